@@ -112,7 +112,7 @@ def test_chance_is_never_taken_off_too_little(gap):
     """The expectation of |x| − τ(x) is at most the true gap, and equal to it for none."""
     x = gap + np.linspace(-9, 9, 20_001)
     density = stats.norm.pdf(x - gap)
-    mean = (interval_formulas.without_chance(x, np.ones_like(x)) * density).sum() / density.sum()
+    mean = (interval_formulas.cautious_gap(x, np.ones_like(x)) * density).sum() / density.sum()
     assert mean <= gap + 1e-6
     assert mean >= gap - 0.5
     if gap == 0:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -78,10 +78,12 @@ def test_order_ends_and_no_shift(p, train, target):
 
 
 @given(st.floats(1e-12, 0.999), st.floats(0.001, 0.999), st.floats(0.001, 0.999))
+@example(0.78125, 0.001953125, 0.96875)
 def test_there_and_back(p, first, second):
     there = adjust_prior([p], train_rate=first, target_rate=second)
     back = adjust_prior(there, train_rate=second, target_rate=first)
-    assert back[0] == pytest.approx(p, rel=1e-12, abs=1e-12)
+    lost = np.finfo(float).eps / (1.0 - there[0])  # floats next to 1 tell odds less precisely
+    assert back[0] == pytest.approx(p, rel=1e-12, abs=1e-12 + lost)
 
 
 def test_the_three_ways_agree():

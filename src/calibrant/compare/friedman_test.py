@@ -8,10 +8,10 @@ from typing import Any
 
 from scipy.special import chdtrc, fdtrc
 
-from calibrant.compare.method_scores import check_flag
 from calibrant.compare.ranks import Ranks, ranks_of
 from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
+from calibrant.metrics.arguments import check_flag
 
 __all__ = ["FriedmanResult", "friedman"]
 

@@ -65,7 +65,7 @@ class HolmResult(Tabular):
         return tuple(name for name, sure, z in rows if sure and sign * z > 0.0)
 
     def verdict(self, name: str) -> str:
-        """Of a method against the control: "better", "worse" or "not shown"."""
+        """What a method is against the control: "better", "worse" or "not shown"."""
         if name not in self.names:
             raise KeyError(name)
         words = dict.fromkeys(self.superior, "worse") | dict.fromkeys(self.inferior, "better")

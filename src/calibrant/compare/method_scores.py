@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.to_numpy import to_incomplete
 from calibrant.errors import InputError, ParameterError
 
-__all__ = ["Scores", "check_flag", "check_names", "place_of", "read_pair", "read_scores"]
+__all__ = ["Scores", "check_names", "place_of", "read_pair", "read_scores"]
 
 Array = NDArray[np.float64]
 
@@ -128,13 +128,6 @@ def read_pair(first: Any, second: Any, names: tuple[str, str]) -> tuple[Array, A
             f"{len(pair[0])} and {names[1]} has {len(pair[1])}."
         )
     return pair[0], pair[1]
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """The value, which must be True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name} must be True or False, but {value!r} came.")
-    return bool(value)
 
 
 def place_of(control: Any, names: Sequence[str]) -> int:

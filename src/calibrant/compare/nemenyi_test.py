@@ -13,7 +13,7 @@ from calibrant.compare.ranks import Ranks, rank_error, ranks_of
 from calibrant.compare.result_base import Result
 from calibrant.metrics.arguments import check_number
 
-__all__ = ["CriticalDifference", "nemenyi", "stack"]
+__all__ = ["CriticalDifference", "nemenyi", "stacked_levels"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,10 +137,10 @@ def _groups(ranks: Ranks, difference: float) -> tuple[tuple[str, ...], ...]:
     return tuple(groups)
 
 
-def stack(spans: Sequence[tuple[float, float]], gap: float) -> list[int]:
+def stacked_levels(spans: Sequence[tuple[float, float]], gap: float) -> list[int]:
     """A level for each span, from 0 on, so that spans on one level are more than a gap apart.
 
-    >>> stack([(1, 2), (1.5, 3), (2.5, 4)], gap=0.1)
+    >>> stacked_levels([(1, 2), (1.5, 3), (2.5, 4)], gap=0.1)
     [0, 1, 0]
     """
     ends: list[float] = []

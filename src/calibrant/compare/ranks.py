@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.compare.method_scores import check_flag, check_names, read_scores
+from calibrant.compare.method_scores import check_names, read_scores
 from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
+from calibrant.metrics.arguments import check_flag
 
 __all__ = ["Ranks", "average_ranks", "rank_error", "rank_rows", "ranks_of"]
 

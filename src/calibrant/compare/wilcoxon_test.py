@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.compare.method_scores import check_flag, read_pair, read_scores
+from calibrant.compare.method_scores import read_pair, read_scores
 from calibrant.compare.result_base import Result, Tabular, percent
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_number, check_word
+from calibrant.metrics.arguments import check_flag, check_number, check_word
 from calibrant.metrics.multiplicity import holm_adjusted
 
 __all__ = ["WilcoxonPair", "WilcoxonPairs", "WilcoxonResult", "wilcoxon", "wilcoxon_pairs"]

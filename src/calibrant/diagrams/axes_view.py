@@ -58,10 +58,11 @@ class Frame:
             return values
         return np.clip(values, self.low, self.high)
 
-    @property
-    def letters(self) -> int:
-        """The letters of the longest tick figure on log-odds axes; 0 on others."""
-        return max(map(len, map(tick_words, self.ticks()))) if self.is_logit else 0
+    def has_long_ticks(self, short: float) -> bool:
+        """Whether ticks have many digits: on probability axes, if these are shorter."""
+        if self.is_logit:
+            return max(map(len, map(tick_words, self.ticks()))) > 5
+        return self.high - self.low < short
 
     @property
     def is_logit(self) -> bool:

@@ -15,8 +15,9 @@ from calibrant.diagrams.resample import band_of_drawn, cells_of
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.bin_sweep import equal_mass_starts, sweep_starts
 from calibrant.metrics.interval_formulas import clopper_pearson
+from calibrant.metrics.weighted_cells import class_columns
 
-__all__ = ["BinSums", "band_of", "bins_of", "histogram_of", "means_of", "window"]
+__all__ = ["BinSums", "band_of", "bins_of", "histogram_of", "window"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -83,8 +84,7 @@ class BinSums:
 
     @classmethod
     def of(cls, table: ScoreTable, starts: Index) -> BinSums:
-        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-        return cls(*(np.add.reduceat(column, starts) for column in columns))
+        return cls(*(np.add.reduceat(column, starts) for column in class_columns(table)))
 
     @property
     def weight(self) -> Array:
@@ -98,14 +98,6 @@ class BinSums:
     def effective(self) -> Array:
         """(Σw)²/Σw² (Kish)."""
         return self.weight * (self.weight / (self.negative_sq + self.positive_sq))
-
-
-def means_of(table: ScoreTable, starts: Index) -> Array:
-    """Weighted mean score of each bin, never outside its scores."""
-    moment = np.add.reduceat(table.weight * table.scores, starts)
-    mean = moment / np.add.reduceat(table.weight, starts)
-    last = np.append(starts[1:], len(table)) - 1
-    return np.clip(mean, table.scores[starts], table.scores[last])
 
 
 def histogram_of(table: ScoreTable, edges: Array) -> Array:

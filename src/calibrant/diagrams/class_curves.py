@@ -18,6 +18,7 @@ from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curves import curve_of
 from calibrant.diagrams.panels import Panels
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.arguments import check_flag
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.evaluating_classes import read_raw_classes
 from calibrant.metrics.probability_matrix import (
@@ -103,8 +104,7 @@ def class_reliability(
     >>> panels["top label"].fraction.tolist()
     [0.0, 1.0, 1.0, 1.0]
     """
-    if not isinstance(top_label, (bool, np.bool_)):
-        raise ParameterError(f"top_label must be True or False, but {top_label!r} came.")
+    top_label = check_flag("top_label", top_label)
     seen = read_classes(y, p, sample_weight, classes)
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
@@ -112,7 +112,7 @@ def class_reliability(
     rule = CurveOptions(
         bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
     )
-    names = [TOP] * bool(top_label) + [str(plain(seen.labels[column])) for column in columns]
+    names = [TOP] * top_label + [str(plain(seen.labels[column])) for column in columns]
     # one table at a time: many classes of many rows would not fit into memory together
     sides, linked = [seen.matrix], False
     if raw is not None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.frozen import Frozen
 from calibrant.result_tables import aligned, first_left, json_ready
 
-__all__ = ["Curve"]
+__all__ = ["Curve", "some_of"]
 
 Array = NDArray[np.float64]
 
@@ -156,9 +156,7 @@ class Curve(Frozen):
 
     def _printed(self) -> list[int]:
         """The groups that a printed table shows: all bins, or some of many other groups."""
-        if self.curve == "binned" or len(self) <= MOST_LINES:
-            return list(range(len(self)))
-        return sorted({round(row) for row in np.linspace(0, len(self) - 1, MOST_LINES)})
+        return some_of(len(self), len(self) if self.curve == "binned" else MOST_LINES)
 
     def _names(self, places: int) -> list[str]:
         if self.curve != "binned":
@@ -171,3 +169,12 @@ class Curve(Frozen):
     def _here(self, end: Array) -> Array:
         """One end of the band, at the mean prediction of each group."""
         return np.interp(self.mean_p, self.x, end)
+
+
+def some_of(count: int, most: int) -> list[int]:
+    """At most so many of the numbers from 0 to count − 1, evenly spread.
+
+    >>> some_of(101, 3), some_of(2, 20)
+    ([0, 50, 100], [0, 1])
+    """
+    return sorted({round(at) for at in np.linspace(0, count - 1, min(count, most))})

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_counts
+from calibrant.diagrams.curve_value import some_of
 from calibrant.diagrams.predictions import ONLY, read_several
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, read_table
@@ -87,7 +88,7 @@ class DecisionCurve(Frozen):
 
     def __str__(self) -> str:
         many = len(self.thresholds)
-        chosen = sorted({round(at) for at in np.linspace(0, many - 1, min(many, MOST_LINES))})
+        chosen = some_of(many, MOST_LINES)
         columns = [["threshold", *(f"{self.thresholds[at]:g}" for at in chosen)]]
         for number, name in enumerate(self.names):
             columns.append([name, *(shown_value(self.net_benefit[number, at]) for at in chosen)])

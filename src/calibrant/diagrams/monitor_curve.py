@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -121,8 +120,8 @@ def monitor_curve(monitor: Monitor) -> MonitorCurve:
     mean, half = predicted / weight, DEVIATIONS * np.sqrt(variance) / weight
     reading = monitor.reading
     return MonitorCurve(
-        first=_numbers([window.first for window in windows]),
-        last=_numbers([window.last for window in windows]),
+        first=np.array([window.first for window in windows], dtype=np.int64),
+        last=np.array([window.last for window in windows], dtype=np.int64),
         since=tuple(window.since for window in windows),
         until=tuple(window.until for window in windows),
         weight=weight,
@@ -135,7 +134,3 @@ def monitor_curve(monitor: Monitor) -> MonitorCurve:
         alarm=None if reading.alarm is None else reading.alarm.batch,
         change=None if reading.alarm is None else reading.since,
     )
-
-
-def _numbers(values: Sequence[int]) -> Index:
-    return np.array(values, dtype=np.int64)

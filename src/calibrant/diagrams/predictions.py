@@ -6,16 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import (
-    Rows,
-    check_lengths,
-    read_labels,
-    read_probabilities,
-    read_scores,
-    read_weight,
-)
+from calibrant.data.validation import Rows, check_lengths, read_labels, read_scores, read_weight
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import read_table
+from calibrant.metrics.arguments import read_column, read_table
 
 __all__ = ["ONLY", "read_raw", "read_several", "rows_by_name"]
 
@@ -35,8 +28,7 @@ def read_raw(y: Any, raw: Any, sample_weight: Any, pos_label: Any) -> ScoreTable
             f"but {type(raw).__name__} came. Build it with ScoreTable.from_arrays(raw, labels)."
         )
     labels = read_labels(y, pos_label=pos_label)
-    column = labels.positive_column
-    scores = read_scores(raw, positive_column=column, name="raw", classes=labels.classes)
+    scores = read_column(raw, labels, name="raw", read=read_scores)
     check_lengths(raw=len(scores), y=len(labels.positive))
     weight = read_weight(sample_weight, len(scores))
     rows = Rows(scores, labels.positive, weight, labels.classes, labels.pos_label)
@@ -78,10 +70,7 @@ def rows_by_name(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> dict[str
     found = {}
     for name, given in predictions.items():
         called = f"predictions[{name!r}]" if isinstance(p, Mapping) else "p"
-        column = labels.positive_column
-        clean = read_probabilities(
-            given, positive_column=column, name=called, classes=labels.classes
-        )
+        clean = read_column(given, labels, name=called)
         check_lengths(**{called: len(clean), "y": len(labels.positive)})
         found[str(name)] = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
     return found

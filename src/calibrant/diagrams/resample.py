@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.metrics.cell_runs import run_means, starts_at
+from calibrant.metrics.weighted_cells import squares
 
 __all__ = ["MergedCells", "band_of_drawn", "cells_of", "spread_places"]
 
@@ -74,12 +76,8 @@ def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> 
         kept = starts[:0] if keep is None else keep
         starts = spread_places(table.scores, table.weight, half, kept)
     weight = np.add.reduceat(table.weight, starts)
-    square = np.add.reduceat(table.negative_sq + table.positive_sq, starts)
-    last = np.append(starts[1:], len(table)) - 1
-    mean = np.add.reduceat(table.weight * table.scores, starts) / weight
-    return MergedCells(
-        np.clip(mean, table.scores[starts], table.scores[last]), weight, square, starts
-    )
+    square = np.add.reduceat(squares(table), starts)
+    return MergedCells(run_means(table, starts), weight, square, starts)
 
 
 def spread_places(x: Array, weight: Array, parts: int, also: Index) -> Index:
@@ -88,8 +86,7 @@ def spread_places(x: Array, weight: Array, parts: int, also: Index) -> Index:
     mass = np.cumsum(weight)
     by_mass = np.searchsorted(mass, mass[-1] * inner)
     by_width = np.searchsorted(x, x[0] * (1 - inner) + x[-1] * inner)
-    places = np.unique(np.concatenate(([0], by_mass, by_width, also)))
-    return places[places < len(x)]
+    return starts_at(np.concatenate((by_mass, by_width, also)), len(x))
 
 
 def band_of_drawn(values: Array, level: float, everywhere: bool) -> Band:

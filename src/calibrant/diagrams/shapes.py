@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of, means_of
+from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.resample import MergedCells, band_of_drawn, cells_of, spread_places
 from calibrant.losses import logit
 from calibrant.metrics.arguments import read_generator
+from calibrant.metrics.cell_runs import last_cells, run_means
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.metrics.rising_band import RisingBand
 
@@ -64,7 +65,7 @@ def shape_of(table: ScoreTable, rule: CurveOptions) -> Shape:
 def _binned(table: ScoreTable, rule: CurveOptions) -> Shape:
     starts, edges = bins_of(table, rule)
     sums = BinSums.of(table, starts)
-    mean = means_of(table, starts)
+    mean = run_means(table, starts)
     groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
     return Shape(*groups, mean, sums.fraction, *band_of(table, starts, sums, rule))
 
@@ -76,13 +77,13 @@ def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
     """Pool adjacent violators: the line is level over each block and straight between blocks."""
     starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1].astype(np.intp)
     sums = BinSums.of(table, starts)
-    last = np.append(starts[1:], len(table)) - 1
-    edges = np.column_stack((table.scores[starts], table.scores[last]))
+    last = table.scores[last_cells(starts, len(table))]
+    edges = np.column_stack((table.scores[starts], last))
     ends, values = edges.ravel(), np.repeat(sums.fraction, 2)
     grid = cells_of(table, half=GRID).p
     x = np.unique(np.concatenate((_some(ends), grid)))
     y = np.interp(x, ends, values)
-    mean = means_of(table, starts)
+    mean = run_means(table, starts)
     groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
     if rule.band is None:
         return Shape(*groups, x, y, None, None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import (
@@ -22,16 +24,19 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, read_classes
 
 __all__ = [
+    "check_flag",
     "check_number",
     "check_whole",
     "check_word",
-    "positive_column",
+    "read_column",
     "read_generator",
     "read_predictions",
     "read_rows",
     "read_table",
     "refuse_positive",
 ]
+
+Array = NDArray[np.float64]
 
 
 def read_predictions(
@@ -86,21 +91,34 @@ def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any =
             "a ScoreTable in place of y brings its own.)"
         )
     labels = read_labels(y, pos_label=pos_label, classes=classes)
-    clean = read_probabilities(
-        p,
-        positive_column=positive_column(labels, classes),
-        classes=labels.classes if classes is None else list(classes),
-    )
+    clean = read_column(p, labels, classes)
     check_lengths(y=len(labels.positive), p=len(clean))
     weight = read_weight(sample_weight, len(clean))
     return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
 
 
-def positive_column(labels: Labels, classes: Any) -> int:
-    """The column of the positive class; columns are in sorted order, or in that of ``classes``."""
-    if classes is None:
-        return labels.positive_column
-    return 0 if next(iter(classes)) == labels.pos_label else 1
+def read_column(
+    given: Any,
+    labels: Labels,
+    classes: Any = None,
+    *,
+    name: str = "p",
+    read: Callable[..., Array] = read_probabilities,
+) -> Array:
+    """One number for each row: a probability of the positive class, or what ``read`` reads.
+
+    Two columns are those of both classes, in sorted order or in that of ``classes``.
+    """
+    known = list(labels.classes if classes is None else classes)
+    column = 0 if known[0] == labels.pos_label else 1
+    return read(given, positive_column=column, name=name, classes=known)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """The value, which must be True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False, but {value!r} came.")
+    return bool(value)
 
 
 def check_whole(name: str, value: Any, low: int) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_whole
+from calibrant.metrics.cell_runs import last_cells, starts_at
 from calibrant.other_words import did_you_mean
 
 __all__ = ["AUTO", "Bins", "bins_note", "check_bin_count", "equal_mass_starts", "sweep_starts"]
@@ -51,9 +52,9 @@ def sweep_starts(table: ScoreTable) -> Index:
 
     B = 2, 3, … bins of equal mass are tried, ties kept whole, until the frequency of positives
     falls from some bin to the next; the bins before that are taken, at most 1,000. (R. Roelofs et
-    al., "Mitigating bias in calibration error estimation", 2022, arXiv:2012.08668.) Falls by less
-    than rounding are none. With at least one number of bins that falls beyond B, O(D + B² log D);
-    the scale of the weights plays no part.
+    al., "Mitigating bias in calibration error estimation", 2022, arXiv:2012.08668.) A fall that
+    rounding explains does not count. O(D + B² log D) for the B bins that are found. A common
+    factor of all weights changes nothing.
 
     >>> table = ScoreTable.from_counts([0.1, 0.2, 0.6, 0.7], [2, 1, 2, 0], [0, 1, 1, 3])
     >>> sweep_starts(table).tolist()
@@ -79,13 +80,12 @@ def equal_mass_starts(mass: Array, bins: int) -> Index:
     """
     wanted = mass[-1] * np.arange(1, bins) / bins
     inner = np.searchsorted(mass, wanted * (1.0 - ROUNDING)) + 1
-    starts = np.unique(np.append(0, inner))
-    return starts[starts < len(mass)]
+    return starts_at(inner, len(mass))
 
 
 def _rises(mass: Array, positive: Array, starts: Index) -> bool:
     """Whether the frequency of positives never falls from a bin to the next."""
-    ends = np.append(starts[1:], len(mass)) - 1
+    ends = last_cells(starts, len(mass))
     n, hits = (np.diff(column[ends], prepend=0.0) for column in (mass, positive))
     # a/n ≤ b/m without division: exact for counts
     fall = hits[:-1] * n[1:] - hits[1:] * n[:-1]

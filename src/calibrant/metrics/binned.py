@@ -12,6 +12,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_word
 from calibrant.metrics.bin_sweep import AUTO, Bins, check_bin_count, sweep_starts
+from calibrant.metrics.cell_runs import starts_at
 from calibrant.metrics.probability_matrix import top_labels, top_table
 
 __all__ = [
@@ -132,8 +133,7 @@ def group_starts(table: ScoreTable, bins: Bins, binning: str = "width") -> Index
         borders = mass_borders(mass[-1], table.is_whole, bins)[1:-1]
         # a cumulative sum that is below its border by a rounding error has reached it
         inner = np.searchsorted(mass, borders - 1e-12 * mass[-1], side="left") + 1
-    starts = np.unique(np.append(0, inner))
-    return starts[starts < len(table)]
+    return starts_at(inner, len(table))
 
 
 def mass_borders(total: float, whole: bool, bins: int) -> Array:

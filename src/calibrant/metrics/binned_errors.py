@@ -132,7 +132,7 @@ def ece(
         return rule.root(groups.mean_power(norm))
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
     table = seen if isinstance(seen, ScoreTable) else top_table(seen.matrix)
-    return rule.root(rule.mean_power(table))
+    return rule.root(rule.debiased_power(table))
 
 
 @in_our_words

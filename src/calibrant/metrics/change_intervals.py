@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.metrics.interval_formulas import (
-    ClassColumns,
     Moments,
     RowWeights,
     Span,
     brier_losses,
-    gap_parts,
     log_losses,
     mean_interval,
     moments,
@@ -28,6 +26,7 @@ from calibrant.metrics.interval_formulas import (
 )
 from calibrant.metrics.intervals import TableIntervals
 from calibrant.metrics.redrawn_tables import isotonic_curve
+from calibrant.metrics.weighted_cells import ClassColumns
 
 if TYPE_CHECKING:
     from calibrant.metrics.class_intervals import ClassIntervals
@@ -60,7 +59,7 @@ class ChangeIntervals:
         self.rows, self.level = rows, after.intervals.level
 
     def _moments(self, differences: Losses) -> Moments:
-        """Of the mean of what each row loses more than before."""
+        """The moments of the mean difference, from what each row loses more than before."""
         raise NotImplementedError
 
     def _mean(self, new: Losses, old: Losses) -> Moments:
@@ -69,17 +68,17 @@ class ChangeIntervals:
         return self._moments(tuple(np.where(np.isfinite(d), d, 0.0) for d in apart))
 
     def log_loss(self) -> Span:
-        """Student's, of the differences row by row."""
+        """Student's interval of the mean of the rows' differences."""
         new, old = (side.log_losses for side in self._sides)
         return mean_interval(self._mean(new, old), self.level)
 
     def brier(self) -> Span:
-        """Student's, of the differences row by row."""
+        """Student's interval of the mean of the rows' differences."""
         new, old = (side.square_losses for side in self._sides)
         return mean_interval(self._mean(new, old), self.level)
 
     def rmse(self) -> Span | None:
-        """Each row moves the root by its loss / 2√(mean loss)."""
+        """Student's interval: each row moves the root by its loss / 2√(mean loss)."""
         roots = [side.intervals.values["rmse"] for side in self._sides]
         if not all(roots):
             return None
@@ -88,14 +87,13 @@ class ChangeIntervals:
             for side, root in zip(self._sides, roots, strict=True)
         )
         mean = self._mean(new, old)._replace(mean=roots[0] - roots[1])
-        low, high = mean_interval(mean, self.level)
-        return max(low, -1.0), min(high, 1.0)
+        return _cut(*mean_interval(mean, self.level))
 
     def accuracy(self) -> Span:
-        """Bonett and Price's (2012).
+        """Bonett and Price's interval (2012).
 
-        They add one case in each direction: no change in few rows does not prove that there is
-        none.
+        It adds one case in each direction, since few rows without a change do not prove that there
+        is none.
         """
         new, old = (side.right for side in self._sides)
         weight, size = self.rows.weight, self.rows.size
@@ -104,7 +102,19 @@ class ChangeIntervals:
         )
         up, down = (gained + 1.0) / (size + 2.0), (lost + 1.0) / (size + 2.0)
         half = normal(self.level) * math.sqrt((up + down - (up - down) ** 2) / (size + 2.0))
-        return max(up - down - half, -1.0), min(up - down + half, 1.0)
+        return _cut(up - down - half, up - down + half)
+
+    def auc(self) -> Span:
+        """DeLong's interval for correlated areas; of several classes, for their mean."""
+        new, old = self._sides
+        half = normal(self.level) * self.rows.error(new.moves_auc - old.moves_auc)
+        change = new.intervals.values["auc"] - old.intervals.values["auc"]
+        return _cut(change - half, change + half)
+
+
+def _cut(low: float, high: float) -> Span:
+    """The interval without what no change of a measure within [0, 1] can reach."""
+    return max(low, -1.0), min(high, 1.0)
 
 
 # --- two classes --------------------------------------------------------------------------------
@@ -134,7 +144,7 @@ class PairedCells(NamedTuple):
 
     @classmethod
     def of_counts(cls, after: Array, before: Array, columns: ClassColumns) -> PairedCells:
-        """From the Σw of both classes, and their Σw², at each pair."""
+        """Cells from the Σw of both classes, and their Σw², at each pair of predictions."""
         n0, n1, q0, q1 = columns
         zero, one = n0 > 0, n1 > 0
         return cls(
@@ -147,9 +157,8 @@ class PairedCells(NamedTuple):
 
     def scored(self) -> ScoreTable:
         """The table of the scores before."""
-        n, hit = self.weight, self.positive
-        q = n**2 if self.squares is None else self.squares
-        columns = (np.where(at, w, 0.0) for w in (n, q) for at in (~hit, hit))
+        squares = self.weight**2 if self.squares is None else self.squares
+        columns = RowWeights(self.weight, squares).by_class(self.positive)
         return ScoreTable.from_counts(self.before, *columns)
 
     def rows(self, weights: str) -> RowWeights:
@@ -176,18 +185,24 @@ class RowPredictions:
 
     @property
     def log_losses(self) -> Losses:
-        """Of each row if it were a negative, and if it were a positive."""
+        """The log loss of each row if it were a negative, and if it were a positive."""
         return log_losses(self.p)
 
     @property
     def square_losses(self) -> Losses:
-        """Of each row if it were a negative, and if it were a positive."""
+        """The squared error of each row if it were a negative, and if it were a positive."""
         return brier_losses(self.p)
 
     @property
     def right(self) -> Flags:
         """Whether p ≥ ½ says what came."""
         return np.asarray((self.p >= 0.5) == self.positive)
+
+    @property
+    def moves_auc(self) -> Array:
+        """How far each row moves the AUC."""
+        of = self.intervals
+        return placements(of.ranked, self.scores, self.positive, of.values["auc"])
 
     @cached_property
     def curve(self) -> Array:
@@ -207,33 +222,19 @@ class RowChangeIntervals(ChangeIntervals):
         hit = self.after.positive
         if self.rows.cluster is not None:
             return row_moments(np.where(hit, second, first), self.rows)
-        both = (self.rows.weight, self.rows.squares)
-        n0, n1, q0, q1 = (np.where(at, w, 0.0) for w in both for at in (~hit, hit))
-        return moments(self.after.p, (n0, n1, q0, q1), (first, second))
-
-    def auc(self) -> Span:
-        """DeLong's interval for correlated areas."""
-        new, old = (
-            placements(s.intervals.ranked, s.scores, s.positive, s.intervals.values["auc"])
-            for s in (self.after, self.before)
-        )
-        half = normal(self.level) * self.rows.error(new - old)
-        change = self.after.intervals.values["auc"] - self.before.intervals.values["auc"]
-        return max(change - half, -1.0), min(change + half, 1.0)
+        return moments(self.after.p, self.rows.by_class(hit), (first, second))
 
     def ece(self) -> Span:
-        """From the gaps of the bins. Each end takes what chance adds off one side only."""
-        new, old = (
-            gap_parts(s.intervals.sample, s.p, s.positive, s.intervals.bins)
-            for s in (self.after, self.before)
-        )
-        half = normal(self.level) * self.rows.error(new.pull - old.pull)
-        return max(new.pure - old.full - half, -1.0), min(new.full - old.pure + half, 1.0)
+        """The interval from the gaps of the bins. Each end takes chance off one side only."""
+        new, old = self.after.intervals.binned, self.before.intervals.binned
+        pulls = [s.intervals.binned.pull(s.p, s.positive) for s in (self.after, self.before)]
+        half = normal(self.level) * self.rows.error(pulls[0] - pulls[1])
+        return _cut(new.pure - old.full - half, new.full - old.pure + half)
 
     def moved(self, name: str, pull: Callable[[RowPredictions], Array]) -> Span | None:
-        """Of a measure that each row moves by its weight · ``pull`` / Σw: Student's, as for means.
+        """Student's interval, as of a mean, for a measure that each row moves by w · ``pull`` / Σw.
 
-        None where that leaves the floats.
+        None where the numbers get too large for floats.
         """
         change = self.after.intervals.values[name] - self.before.intervals.values[name]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -245,7 +246,9 @@ class RowChangeIntervals(ChangeIntervals):
     def curve(
         self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
     ) -> Span | None:
-        """Of a measure that uses isotonic regression. Each end takes the bias off one side only.
+        """The interval for a measure that uses isotonic regression.
+
+        At each end, the bias is taken off one of the sides only, so that both ends are safe.
 
         ``influence`` says how far each row moves the measure. ``noise_of`` names the measure that
         tells how much chance alone moves it, if that is another one.
@@ -257,8 +260,7 @@ class RowChangeIntervals(ChangeIntervals):
         moved = self.rows.error(influence(self.after) - influence(self.before))
         half = normal(self.level) * math.hypot(moved, *noise)
         change = new.values[name] - old.values[name]
-        low, high = change - new.chance[name].bias - half, change + old.chance[name].bias + half
-        return max(low, -1.0), min(high, 1.0)
+        return _cut(change - new.chance[name].bias - half, change + old.chance[name].bias + half)
 
 
 def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
@@ -270,7 +272,7 @@ def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -
 
 
 def placed(table: ScoreTable, cell: NDArray[np.intp], positive: Flags, area: float) -> Array:
-    """The same for rows whose cell of the table is known."""
+    """`placements` of rows whose cell of the table is known."""
     n0, n1 = table.negative, table.positive
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
     above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive

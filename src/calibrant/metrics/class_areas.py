@@ -22,7 +22,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-#: scores that are looked at, and rows at least; of more, every second, third, … row
+#: the most scores that are looked at, but at least so many rows: of more rows, every second,
+#: third, … is taken
 MOST_SCORES, LEAST_ROWS = 2**22, 1000
 #: with more classes than this no column is compared with another class
 MOST_COMPARED = 200
@@ -61,11 +62,9 @@ class SortedColumn:
 
     def table(self, positive: Flags) -> ScoreTable:
         """The column against the rows that count as positive."""
-        hit = positive[self.order]
         n0, n1, q0, q1 = (
-            frozen(np.add.reduceat(np.where(at, w[self.order], 0.0), self.starts))
-            for w in (self.rows.weight, self.rows.squares)
-            for at in (~hit, hit)
+            frozen(np.add.reduceat(column[self.order], self.starts))
+            for column in self.rows.by_class(positive)
         )
         return ScoreTable(frozen(self.scores[self.starts]), n0, n1, q0, q1)
 
@@ -75,7 +74,10 @@ class SortedColumn:
         return placed(table, self.cell, positive, area(table))
 
     def by_class(self, codes: Index, k: int) -> Array:
-        """The AUC for each class against the rest: its rows beat half of themselves."""
+        """The AUC of this column for each class against the rest.
+
+        Ranks are among all rows: that a class's rows beat half of themselves is taken off.
+        """
         weight = self.rows.weight
         mass = np.add.reduceat(weight[self.order], self.starts)
         below = (np.cumsum(mass) - mass / 2)[self.cell]
@@ -166,12 +168,10 @@ class ClassAreas:
         """Whether any column differs between a class and the rest, by Wilcoxon's test."""
         if not self.cross:
             return False
-        squares = np.bincount(
-            self.matrix.codes, self.rows.squares, minlength=self.matrix.n_classes
-        )[self.came]
-        total = np.bincount(self.matrix.codes, self.rows.weight, minlength=self.matrix.n_classes)[
-            self.came
-        ]
+        total, squares = (
+            np.bincount(self.matrix.codes, column, minlength=self.matrix.n_classes)[self.came]
+            for column in (self.rows.weight, self.rows.squares)
+        )
         size = total**2 / squares
         rest = (total.sum() - total) ** 2 / (squares.sum() - squares)
         error = np.sqrt((size + rest + 1.0) / (12.0 * size * rest))

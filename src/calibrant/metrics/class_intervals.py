@@ -22,7 +22,7 @@ from calibrant.metrics.interval_formulas import (
     RowWeights,
     Span,
     area_span,
-    gap_parts,
+    bin_sums,
     largest_gap_interval,
     normal,
     row_moments,
@@ -103,9 +103,10 @@ class ClassIntervals(MeasureIntervals):
 
     @cached_property
     def _over_classes(self) -> tuple[dict[str, Span], Array]:
-        """Measures of each class against the rest, one column at a time: rows tie them together.
+        """The intervals of measures over all classes, and how far each row moves the mean AUC.
 
-        And how far each row moves the mean AUC.
+        Columns are read one at a time. A row moves the measures of all classes at once, so its
+        moves are added up before their spread is taken.
         """
         matrix, values = self.matrix, self.values
         pull, moved, pure, bins = np.zeros(len(matrix)), np.zeros(len(matrix)), 0.0, []
@@ -114,10 +115,10 @@ class ClassIntervals(MeasureIntervals):
         for column in range(k):
             table, own = class_table(matrix, column), matrix.codes == column
             p = matrix.scores[:, column].astype(np.float64) + 0.0
-            gaps = gap_parts(table_in_rows(table, self.options.weights), p, own, self.bins)
-            bins.append((gaps.bins.size, gaps.bins.rate, gaps.bins.predicted))
-            pull += gaps.pull / k
-            pure += gaps.pure / k
+            binned = bin_sums(table_in_rows(table, self.options.weights), self.bins)
+            bins.append((binned.size, binned.rate, binned.predicted))
+            pull += binned.pull(p, own) / k
+            pure += binned.pure / k
             if "auc" in values and 0 < table.total_positive < table.total:
                 moved += placements(table, p, own, area(table)) / came
         half = z * self.rows.error(pull)
@@ -132,15 +133,15 @@ class ClassIntervals(MeasureIntervals):
         return found, moved
 
     def classwise_ece(self) -> Span:
-        """From the normal distribution of what each row moves in all classes."""
+        """The interval from the normal distribution of what each row moves in all classes."""
         return self._over_classes[0]["classwise_ece"]
 
     def classwise_mce(self) -> Span:
-        """From the binomial limits of all bins of all classes."""
+        """The interval from the binomial limits of all bins of all classes."""
         return self._over_classes[0]["classwise_mce"]
 
     def auc(self) -> Span:
-        """Wilson's, with DeLong's variance over all classes."""
+        """Wilson's interval, with DeLong's variance over all classes."""
         return self._over_classes[0]["auc"]
 
 
@@ -150,14 +151,7 @@ class ClassChangeIntervals(ChangeIntervals):
     def __init__(self, after: ClassIntervals, before: ClassIntervals) -> None:
         super().__init__(after, before, after.rows)
         self.top = RowChangeIntervals(after.top, before.top, after.rows)
-        self.after, self.before = after, before
 
     def _moments(self, differences: Losses) -> Moments:
         (difference,) = differences
         return row_moments(difference, self.rows)
-
-    def auc(self) -> Span:
-        """DeLong's interval for correlated areas, averaged over the classes."""
-        half = normal(self.level) * self.rows.error(self.after.moves_auc - self.before.moves_auc)
-        change = self.after.values["auc"] - self.before.values["auc"]
-        return max(change - half, -1.0), min(change + half, 1.0)

@@ -6,7 +6,7 @@ Do they say anything, does a class's own column run the wrong way, are columns s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.metrics.class_areas import ClassAreas, rows_to_rank
-from calibrant.metrics.first_look import WORTHLESS, Face, area_figures
+from calibrant.metrics.first_look import Face, Look, runs_wrong, worthless
 
 __all__ = ["ClassLook", "ClassNames", "class_look"]
 
@@ -36,7 +36,7 @@ class ClassNames(NamedTuple):
     def of(
         cls, labels: Iterable[Any], label: str = "", columns: Any = (), face: Face = "python"
     ) -> ClassNames:
-        """From the classes in the order of the columns."""
+        """The names, from the classes in the order of the columns."""
         return cls(tuple(plain(one) for one in labels), label, tuple(columns), face)
 
     @property
@@ -67,7 +67,7 @@ class ClassNames(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClassLook:
+class ClassLook(Look):
     """What the scores of several classes show before anything is fitted or measured.
 
     Attributes
@@ -90,39 +90,14 @@ class ClassLook:
     """
 
     found: Found
-    auc: float | None
-    low: float | None
-    high: float | None
     classes: tuple[int, ...] = ()
     belongs: tuple[int, ...] = ()
     whole: bool = False
-
-    few = False
-
-    @property
-    def sound(self) -> bool:
-        """Whether the scores are worth calibrating, as far as can be seen."""
-        return self.found == "something"
-
-    @property
-    def useless(self) -> bool:
-        """Whether no calibration is worth anything before something else is put right."""
-        return self.found not in ("something", "not told")
-
-    @property
-    def unproven(self) -> bool:
-        """Whether the scores may be worth nothing, so that no figure of a map is praised."""
-        return self.found != "something"
 
     def headline(self, names: ClassNames | None = None) -> str:
         """What is to be said first, in plain words; nothing where all is well."""
         names = names or ClassNames()
         return _SAID[self.found](self, names)
-
-    @property
-    def figures(self) -> str:
-        """AUC and its interval, in as many digits as tell them apart."""
-        return area_figures(self.auc, self.low, self.high)
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -229,25 +204,16 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
     mean, low, high = seen.mean()
     average = ClassLook("not told", mean, low, high)
     if found := seen.swapped():
-        return _with(average, found="swapped", classes=found[0], belongs=found[1])
-    if _wrong(low, high):
-        return _with(average, found="wrong way", whole=True)
-    if wrong := [place for place, span in enumerate(seen.spans) if _wrong(*span)]:
+        return replace(average, found="swapped", classes=found[0], belongs=found[1])
+    if runs_wrong(low, high):
+        return replace(average, found="wrong way", whole=True)
+    if wrong := [place for place, span in enumerate(seen.spans) if runs_wrong(*span)]:
         first = min(wrong, key=lambda place: seen.areas[place])
         order = [first, *(place for place in wrong if place != first)]
         columns = tuple(int(seen.came[place]) for place in order)
         return ClassLook("wrong way", seen.areas[first], *seen.span(first), classes=columns)
     if low > 0.5 or any(span[0] > 0.5 for span in seen.spans):
-        return _with(average, found="something")
+        return replace(average, found="something")
     if seen.differ():
-        return _with(average, found="no order")
-    worthless = low >= WORTHLESS[0] and high <= WORTHLESS[1]
-    return _with(average, found="nothing" if worthless else "not told")
-
-
-def _with(look: ClassLook, **changes: Any) -> ClassLook:
-    return ClassLook(**{**look.__dict__, **changes})
-
-
-def _wrong(low: float, high: float) -> bool:
-    return high < 0.5 and low < WORTHLESS[0]
+        return replace(average, found="no order")
+    return replace(average, found="nothing") if worthless(low, high) else average

@@ -13,14 +13,13 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.binned import group_starts
 from calibrant.metrics.cox import score_directions
-from calibrant.metrics.cumulative import redrawn_residuals
 from calibrant.metrics.goodness import RiskGroups
-from calibrant.metrics.redrawn_labels import EXACT, CellRows, redraw
+from calibrant.metrics.redrawn_labels import EXACT, CellRows, redraw, redrawn_residuals
 from calibrant.metrics.weighted_cells import (
+    chance_variance,
     deviation,
     impossible,
     residuals,
-    squares,
     table_for_test,
 )
 from calibrant.result_tables import Readable
@@ -30,7 +29,7 @@ __all__ = ["CalibrationTest", "calibration_test", "chance_that_right"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: redrawings, and single draws at most, where the question is only whether p is at most 5 %
+#: where it is only asked whether p is at most 5 %: how many redrawings, and the most single draws
 FEW, FEW_DRAWS = 199, 2_000_000
 #: groups of risk
 GROUPS = 10
@@ -161,9 +160,9 @@ def _tested(
 ) -> CalibrationTest:
     if impossible(table):
         return CalibrationTest(0.0, 0.0, 0.0, 0.0, replicates)
-    look = _Look.of(given, table, one_by_one=replicates * len(table) <= most_draws)
-    drawn = _redrawn(table, look, replicates, random)
-    seen = np.concatenate([look.statistics(left) for left in (look.left(table), *drawn)])
+    three = _Statistics.of(given, table, one_by_one=replicates * len(table) <= most_draws)
+    drawn = _redrawn(table, three, replicates, random)
+    seen = np.concatenate([three.statistics(left) for left in (three.left(table), *drawn)])
     each = np.column_stack([_ranked(column) for column in seen.T])
     # from the middle of the steps, so that no p-value is 1
     together = (1.0 / np.tan(np.pi * (each - 0.5 / (replicates + 1)))).sum(axis=1)
@@ -171,7 +170,7 @@ def _tested(
     return CalibrationTest(float(_ranked(together)[0]), cox, spiegelhalter, grouped, replicates)
 
 
-class _Look(NamedTuple):
+class _Statistics(NamedTuple):
     """How residuals, of cells or of runs of cells, become three statistics.
 
     ``starts`` are the first cells of the runs; ``lines`` has a column for each direction of Cox's
@@ -183,17 +182,16 @@ class _Look(NamedTuple):
     groups: RiskGroups
 
     @classmethod
-    def of(cls, given: ScoreTable, table: ScoreTable, *, one_by_one: bool) -> _Look:
+    def of(cls, given: ScoreTable, table: ScoreTable, *, one_by_one: bool) -> _Statistics:
         deciles = group_starts(given, GROUPS, "mass")
         starts = np.arange(len(table))
         if not one_by_one:
             starts = np.union1d(group_starts(given, RUNS, "mass"), deciles)
-        p = table.scores
-        tilt = 1.0 - 2.0 * p
+        tilt = 1.0 - 2.0 * table.scores
         spread = deviation(table, tilt)
-        tilt = tilt / spread if spread > 0.0 else np.zeros(len(p))
+        tilt = tilt / spread if spread > 0.0 else np.zeros(len(table))
         lines = np.column_stack((*score_directions(table), tilt))
-        variance = squares(table) * p * (1.0 - p)
+        variance = chance_variance(table)
         whole = np.add.reduceat(variance, starts)[:, None]
         summed = np.add.reduceat(variance[:, None] * lines, starts)
         lines = np.divide(summed, whole, out=np.zeros_like(summed), where=whole > 0.0)
@@ -215,11 +213,11 @@ class _Look(NamedTuple):
 
 
 def _redrawn(
-    table: ScoreTable, look: _Look, replicates: int, random: np.random.Generator
+    table: ScoreTable, three: _Statistics, replicates: int, random: np.random.Generator
 ) -> Iterator[Array]:
     """Σ w(y* − p) of each run, some redrawings at a time."""
-    if len(look.starts) < len(table):
-        return iter([redraw(CellRows.of(table), look.starts, replicates, random)])
+    if len(three.starts) < len(table):
+        return iter([redraw(CellRows.of(table), three.starts, replicates, random)])
     return redrawn_residuals(table, replicates, random)
 
 

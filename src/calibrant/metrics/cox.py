@@ -15,7 +15,7 @@ from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, read_table
 from calibrant.metrics.cox_line import cox_line, offset_intercept, ratio_interval, uncertain
 from calibrant.metrics.interval_formulas import Span
-from calibrant.metrics.weighted_cells import impossible, residuals, squares, table_for_test
+from calibrant.metrics.weighted_cells import chance_variance, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["Cox", "cox", "score_directions"]
@@ -161,7 +161,7 @@ def score_directions(table: ScoreTable) -> list[Array]:
     Each product has variance 1, and they are uncorrelated, if the predictions are right.
     """
     p = table.scores
-    variance = squares(table) * p * (1.0 - p)
+    variance = chance_variance(table)
     whole = float(variance.sum())
     if whole == 0.0:
         return []

@@ -13,8 +13,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError
 from calibrant.kernels.logistic import fit_logistic
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.interval_formulas import Span, class_columns, normal
-from calibrant.metrics.weighted_cells import squares
+from calibrant.metrics.interval_formulas import Span, normal, wald
+from calibrant.metrics.weighted_cells import class_columns, squares, take_cells
 
 __all__ = [
     "CoxLine",
@@ -29,18 +29,12 @@ Array = NDArray[np.float64]
 
 #: an intercept beyond this says that a class is absent
 FURTHEST = 100.0
-NOTHING: Span = (-math.inf, math.inf)
 
 
 def uncertain(table: ScoreTable) -> tuple[ScoreTable, float]:
     """The table without predictions of exactly 0 or 1, which have no log-odds; their weight."""
     certain = (table.scores == 0.0) | (table.scores == 1.0)
-    left_out = float(table.weight[certain].sum())
-    if not left_out:
-        return table, 0.0
-    return ScoreTable.from_counts(
-        table.scores[~certain], *(column[~certain] for column in class_columns(table))
-    ), left_out
+    return take_cells(table, ~certain), float(table.weight[certain].sum())
 
 
 class CoxLine(NamedTuple):
@@ -65,11 +59,8 @@ class CoxLine(NamedTuple):
         return (self.intercept, self.slope)[which]
 
     def interval(self, which: int, level: float) -> Span:
-        """Wald's: of the intercept (0) or the slope (1)."""
-        if not self.known:
-            return NOTHING
-        half = normal(level) * math.sqrt(self.variances[which])
-        return self.value(which) - half, self.value(which) + half
+        """Wald's interval of the intercept (0) or the slope (1)."""
+        return wald(self.value(which), math.sqrt(self.variances[which]), level)
 
     def pull(self, which: int, p: Array, positive: NDArray[np.bool_], total: float) -> Array:
         """How far each row moves the intercept (0) or the slope (1), times ``total`` weight."""
@@ -84,7 +75,7 @@ def cox_line(table: ScoreTable) -> CoxLine:
     """Cox's line through all predictions but those of 0 and 1. O(D) a Newton step.
 
     The slope is infinite where a threshold tells the classes apart. It is NaN where there is one
-    class or one prediction, or weights so unequal that floats do not tell it.
+    class or one prediction, and where weights are so unequal that floats do not tell it.
     """
     table, _ = uncertain(table)
     slope = _no_slope(table)
@@ -135,11 +126,8 @@ class OffsetIntercept(NamedTuple):
     deviation: float
 
     def interval(self, level: float) -> Span:
-        """Wald's."""
-        if not math.isfinite(self.value):
-            return NOTHING
-        half = normal(level) * self.deviation
-        return self.value - half, self.value + half
+        """Wald's interval."""
+        return wald(self.value, self.deviation, level)
 
     def pull(self, p: Array, positive: NDArray[np.bool_], total: float) -> Array:
         """How far each row moves it, times ``total`` weight."""
@@ -149,7 +137,10 @@ class OffsetIntercept(NamedTuple):
 
 
 def offset_intercept(table: ScoreTable) -> OffsetIntercept:
-    """From all predictions but those of 0 and 1; infinite where there is one class. O(D) a step."""
+    """The intercept at slope 1, from all predictions but 0 and 1. O(D) a step.
+
+    It is infinite where there is one class.
+    """
     table, _ = uncertain(table)
     if not len(table):
         return OffsetIntercept(math.nan, 0.0, math.inf)
@@ -175,7 +166,7 @@ def offset_intercept(table: ScoreTable) -> OffsetIntercept:
 
 
 def ratio_interval(sample: ScoreTable, level: float) -> Span:
-    """Of observed/expected: all ratios r that the score test of rates r·p does not refuse.
+    """The interval of observed/expected: all ratios r for which a score test allows rates r·p.
 
     (O − rE)² = z²·c·V(r) with O = Σwy, E = Σwp and V(r) = Σw²·rp(1 − rp); above r = 1, where rates
     may exceed 1, Σw²·rp(1 − p). c ≥ 1 is how much more the labels vary around r·p than V says at

@@ -199,16 +199,16 @@ class Crossings:
         self.place = np.arange(int(cells.sum()))
 
     def sums(self, values: NDArray[Any], rows: slice, into: NDArray[Any]) -> None:
-        """Add values, a line for each of some rows, to the sums of the groups."""
+        """Add the values of some rows, a line for each, to the sums of their groups."""
         from calibrant.kernels.group_sums import add_to_groups
 
         where = (self.first, self.second, self.width, self.offset, self.place)
         add_to_groups(self.codes[:, rows], *where, values, into)
 
     def keep(self, enough: NDArray[np.bool_], rows: Array) -> Index:
-        """Keep the cells that are large enough and no other group again; their numbers.
+        """Keep the cells that are large enough and not the same group as another; their numbers.
 
-        A crossing of as many rows as one of its two groups is that group.
+        A crossing that has as many rows as one of its two groups is that group again.
         """
         crossing = np.repeat(np.arange(len(self.offset)), np.diff(self.offset, append=len(rows)))
         inside = np.arange(len(rows)) - self.offset[crossing]

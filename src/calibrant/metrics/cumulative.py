@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +12,15 @@ from scipy.special import ndtr
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
-from calibrant.metrics.redrawn_labels import EXACT, CellRows, redrawn_cells, share_as_far
+from calibrant.metrics.redrawn_labels import EXACT, redrawn_residuals, share_as_far
 from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
-__all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond", "redrawn_residuals"]
+__all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
 
 Array = NDArray[np.float64]
 
-#: numbers of the terms of a series; where a series is used, its 40th term is below 1e-300
+#: the terms of a series are numbered 1 to 40; where a series is used, the 40th is below 1e-300
 TERMS = np.arange(1, 41, dtype=np.float64)
 
 
@@ -171,16 +170,6 @@ def _redrawn(
     """Range and maximum of each redrawing."""
     found = [_reaches(left) for left in redrawn_residuals(table, replicates, random)]
     return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
-
-
-def redrawn_residuals(
-    table: ScoreTable, replicates: int, random: np.random.Generator
-) -> Iterator[Array]:
-    """Σ w(y* − p) of each cell, y* ~ Bernoulli(p), some redrawings at a time."""
-    rows = CellRows.of(table)
-    expected = rows.moment(1) * rows.p
-    for drawn in redrawn_cells(rows, replicates, random):
-        yield drawn - expected
 
 
 def _ratio(value: float, sigma: float) -> float:

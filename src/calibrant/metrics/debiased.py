@@ -1,4 +1,4 @@
-"""Errors over bins less what chance adds to them."""
+"""Errors over bins, without what chance adds to them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from scipy.special import erf
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
+from calibrant.metrics.arguments import check_flag
 from calibrant.metrics.bin_places import Places
 from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.binned import check_bins, group
+from calibrant.metrics.binned import check_bins
 from calibrant.metrics.weighted_cells import (
     check_weights,
     residuals,
+    squared_residuals,
     squares,
     table_for_test,
 )
@@ -41,13 +43,12 @@ class ErrorRule(NamedTuple):
     weights: str
 
     def checked(self) -> ErrorRule:
-        """The same rule, if there is such an error."""
+        """The rule itself, if there is such an error; else it is refused."""
         check_bins(self.bins, self.binning, self.ties)
         check_weights(self.weights)
         if isinstance(self.norm, (bool, str)) or self.norm not in (1, 2):
             raise ParameterError(_norm_error(self.norm))
-        if not isinstance(self.debias, (bool, np.bool_)):
-            raise ParameterError(f"debias must be True or False, but {self.debias!r} came.")
+        check_flag("debias", self.debias)
         if self.debias and self.ties != "together":
             raise ParameterError(
                 f'ties must be "together" beside debias=True, but {self.ties!r} came: what chance '
@@ -55,10 +56,8 @@ class ErrorRule(NamedTuple):
             )
         return self
 
-    def mean_power(self, table: ScoreTable) -> float:
-        """The mean |gap|^norm over the cases of a table, perhaps without what chance adds."""
-        if not self.debias:
-            return group(table, self.bins, self.binning, self.ties).mean_power(self.norm)
+    def debiased_power(self, table: ScoreTable) -> float:
+        """The mean |gap|^norm over the cases of a table, without what chance adds."""
         share, gap, variance = _gaps(table, self)
         if self.norm == 2:
             return float(share @ (gap**2 - variance))
@@ -77,7 +76,7 @@ def _norm_error(norm: Any) -> str:
 
 
 def _gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
-    """Of each bin its share of the weight, |mean of y − p|, and the variance of that mean.
+    """For each bin its share of the weight, |mean of y − p|, and the variance of that mean.
 
     A row that a border divides counts in each bin with its part of the weight. With such weights a
     and d = y − p, (Σad)² − Σa²d² has the expectation ((Σa)² − Σa²)·(E d)²: from that the variance
@@ -86,9 +85,7 @@ def _gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
     """
     places, sample = Places(table, rule.bins, rule.binning), table_for_test(table, rule.weights)
     weight, apart = places.sums(sample.weight), places.sums(residuals(sample))
-    p = sample.scores
-    square = places.sums(squares(sample), 2)
-    noise = places.sums(sample.negative_sq * p**2 + sample.positive_sq * (1.0 - p) ** 2, 2)
+    square, noise = places.sums(squares(sample), 2), places.sums(squared_residuals(sample), 2)
     some = weight > 0.0
     weight, gap = weight[some], np.abs(apart[some]) / weight[some]
     single, noise = square[some] / weight**2, noise[some] / weight**2
@@ -111,10 +108,11 @@ def folded_mean(mean: Array, sd: Array) -> Array:
 
 
 def without_chance(value: float, gaps: Array, chance: Array) -> float:
-    """c·error, with the c for which gaps c·g plus chance are expected to give the error seen.
+    """The error without what chance adds: c·error, c between 0 and 1.
 
-    ``gaps`` and ``chance``: each bin's share of the error, and of its mean under redrawing. Chance
-    is taken for normal, with the standard deviation chance·√(π/2).
+    c is such that true gaps of c times those seen, blurred by chance, would on average give the
+    error seen. ``gaps`` and ``chance`` are each bin's part of the error, and of the mean error of
+    redrawn labels. Chance is taken to be normal, with the standard deviation chance·√(π/2).
     """
     if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7
         return 0.0

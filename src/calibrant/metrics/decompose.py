@@ -14,6 +14,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.metrics.arguments import check_whole, check_word, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
+from calibrant.metrics.cell_runs import last_cells, run_means, to_cells
 from calibrant.other_words import in_our_words
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "degroot_fienberg",
     "mean_change",
     "murphy",
-    "spread",
 ]
 
 Array = NDArray[np.float64]
@@ -205,7 +205,7 @@ def murphy(
     table = read_table(y, p, sample_weight, pos_label)
     starts = np.arange(len(table)) if bins is None else group_starts(table, bins, binning)
     n, n1 = np.add.reduceat(table.weight, starts), np.add.reduceat(table.positive, starts)
-    mean = _mean_prediction(table, starts, n)
+    mean = _mean_prediction(table, starts)
     rule, rate, total = RULES[loss], n1 / n, table.total
     overall = np.array(table.total_positive / total)
     return Murphy(
@@ -213,14 +213,14 @@ def murphy(
         float(n @ rule.divergence(rate, mean) / total),
         float(n @ rule.divergence(rate, overall) / total),
         float(rule.entropy(overall)),
-        mean_change(table, rule, spread(mean, starts, len(table))),
+        mean_change(table, rule, to_cells(mean, starts, len(table))),
     )
 
 
-def _mean_prediction(table: ScoreTable, starts: Index, n: Array) -> Array:
+def _mean_prediction(table: ScoreTable, starts: Index) -> Array:
     """The mean prediction of each group; 0 or 1 only where all predictions of the group are."""
-    low, high = table.scores[starts], table.scores[np.append(starts[1:], len(table)) - 1]
-    mean = np.clip(np.add.reduceat(table.weight * table.scores, starts) / n, low, high)
+    low, high = table.scores[starts], table.scores[last_cells(starts, len(table))]
+    mean = run_means(table, starts)
     mean = np.where((mean == 0) & (high > 0), SMALLEST, mean)
     return np.where((mean == 1) & (low < 1), LARGEST, mean)
 
@@ -230,8 +230,3 @@ def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
     moved = np.flatnonzero(table.scores != other)
     columns = (table.negative, table.positive, table.scores, other)
     return float(rule.change(*(column[moved] for column in columns)).sum() / table.total)
-
-
-def spread(values: Array, starts: Index, size: int) -> Array:
-    """The value of its group for each cell."""
-    return np.repeat(values, np.diff(np.append(starts, size)))

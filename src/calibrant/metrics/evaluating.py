@@ -13,12 +13,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Labels, Rows, check_lengths, read_scores
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import chosen_records
-from calibrant.metrics.arguments import (
-    positive_column,
-    read_rows,
-    read_table,
-    refuse_positive,
-)
+from calibrant.metrics.arguments import read_column, read_rows, read_table, refuse_positive
 from calibrant.metrics.bin_sweep import Bins, check_bin_count
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.evaluating_classes import evaluate_classes
@@ -34,7 +29,7 @@ from calibrant.other_words import in_our_words
 
 __all__ = ["evaluate"]
 
-#: of the groups' intervals, where the measures have none
+#: the level of the groups' intervals where the measures have no intervals
 LEVEL = 0.95
 FEATURES_NEED_ROWS = (
     "features belong to rows that are in memory, but a table or a frame beside label= came. Pass "
@@ -312,11 +307,10 @@ def evaluate(
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:
-    column = positive_column(Labels(rows.positive, rows.classes, rows.pos_label), classes)
-    known = rows.classes if classes is None else list(classes)
-    scores = read_scores(raw, positive_column=column, name="raw", classes=known)
+    labels = Labels(rows.positive, rows.classes, rows.pos_label)
+    scores = read_column(raw, labels, classes, name="raw", read=read_scores)
     check_lengths(y=len(rows.scores), raw=len(scores))
-    return Rows(scores, rows.positive, rows.weight, rows.classes, rows.pos_label)
+    return replace(rows, scores=scores)
 
 
 def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:

@@ -308,7 +308,7 @@ E = TypeVar("E", bound=EvaluationTable)
 
 
 def without_praise(given: E) -> E:
-    """The same where the scores themselves are worth nothing: no change is called better."""
+    """The evaluation where the scores themselves are worth nothing: no change is called better."""
     made: Any = given
     if made.before is None or not made.praise:
         return given
@@ -318,7 +318,7 @@ def without_praise(given: E) -> E:
 
 
 def with_look(given: E, look: Any) -> E:
-    """The same with what the predictions themselves show."""
+    """The evaluation with what the predictions themselves show."""
     made: Any = given
     made = replace(made, look=look)
     return without_praise(made) if look.useless else made  # type: ignore[no-any-return]

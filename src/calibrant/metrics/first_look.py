@@ -13,18 +13,20 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
 from calibrant.metrics.interval_formulas import area_interval
 from calibrant.metrics.ranking import area
+from calibrant.metrics.weighted_cells import class_sizes
 from calibrant.shell_words import quoted
 
 __all__ = [
     "ALPHA",
     "FEW",
     "LEVEL",
-    "WORTHLESS",
     "Face",
     "FirstLook",
     "LabelNames",
-    "area_figures",
+    "Look",
     "first_look",
+    "runs_wrong",
+    "worthless",
 ]
 
 #: the level of the interval of AUC behind all claims: each end fails in 0.5 % of samples at most
@@ -55,7 +57,7 @@ class LabelNames(NamedTuple):
 
     @classmethod
     def of(cls, classes: Any, pos_label: Any, label: str = "", face: Face = "python") -> LabelNames:
-        """From the two classes, and the one that is positive.
+        """The names, from the two classes and the one that is positive.
 
         >>> LabelNames.of(["no", "yes"], "yes").question
         "Did you mean pos_label='no'?"
@@ -95,7 +97,60 @@ class LabelNames(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FirstLook:
+class Look:
+    """What is found before anything is fitted or measured, and the AUC behind it."""
+
+    found: str
+    auc: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def few(self) -> bool:
+        """Whether a class has too few rows to judge by."""
+        return False
+
+    @property
+    def sound(self) -> bool:
+        """Whether the scores are worth calibrating, as far as can be seen."""
+        return self.found == "something" and not self.few
+
+    @property
+    def useless(self) -> bool:
+        """Whether no calibration is worth anything before something else is put right."""
+        return self.found not in ("something", "not told")
+
+    @property
+    def unproven(self) -> bool:
+        """Whether the scores may be worth nothing, so that no figure of a map is praised."""
+        return self.found != "something"
+
+    @property
+    def figures(self) -> str:
+        """AUC and its interval, in as many digits as tell them apart; nothing without an AUC.
+
+        >>> Look("not told", 0.5234, 0.48, 0.56).figures
+        'AUC 0.52 (99 % interval 0.48 to 0.56)'
+        """
+        if self.auc is None or self.low is None or self.high is None:
+            return ""
+        digits = 2 if self.high - self.low >= 0.02 else 4
+        ends = f"{self.low:.{digits}f} to {self.high:.{digits}f}"
+        return f"AUC {self.auc:.{digits}f} ({100 * LEVEL:g} % interval {ends})"
+
+
+def runs_wrong(low: float, high: float) -> bool:
+    """Whether scores run the wrong way, by the interval of their AUC."""
+    return high < 0.5 and low < WORTHLESS[0]
+
+
+def worthless(low: float, high: float) -> bool:
+    """Whether scores are worth nothing in practice, by the interval of their AUC."""
+    return low >= WORTHLESS[0] and high <= WORTHLESS[1]
+
+
+@dataclass(frozen=True)
+class FirstLook(Look):
     """What a table shows before anything is fitted or measured.
 
     Attributes
@@ -111,9 +166,6 @@ class FirstLook:
     """
 
     found: Found
-    auc: float | None
-    low: float | None
-    high: float | None
     positives: float
     negatives: float
 
@@ -121,21 +173,6 @@ class FirstLook:
     def few(self) -> bool:
         """Whether a class has rows, but fewer than ten."""
         return 0.0 < min(self.positives, self.negatives) < FEW - 1e-9
-
-    @property
-    def sound(self) -> bool:
-        """Whether the scores are worth calibrating, as far as can be seen."""
-        return self.found == "something" and not self.few
-
-    @property
-    def useless(self) -> bool:
-        """Whether no rising map of these scores is worth anything."""
-        return self.found in ("one class", "wrong way", "nothing", "no order")
-
-    @property
-    def unproven(self) -> bool:
-        """Whether the scores may be worth nothing, so that no figure of a map is praised."""
-        return self.useless or self.found == "not told"
 
     def headline(self, names: LabelNames | None = None) -> str:
         """What is to be said first, in plain words; nothing where all is well."""
@@ -146,11 +183,6 @@ class FirstLook:
         elif said := "" if self.few and self.found == "not told" else _SAID.get(self.found):
             parts.append(said.format(figures=self.figures, about=names.about, n=names))
         return " ".join(parts)
-
-    @property
-    def figures(self) -> str:
-        """AUC and its interval, in as many digits as tell them apart."""
-        return area_figures(self.auc, self.low, self.high)
 
     def few_words(self, names: LabelNames) -> str:
         """What a class of fewer than ten rows means."""
@@ -169,19 +201,6 @@ class FirstLook:
             f"learned of how {names.named(not positive)} scores, nor whether the scores tell the "
             "two apart."
         )
-
-
-def area_figures(auc: float | None, low: float | None, high: float | None) -> str:
-    """AUC and its interval, in as many digits as tell them apart; nothing where there is none.
-
-    >>> area_figures(0.5234, 0.48, 0.56)
-    'AUC 0.52 (99 % interval 0.48 to 0.56)'
-    """
-    if auc is None or low is None or high is None:
-        return ""
-    digits = 2 if high - low >= 0.02 else 4
-    ends = f"{low:.{digits}f} to {high:.{digits}f}"
-    return f"AUC {auc:.{digits}f} ({100 * LEVEL:g} % interval {ends})"
 
 
 _SAID = {
@@ -220,10 +239,7 @@ def first_look(table: ScoreTable, weights: str = "importance") -> FirstLook:
     >>> first_look(ScoreTable.from_arrays(p, y)).headline()
     ''
     """
-    columns = ((table.positive, table.positive_sq), (table.negative, table.negative_sq))
-    if weights == "counts":
-        columns = ((table.positive, table.positive), (table.negative, table.negative))
-    ones, zeros = (float(w.sum()) ** 2 / (float(q.sum()) or 1.0) for w, q in columns)
+    zeros, ones = class_sizes(table_in_rows(table, weights) if weights == "counts" else table)
     if not (table.total_positive and table.total_negative):
         return FirstLook("one class", None, None, None, ones, zeros)
     low, high = area_interval(table_in_rows(table, weights), LEVEL)
@@ -233,12 +249,11 @@ def first_look(table: ScoreTable, weights: str = "importance") -> FirstLook:
 def _found(table: ScoreTable, low: float, high: float) -> Found:
     if low > 0.5:
         return "something"
-    if high < 0.5 and low < WORTHLESS[0]:
+    if runs_wrong(low, high):
         return "wrong way"
     if _differs(table):
         return "no order"
-    worthless = low >= WORTHLESS[0] and high <= WORTHLESS[1]
-    return "nothing" if worthless else "not told"
+    return "nothing" if worthless(low, high) else "not told"
 
 
 def _differs(table: ScoreTable) -> bool:

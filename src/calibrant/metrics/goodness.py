@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, erfc
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.weighing import WEIGHTS, table_in_rows
+from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, check_word, read_generator, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
+from calibrant.metrics.cell_runs import last_cells
 from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
 from calibrant.metrics.weighted_cells import (
+    check_weights,
     deviation,
     impossible,
     residuals,
@@ -138,14 +140,13 @@ def hosmer_lemeshow(
         check_whole("replicates", replicates, 1)
     random = read_generator(random_state)
     check_word("binning", binning, BINNINGS)
-    check_word("weights", weights, WEIGHTS)
+    check_weights(weights)
     given = read_table(y, p, sample_weight, pos_label)
     table = table_in_rows(given, weights)
     groups = RiskGroups.of(table, group_starts(given, bins, binning))
     parts = groups.parts(np.add.reduceat(residuals(table), groups.starts))
     statistic = float(parts.sum())
-    ends = np.append(groups.starts[1:], len(table)) - 1
-    low, high = table.scores[groups.starts], table.scores[ends]
+    low, high = table.scores[groups.starts], table.scores[last_cells(groups.starts, len(table))]
     used = int(((high > 0) & (low < 1) | (parts > 0)).sum())
     df = _degrees_of_freedom(used, fitted)
     if fitted or replicates is None:

@@ -13,7 +13,13 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, check_lengths
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.arguments import check_number, check_whole, read_generator, read_rows
+from calibrant.metrics.arguments import (
+    check_flag,
+    check_number,
+    check_whole,
+    read_generator,
+    read_rows,
+)
 from calibrant.metrics.crossed_groups import (
     ALL_ROWS,
     MOST_CROSSED,
@@ -32,7 +38,7 @@ from calibrant.metrics.redrawn_groups import (
     signed_root,
     sum_groups,
 )
-from calibrant.metrics.weighted_cells import NOT_WHOLE, check_weights
+from calibrant.metrics.weighted_cells import check_counts, check_weights
 from calibrant.other_words import in_our_words
 
 __all__ = ["multicalibration", "multicalibration_of_rows"]
@@ -172,15 +178,9 @@ def multicalibration(
             "features belong to rows, but a ScoreTable came, which has none. Pass labels y and "
             "probabilities p."
         )
-    rule = GroupRule(_flag(crossings), *_sizes(quantiles, categories, min_rows))
+    rule = GroupRule(check_flag("crossings", crossings), *_sizes(quantiles, categories, min_rows))
     rows = read_rows(y, p, sample_weight, pos_label, classes)
     return multicalibration_of_rows(rows, features, rule, level, replicates, random_state, weights)
-
-
-def _flag(crossings: Any) -> bool:
-    if not isinstance(crossings, (bool, np.bool_)):
-        raise ParameterError(f"crossings must be True or False, but {crossings!r} came.")
-    return bool(crossings)
 
 
 def _sizes(quantiles: Any, categories: Any, min_rows: Any) -> tuple[int, int, int]:
@@ -200,7 +200,7 @@ def multicalibration_of_rows(
     random_state: Any = 0,
     weights: str = "importance",
 ) -> Multicalibration:
-    """The same of rows that were read already: their scores are the predictions."""
+    """`multicalibration` of rows that were read already; their scores are the predictions."""
     rule = rule or GroupRule()
     level = check_number("level", level, 0.0, 1.0)
     replicates = check_whole("replicates", replicates, FEWEST_REPLICATES)
@@ -227,10 +227,8 @@ def multicalibration_of_rows(
 
 
 def _weighed(rows: Rows, weights: str) -> WeighedRows:
-    weight = rows.weight
-    if weights == "counts" and weight is not None and (weight != np.rint(weight)).any():
-        raise InputError(NOT_WHOLE)
-    weight = weight_in_rows(weight, weights)
+    check_counts(rows.weight, weights)
+    weight = weight_in_rows(rows.weight, weights)
     counts = weights == "counts" and weight is not None
     return WeighedRows(rows.scores, rows.positive, weight, counts)
 

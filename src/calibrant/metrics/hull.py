@@ -11,7 +11,8 @@ from scipy.optimize import isotonic_regression
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_word, read_table
-from calibrant.metrics.decompose import RULES, mean_change, spread
+from calibrant.metrics.cell_runs import to_cells
+from calibrant.metrics.decompose import RULES, mean_change
 
 __all__ = [
     "Corp",
@@ -86,7 +87,7 @@ def corp(
     table = read_table(y, p, sample_weight, pos_label)
     rule, total = RULES[loss], table.total
     starts, n, rate = hull_blocks(table.weight, table.positive)
-    fit = spread(rate, starts, len(table))
+    fit = to_cells(rate, starts, len(table))
     overall = np.array(table.total_positive / total)
     return Corp(
         loss,
@@ -150,7 +151,7 @@ def flach_matsubara(
 def split_on_hull(table: ScoreTable) -> FlachMatsubara:
     """`flach_matsubara` of a table."""
     starts, n, rate = hull_blocks(table.weight, table.positive)
-    fit = spread(rate, starts, len(table))
+    fit = to_cells(rate, starts, len(table))
     apart = table.scores - fit
     ordering = 2.0 * float(apart @ (table.weight * fit - table.positive)) / table.total
     return FlachMatsubara(
@@ -165,7 +166,8 @@ def calibration_loss(
 ) -> float:
     """Calibration loss: mean squared distance of p from the frequency on its ROC hull segment.
 
-    Smaller is better; minimum 0, maximum 1. The first part of `flach_matsubara`, which see.
+    Smaller is better; minimum 0, maximum 1. It is the first part of `flach_matsubara`, where the
+    formula is.
 
     Parameters
     ----------

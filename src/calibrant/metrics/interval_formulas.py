@@ -16,6 +16,12 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import weight_in_rows
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import group_starts
+from calibrant.metrics.weighted_cells import (
+    ClassColumns,
+    chance_variance,
+    class_columns,
+    squared_residuals,
+)
 
 __all__ = [
     "Binned",
@@ -26,11 +32,10 @@ __all__ = [
     "area_span",
     "bin_sums",
     "brier_losses",
-    "class_columns",
+    "cautious_gap",
     "clopper_pearson",
     "cubes",
     "gap_interval",
-    "gap_parts",
     "largest_gap_interval",
     "log_losses",
     "mean_interval",
@@ -38,12 +43,11 @@ __all__ = [
     "normal",
     "row_moments",
     "share_interval",
-    "without_chance",
+    "wald",
 ]
 
 Array = NDArray[np.float64]
 Span = tuple[float, float]
-ClassColumns = tuple[Array, Array, Array, Array]
 
 #: E|x| of a standard normal x
 _FOLDED = math.sqrt(2.0 / math.pi)
@@ -63,7 +67,7 @@ class RowWeights(NamedTuple):
 
     @classmethod
     def of(cls, given: Array | None, rows: int, weights: str) -> RowWeights:
-        """From the weights that came, None where all rows count once."""
+        """The weights of rows, from those that came; None where all rows count once."""
         weight = weight_in_rows(given, weights)
         if weight is None:
             weight = np.ones(rows)
@@ -71,12 +75,23 @@ class RowWeights(NamedTuple):
 
     @property
     def size(self) -> float:
-        """How many rows of equal weight carry as much information: (Σw)²/Σw²; of clusters, where
-        rows belong together."""
+        """How many rows of equal weight carry as much information: (Σw)²/Σw².
+
+        Where rows belong together, w is the weight of a cluster, and clusters are counted.
+        """
         squares = float(self.squares.sum())
         if self.cluster is not None:
             squares = float(np.square(np.bincount(self.cluster, self.weight)).sum())
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
+
+    def by_class(self, positive: NDArray[np.bool_]) -> ClassColumns:
+        """w of negatives and of positives, and w² of both; 0 where a row is of the other class."""
+        n0, n1, q0, q1 = (
+            np.where(at, w, 0.0)
+            for w in (self.weight, self.squares)
+            for at in (~positive, positive)
+        )
+        return n0, n1, q0, q1
 
     def error(self, influence: Array) -> float:
         """The standard error of a quantity that each row moves by its weight · influence / Σw.
@@ -95,11 +110,6 @@ class RowWeights(NamedTuple):
 # --- means --------------------------------------------------------------------------------------
 
 
-def class_columns(sample: ScoreTable) -> ClassColumns:
-    """Σw of negatives and positives, and Σw² of both, at each cell."""
-    return sample.negative, sample.positive, sample.negative_sq, sample.positive_sq
-
-
 class Moments(NamedTuple):
     """A mean, its standard error, its skewness, and the number of cases it is over."""
 
@@ -107,6 +117,17 @@ class Moments(NamedTuple):
     error: float
     skew: float
     size: float
+
+    @classmethod
+    def of(cls, mean: float, seen: Span, expected: Span, total: float, size: float) -> Moments:
+        """Moments from Σw²(x − mean)² and Σw³(x − mean)³: as seen, and as predictions promise.
+
+        The larger variance counts. Where rare events did not come, their absence must not look
+        like certainty.
+        """
+        second, third = seen if seen[0] >= expected[0] else expected
+        skew = third / second / math.sqrt(second) if second > 0 else 0.0  # (1e-260)^1.5 would be 0
+        return cls(mean, math.sqrt(max(second, 0.0)) / total, skew, size)
 
 
 def log_losses(p: Array) -> tuple[Array, Array]:
@@ -121,11 +142,7 @@ def brier_losses(p: Array) -> tuple[Array, Array]:
 
 
 def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Moments:
-    """Moments of the mean of a loss that negatives and positives have at each cell.
-
-    The error is the larger of the one seen and the one that the predictions promise. Where rare
-    events did not come, their absence must not look like certainty.
-    """
+    """Moments of the mean of a loss, from what negatives and positives lose at each cell."""
     n0, n1, q0, q1 = columns
     v0, v1 = (np.where(n > 0, v, 0.0) for n, v in zip((n0, n1), losses, strict=True))
     n, q = n0 + n1, q0 + q1
@@ -140,9 +157,7 @@ def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Mom
         apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
     expected2 = float(q @ (chance * apart**2))
     expected3 = float(cubes(n, q) @ (chance * (1.0 - 2.0 * p) * apart**3))
-    second, third = (seen2, seen3) if seen2 >= expected2 else (expected2, expected3)
-    skew = third / second / math.sqrt(second) if second > 0 else 0.0  # (1e-260)^1.5 would be 0
-    return Moments(mean, math.sqrt(second) / total, skew, size)
+    return Moments.of(mean, (seen2, seen3), (expected2, expected3), total, size)
 
 
 def cubes(n: Array, q: Array) -> Array:
@@ -179,6 +194,14 @@ def normal(level: float) -> float:
     return float(ndtri(0.5 + level / 2))
 
 
+def wald(value: float, error: float, level: float) -> Span:
+    """Wald's interval: so many standard errors on both sides; everything of no finite value."""
+    if not math.isfinite(value):
+        return -math.inf, math.inf
+    half = normal(level) * error
+    return value - half, value + half
+
+
 # --- shares and areas ---------------------------------------------------------------------------
 
 
@@ -193,7 +216,7 @@ def share_interval(share: float, size: float, level: float) -> Span:
 
 
 def area_interval(sample: ScoreTable, level: float) -> Span:
-    """Of the AUC: DeLong's variance, Wilson's form."""
+    """The interval of the AUC: Wilson's, with DeLong's variance."""
     n0, n1, q0, q1 = class_columns(sample)
     total0, total1 = float(n0.sum()), float(n1.sum())
     above = (total1 - np.cumsum(n1) + n1 / 2) / total1  # of positives, for a negative
@@ -220,15 +243,44 @@ def area_span(area: float, variance: float, size0: float, size1: float, level: f
 
 
 class Binned(NamedTuple):
-    """Per non-empty bin: share of the weight, Σ(p − y)w/Σw and its error, cases, frequency, p."""
+    """For each non-empty bin: Σ(p − y)w/Σw and its error, cases, frequency and mean prediction.
 
-    share: Array
+    ``borders`` are the predictions with which all bins but the first begin, ``together`` is the
+    standard error of Σ|gap|.
+    """
+
+    borders: Array
     gap: Array
     error: Array
     size: Array
     rate: Array
     predicted: Array
-    together: float  # standard error of Σ|gap|
+    together: float
+
+    @property
+    def full(self) -> float:
+        """Σ|gap|: the ECE."""
+        return float(np.abs(self.gap).sum())
+
+    @property
+    def pure(self) -> float:
+        """Σ|gap| less what chance adds, and at least 0: not above the true Σ|gap| on average."""
+        return max(float(cautious_gap(self.gap, self.error).sum()), 0.0)
+
+    def pull(self, p: Array, positive: NDArray[np.bool_]) -> Array:
+        """How far each row of a prediction p moves Σ|gap|."""
+        sign = np.sign(self.gap)[np.searchsorted(self.borders, p, side="right")]
+        return sign * (p - positive)
+
+
+def cautious_gap(gap: Array, error: Array) -> Array:
+    """|gap| less what chance adds to it. Its expectation is never above the true |gap|.
+
+    With x = gap/error and δ its expectation, E|x| exceeds |δ| by at most √(2/π)·e^(−δ²/2), and
+    τ(x) = √(4/π)·e^(−x²/2) has the expectation √(2/π)·e^(−δ²/4).
+    """
+    x = np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)
+    return np.abs(gap) - error * (_FOLDED * math.sqrt(2.0)) * np.exp(-(x**2) / 2)
 
 
 def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
@@ -243,8 +295,7 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
     n, q = n0 + n1, q0 + q1
     weight, squares = add(n), add(q)
     gap = add(n * p - n1) / total
-    seen = add(q0 * p**2 + q1 * (1.0 - p) ** 2)
-    expected = add(q * p * (1.0 - p))
+    seen, expected = add(squared_residuals(sample)), add(chance_variance(sample))
     pull = add(q0 * p - q1 * (1.0 - p))
     whole = float(q.sum())
     variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, expected) / total**2
@@ -253,7 +304,7 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
     together = max(spread + mean**2 * whole, 0.0) / total**2
     rate, predicted = add(n1) / weight, add(n * p) / weight
     return Binned(
-        weight / total,
+        p[starts[1:]],
         gap,
         np.sqrt(variance),
         weight**2 / squares,
@@ -263,44 +314,14 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
     )
 
 
-def without_chance(gap: Array, error: Array) -> Array:
-    """|gap| less what chance adds to it. Its expectation is never above the true |gap|.
-
-    E|x| exceeds |δ| by at most √(2/π)·e^(−δ²/2) errors, and τ(x) = √(4/π)·e^(−x²/2) has the
-    expectation √(2/π)·e^(−δ²/4).
-    """
-    x = np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)
-    return np.abs(gap) - error * (_FOLDED * math.sqrt(2.0)) * np.exp(-(x**2) / 2)
-
-
-class GapParts(NamedTuple):
-    """Σ|gap| over the bins, the same without its chance part, and how far each row moves it."""
-
-    full: float
-    pure: float
-    pull: Array
-    bins: Binned
-
-
-def gap_parts(sample: ScoreTable, p: Array, positive: NDArray[np.bool_], bins: Bins) -> GapParts:
-    """What the ECE of rows is made of; ``sample`` is their table."""
-    b = bin_sums(sample, bins)
-    borders = sample.scores[group_starts(sample, bins)[1:]]
-    sign = np.sign(b.gap)[np.searchsorted(borders, p, side="right")]
-    pure = float(without_chance(b.gap, b.error).sum())
-    return GapParts(float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (p - positive), b)
-
-
 def gap_interval(b: Binned, level: float) -> Span:
-    """Of Σ|gap|. What chance adds is taken off the lower end only, so that both ends are safe."""
+    """The interval of Σ|gap|. Chance is taken off the lower end only: both ends are safe."""
     half = normal(level) * b.together
-    value = float(np.abs(b.gap).sum())
-    low = float(without_chance(b.gap, b.error).sum()) - half
-    return min(max(low, 0.0), value), min(value + half, 1.0)
+    return min(max(b.pure - half, 0.0), b.full), min(b.full + half, 1.0)
 
 
 def largest_gap_interval(size: Array, rate: Array, predicted: Array, level: float) -> Span:
-    """Of the largest |mean prediction − frequency| of the bins, by exact binomial limits.
+    """The interval of the largest |mean prediction − frequency| of a bin, by binomial limits.
 
     The upper end needs the limits of one bin only, the one with the largest true gap. The lower
     end needs the limits of all bins to hold at once (Bonferroni).

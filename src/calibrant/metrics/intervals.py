@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.weighing import WEIGHTS, table_in_rows
+from calibrant.data.weighing import table_in_rows
 from calibrant.errors import ParameterError
-from calibrant.metrics.arguments import check_number, check_whole, check_word
+from calibrant.metrics.arguments import check_number, check_whole
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.cox_line import CoxLine, OffsetIntercept, cox_line, offset_intercept
 from calibrant.metrics.interval_formulas import (
@@ -24,7 +24,6 @@ from calibrant.metrics.interval_formulas import (
     area_interval,
     bin_sums,
     brier_losses,
-    class_columns,
     gap_interval,
     largest_gap_interval,
     log_losses,
@@ -35,6 +34,7 @@ from calibrant.metrics.interval_formulas import (
 from calibrant.metrics.measure import OfCurve
 from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
 from calibrant.metrics.smooth_curve import chance_of_curve
+from calibrant.metrics.weighted_cells import check_weights, class_columns, class_sizes
 
 __all__ = [
     "IntervalOptions",
@@ -68,7 +68,7 @@ def read_interval_options(
     level: Any, replicates: Any, weights: Any, random_state: Any
 ) -> IntervalOptions | None:
     """The options within their limits; None where no intervals are wanted."""
-    check_word("weights", weights, WEIGHTS)
+    check_weights(weights)
     replicates = check_whole("replicates", replicates, 100)
     seed = None if random_state is None else check_whole("random_state", random_state, 0)
     if level is None:
@@ -93,7 +93,7 @@ class MeasureIntervals:
         Which intervals are missing, and why.
     """
 
-    #: what the squared error of a row is a sum of, and the largest such sum
+    #: how many columns the squared error of a row is summed over, and the largest such sum
     columns = 1
     largest_square = 1.0
 
@@ -112,19 +112,19 @@ class MeasureIntervals:
         return self.size >= 2.0 - 1e-9
 
     def log_moments(self) -> Moments:
-        """Of the log loss."""
+        """Mean, error and skewness of the log loss."""
         raise NotImplementedError
 
     def square_moments(self) -> Moments:
-        """Of the Brier score."""
+        """Mean, error and skewness of the Brier score."""
         raise NotImplementedError
 
     def log_loss(self) -> Span:
-        """Student's, corrected for skewness."""
+        """Student's interval, corrected for skewness."""
         return mean_interval(self.log_moments(), self.level)
 
     def brier(self) -> Span:
-        """Student's, corrected for skewness."""
+        """Student's interval, corrected for skewness."""
         return mean_interval(self.square_moments(), self.level)
 
     def rmse(self) -> Span:
@@ -134,7 +134,7 @@ class MeasureIntervals:
         return math.sqrt(max(low, 0.0) / self.columns), math.sqrt(high / self.columns)
 
     def accuracy(self) -> Span:
-        """Wilson's."""
+        """Wilson's interval."""
         return share_interval(self.values["accuracy"], self.size, self.level)
 
 
@@ -191,16 +191,16 @@ class TableIntervals(MeasureIntervals):
         return bin_sums(self.sample, self.bins)
 
     def ece(self) -> Span:
-        """From the normal distribution of the bins' gaps."""
+        """The interval from the normal distribution of the bins' gaps."""
         return gap_interval(self.binned, self.level)
 
     def mce(self) -> Span:
-        """From the binomial limits of all bins."""
+        """The interval from the binomial limits of all bins."""
         b = self.binned
         return largest_gap_interval(b.size, b.rate, b.predicted, self.level)
 
     def auc(self) -> Span:
-        """Wilson's, with DeLong's variance."""
+        """Wilson's interval, with DeLong's variance."""
         return area_interval(table_in_rows(self.ranked, self.options.weights), self.level)
 
     @cached_property
@@ -214,7 +214,10 @@ class TableIntervals(MeasureIntervals):
         return offset_intercept(self.sample)
 
     def redrawn(self, name: str) -> Span | None:
-        """The bias is taken off the lower end only, so that both ends are safe."""
+        """The interval from what was drawn again, if there is one.
+
+        The bias is taken off the lower end only, so that both ends are safe.
+        """
         if name not in self.chance:
             return None
         value, (bias, half, _) = self.values[name], self.chance[name]
@@ -223,11 +226,8 @@ class TableIntervals(MeasureIntervals):
 
 def _too_few(sample: ScoreTable) -> str:
     """Why measures that need drawn tables get no interval; empty if they do."""
-    for word, n, q in (
-        ("positives", sample.positive, sample.positive_sq),
-        ("negatives", sample.negative, sample.negative_sq),
-    ):
-        size = float(n.sum()) ** 2 / float(q.sum()) if n.any() else 0.0
+    negatives, positives = class_sizes(sample)
+    for word, size in (("positives", positives), ("negatives", negatives)):
         if size < FEWEST - 1e-9:
             return f"it takes {FEWEST:g} {word} or more, and {size:.3g} came"
     return ""

@@ -15,6 +15,7 @@ from calibrant.metrics.arguments import (
     read_predictions,
 )
 from calibrant.metrics.kernel_pairs import MatrixPairs, Pairs, TablePairs
+from calibrant.metrics.redrawn_labels import share_as_far
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
 
@@ -188,11 +189,11 @@ def skce_test(
     random = read_generator(random_state)
     pairs = _pairs(y, p, bandwidth, random, (sample_weight, weights, pos_label, classes))
     value, null = pairs.value(), pairs.redrawn(replicates, random)
-    above = int((null >= value - ROUNDING * float(np.abs(null).max())).sum())
+    slack = ROUNDING * float(np.abs(null).max())
     return SKCETest(
         value,
         float(np.quantile(null, level)),
-        0.0 if pairs.impossible else (1 + above) / (1 + replicates),
+        0.0 if pairs.impossible else share_as_far(null, value, slack),
         pairs.bandwidth,
         level,
         replicates,

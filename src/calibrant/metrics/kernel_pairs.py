@@ -17,12 +17,13 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
-from calibrant.metrics.redrawn_labels import BLOCK, CellRows
+from calibrant.metrics.redrawn_labels import BLOCK, CellRows, redrawn_hits
 from calibrant.metrics.weighted_cells import (
-    NOT_WHOLE,
+    check_counts,
     check_weights,
     impossible,
     residuals,
+    squared_residuals,
     squares,
     table_for_test,
 )
@@ -63,20 +64,21 @@ class TablePairs:
         _check_pairs(self.pairs, total)
 
     def value(self) -> float:
-        """Of the labels that came."""
-        t, p = self.table, self.table.scores
-        own = t.negative_sq * p**2 + t.positive_sq * (1.0 - p) ** 2
-        return float(self._means(residuals(t)[None, :], own[None, :])[0])
+        """The mean for the labels that came."""
+        apart, own = residuals(self.table), squared_residuals(self.table)
+        return float(self._means(apart[None, :], own[None, :])[0])
 
     def redrawn(self, replicates: int, random: Random) -> Array:
-        """Of labels redrawn from the predictions."""
+        """The means for labels redrawn from the predictions."""
         rows = CellRows.of(self.table)
-        step = max(1, BLOCK // len(rows.p))
-        sizes = (min(step, replicates - first) for first in range(0, replicates, step))
-        return np.concatenate([self._means(*_drawn(rows, size, random)) for size in sizes])
+        drawn = redrawn_hits(rows, replicates, random)
+        return np.concatenate([self._means(*_sums(rows, *hits)) for hits in drawn])
 
     def _means(self, apart: Array, own: Array) -> Array:
-        """From Σw(y − p) and Σw²(y − p)² of each cell; a row is no pair with itself."""
+        """The mean over pairs of rows, from Σw(y − p) and Σw²(y − p)² of each cell.
+
+        A row is no pair with itself.
+        """
         from calibrant.kernels.laplace_pairs import pair_sums
 
         within = np.einsum("ij,ij->i", apart, apart) - own.sum(axis=1)
@@ -84,25 +86,23 @@ class TablePairs:
         return np.asarray(2.0 * (within + 2.0 * between) / self.pairs)
 
 
-def _drawn(rows: CellRows, replicates: int, random: Random) -> tuple[Array, Array]:
-    """Σw(y* − p) and Σw²(y* − p)² of each cell."""
-    p, size = rows.p, (replicates, len(rows.p))
-    hit = random.random(size) < p
-    apart = rows.other * (hit - p)
+def _sums(
+    rows: CellRows, one: NDArray[np.bool_], many: Index, hits: NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """Σw(y* − p) and Σw²(y* − p)² of each cell, from what `redrawn_hits` gives."""
+    apart = rows.other * (one - rows.p)
     own = apart**2
-    many = np.flatnonzero(rows.size > 1.0)
-    if len(many):
-        rest, q, w = rows.size[many] - 1.0, p[many], rows.common[many]
-        hits = random.binomial(rest.astype(np.int64), q, (replicates, len(many)))
-        apart[:, many] += w * (hits - rest * q)
-        own[:, many] += w**2 * (hits * (1.0 - q) ** 2 + (rest - hits) * q**2)
+    rest, q, w = rows.size[many] - 1.0, rows.p[many], rows.common[many]
+    apart[:, many] += w * (hits - rest * q)
+    own[:, many] += w**2 * (hits * (1.0 - q) ** 2 + (rest - hits) * q**2)
     return apart, own
 
 
 class MatrixPairs:
     """Pairs of rows of a matrix of probabilities: all of them, or those within blocks.
 
-    Blocks are drawn by chance, without a look at the labels. In memory is one block at a time.
+    Rows are put into blocks by chance, without a look at the labels. One block at a time is in
+    memory.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class MatrixPairs:
         _check_pairs(self.pairs, float(self._weight[rows].sum()))
 
     def value(self) -> float:
-        """Of the labels that came."""
+        """The mean for the labels that came."""
         total = sum(
             block.sums(self.matrix.codes[rows, None].astype(np.int32))[0]
             for rows, block in zip(self._blocks, self._each(), strict=True)
@@ -127,7 +127,7 @@ class MatrixPairs:
         return float(total) / self.pairs
 
     def redrawn(self, replicates: int, random: Random) -> Array:
-        """Of labels redrawn from the predictions."""
+        """The means for labels redrawn from the predictions."""
         totals = np.zeros(replicates)
         for block in self._each():
             step = max(1, 4 * BLOCK // len(block.p))
@@ -188,8 +188,7 @@ def _row_weights(matrix: ScoreMatrix, weights: str) -> tuple[Index, Array]:
     rows, weight = np.arange(len(matrix)), matrix_in_rows(matrix, weights).weight
     if weight is None or weights != "counts":
         return rows, np.ones(len(matrix)) if weight is None else weight
-    if not (weight == np.floor(weight)).all():
-        raise InputError(NOT_WHOLE)
+    check_counts(weight, weights)
     if weight.sum() > REPEATED:
         raise InputError(
             f'weights="counts" repeats rows, {REPEATED:.0e} of them at most, but their sum is '

@@ -12,7 +12,7 @@ from calibrant.data.grouped_sums import Grouped, columns_of
 from calibrant.data.passes import Steps
 from calibrant.data.refine import narrowed, ties
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.decompose import spread
+from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.hull import FlachMatsubara, hull_blocks
 from calibrant.metrics.lazy_sums import Sums, link_of, predicted
 
@@ -117,7 +117,7 @@ def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
     starts = np.flatnonzero(np.append(True, key[1:] > key[:-1]))
     weight, positive = np.add.reduceat(n, starts), np.add.reduceat(n1, starts)
     first, size, rate = hull_blocks(weight, positive)
-    fit = spread(rate, starts[first], len(n))
+    fit = to_cells(rate, starts[first], len(n))
     ordering = float(((c - fit) * (n * fit - n1) + fit * d).sum()) - product
     return FlachMatsubara(
         (float((n * (c - fit + d / n) ** 2).sum()) + within) / total,

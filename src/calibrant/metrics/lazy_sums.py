@@ -317,5 +317,5 @@ def link_of(cells: Cells) -> Callable[[Array], Array]:
 
 
 def predicted(x: nw.Expr, cells: Cells) -> nw.Expr:
-    """The same where the rows are."""
+    """The probability of a score, as an expression for the place where the rows are."""
     return x if cells.centre is None else 1.0 / (1.0 + (x * -1.0).exp())

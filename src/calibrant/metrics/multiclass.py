@@ -71,7 +71,7 @@ def top_label_ece(
     rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
     matrix = read_classes(y, p, sample_weight, classes).matrix
     if debias:
-        return rule.root(rule.mean_power(top_table(matrix)))
+        return rule.root(rule.debiased_power(top_table(matrix)))
     return rule.root(top_groups(matrix, bins, binning, ties).mean_power(norm))
 
 
@@ -162,7 +162,7 @@ def classwise_ece(
     rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
     matrix = read_classes(y, p, sample_weight, classes).matrix
     if debias:
-        powers = [rule.mean_power(table) for table in class_tables(matrix)]
+        powers = [rule.debiased_power(table) for table in class_tables(matrix)]
     else:
         powers = [each.mean_power(norm) for each in class_groups(matrix, bins, binning, ties)]
     return rule.root(float(np.mean(powers)))

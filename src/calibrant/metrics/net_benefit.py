@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,14 +10,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_number, read_table
-from calibrant.metrics.interval_formulas import (
-    Moments,
-    Span,
-    class_columns,
-    cubes,
-    mean_interval,
-)
-from calibrant.metrics.weighted_cells import table_for_test
+from calibrant.metrics.interval_formulas import Moments, Span, cubes, mean_interval
+from calibrant.metrics.weighted_cells import class_columns, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["Benefits", "NetBenefit", "benefits", "net_benefit", "treat_all"]
@@ -121,7 +114,7 @@ def net_benefit(
 
 
 class Benefits(NamedTuple):
-    """The net benefit at each threshold, the share acted upon, and how both vary.
+    """The net benefit at each threshold, the share acted upon, and how the benefit varies.
 
     ``seen`` and ``expected`` are Σw²(x − mean)² and Σw³(x − mean)³ of what each row brings: as the
     labels came, and as the predictions say.
@@ -136,19 +129,18 @@ class Benefits(NamedTuple):
     size: float
 
     def intervals(self, level: float) -> list[Span]:
-        """Student's, corrected for skewness, as far as a row can bring that much or that little.
+        """Student's intervals, corrected for skewness and cut to what a row can bring.
 
-        None where there are fewer than two rows.
+        The list is empty where there are fewer than two rows.
         """
         if self.size < 2.0 - 1e-9:
             return []
         spans = []
         for at, mean in enumerate(self.mean.tolist()):
-            seen, expected = ([float(part[at]) for part in s] for s in (self.seen, self.expected))
-            seen[0] *= self.size / (self.size - 1.0)
-            second, third = seen if seen[0] >= expected[0] else expected
-            skew = third / second / math.sqrt(second) if second > 0.0 else 0.0
-            found = Moments(mean, math.sqrt(max(second, 0.0)) / self.total, skew, self.size)
+            second, third = (float(part[at]) for part in self.seen)
+            seen = second * (self.size / (self.size - 1.0)), third
+            expected = float(self.expected[0][at]), float(self.expected[1][at])
+            found = Moments.of(mean, seen, expected, self.total, self.size)
             low, high = mean_interval(found, level)
             odds = float(self.thresholds[at] / (1.0 - self.thresholds[at]))
             spans.append((max(min(low, mean), -odds), min(max(high, mean), 1.0)))

@@ -38,8 +38,8 @@ def evaluate_held_out(
 
     Predictions of several folds come from as many maps. Thrown together they are in an order that
     none of the maps has made, and one score has several values. So AUC is that of the scores over
-    all pairs and, after, what it changed within folds (its intervals keep their width); and values
-    are those of the map fitted to all rows.
+    all pairs and, after, that plus its change within folds (the intervals keep their width); and
+    values are counted for the map fitted to all rows.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def evaluate_held_out(
     pair : PairedCells or None
         Both for the same rows, without which the changes have no intervals.
     level : float
-        Of the intervals.
+        Confidence of the intervals.
     aucs : pair of float or None, or None
         AUC before and after; None for predictions of a single map.
     scores, values : int

@@ -14,10 +14,9 @@ from scipy.special import stdtr, stdtrit
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
-from calibrant.data.validation import check_lengths, read_labels, read_probabilities, read_weight
-from calibrant.data.weighing import WEIGHTS
+from calibrant.data.validation import check_lengths, read_labels, read_weight
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.arguments import check_number, check_word, positive_column, refuse_positive
+from calibrant.metrics.arguments import check_number, check_word, read_column, refuse_positive
 from calibrant.metrics.interval_formulas import RowWeights, brier_losses, log_losses
 from calibrant.metrics.probability_matrix import (
     has_several,
@@ -25,7 +24,7 @@ from calibrant.metrics.probability_matrix import (
     read_classes,
     square_losses_of_rows,
 )
-from calibrant.metrics.weighted_cells import NOT_WHOLE
+from calibrant.metrics.weighted_cells import check_counts, check_weights
 from calibrant.result_tables import Readable
 
 __all__ = ["LossDifference", "loss_difference"]
@@ -165,7 +164,7 @@ def loss_difference(
     'p gave probability 0 to what happened in 1 of 2 rows'
     """
     check_word("loss", loss, LOSSES)
-    check_word("weights", weights, WEIGHTS)
+    check_weights(weights)
     level = check_number("level", level, 0.0, 1.0)
     if clip is not None:
         clip = check_number("clip", clip, 0.0, 0.5)
@@ -217,11 +216,9 @@ def _read(
         seen = (read_classes(y, m, classes=classes, name=name).matrix for m, name in both)
         return [loss.several(matrix, clip) for matrix in seen], None
     labels = read_labels(y, pos_label=pos_label, classes=classes)
-    column = positive_column(labels, classes)
-    known = labels.classes if classes is None else list(classes)
     losses = []
     for name, given in (("p", p), ("q", q)):
-        clean = read_probabilities(given, positive_column=column, name=name, classes=known)
+        clean = read_column(given, labels, classes, name=name)
         check_lengths(**{"y": len(labels.positive), name: len(clean)})
         if clip is not None:
             clean = np.clip(clean, clip, 1.0 - clip)
@@ -241,11 +238,10 @@ class _Chance(NamedTuple):
 
     @classmethod
     def of(cls, weight: Array, weights: str, codes: Index | None) -> _Chance:
-        """Of rows, or of groups of rows with equal codes."""
+        """What the mean over rows varies by, or that over groups of rows with equal codes."""
         if codes is not None:
             return _of_groups(weight, codes)
-        if weights == "counts" and (weight != np.floor(weight)).any():
-            raise InputError(NOT_WHOLE)
+        check_counts(weight, weights)
         rows = RowWeights.of(weight, len(weight), weights)
         _check_several(weight.sum() if weights == "counts" else len(weight), "rows")
         if rows.size <= 1.0 + 1e-9:

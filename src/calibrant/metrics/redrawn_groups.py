@@ -78,7 +78,7 @@ class GroupSums:
 
     @property
     def safe_trials(self) -> Array:
-        """The same by the variance that the rows show, where that makes them fewer."""
+        """`trials` by the variance that the rows show, where that makes them fewer."""
         shown = np.where(
             self.spread > 0.0,
             self.weight**2
@@ -127,8 +127,11 @@ def signed_root(share: Array, expected: Array, trials: Array) -> Array:
 
 
 class RedrawnGroups(NamedTuple):
-    """Of each drawing the largest statistic of a group and the largest |difference|; of each group
-    the mean |difference|."""
+    """What redrawing shows.
+
+    For each drawing the largest ``statistic`` of a group and the ``largest`` |difference|; for each
+    group its ``mean`` |difference|.
+    """
 
     statistic: Array
     largest: Array

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.weighted_cells import squares
 
-__all__ = ["EXACT", "ROUNDING", "CellRows", "redraw", "redrawn_cells", "share_as_far"]
+__all__ = [
+    "EXACT",
+    "ROUNDING",
+    "CellRows",
+    "redraw",
+    "redrawn_hits",
+    "redrawn_residuals",
+    "share_as_far",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -23,7 +31,7 @@ EXACT = 20_000_000
 SMALL = 0.1
 #: thinning is used up to this many events
 EVENTS = 500.0
-#: and only where it draws so many times fewer events than there are cells: an event costs as much
+#: and only where there are so many cells for each event: an event costs as much as so many cells
 DEAR = 8.0
 #: equal values of a statistic may differ by this much from rounding
 ROUNDING = 1e-12
@@ -62,7 +70,8 @@ class CellRows(NamedTuple):
 
     @property
     def expected(self) -> float:
-        return float(((self.size - 1.0) * self.common + self.other) @ self.p)
+        """Σ wp of all rows."""
+        return float(self.moment(1) @ self.p)
 
     def moment(self, power: int) -> Array:
         """Σ wᵏ of each cell."""
@@ -97,33 +106,55 @@ def _cheapest(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], 
 
 def _cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
     """A binomial draw for the equal rows of each cell, and one draw for the other row."""
-    blocks = redrawn_cells(rows, replicates, random)
+    blocks = _redrawn_cells(rows, replicates, random)
     return np.concatenate([block.sum(axis=1) for block in blocks]) - rows.expected
 
 
-def redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator) -> Iterator[Array]:
-    """Σ wy* of each cell, some redrawings at a time: blocks of shape (some, cells)."""
+def redrawn_residuals(
+    table: ScoreTable, replicates: int, random: np.random.Generator
+) -> Iterator[Array]:
+    """Σ w(y* − p) of each cell, some redrawings at a time: blocks of shape (some, cells)."""
+    rows = CellRows.of(table)
+    expected = rows.moment(1) * rows.p
+    for drawn in _redrawn_cells(rows, replicates, random):
+        yield drawn - expected
+
+
+def _redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator) -> Iterator[Array]:
+    """Σ wy* of each cell, some redrawings at a time."""
+    for one, many, hits in redrawn_hits(rows, replicates, random):
+        drawn = np.where(one, rows.other, 0.0)
+        drawn[:, many] += hits * rows.common[many]
+        yield drawn
+
+
+def redrawn_hits(
+    rows: CellRows, replicates: int, random: np.random.Generator
+) -> Iterator[tuple[NDArray[np.bool_], Index, NDArray[np.int64]]]:
+    """Labels y* ~ Bernoulli(p) of the rows behind each cell, some redrawings at a time.
+
+    Each time: whether the row of weight ``other`` is positive, shape (some, cells); the cells with
+    more rows than that; and how many of those rows are positive, shape (some, such cells).
+    """
     many = np.flatnonzero(rows.size > 1.0)
     trials = (rows.size[many] - 1.0).astype(np.int64)
     step = max(1, BLOCK // len(rows.p))
     for first in range(0, replicates, step):
         size = min(step, replicates - first)
-        drawn = np.where(random.random((size, len(rows.p))) < rows.p, rows.other, 0.0)
-        if len(many):
-            hits = random.binomial(trials, rows.p[many], (size, len(many)))
-            drawn[:, many] += hits * rows.common[many]
-        yield drawn
+        one = random.random((size, len(rows.p))) < rows.p
+        yield one, many, random.binomial(trials, rows.p[many], (size, len(many)))
 
 
-def share_as_far(drawn: Array, value: float) -> float:
+def share_as_far(drawn: Array, value: float, slack: float | None = None) -> float:
     """(1 + how many redrawn values are at least as large)/(1 + how many there are): a p-value.
 
-    Equal values may differ by rounding.
+    Equal values may differ from rounding: by ``slack``, or by 10⁻¹² and that part of the value.
 
     >>> share_as_far(np.array([0.1, 0.2, 0.3]), 0.2)
     0.75
     """
-    above = int((drawn >= value * (1.0 - ROUNDING) - ROUNDING).sum())
+    least = value * (1.0 - ROUNDING) - ROUNDING if slack is None else value - slack
+    above = int((drawn >= least).sum())
     return (1 + above) / (1 + len(drawn))
 
 
@@ -165,5 +196,5 @@ def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Ar
     new[1:] = (np.diff(group) != 0) | (np.diff(row) != 0)
     cell, row, replicate = cell[order][new], row[new], replicate[order][new]
     size = sign[cell] * np.where(row == 0.0, rows.other[cell], rows.common[cell])
-    expected = float(((rows.size - 1.0) * rows.common + rows.other) @ (sign * q))
+    expected = float(rows.moment(1) @ (sign * q))
     return np.asarray(np.bincount(replicate, size, minlength=replicates) - expected, dtype=float)

@@ -9,6 +9,7 @@ of the data is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ FEWEST = 10.0
 class Chance(NamedTuple):
     """What chance does to a measure."""
 
-    bias: float  # at most how much too large the measure is on average
+    bias: float  # by how much it is too large on average, at most
     half: float  # half the width of the interval
     noise: float  # standard deviation if the predictions are right
 
@@ -94,6 +95,7 @@ class RedrawnTable:
 
 
 OfRedrawn = Callable[[RedrawnTable], float]
+Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
 
 
 def chance_of(
@@ -110,20 +112,23 @@ def chance_of(
     """
     sample = table_in_rows(table.pool(CELLS), weights)
     of = tuple(measures.values())
-    right, off = _draw(of, sample, sample.scores, max(replicates // 4, 2), rng)
-    curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.scores), replicates, rng)
-    found = chance_between((right, off), (curve, off_curve), sample.effective_size, level)
+    right = partial(_draw, of, sample, sample.scores)
+    curve = partial(_draw, of, sample, isotonic_curve(sample, sample.scores))
+    found = chance_between(right, curve, sample.effective_size, level, replicates, rng)
     return dict(zip(measures, found, strict=True))
 
 
 def chance_between(
-    right: tuple[Array, Array], curve: tuple[Array, Array], size: float, level: float
+    right: Draw, curve: Draw, size: float, level: float, replicates: int, rng: np.random.Generator
 ) -> list[Chance]:
-    """What chance does to measures, from two worlds: drawn values (a column each), and the true.
+    """What chance does to measures, from values drawn in two worlds whose true values are known.
 
-    In the one world the predictions are right, in the other a curve of the data is.
+    In the world ``right`` the predictions are right, in the other a curve of the data is. Each is
+    a function that draws: it returns the drawn values, a column for each measure, and the true
+    ones.
     """
-    (drawn, true), (drawn_curve, true_curve) = right, curve
+    drawn, true = right(max(replicates // 4, 2), rng)
+    drawn_curve, true_curve = curve(replicates, rng)
     centre = drawn_curve.mean(axis=0)
     bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
     tail = (1.0 - level) / 2

@@ -17,7 +17,7 @@ from calibrant.metrics.change_intervals import (
     against_curve,
     curve_against_base,
 )
-from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
+from calibrant.metrics.class_intervals import ClassIntervals
 from calibrant.metrics.clinical_measures import CLINICAL
 from calibrant.metrics.intervals import MeasureIntervals, TableIntervals
 from calibrant.metrics.measure import Found, Measure, OfClasses, ValueWithNote
@@ -216,12 +216,12 @@ RECORDS = (
         ranks=True,
         of=_auc,
         interval=TableIntervals.auc,
-        change=RowChangeIntervals.auc,
+        change=ChangeIntervals.auc,
         of_columns=lambda columns: columns.area,
         of_classes=OfClasses(
             _class_auc,
             ClassIntervals.auc,
-            ClassChangeIntervals.auc,
+            ChangeIntervals.auc,
             meaning="each class against the rest, averaged",
         ),
     ),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.binned import group_starts
+from calibrant.metrics.cell_runs import last_cells
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.metrics.weighted_cells import squares
 
@@ -51,8 +52,7 @@ class RisingBand(NamedTuple):
         weight, square = (np.add.reduceat(each, starts) for each in (table.weight, squares(table)))
         n = weight * (weight / square)
         came = np.add.reduceat(table.positive, starts) * (n / weight)
-        ends = np.append(starts[1:], len(table)) - 1
-        first, last = table.scores[starts], table.scores[ends]
+        first, last = table.scores[starts], table.scores[last_cells(starts, len(table))]
         lower, upper = _limits(n, came, level)
         # a group limits the curve at scores from its last one up, and from its first one down
         scores = np.unique(np.concatenate(([-np.inf], last, np.nextafter(first, np.inf))))
@@ -71,8 +71,8 @@ class RisingBand(NamedTuple):
 
 
 def _limits(n: Array, came: Array, level: float) -> tuple[Array, Array]:
-    """For each group the best lower limit of runs that end with it, and the best upper limit of
-    runs that begin with it."""
+    """The best lower limit of all runs that end with a group, and the best upper limit of all runs
+    that begin with it, for each group."""
     size = np.append(0.0, np.cumsum(n))
     positives = np.append(0.0, np.cumsum(came))
     first, last = np.triu_indices(len(n))

@@ -8,6 +8,7 @@ its curves, so that the fit is not drawn away from them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -76,8 +77,9 @@ def spline_columns(z: Array, knots: Array) -> list[Array]:
 def smooth_curve(table: ScoreTable) -> SmoothCurve:
     """The spline of greatest likelihood through predictions between 0 and 1. O(D) a Newton step.
 
-    Knots are predictions that came, so that the splines are independent. There are fewer of them
-    where quantiles are tied, or where floats do not tell the coefficients of very unequal weights.
+    Knots are predictions that came, so that the splines are independent. There are fewer knots
+    where quantiles are tied, and where weights are so unequal that floats do not tell the
+    coefficients.
     """
     table, _ = uncertain(table)
     if not len(table):
@@ -165,9 +167,9 @@ def chance_of_curve(
         return {}
     z = logit(sample.scores[inner])
     fitted = smooth_curve(sample)
-    right = _draw(of, sample, inner, z, fitted.knots, max(replicates // 4, 2), rng)
-    curve = _draw(of, sample, inner, fitted.log_odds(z), fitted.knots, replicates, rng)
-    found = chance_between(right, curve, sample.effective_size, level)
+    right = partial(_draw, of, sample, inner, z, fitted.knots)
+    curve = partial(_draw, of, sample, inner, fitted.log_odds(z), fitted.knots)
+    found = chance_between(right, curve, sample.effective_size, level, replicates, rng)
     return dict(zip(measures, found, strict=True))
 
 

@@ -1,10 +1,11 @@
-"""Labels minus predictions at each cell of a table, and how far chance moves their sums."""
+"""The cells of a table: their weights, labels minus predictions, and how far chance moves those."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.frozen import own
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import InputError
@@ -12,15 +13,23 @@ from calibrant.metrics.arguments import check_word
 
 __all__ = [
     "NOT_WHOLE",
+    "ClassColumns",
+    "chance_variance",
+    "check_counts",
     "check_weights",
+    "class_columns",
+    "class_sizes",
     "deviation",
     "impossible",
     "residuals",
+    "squared_residuals",
     "squares",
     "table_for_test",
+    "take_cells",
 ]
 
 Array = NDArray[np.float64]
+ClassColumns = tuple[Array, Array, Array, Array]
 
 NOT_WHOLE = (
     'weights="counts" reads weights as numbers of rows, but they are not whole. Pass '
@@ -33,12 +42,46 @@ def check_weights(weights: str) -> None:
     check_word("weights", weights, WEIGHTS)
 
 
+def check_counts(weight: Array | None, weights: str) -> None:
+    """Refuse weights of rows that are read as numbers of rows and are not whole."""
+    if weights == "counts" and weight is not None and (weight != np.floor(weight)).any():
+        raise InputError(NOT_WHOLE)
+
+
 def table_for_test(table: ScoreTable, weights: str) -> ScoreTable:
     """The table with its weights in units of rows; counts must be whole."""
     check_weights(weights)
     if weights == "counts" and not table.is_whole:
         raise InputError(NOT_WHOLE)
     return table_in_rows(table, weights)
+
+
+def class_columns(table: ScoreTable) -> ClassColumns:
+    """Σw of negatives and of positives, and Σw² of both, at each cell."""
+    return table.negative, table.positive, table.negative_sq, table.positive_sq
+
+
+def take_cells(table: ScoreTable, which: NDArray[np.bool_]) -> ScoreTable:
+    """Some of the cells, by True and False for each; the table itself where all are taken.
+
+    >>> table = ScoreTable.from_counts([0.1, 0.5, 1.0], [1, 0, 2], [0, 1, 3])
+    >>> take_cells(table, table.scores < 1.0)
+    ScoreTable(2 scores from 0.1 to 0.5, weight 2: 1 positive, 1 negative)
+    """
+    if which.all():
+        return table
+    n0, n1, q0, q1 = (own(column[which]) for column in class_columns(table))
+    return ScoreTable(own(table.scores[which]), n0, n1, q0, q1)
+
+
+def class_sizes(table: ScoreTable) -> tuple[float, float]:
+    """How many rows of equal weight negatives and positives are worth: (Σw)²/Σw² of each.
+
+    >>> class_sizes(ScoreTable.from_arrays([0.1, 0.2, 0.2, 0.3], [1, 0, 0, 0], [2, 3, 1, 2]))
+    (2.5714285714285716, 1.0)
+    """
+    n0, n1, q0, q1 = (float(column.sum()) for column in class_columns(table))
+    return n0**2 / (q0 or 1.0), n1**2 / (q1 or 1.0)
 
 
 def squares(table: ScoreTable) -> Array:
@@ -50,6 +93,17 @@ def residuals(table: ScoreTable) -> Array:
     """Σ w(y − p) of each cell; the smaller of the two expectations is the more precise."""
     p, weight = table.scores, table.weight
     return np.where(p < 0.5, table.positive - weight * p, weight * (1.0 - p) - table.negative)
+
+
+def squared_residuals(table: ScoreTable) -> Array:
+    """Σ w²(y − p)² of each cell."""
+    p = table.scores
+    return table.negative_sq * p**2 + table.positive_sq * (1.0 - p) ** 2
+
+
+def chance_variance(table: ScoreTable) -> Array:
+    """p(1 − p)·Σw² of each cell: the variance of Σwy if the predictions are right."""
+    return squares(table) * table.scores * (1.0 - table.scores)
 
 
 def deviation(table: ScoreTable, tilt: Array | float = 1.0) -> float:

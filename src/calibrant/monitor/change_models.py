@@ -26,9 +26,10 @@ __all__ = [
     "c_alpha",
     "cells_of_map",
     "cells_of_tables",
-    "climb",
     "fit",
     "information_moments",
+    "information_of",
+    "stepwise_tests",
     "terms_of",
 ]
 
@@ -183,7 +184,7 @@ def fit(cells: ComparedCells, columns: Array, start: ChangeFit | None = None) ->
         return _ChangePoint(theta, found.loss + 0.5 * float(theta @ pull), gradient, found)
 
     def step(here: _ChangePoint) -> Array:
-        return newton_step(_information(cells, columns, here.fit.p), here.gradient)
+        return newton_step(information_of(cells, columns, here.fit.p), here.gradient)
 
     total = float(cells.weight.sum())
     return _at(cells, columns, descend(at, at(theta), step, total).required().theta)
@@ -196,7 +197,8 @@ def _at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
     return ChangeFit(theta, sigmoid(eta), float(loss))
 
 
-def _information(cells: ComparedCells, columns: Array, p: Array) -> Array:
+def information_of(cells: ComparedCells, columns: Array, p: Array) -> Array:
+    """Σ w·p(1 − p)·ccᵀ over the cells, c the columns there, and the precision of the prior."""
     scaled = columns * cells.information(p)
     return np.asarray(scaled @ columns.T + PRIOR * np.eye(len(columns)))
 
@@ -231,7 +233,7 @@ def _share(weight: Array) -> Array:
     return weight / max(float(weight.sum()), np.finfo(float).tiny)
 
 
-def climb(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -> list[Outcome]:
+def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -> list[Outcome]:
     """Test each step against the model before it. The first of these models has no change.
 
     The tests end before a step that cannot be told from the terms before it.
@@ -284,13 +286,12 @@ def _apart(cells: ComparedCells, p: Array, columns: Array, tested: Array) -> tup
     """The tested terms once the columns are taken out, and the root of the terms' information."""
     weight = cells.information(p)
     size = np.sqrt(np.maximum((tested * tested) @ weight, np.finfo(float).tiny))
-    beside = np.linalg.solve(_information(cells, columns, p), (columns * weight) @ tested.T)
+    beside = np.linalg.solve(information_of(cells, columns, p), (columns * weight) @ tested.T)
     return tested - beside.T @ columns, size
 
 
 def _covariance(cells: ComparedCells, p: Array, terms: Array) -> Array:
     """The covariance J⁻¹VJ⁻¹ of the terms' coefficients, beside the common curve."""
     rest, _ = _apart(cells, p, cells.curve, terms)
-    scaled = rest * cells.information(p)
-    inverse = np.linalg.inv(scaled @ rest.T + PRIOR * np.eye(len(terms)))
+    inverse = np.linalg.inv(information_of(cells, rest, p))
     return np.asarray(inverse @ ((rest * cells.variance(p)) @ rest.T) @ inverse)

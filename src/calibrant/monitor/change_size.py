@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.losses import sigmoid
-from calibrant.monitor.change_models import PRIOR, ChangeFit, ComparedCells, Outcome, fit
+from calibrant.monitor.change_models import (
+    ChangeFit,
+    ComparedCells,
+    Outcome,
+    fit,
+    information_of,
+)
 from calibrant.monitor.drift_value import Remedy
 
 __all__ = ["expected_rate", "reference_curve", "remedies_of"]
@@ -49,16 +55,15 @@ def remedies_of(
         known = np.zeros_like(best)
         if outcome is not None:
             known[:size, :size] = outcome.covariance
-        saved = fits[0].loss - here.loss - _flattery(alone, columns[:size], here)
+        saved = fits[0].loss - here.loss - _optimism(alone, columns[:size], here)
         left = _distance(alone, columns, (here.p, fits[-1].p), best - known)
         found.append(Remedy(name, saved / total, left if here is not fits[-1] else 0.0))
     return tuple(found)
 
 
-def _flattery(cells: ComparedCells, columns: Array, here: ChangeFit) -> float:
+def _optimism(cells: ComparedCells, columns: Array, here: ChangeFit) -> float:
     """tr J⁻¹V. Where all rows have the same weight, this is the number of parameters."""
-    scaled = columns * cells.information(here.p)
-    information = scaled @ columns.T + PRIOR * np.eye(len(columns))
+    information = information_of(cells, columns, here.p)
     variance = (columns * cells.variance(here.p)) @ columns.T
     return float(np.trace(np.linalg.solve(information, variance)))
 

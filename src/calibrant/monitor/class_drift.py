@@ -18,7 +18,14 @@ from calibrant.metrics.probability_matrix import class_table
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift
 from calibrant.monitor.drift_words import shown_p, sure_p
-from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow, json_ready
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    json_ready,
+    shown_percent,
+)
 
 __all__ = ["ClassDrift", "check_class_drift"]
 
@@ -120,7 +127,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         ]
 
     def _cells(self, label: Any, drift: Drift, p: float) -> tuple[str, ...]:
-        rates = (f"{100 * rate:.3g} %" for rate in (drift.rates.expected, drift.rates.new))
+        rates = map(shown_percent, (drift.rates.expected, drift.rates.new))
         shift = f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}".replace("-", "−")
         changed = "–" if p > self.level else _CHANGES[drift.recommendation]
         return (str(label), *rates, shift, shown_p(drift.p_value), shown_p(p), changed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,11 +15,11 @@ from calibrant.estimators.base import inner_interval
 from calibrant.losses import logit
 from calibrant.maps import Map
 from calibrant.maps.checks import in_blocks
-from calibrant.metrics.weighted_cells import NOT_WHOLE
+from calibrant.metrics.weighted_cells import NOT_WHOLE, class_columns, take_cells
 from calibrant.monitor.probability_input import effective_size
 from calibrant.result_tables import shown_percent
 
-__all__ = ["SPREADS", "Group", "against_map", "side_by_side", "through"]
+__all__ = ["Group", "against_map", "mapped_table", "side_by_side"]
 
 Array = NDArray[np.float64]
 
@@ -66,19 +65,19 @@ class Group(NamedTuple):
         return ones * (n - ones) / n
 
 
-def through(table: ScoreTable, map_: Map) -> ScoreTable:
+def mapped_table(table: ScoreTable, map_: Map) -> ScoreTable:
     """The table of a map's probabilities in place of the scores."""
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-    return ScoreTable.from_counts(map_(table.scores), *columns)
+    return ScoreTable.from_counts(map_(table.scores), *class_columns(table))
 
 
 def side_by_side(
     reference: ScoreTable, new: ScoreTable, by_logit: bool, weights: str
 ) -> tuple[Group, Group, list[str]]:
     """The cells of both tables in the range of scores that they share, and notes on the rest."""
-    tables = [
-        _on_axis(table, _clip(reference, new) if by_logit else None) for table in (reference, new)
-    ]
+    tables = [reference, new]
+    if by_logit:
+        clip = _clip(*tables)
+        tables = [_on_axis(table, clip) for table in tables]
     low = max(float(table.scores[0]) for table in tables)
     high = min(float(table.scores[-1]) for table in tables)
     if low > high:
@@ -88,7 +87,7 @@ def side_by_side(
             f"{ends[0]} and the new table {ends[1]}: there is nothing to compare. Make sure that "
             "both hold scores of one kind."
         )
-    inside = [_between(table, low, high) for table in tables]
+    inside = [take_cells(t, (t.scores >= low) & (t.scores <= high)) for t in tables]
     notes = []
     for name, whole, part in zip(("reference", "new"), tables, inside, strict=True):
         if not part:
@@ -114,7 +113,7 @@ def side_by_side(
 
 def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
     """The cells of a table, with the logits of a map as their z, and notes on rows left out."""
-    table = through(new, map_)
+    table = mapped_table(new, map_)
     notes = []
     if map_.looks_like_probabilities and not new.looks_like_probabilities:
         notes.append(
@@ -136,8 +135,8 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
                 "the map must give some new row a probability between 0 and 1, but it gives all "
                 "of them 0 or 1: there is nothing to compare. Fit a calibrator anew."
             )
-    kept = _taken(table, np.flatnonzero(~sure))
-    return _group(_on_axis(kept, (0.0, 1.0)).pool(CELLS), weights), notes
+    kept = _on_axis(take_cells(table, ~sure), (0.0, 1.0))
+    return _group(kept.pool(CELLS), weights), notes
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -149,37 +148,22 @@ def _clip(*tables: ScoreTable) -> tuple[float, float]:
     return min(end[0] for end in ends), max(end[1] for end in ends)
 
 
-def _on_axis(table: ScoreTable, clip: tuple[float, float] | None) -> ScoreTable:
-    if clip is None:
-        return table
+def _on_axis(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable:
+    """The table of the logits of its scores."""
     return replace(table, scores=own(in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores)))
-
-
-def _between(table: ScoreTable, low: float, high: float) -> ScoreTable:
-    first, last = (
-        int(np.searchsorted(table.scores, *end)) for end in ((low, "left"), (high, "right"))
-    )
-    return _taken(table, np.arange(first, last))
-
-
-def _taken(table: ScoreTable, at: NDArray[np.intp]) -> ScoreTable:
-    if len(at) == len(table):
-        return table
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-    n0, n1, q0, q1 = (own(column[at]) for column in columns)
-    return ScoreTable(own(table.scores[at]), n0, n1, q0, q1)
 
 
 # --- weights ------------------------------------------------------------------------------------
 
 
 def _group(table: ScoreTable, weights: str) -> Group:
-    scale, spreads = SPREADS[weights](table)
+    scale, spreads = (_counts if weights == "counts" else _importance)(table)
     n0, n1 = scale * table.negative, scale * table.positive
     return Group(table.scores, n0, n1, *(scale * spread for spread in spreads))
 
 
 def _counts(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
+    """The scale of the weights, and Σw²/Σw of negatives and positives: each row counts once."""
     if not table.is_whole:
         raise InputError(NOT_WHOLE)
     one = np.ones(len(table))
@@ -187,7 +171,7 @@ def _counts(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
 
 
 def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
-    """Σw²/Σw of each class, in parts of equal weight.
+    """The scale of the weights, and Σw²/Σw of each class, in parts of equal weight.
 
     A part without rows of a class gets the figure of the whole class. A class without rows gets
     that of all rows.
@@ -209,10 +193,3 @@ def _spread(weight: Array, square: Array, part: NDArray[np.intp], usual: float) 
     top, bottom = np.bincount(part, square), np.bincount(part, weight)
     ratio: Array = np.divide(top, bottom, out=np.full(len(top), whole), where=bottom > 0.0)
     return ratio[part]
-
-
-#: what ``weights=`` may say: the scale of weights, and Σw²/Σw of negatives and positives
-SPREADS: dict[str, Callable[[ScoreTable], tuple[float, tuple[Array, Array]]]] = {
-    "counts": _counts,
-    "importance": _importance,
-}

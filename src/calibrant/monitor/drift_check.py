@@ -12,25 +12,26 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SCALES, Number
 from calibrant.export.map_given import fitted_of
-from calibrant.metrics.arguments import check_number, check_word
+from calibrant.metrics.arguments import check_number
 from calibrant.metrics.first_look import FirstLook, first_look
+from calibrant.metrics.weighted_cells import check_weights
 from calibrant.monitor.change_models import (
     ComparedCells,
     Outcome,
     cells_of_map,
     cells_of_tables,
-    climb,
     fit,
     information_moments,
+    stepwise_tests,
     terms_of,
 )
 from calibrant.monitor.change_size import expected_rate, reference_curve, remedies_of
-from calibrant.monitor.common_cells import SPREADS, against_map, side_by_side, through
+from calibrant.monitor.common_cells import against_map, mapped_table, side_by_side
 from calibrant.monitor.drift_value import Drift, DriftTest, Rates, Remedy, map_of_one_score
 from calibrant.monitor.fit_facts import FOLLOWS, follows_its_rows, known_count, learned_from
 from calibrant.monitor.prior_adjust import known_rate
 
-__all__ = ["check_drift"]
+__all__ = ["check_drift", "check_least"]
 
 Array = NDArray[np.float64]
 
@@ -132,10 +133,10 @@ def check_drift(
     'none'
     """
     _check_table(new, "new")
-    check_word("weights", weights, SPREADS)
+    check_weights(weights)
     if not SCALES.allows(scale):
         raise ParameterError(f"scale must be {SCALES}, but {scale!r} came.")
-    asked = _Options(check_number("level", level, 0.0, 1.0), _least(least), scale, weights)
+    asked = _Options(check_number("level", level, 0.0, 1.0), check_least(least), scale, weights)
     if isinstance(reference, ScoreTable):
         return _two_tables(reference, new, calibrator, asked)
     if calibrator is not None:
@@ -175,7 +176,7 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
         _refuse_raw(asked.scale)
         map_ = map_of_one_score(calibrator)
         _refuse_other_kind(calibrator, reference=reference, new=new)
-        reference, new = through(reference, map_), through(new, map_)
+        reference, new = mapped_table(reference, map_), mapped_table(new, map_)
     by_logit, notes = _axis(reference, new, asked.scale)
     first, second, more = side_by_side(reference, new, by_logit, asked.weights)
     groups = (first, second)
@@ -218,7 +219,7 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
         "logit",
         True,
         notes,
-        first_look(through(new, map_), asked.weights),
+        first_look(mapped_table(new, map_), asked.weights),
     )
     cases = group.rarer
     if fitted is not None and follows_its_rows(fitted):
@@ -234,7 +235,7 @@ def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options)
     count = 1 + (cases >= SLOPE_CASES) + (cases >= SHAPE_CASES)
     first = fit(cells, cells.curve)
     steps = terms_of(cells, first.p, count)
-    outcomes = climb(cells, first, steps)
+    outcomes = stepwise_tests(cells, first, steps)
     if not outcomes:
         raise InputError(
             "the scores of both tables must overlap, but they hardly do: what is new and what is a "
@@ -332,9 +333,11 @@ def _check_table(table: Any, name: str) -> None:
         raise InputError(f"the {name} table must hold at least one score, but it is empty.")
 
 
-def _least(least: Any) -> float:
-    if not Number(0.0, 1.0).allows(least):
-        raise ParameterError(f"least must be {Number(0.0, 1.0)}, but {least!r} came.")
+def check_least(least: Any, most: float = 1.0) -> float:
+    """The least change that matters, which must be a number from 0 to ``most``."""
+    limit = Number(0.0, most)
+    if not limit.allows(least):
+        raise ParameterError(f"least must be {limit}, but {least!r} came.")
     return float(least)
 
 

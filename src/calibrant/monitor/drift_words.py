@@ -47,11 +47,6 @@ def sure_p(p: float) -> str:
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
-def _sure(drift: Drift) -> str:
-    """The overall p-value in a sentence."""
-    return sure_p(drift.p_value)
-
-
 def facts(drift: Drift) -> list[str]:
     """Sizes, rates, how far the scores moved, and the notes."""
     old, new = drift.weights
@@ -94,11 +89,11 @@ def in_words(
 def _none(drift: Drift, doer: str) -> tuple[str, str]:
     if not drift.found:
         return (
-            f"No change was found ({_sure(drift)}): what differs is within chance.",
+            f"No change was found ({sure_p(drift.p_value)}): what differs is within chance.",
             "Keep the calibrator.",
         )
     return (
-        f"A change was found ({_sure(drift)}), but it is small: it moves probabilities by "
+        f"A change was found ({sure_p(drift.p_value)}), but it is small: it moves probabilities by "
         f"{drift.change:.2g} (root mean square), less than the {drift.least:g} that matter here.",
         "Keep the calibrator.",
     )
@@ -106,7 +101,7 @@ def _none(drift: Drift, doer: str) -> tuple[str, str]:
 
 def _intercept(drift: Drift, doer: str) -> tuple[str, str]:
     return (
-        f"The log-odds of all rows have moved alike ({_sure(drift)}), by "
+        f"The log-odds of all rows have moved alike ({sure_p(drift.p_value)}), by "
         f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}; probabilities by {drift.change:.2g}.",
         f"Add {drift.shift:.3f} to the logit: {doer} does, by following its map "
         f'with calibrant.maps.Logistic({drift.shift:.6g}, (("z", 1.0),)).',
@@ -125,7 +120,7 @@ def _refit(drift: Drift, doer: str) -> tuple[str, str]:
     else:
         todo = "Refit the calibrator to new rows; the same method will do."
     return (
-        f"The log-odds have moved by {a:+.3f} {b:+.3f}·{z} ({_sure(drift)}); "
+        f"The log-odds have moved by {a:+.3f} {b:+.3f}·{z} ({sure_p(drift.p_value)}); "
         f"probabilities by {drift.change:.2g} (root mean square).",
         todo,
     )
@@ -133,7 +128,7 @@ def _refit(drift: Drift, doer: str) -> tuple[str, str]:
 
 def _new_map(drift: Drift, doer: str) -> tuple[str, str]:
     return (
-        f"The shape of P(y | score) has changed ({_sure(drift)}): probabilities by "
+        f"The shape of P(y | score) has changed ({sure_p(drift.p_value)}): probabilities by "
         f"{drift.change:.2g} (root mean square), and a line on the logit would leave "
         f"{drift.remedies[2].leaves:.2g}.",
         "Fit a calibrator anew to new rows; one that may bend, such as BLS or Spline.",

@@ -68,6 +68,10 @@ class Alternatives(NamedTuple):
         columns[-1] /= columns[-1].sum()
         return cls(*columns)
 
+    def part(self, place: int) -> tuple[float, float]:
+        """The probabilities that one of them is about."""
+        return float(self.low[place]), min(float(self.high[place]), 1.0)
+
     @property
     def kinds(self) -> NDArray[np.str_]:
         """What each is about: all rows alike ("shift"), the "slope", or a "part" of the scale."""

@@ -20,7 +20,14 @@ from calibrant.maps.inverse import probability_range, score_at
 from calibrant.metrics.arguments import check_number, check_whole, read_table
 from calibrant.metrics.multiplicity import holm_adjusted
 from calibrant.monitor.drift_value import map_of_one_score
-from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow, counted
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    counted,
+    shown_percent,
+)
 
 __all__ = ["GradeChecks", "GradeRow", "MasterScale"]
 
@@ -96,10 +103,11 @@ class MasterScale(PrintsAsTable, Frozen):
             return cls(cuts, named)
         map_ = map_of_one_score(calibrator)
         least, most = probability_range(map_)
-        ends = {True: -np.inf, False: np.inf} if map_.trend > 0 else {True: np.inf, False: -np.inf}
+        far = np.inf if map_.trend > 0 else -np.inf
+        beyond = np.where(cuts < least, -far, far)
         scores = [
-            score_at(map_, cut).score if least <= cut <= most else ends[bool(cut < least)]
-            for cut in cuts.tolist()
+            score_at(map_, cut).score if least <= cut <= most else end
+            for cut, end in zip(cuts.tolist(), beyond.tolist(), strict=True)
         ]
         return cls(cuts, named, np.array(scores))
 
@@ -151,7 +159,8 @@ class MasterScale(PrintsAsTable, Frozen):
         edges = [0.0, *self.boundaries.tolist(), 1.0]
         columns = [TableColumn("grade", "left"), TableColumn("from"), TableColumn("to")]
         cells = [
-            (n, *map(_percent, ends)) for n, ends in zip(self.names, pairwise(edges), strict=True)
+            (n, *map(shown_percent, ends))
+            for n, ends in zip(self.names, pairwise(edges), strict=True)
         ]
         if self.scores is None:
             return ResultTable(columns, [TableRow(row) for row in cells])
@@ -223,7 +232,7 @@ class GradeChecks(PrintsAsTable, Frozen):
         for row in self.rows:
             verdict = "too low" if row.name in self.too_low else ""
             verdict = "too high" if row.name in self.too_high else verdict
-            figures = (_percent(row.predicted), _percent(row.rate))
+            figures = (shown_percent(row.predicted), shown_percent(row.rate))
             tests = (f"{row.jeffreys_adjusted:.3g}", f"{row.binomial_adjusted:.3g}")
             if not row.rows:
                 figures, tests = ("–", "–"), ("–", "–")
@@ -295,7 +304,3 @@ def _names(given: Any, count: int) -> tuple[str, ...]:
     if len(names) != count or len(set(names)) != count:
         raise ParameterError(f"there must be {count} different names, but {names!r} came.")
     return names
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -14,16 +14,16 @@ import numpy as np
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import Key, refuse_columns, segment_codes
 from calibrant.data.validation import Rows, check_lengths, read_labels, read_scores, read_weight
-from calibrant.data.weighing import WEIGHTS, rows_count_once
-from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import Number
+from calibrant.data.weighing import rows_count_once
+from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.saved_labels import Label, check_label, check_labels
 from calibrant.export.map_given import fingerprint, fitted_of
 from calibrant.maps import Identity
-from calibrant.metrics.arguments import check_number, check_word, read_rows, read_table
-from calibrant.monitor.common_cells import through
-from calibrant.monitor.drift_check import check_drift
+from calibrant.metrics.arguments import check_number, read_column, read_rows, read_table
+from calibrant.metrics.weighted_cells import check_weights
+from calibrant.monitor.common_cells import mapped_table
+from calibrant.monitor.drift_check import check_drift, check_least
 from calibrant.monitor.drift_value import Drift, map_of_one_score
 from calibrant.monitor.monitor_reading import (
     MonitorReading,
@@ -31,9 +31,8 @@ from calibrant.monitor.monitor_reading import (
     reading_of,
     segment_readings,
 )
-from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows
+from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows, reference_band
 from calibrant.monitor.monitor_windows import Window, joined
-from calibrant.monitor.reference_band import reference_band
 
 __all__ = ["Monitor"]
 
@@ -106,13 +105,12 @@ class Monitor:
         pos_label: Any = None,
     ) -> None:
         alpha = check_number("alpha", alpha, 0.0, 1.0)
-        if not Number(0.0, 0.5).allows(least):
-            raise ParameterError(f"least must be {Number(0.0, 0.5)}, but {least!r} came.")
-        check_word("weights", weights, WEIGHTS)
+        least = check_least(least, 0.5)
+        check_weights(weights)
         self._fitted: Fitted | None = None
         self._state = MonitorState(
             alpha,
-            float(least),
+            least,
             weights,
             bool(by_segment),
             classes=None if classes is None else check_labels(classes),
@@ -255,7 +253,7 @@ class Monitor:
                 raise InputError("with old rows as the reference, tables hold scores: scores=True.")
             return table if scores else read_table(table, None, None, None)
         map_ = self._known().map
-        made = through(table, map_)
+        made = mapped_table(table, map_)
         if not table.error:
             return made
         near = (map_(table.scores + step) for step in (-table.error, table.error))
@@ -285,15 +283,14 @@ class Monitor:
         if (p is None) == (scores is None):
             raise InputError("pass either the probabilities p, or scores=..., and not both.")
         state = self._state
-        labels = {"pos_label": state.pos_label, "classes": state.classes}
         if state.band is None:
             if p is None:
                 p = self._known().calibrate(scores)
-            return read_rows(y, p, sample_weight, **labels)
+            return read_rows(y, p, sample_weight, state.pos_label, state.classes)
         if scores is None:
             raise InputError("with old rows as the reference, pass their kind of scores: scores=.")
-        found = read_labels(y, **labels)
-        clean = read_scores(scores, positive_column=found.positive_column, classes=found.classes)
+        found = read_labels(y, pos_label=state.pos_label, classes=state.classes)
+        clean = read_column(scores, found, name="scores", read=read_scores)
         check_lengths(y=len(found.positive), scores=len(clean))
         weight = read_weight(sample_weight, len(clean))
         return Rows(clean, found.positive, weight, found.classes, found.pos_label)

@@ -86,17 +86,22 @@ def reading_of(state: MonitorState) -> MonitorReading:
     kind, since = str(kinds[leader]), int(state.evidence.since[leader])
     return MonitorReading(
         alarm=state.alarm,
-        evidence=math.inf if state.impossible else math.exp(min(state.total, 700.0)),
-        p_value=min(1.0, worst * (1.0 if state.band is None else 2.0)),
+        evidence=math.inf if state.impossible else _times(state.total),
+        p_value=min(1.0, worst * state.shared_by),
         since=since,
         since_when=next((w.since for w in state.windows if w.last >= since), ""),
         change=kind,
-        part=(float(alternatives.low[leader]), min(float(alternatives.high[leader]), 1.0)),
+        part=alternatives.part(leader),
         shift=float(alternatives.shift[leader]),
         confidence=float(state.evidence.shares()[kinds == kind].sum()),
         recommendation=_remedy(state, kind),
         segments=tuple(one.segment for one in segment_readings(state) if one.alarm),
     )
+
+
+def _times(evidence: float) -> float:
+    """How many times its stake a bet is worth, from the ln of that; at most e⁷⁰⁰, still a float."""
+    return math.exp(min(evidence, 700.0))
 
 
 def _remedy(state: MonitorState, kind: str) -> str:
@@ -151,11 +156,11 @@ def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
         found.append(
             SegmentReading(
                 segment=key,
-                evidence=math.exp(min(one.evidence.peak, 700.0)),
-                enough=math.exp(min(needed, 700.0)),
+                evidence=_times(one.evidence.peak),
+                enough=_times(needed),
                 alarm=one.evidence.peak >= needed,
                 since=int(one.evidence.since[leader]),
-                part=(float(alternatives.low[leader]), min(float(alternatives.high[leader]), 1.0)),
+                part=alternatives.part(leader),
                 shift=float(alternatives.shift[leader]),
             )
         )

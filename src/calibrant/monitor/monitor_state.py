@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import Key
+from calibrant.data.weighing import rows_count_once
 from calibrant.errors import InputError
 from calibrant.estimators.saved_labels import Label
 from calibrant.losses import logit
@@ -21,7 +22,7 @@ from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch_gains
 from calibrant.monitor.monitor_windows import EDGES, Window, thinned
 
-__all__ = ["Alarm", "MonitorState", "NewRows", "SegmentEvidence", "Watched"]
+__all__ = ["Alarm", "MonitorState", "NewRows", "SegmentEvidence", "Watched", "reference_band"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +34,19 @@ REMEMBERED, TELLING = 1000, 10
 #: the share of the evidence that is about segments, and the share of this that segments of the
 #: first batch get
 BY_SEGMENT, AT_FIRST = 0.5, 0.5
+
+
+def reference_band(table: ScoreTable, level: float) -> RisingBand:
+    """What old rows say of P(y | score), for a monitor that has no calibrator to go by.
+
+    The band holds the whole rising curve with probability ``1 − level`` at least.
+    """
+    if not rows_count_once(table):
+        raise InputError(
+            "the rows of the reference must have no weights, since its limits are for rows "
+            "that count once. Leave the weights out, or monitor against a calibrator."
+        )
+    return RisingBand.of(table, level)
 
 
 class Watched(NamedTuple):
@@ -152,12 +166,17 @@ class MonitorState:
         return self.evidence.batches
 
     @property
-    def enough(self) -> float:
-        """The ln of the evidence that raises the alarm.
+    def shared_by(self) -> float:
+        """Among how many chances of a false alarm alpha is shared.
 
         A band of old rows may itself be wrong. That takes half of alpha, and half is left.
         """
-        return math.log((1.0 if self.band is None else 2.0) / self.alpha)
+        return 1.0 if self.band is None else 2.0
+
+    @property
+    def enough(self) -> float:
+        """The ln of the evidence that raises the alarm."""
+        return math.log(self.shared_by / self.alpha)
 
     @property
     def total(self) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.result_tables import json_ready
 
 __all__ = ["EDGES", "Window", "joined", "thinned"]
 
@@ -73,11 +74,7 @@ class Window:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in values.items()
-        }
+        return {field.name: json_ready(getattr(self, field.name)) for field in fields(self)}
 
 
 def joined(windows: Sequence[Window]) -> Window:
@@ -89,7 +86,7 @@ def joined(windows: Sequence[Window]) -> Window:
 
 
 def thinned(windows: Sequence[Window]) -> tuple[Window, ...]:
-    """The same with the older half joined in pairs, if there are too many."""
+    """The windows; if there are too many, the older half is joined in pairs."""
     if len(windows) <= MOST:
         return tuple(windows)
     half = len(windows) // 4 * 2

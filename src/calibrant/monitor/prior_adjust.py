@@ -17,7 +17,13 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted, refuse_models
 from calibrant.losses import shift_odds
 from calibrant.maps import Map, VectorMap
-from calibrant.monitor.prior_shifts import GivenShift, Shift, Speaks, read_shift, shift_classes
+from calibrant.monitor.prior_shifts import (
+    GivenShift,
+    ProbabilityKind,
+    Shift,
+    read_shift,
+    shift_classes,
+)
 from calibrant.monitor.probability_input import read_distributions
 
 __all__ = ["adjust_prior", "known_rate"]
@@ -126,7 +132,7 @@ def adjust_prior(
         )
     given = GivenShift(train_rate, target_rate, kept, positive_weight)
     if isinstance(calibrator_or_p, Map):
-        return _adjust_map(calibrator_or_p, read_shift(given, _map_speaks(calibrator_or_p)))
+        return _adjust_map(calibrator_or_p, read_shift(given, _kind_of_map(calibrator_or_p)))
     if hasattr(calibrator_or_p, "to_fitted"):
         return _adjust_fitted(_fitted(calibrator_or_p), given)
     return _adjust_probabilities(calibrator_or_p, given)
@@ -144,10 +150,12 @@ def _adjust_map(map_: Map, shift: Shift) -> Map:
     return map_.shifted(shift.factor)
 
 
-def _map_speaks(map_: Map, labels: tuple[Any, ...] | None = None, rate: Any = None) -> Speaks:
+def _kind_of_map(
+    map_: Map, labels: tuple[Any, ...] | None = None, rate: Any = None
+) -> ProbabilityKind:
     if not isinstance(map_, VectorMap):
-        return Speaks(rate=rate)
-    return Speaks(map_.n_classes, map_.distribution, labels, rate)
+        return ProbabilityKind(rate=rate)
+    return ProbabilityKind(map_.n_classes, map_.distribution, labels, rate)
 
 
 # --- fitted calibrators ---------------------------------------------------------------------------
@@ -165,8 +173,8 @@ def _fitted(calibrator: Any) -> Fitted:
 
 
 def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
-    speaks = _map_speaks(fitted.map, fitted.classes, known_rate(fitted))
-    shift = read_shift(given, speaks)
+    kind = _kind_of_map(fitted.map, fitted.classes, known_rate(fitted))
+    shift = read_shift(given, kind)
     facts = fitted.provenance
     return replace(
         fitted,
@@ -213,9 +221,9 @@ def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
     matrix = to_matrix(p, "p")
     columns = matrix.shape[1] if matrix.ndim == 2 else 1
     if columns > 2 or (columns == 2 and _by_class(given)):
-        shift = read_shift(given, Speaks(columns, distribution=True))
+        shift = read_shift(given, ProbabilityKind(columns, distribution=True))
         return shift_classes(read_distributions(matrix), shift.factor)
-    shift = read_shift(given, Speaks())
+    shift = read_shift(given, ProbabilityKind())
     moved = shift_odds(read_probabilities(matrix), shift.factor)
     return np.column_stack((1.0 - moved, moved)) if columns == 2 else moved.reshape(matrix.shape)
 

@@ -19,7 +19,7 @@ from calibrant.errors import ParameterError
 from calibrant.losses import LARGEST, shift_odds
 from calibrant.monitor.rate_values import RateEstimate, RateEstimates
 
-__all__ = ["GivenShift", "Shift", "Speaks", "check_rates", "read_shift", "shift_classes"]
+__all__ = ["GivenShift", "ProbabilityKind", "Shift", "check_rates", "read_shift", "shift_classes"]
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class GivenShift(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Speaks:
+class ProbabilityKind:
     """What probabilities are about: one class, k classes (a row has one), or k labels."""
 
     columns: int = 0  # 0: one probability for each row
@@ -67,7 +67,7 @@ def shift_classes(p: Array, factor: Array) -> Array:
     return np.asarray(scaled / scaled.sum(axis=-1, keepdims=True))
 
 
-def read_shift(given: GivenShift, speaks: Speaks) -> Shift:
+def read_shift(given: GivenShift, kind: ProbabilityKind) -> Shift:
     """The factors of a shift that is given in exactly one of the three ways."""
     ways = {
         "target_rate": given.target_rate is not None or given.train_rate is not None,
@@ -81,13 +81,13 @@ def read_shift(given: GivenShift, speaks: Speaks) -> Shift:
             "the shift must be given in exactly one of three ways: target_rate (with train_rate), "
             f"kept, or positive_weight; but {came} came."
         )
-    return WAYS[said[0]](given, speaks)
+    return WAYS[said[0]](given, kind)
 
 
 # --- the three ways -------------------------------------------------------------------------------
 
 
-def _by_rates(given: GivenShift, speaks: Speaks) -> Shift:
+def _by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
     target_rate, train_rate = given.target_rate, given.train_rate
     if target_rate is None:
         raise ParameterError(
@@ -100,61 +100,59 @@ def _by_rates(given: GivenShift, speaks: Speaks) -> Shift:
         train_rate = target_rate.train_rate if train_rate is None else train_rate
         extra = {"estimated": target_rate.to_dict()}
         target_rate = target_rate.rate
-    if train_rate is None and speaks.rate is None:
+    if train_rate is None and kind.rate is None:
         raise ParameterError(
             "train_rate must be given: the rate of positives (or of each class) in the data at "
             "which these probabilities are calibrated is not known here."
         )
-    train = check_rates(speaks.rate if train_rate is None else train_rate, "train_rate", speaks)
-    target = check_rates(target_rate, "target_rate", speaks)
+    train = check_rates(kind.rate if train_rate is None else train_rate, "train_rate", kind)
+    target = check_rates(target_rate, "target_rate", kind)
     factor = target / train
-    if not speaks.distribution:
+    if not kind.distribution:
         factor = factor / ((1.0 - target) / (1.0 - train))
     record = {"train_rate": train.tolist(), "target_rate": target.tolist(), **extra}
     return _recorded(factor, record, target)
 
 
-def _by_kept(given: GivenShift, speaks: Speaks) -> Shift:
-    if speaks.columns and not speaks.distribution:
+def _by_kept(given: GivenShift, kind: ProbabilityKind) -> Shift:
+    if kind.columns and not kind.distribution:
         raise ParameterError(
             "kept must not be given for several labels at once: rows that are left out change the "
             "rates of all labels. Pass train_rate and target_rate, a rate for each label."
         )
-    sizes = (speaks.columns,) if speaks.columns else (0, 2)
-    share = _numbers(given.kept, "kept", sizes, speaks.labels)
+    sizes = (kind.columns,) if kind.columns else (0, 2)
+    share = _numbers(given.kept, "kept", sizes, kind.labels)
     _check_range(share, "kept", SMALLEST_RATE, 1.0)
-    record = {"kept": share.tolist()}
-    if speaks.columns:
-        factor = 1.0 / share
-        return _recorded(factor, record, _moved(speaks, factor))
-    factor = share if not share.ndim else share[0] / share[1]
-    return _recorded(factor, record, _moved(speaks, factor))
+    factor = 1.0 / share if kind.columns else share
+    if share.ndim and not kind.columns:  # of negatives and positives
+        factor = share[0] / share[1]
+    return _recorded(factor, {"kept": share.tolist()}, _moved(kind, factor))
 
 
-def _by_weight(given: GivenShift, speaks: Speaks) -> Shift:
-    if speaks.distribution:
+def _by_weight(given: GivenShift, kind: ProbabilityKind) -> Shift:
+    if kind.distribution:
         raise ParameterError(
             "positive_weight must not be given for several classes. For class weights w pass "
             "kept=w / max(w), a share for each class: only their ratios count."
         )
-    sizes = (0, speaks.columns) if speaks.columns else (0,)
-    weight = _numbers(given.positive_weight, "positive_weight", sizes, speaks.labels)
+    sizes = (0, kind.columns) if kind.columns else (0,)
+    weight = _numbers(given.positive_weight, "positive_weight", sizes, kind.labels)
     _check_range(weight, "positive_weight", 1.0 / LARGEST_WEIGHT, LARGEST_WEIGHT)
     factor = 1.0 / weight
-    if speaks.columns:
-        factor = np.broadcast_to(factor, (speaks.columns,))
-    return _recorded(factor, {"positive_weight": weight.tolist()}, _moved(speaks, factor))
+    if kind.columns:
+        factor = np.broadcast_to(factor, (kind.columns,))
+    return _recorded(factor, {"positive_weight": weight.tolist()}, _moved(kind, factor))
 
 
 WAYS = {"target_rate": _by_rates, "kept": _by_kept, "positive_weight": _by_weight}
 
 
-def _moved(speaks: Speaks, factor: Array) -> Array | None:
+def _moved(kind: ProbabilityKind, factor: Array) -> Array | None:
     """The known rate after the shift: rates move as probabilities do."""
-    if speaks.rate is None:
+    if kind.rate is None:
         return None
-    rate = check_rates(speaks.rate, "the rate in the provenance", speaks)
-    return shift_classes(rate, factor) if speaks.distribution else shift_odds(rate, factor)
+    rate = check_rates(kind.rate, "the rate in the provenance", kind)
+    return shift_classes(rate, factor) if kind.distribution else shift_odds(rate, factor)
 
 
 def _recorded(factor: Array, record: dict[str, Any], rate: Array | None) -> Shift:
@@ -166,13 +164,13 @@ def _recorded(factor: Array, record: dict[str, Any], rate: Array | None) -> Shif
 # --- the checks -----------------------------------------------------------------------------------
 
 
-def check_rates(value: Any, name: str, speaks: Speaks) -> Array:
+def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
     """Rates strictly between 0 and 1, as many as are needed; those of classes have the sum 1."""
-    rates = _numbers(value, name, (speaks.columns,), speaks.labels)
+    rates = _numbers(value, name, (kind.columns,), kind.labels)
     _check_range(rates, name, SMALLEST_RATE, LARGEST_RATE)
-    if speaks.distribution and abs(float(rates.sum()) - 1.0) > SUM_TOLERANCE:
+    if kind.distribution and abs(float(rates.sum()) - 1.0) > SUM_TOLERANCE:
         raise ParameterError(
-            f"{name} must have the sum 1 over the {speaks.columns} classes, but it is "
+            f"{name} must have the sum 1 over the {kind.columns} classes, but it is "
             f"{rates.sum():g}. Divide the rates by their sum."
         )
     return rates

@@ -12,12 +12,12 @@ from scipy.special import ndtri
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_probabilities, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.monitor.prior_shifts import Speaks, check_rates
+from calibrant.monitor.prior_shifts import ProbabilityKind, check_rates
 from calibrant.monitor.probability_input import effective_size, read_distributions
 from calibrant.monitor.rate_likelihood import (
-    Classes,
-    Profile,
-    Two,
+    BinaryLikelihood,
+    ClassLikelihood,
+    ProfileLikelihood,
     interval,
     logit_of,
     most_likely,
@@ -84,13 +84,13 @@ def estimate_rate(
     >>> print(estimate_rate(p, train_rate=0.5))
     rate 0.125 (0.03719 to 0.2318 at 95 %) among rows of weight 100; 0.5 in training
     """
-    train = float(check_rates(train_rate, "train_rate", Speaks()))
+    train = float(check_rates(train_rate, "train_rate", ProbabilityKind()))
     z = _deviate(level)
     clean, weight, size = _rows(p, sample_weight)
     if clean.min() == clean.max():
         _warn_equal(f"{clean[0]:g}")
     total = float(weight.sum())
-    two = Two.of(clean, weight * (size / total), train)
+    two = BinaryLikelihood.of(clean, weight * (size / total), train)
     if (two.r == two.q).all():
         return RateEstimate(train, 0.0, 1.0, train, level, total, size, 0)
     s, iterations = most_likely(two, logit_of(float(weight @ clean) / total))
@@ -141,14 +141,14 @@ def estimate_rates(
     """
     clean = read_distributions(p)
     n, k = clean.shape
-    train = check_rates(train_rate, "train_rate", Speaks(k, distribution=True))
+    train = check_rates(train_rate, "train_rate", ProbabilityKind(k, distribution=True))
     z = None if level is None else _deviate(level)
     weight = _weights(sample_weight, n)
     if (clean == clean[0]).all():
         _warn_equal(str(clean[0].tolist()[:6]))
     total, size = float(weight.sum()), _effective(weight)
     present = weight > 0.0
-    classes = Classes(clean[present] / train, weight[present] / total)
+    classes = ClassLikelihood(clean[present] / train, weight[present] / total)
     rates, rounds = classes.best(train / train.sum())
     low = high = None
     if z is not None:
@@ -158,10 +158,10 @@ def estimate_rates(
 
 
 def _class_interval(
-    classes: Classes, column: int, size: float, rates: Array, z: float
+    classes: ClassLikelihood, column: int, size: float, rates: Array, z: float
 ) -> tuple[float, float]:
     s = logit_of(float(rates[column]))
-    profile = Profile(classes, column, size, rates)
+    profile = ProfileLikelihood(classes, column, size, rates)
     return interval(profile, s, profile.curve(s), z * z / 2)
 
 

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from calibrant.losses import logit, sigmoid
 
-__all__ = ["Classes", "Profile", "Two", "interval", "logit_of", "most_likely", "rate_at"]
+__all__ = [
+    "BinaryLikelihood",
+    "ClassLikelihood",
+    "ProfileLikelihood",
+    "interval",
+    "logit_of",
+    "most_likely",
+    "rate_at",
+]
 
 Array = NDArray[np.float64]
 #: a value and its slope, as functions of the logit of a rate
@@ -41,7 +49,7 @@ ARMIJO, HIDDEN, HIDDEN_STEPS = 1e-4, 1e-12, 3
 
 
 @dataclass(frozen=True)
-class Two:
+class BinaryLikelihood:
     """ln L of the rate t of positives: Σ w·ln(t·r + (1 − t)·q), r = p/π and q = (1 − p)/(1 − π)."""
 
     r: Array
@@ -49,7 +57,7 @@ class Two:
     w: Array
 
     @classmethod
-    def of(cls, p: Array, w: Array, train: float) -> Two:
+    def of(cls, p: Array, w: Array, train: float) -> BinaryLikelihood:
         """The likelihood of probabilities that are calibrated at the rate ``train``."""
         return cls(p / train, (1.0 - p) / (1.0 - train), w)
 
@@ -76,7 +84,7 @@ def rate_at(s: float) -> float:
     return _both(s)[0] if LEAST < s < MOST else float(s > 0.0)
 
 
-def most_likely(two: Two, start: float) -> tuple[float, int]:
+def most_likely(two: BinaryLikelihood, start: float) -> tuple[float, int]:
     """The logit of the rate at which the likelihood is largest, and the evaluations it took."""
     evaluations = 0
 
@@ -170,7 +178,7 @@ def _root(function: Sloped, low: float, high: float, start: float) -> float:
 
 
 @dataclass(frozen=True)
-class Classes:
+class ClassLikelihood:
     """Σ w·ln(ratio @ t) of the rates t of k classes, ratio = p/π of shape (n, k), Σw = 1."""
 
     ratio: Array
@@ -229,10 +237,10 @@ class Classes:
             return float(t.sum() - self.w @ np.log(self.ratio @ t))
 
 
-class Profile:
+class ProfileLikelihood:
     """ln L of one class's rate, at the likeliest rates of the others; a function of its logit."""
 
-    def __init__(self, classes: Classes, column: int, size: float, rates: Array) -> None:
+    def __init__(self, classes: ClassLikelihood, column: int, size: float, rates: Array) -> None:
         self.own = classes.ratio[:, column]
         self.rest = np.delete(classes.ratio, column, axis=1)
         self.w, self.size = classes.w, size
@@ -241,7 +249,7 @@ class Profile:
     def __call__(self, s: float) -> tuple[float, float]:
         t, u = _both(s)
         ratio = t * self.own[:, None] + u * self.rest
-        shares, _ = Classes(ratio, self.w).best(self.shares)
+        shares, _ = ClassLikelihood(ratio, self.w).best(self.shares)
         self.shares = _inside(shares)  # where the next search starts
         m = ratio @ shares
         slope = self.w @ ((self.own - self.rest @ shares) / m)
@@ -249,7 +257,7 @@ class Profile:
 
     def curve(self, s: float) -> tuple[float, float]:
         """Slope and minus curvature by the rate, the shares of all others unchanged."""
-        return Two(self.own, self.rest @ self.shares, self.size * self.w).at(s)[1:]
+        return BinaryLikelihood(self.own, self.rest @ self.shares, self.size * self.w).at(s)[1:]
 
 
 def _inside(shares: Array) -> Array:

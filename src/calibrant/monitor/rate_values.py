@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
+from calibrant.result_tables import json_ready
 
 __all__ = ["RateEstimate", "RateEstimates"]
 
@@ -20,8 +21,7 @@ class _Plain:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
+        return {f.name: json_ready(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

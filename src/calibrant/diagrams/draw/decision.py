@@ -9,14 +9,15 @@ from calibrant.diagrams.draw.figures import (
     BLACK,
     GREY,
     SMALL,
-    legend_inside,
+    drawn_into,
+    look_of,
     plain_ticks,
     plain_words,
+    refuse_other,
     refuse_other_axes,
-    set_title,
+    round_ticks,
+    sheet_with_legend,
 )
-from calibrant.diagrams.draw.learning import look_of, sheet_with_legend
-from calibrant.errors import InputError, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,16 +67,9 @@ def decision_diagram(curve: DecisionCurve, *, ax: Any = None, title: str | None 
     'threshold'
     """
     refuse_other_axes(ax)
-    if not isinstance(curve, DecisionCurve):
-        raise InputError(
-            f"a DecisionCurve must come, but {type(curve).__name__} came. Make one with "
-            "decision_curve."
-        )
+    refuse_other(curve, DecisionCurve, "decision_curve")
     if ax is not None:
-        _panel(ax, curve)
-        legend_inside(ax)
-        set_title(ax, title)
-        return ax.figure  # type: ignore[no-any-return]
+        return drawn_into(ax, lambda axes: _panel(axes, curve), title)
     return sheet_with_legend(
         "decision",
         HEIGHT,
@@ -105,9 +99,7 @@ def _panel(ax: Axes, curve: DecisionCurve) -> None:
     seen = [curve.net_benefit, curve.treat_all, *([] if curve.upper is None else [curve.upper])]
     top = max(1.05 * max(float(part.max()) for part in seen), 1e-9)
     ax.set_ylim(-BELOW * top, top)
-    ticker = import_extra("matplotlib.ticker", extra="cli")
-    ax.yaxis.set_major_locator(ticker.MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
-    ax.yaxis.set_major_formatter("{x:g}")
+    round_ticks(ax.yaxis, 6)
     ax.set_xlabel("threshold", fontsize=SMALL)
     ax.set_ylabel("net benefit (larger is better)", fontsize=SMALL)
     plain_ticks(ax)

@@ -10,9 +10,10 @@ import hashlib
 import io
 import re
 import textwrap
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import ParameterError, import_extra
+from calibrant.errors import InputError, ParameterError, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,14 +21,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "axes_at",
+    "drawn_into",
     "legend_below",
     "legend_inside",
+    "legend_room",
+    "look_of",
     "new_figure",
     "plain_ticks",
     "plain_words",
+    "refuse_other",
     "refuse_other_axes",
     "render",
+    "round_ticks",
     "set_title",
+    "sheet_with_legend",
     "title_height",
     "wrapped",
 ]
@@ -36,6 +43,9 @@ __all__ = [
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
 PURPLE, ORANGE, SKY, BLACK = "#CC79A7", "#E69F00", "#56B4E9", "#222222"
 SMALL, TINY = 8, 7
+#: a colour and a marker for each of several lines; after six the lines are dashed
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
+DASHES = ("-", "--", ":")
 
 #: inches; the width is one column of a printed page
 WIDTH, LEFT, PANEL, TOP, BOTTOM, HISTOGRAM, GAP, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.62, 0.12, 0.14
@@ -45,6 +55,8 @@ DIGITS = 0.2
 EDGE = 0.2
 DPI = 150
 CLOSE: dict[str, Any] = {"borderpad": 0.3, "labelspacing": 0.25}
+#: labels of more letters do not fit beside each other in a legend
+WIDEST = 21
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -124,6 +136,67 @@ def legend_below(figure: Figure, handles: list[Any], columns: int, middle: float
     )
 
 
+def legend_room(entries: int, wide: bool) -> tuple[float, int]:
+    """The inches below a panel for its axis and a legend, and the columns of the legend.
+
+    ``wide`` labels stand in one column, others in two.
+    """
+    rows = entries if wide else -(-entries // 2)
+    return BOTTOM + ROW * rows + 0.04, 1 if wide else 2
+
+
+def sheet_with_legend(
+    name: str,
+    height: float,
+    draw: Callable[[Axes], None],
+    title: str | None,
+    *,
+    entries: int,
+    longest: int,
+    digits: float = 0.0,
+) -> Figure:
+    """A figure of one panel, which ``draw`` fills, with the legend below it.
+
+    ``entries`` is how many labels the legend has, and ``longest`` the letters of the longest.
+    ``digits`` is extra room, in inches, for the numbers of the y axis.
+    """
+    below, columns = legend_room(entries, longest > WIDEST)
+    title = wrapped(title)
+    figure = new_figure(WIDTH, TOP + title_height(title) + height + below)
+    left, side = LEFT + digits, PANEL - digits
+    panel = axes_at(figure, (left, below, side, height), name)
+    draw(panel)
+    panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
+    legend_below(figure, panel.get_legend_handles_labels()[0], columns)
+    set_title(panel, title)
+    return figure
+
+
+def drawn_into(
+    ax: Axes, draw: Callable[[Axes], None], title: str | None, *, legend: bool = True
+) -> Figure:
+    """The figure of axes that somebody else made, which ``draw`` fills."""
+    draw(ax)
+    if legend:
+        legend_inside(ax)
+    set_title(ax, title)
+    return ax.figure  # type: ignore[return-value]
+
+
+def look_of(number: int) -> tuple[str, str, str]:
+    """Colour, marker and dashes of one of several lines; colours come again after the last."""
+    again, place = divmod(number, len(LOOKS))
+    color, marker = LOOKS[place]
+    return color, marker, DASHES[min(again, len(DASHES) - 1)]
+
+
+def round_ticks(axis: Any, most: int, steps: Sequence[float] = (1, 2, 5, 10)) -> None:
+    """About ``most`` ticks at round numbers, written without needless digits."""
+    ticker = import_extra("matplotlib.ticker", extra="cli")
+    axis.set_major_locator(ticker.MaxNLocator(nbins=most, steps=list(steps)))
+    axis.set_major_formatter("{x:g}")
+
+
 def plain_ticks(ax: Axes) -> None:
     """Small figures along two sides, and no frame on the other two."""
     ax.tick_params(labelsize=TINY, length=2.5)
@@ -137,6 +210,14 @@ def refuse_other_axes(ax: Any) -> None:
     axes = import_extra("matplotlib.axes", extra="cli")
     if ax is not None and not isinstance(ax, axes.Axes):
         raise ParameterError(f"ax must be matplotlib Axes or None, but {type(ax).__name__} came.")
+
+
+def refuse_other(value: Any, kind: type, maker: str) -> None:
+    """Refuse what is not of the kind that a diagram shows; ``maker`` is what makes one."""
+    if not isinstance(value, kind):
+        raise InputError(
+            f"a {kind.__name__} must come, but {type(value).__name__} came. Make one with {maker}."
+        )
 
 
 # --- files --------------------------------------------------------------------------------------

@@ -14,15 +14,17 @@ from calibrant.diagrams.draw.figures import (
     TOP,
     WIDTH,
     axes_at,
+    drawn_into,
     new_figure,
     plain_ticks,
     plain_words,
+    refuse_other,
     refuse_other_axes,
+    round_ticks,
     set_title,
     title_height,
     wrapped,
 )
-from calibrant.errors import InputError, import_extra
 from calibrant.metrics.group_results import Multicalibration
 
 if TYPE_CHECKING:
@@ -72,15 +74,9 @@ def group_diagram(found: Multicalibration, *, ax: Any = None, title: str | None 
     'observed − predicted (95 % intervals)\\nleft of 0: predicted too high, right: too low'
     """
     refuse_other_axes(ax)
-    if not isinstance(found, Multicalibration):
-        raise InputError(
-            f"a Multicalibration must come, but {type(found).__name__} came. Make one with "
-            "metrics.multicalibration."
-        )
+    refuse_other(found, Multicalibration, "metrics.multicalibration")
     if ax is not None:
-        _panel(ax, found)
-        set_title(ax, title)
-        return ax.figure  # type: ignore[no-any-return]
+        return drawn_into(ax, lambda axes: _panel(axes, found), title, legend=False)
     title = wrapped(title)
     height = EACH * len(found.shown) + 0.05
     figure = new_figure(WIDTH, TOP + title_height(title) + height + BOTTOM + LINE)
@@ -105,9 +101,7 @@ def _panel(ax: Axes, found: Multicalibration) -> None:
     ax.set_xlim(low - room, high + room)
     ax.set_ylim(len(groups) - 0.6, -0.95)
     ax.set_yticks([])
-    ticker = import_extra("matplotlib.ticker", extra="cli")
-    ax.xaxis.set_major_locator(ticker.MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter("{x:g}")
+    round_ticks(ax.xaxis, 6)
     words = f"observed − predicted ({100 * found.level:g} % intervals)"
     ax.set_xlabel(f"{words}\nleft of 0: predicted too high, right: too low", fontsize=SMALL)
     plain_ticks(ax)

@@ -3,53 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.draw.figures import (
-    BLUE,
-    BOTTOM,
     DIGITS,
-    EDGE,
-    GREEN,
     GREY,
-    LEFT,
-    ORANGE,
-    PANEL,
-    PURPLE,
-    ROW,
-    SKY,
     SMALL,
-    TOP,
-    VERMILION,
-    WIDTH,
-    axes_at,
-    legend_below,
-    legend_inside,
-    new_figure,
+    drawn_into,
+    look_of,
     plain_ticks,
     plain_words,
+    refuse_other,
     refuse_other_axes,
-    set_title,
-    title_height,
-    wrapped,
+    round_ticks,
+    sheet_with_legend,
 )
 from calibrant.diagrams.learning import LearningCurve, in_short
-from calibrant.errors import InputError, import_extra
+from calibrant.errors import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["learning_diagram", "look_of", "sheet_with_legend"]
+__all__ = ["learning_diagram"]
 
-#: a colour and a marker for each method; after six the lines are dashed
-LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
-DASHES = ("-", "--", ":")
 #: inches
 HEIGHT = 1.9
-#: labels of more letters do not fit beside each other
-WIDEST = 21
 
 
 def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None = None) -> Figure:
@@ -90,16 +69,9 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
     'Brier score (smaller is better)'
     """
     refuse_other_axes(ax)
-    if not isinstance(curve, LearningCurve):
-        raise InputError(
-            f"a LearningCurve must come, but {type(curve).__name__} came. Make one with "
-            "learning_curve."
-        )
+    refuse_other(curve, LearningCurve, "learning_curve")
     if ax is not None:
-        _learning_panel(ax, curve)
-        legend_inside(ax)
-        set_title(ax, title)
-        return ax.figure  # type: ignore[no-any-return]
+        return drawn_into(ax, lambda axes: _learning_panel(axes, curve), title)
     labels = [*_labels(curve), _band(curve)]
     return sheet_with_legend(
         "learning",
@@ -110,35 +82,6 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
         longest=max(map(len, labels)),
         digits=DIGITS if all(value < 0.01 for value in _seen(curve.high.ravel())) else 0.0,
     )
-
-
-def sheet_with_legend(
-    name: str,
-    height: float,
-    draw: Callable[[Axes], None],
-    title: str | None,
-    *,
-    entries: int,
-    longest: int,
-    digits: float = 0.0,
-) -> Figure:
-    """A figure of one panel, which ``draw`` fills, with the legend below it.
-
-    ``entries`` is how many labels the legend has, and ``longest`` the letters of the longest.
-    ``digits`` is extra room, in inches, for the numbers of the y axis.
-    """
-    wide = longest > WIDEST
-    rows = entries if wide else -(-entries // 2)
-    below = BOTTOM + ROW * rows + 0.04
-    title = wrapped(title)
-    figure = new_figure(WIDTH, TOP + title_height(title) + height + below)
-    left, side = LEFT + digits, PANEL - digits
-    panel = axes_at(figure, (left, below, side, height), name)
-    draw(panel)
-    panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
-    legend_below(figure, panel.get_legend_handles_labels()[0], 1 if wide else 2)
-    set_title(panel, title)
-    return figure
 
 
 def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
@@ -159,8 +102,7 @@ def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_locator(ticker.LogLocator(base=2, numticks=99))
     ax.xaxis.set_minor_formatter(ticker.NullFormatter())
-    ax.yaxis.set_major_locator(ticker.MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    ax.yaxis.set_major_formatter("{x:g}")
+    round_ticks(ax.yaxis, 7, (1, 2, 2.5, 5, 10))
     ax.set_xlabel("calibration rows", fontsize=SMALL)
     ax.set_ylabel(f"{curve.measure} ({curve.better} is better)", fontsize=SMALL)
     plain_ticks(ax)
@@ -183,13 +125,6 @@ def _look(number: int) -> tuple[str, str, str]:
     if number == 0:
         return GREY, "", "--"
     return look_of(number - 1)
-
-
-def look_of(number: int) -> tuple[str, str, str]:
-    """Colour, marker and dashes of one of several lines; colours come again after the last."""
-    again, place = divmod(number, len(LOOKS))
-    color, marker = LOOKS[place]
-    return color, marker, DASHES[min(again, len(DASHES) - 1)]
 
 
 def _seen(values: Any) -> list[float]:

@@ -210,8 +210,7 @@ def _sheet(grid: _Grid, across: int, title: str | None) -> Figure:
     tall = SIDE + BETWEEN + HISTOGRAM + above
     step = tall + BOTTOM + 0.04
     frame = grid.frame
-    small = frame.letters > 5 if frame.is_logit else frame.high - frame.low < 0.05
-    digits = DIGITS if small else 0.0
+    digits = DIGITS if frame.has_long_ticks(0.05) else 0.0
     start, stride = LEFT + digits, SIDE + BESIDE + digits
     width = start + across * stride + 0.05
     title = wrapped(title, int(LETTERS * width))

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from calibrant.compare import Comparison, CriticalDifference
-from calibrant.compare.nemenyi_test import stack
+from calibrant.compare.nemenyi_test import stacked_levels
 from calibrant.diagrams.draw.figures import (
     BLACK,
     BLUE,
@@ -57,7 +57,7 @@ class _Sheet:
         self.end = self.begin + self.scale
         self.width = self.end + self._room(self.right)
         self.spans = [(self.x(low), self.x(high)) for low, high in critical.spans()]
-        self.levels = stack(self.spans, gap=3 * REACH)
+        self.levels = stacked_levels(self.spans, gap=3 * REACH)
         bars = max(self.levels, default=-1) + 1
         self.names = AXIS + FIRST + BAR * bars + 0.1
         self.height = self.names + LINE * half + BELOW

@@ -10,20 +10,19 @@ from calibrant.diagrams.axes_view import Frame, frame_of
 from calibrant.diagrams.curve_options import CurveOptions, one_of
 from calibrant.diagrams.curves import ComparedCurves, Curve, compare_curves
 from calibrant.diagrams.draw.figures import (
-    BOTTOM,
     DIGITS,
     EDGE,
     GAP,
     HISTOGRAM,
     LEFT,
     PANEL,
-    ROW,
     SMALL,
     TOP,
     WIDTH,
     axes_at,
     legend_below,
     legend_inside,
+    legend_room,
     new_figure,
     refuse_other_axes,
     set_title,
@@ -278,11 +277,9 @@ def _sheet(drawing: _Drawing, title: str | None) -> Figure:
     entries = 1 + len(drawing.looks) + (first.level is not None)
     entries += line is not None and not apart
     wide = max(len(look.name) for look in drawing.looks) > WIDEST
-    rows = entries if wide else -(-entries // 2)
-    below = BOTTOM + ROW * rows + 0.04
+    below, columns = legend_room(entries, wide)
     title = wrapped(title)
-    small = frame.letters > 5 if frame.is_logit else frame.high - frame.low < 0.005
-    digits = DIGITS if small else 0.0
+    digits = DIGITS if frame.has_long_ticks(0.005) else 0.0
     left, side = LEFT + digits, PANEL - 1.25 * digits
     height = TOP + title_height(title) + side + GAP + HISTOGRAM + below
     figure = new_figure(2 * WIDTH if apart else WIDTH, height)
@@ -298,7 +295,7 @@ def _sheet(drawing: _Drawing, title: str | None) -> Figure:
     for axes in (panel, under):  # one below the other, whatever the numbers beside them
         axes.yaxis.set_label_coords((EDGE - left) / side, 0.5)
     handles = panel.get_legend_handles_labels()[0]
-    legend_below(figure, handles, 1 if wide else 2, 0.25 if apart else 0.5)
+    legend_below(figure, handles, columns, 0.25 if apart else 0.5)
     if line is not None and apart:
         map_panel(axes_at(figure, (WIDTH + LEFT, bottom, side, side), "map"), line)
     set_title(panel, title)

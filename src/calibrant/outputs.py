@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import time
@@ -24,6 +25,7 @@ __all__ = [
     "keep_apart",
     "keep_mode",
     "look",
+    "path_of_url",
     "private_file",
     "whole_file",
     "write_whole",
@@ -139,6 +141,19 @@ def _refuse_protected(path: Path) -> None:
             f"the output {path} is there and may not be written to. Name another, or allow it: "
             f"{allow} {path}"
         )
+
+
+def path_of_url(rest: str, *, windows: bool = WINDOWS) -> Path:
+    """The path that stands behind ``file:`` in a URL of a file on this machine.
+
+    >>> path_of_url("///tmp/a.csv").as_posix()
+    '/tmp/a.csv'
+    >>> path_of_url("///C:/a.csv", windows=True).as_posix()
+    'C:/a.csv'
+    """
+    bare = rest.lstrip("/")
+    drive = windows and re.match("[A-Za-z]:", bare)
+    return Path(bare if drive else f"/{bare}")
 
 
 def look(path: Path) -> os.stat_result | None:

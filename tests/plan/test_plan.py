@@ -12,8 +12,9 @@ from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Map, Piecewise, Segmented
 from calibrant.plan.borders import number, on_stretches, rank
 from calibrant.plan.interpreter import evaluate
+from calibrant.plan.line_pieces import LOST, Pieces, flat_value, on_line
 from calibrant.plan.map_input import PlanTarget, stretches
-from calibrant.plan.nodes import operands, uses
+from calibrant.plan.nodes import Input, operands, uses
 from calibrant.plan.row_nodes import evaluate_rows
 from strategies import MAPS, NESTED
 from subjects import BOTH, HILL, JUMP, LINE, MANY, MANY_LINES, ROWS, SEGMENTED, SHAPES, telling
@@ -178,3 +179,32 @@ def test_a_new_kind_without_a_plan_is_refused():
 def test_nodes_name_what_they_are_made_of():
     plan = Segmented(LINE, ("a",), (JUMP,), [0.5]).plan(ANYWHERE)
     assert len(operands(plan)) == 2
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize(
+    "shape", ["line", "jumps and lines", "far", "small", "many lines of the logit"]
+)
+def test_every_form_of_a_line_gives_the_values_of_its_pieces(shape, relative):
+    map_ = SHAPES[shape]
+    pieces = Pieces(map_.x, map_.left, map_.right)
+    s = np.concatenate((map_.x, map_.x[:-1] / 2 + map_.x[1:] / 2, (map_.x[0] - 1, map_.x[-1] + 1)))
+    piece = np.searchsorted(map_.x, s, side="right")
+    for columns in (pieces.columns(relative), pieces.ends()):
+        lines = [{name: float(own[i]) for name, own in columns.items()} for i in piece]
+        got = [on_line(float(at), line) for at, line in zip(s, lines, strict=True)]
+        assert far(got, pieces.value(s)) <= LOST
+        flat = [flat_value(line) for line in lines]
+        assert all(v is None or v == own for v, own in zip(flat, pieces.value(s), strict=True))
+        assert [v is None for v in flat] == (pieces.low != pieces.high)[piece].tolist()
+
+
+def test_the_parts_of_regions_that_an_interval_meets():
+    whole = on_stretches(np.array([0.25, 0.5]), None, stretches(Input()))
+    met = whole.within(0.3, 0.5)
+    assert met.low.tolist() == [0.3, 0.5]
+    assert met.high.tolist() == [np.nextafter(0.5, 0), 0.5]
+    assert met.piece.tolist() == [1, 2]

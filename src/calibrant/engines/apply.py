@@ -8,19 +8,20 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from calibrant.data.doubles import as_double, series_of_doubles
+from calibrant.data.doubles import as_double
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import plain_names, renamed, segment_names, unknown_column
+from calibrant.data.naming import plain_names, renamed, segment_names
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segment_column import NewSegments
 from calibrant.data.to_numpy import is_missing
-from calibrant.data.validation import check_word, read_scores
+from calibrant.data.validation import check_word
 from calibrant.engines.apply_classes import add_class_columns, score_columns
 from calibrant.engines.apply_options import ApplyOptions, check_segment
-from calibrant.engines.backends import any_case, open_frame
+from calibrant.engines.backends import open_frame
 from calibrant.engines.by_segment import SegmentColumn, by_segment
 from calibrant.engines.expressions import EXPRESSION, FramePrinter
 from calibrant.engines.frame_builder import FrameBuilder
+from calibrant.engines.frame_columns import Frame, as_series, check_columns, scores_in_memory
 from calibrant.engines.new_segments import ON_NEW_SEGMENT, count_new, judge_new
 from calibrant.engines.range_watch import RangeWatch, expected_range
 from calibrant.errors import InputError, how_many
@@ -30,7 +31,6 @@ from calibrant.plan.nodes import BySegment
 
 __all__ = ["add_probabilities"]
 
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Keys = tuple[str | int, ...]
 
 #: whole numbers that may be too long for a 64-bit integer with a sign
@@ -119,7 +119,9 @@ def add_probabilities(
     check_segment(map_, segments)
     if several is not None:
         return add_class_columns(calibrator, several, opened, options, watch)
-    _check_columns(opened, options)
+    check_columns(opened, options, [options.into])
+    for name in segments:
+        _kind_of(opened.collect_schema(), name)
     if isinstance(opened, nw.DataFrame):
         made = _in_memory(map_, opened, options, watch)
         _judge_segments(map_, opened, segments, on_new_segment)
@@ -134,28 +136,6 @@ def add_probabilities(
 
 
 # --- checks that need no data -------------------------------------------------------------------
-
-
-def _check_columns(frame: Frame, options: ApplyOptions) -> None:
-    score, into = options.only_score, options.into
-    schema = frame.collect_schema()
-    names = schema.names()
-    roles = [(score, "score"), *((name, "segment") for name in options.segments)]
-    for name, role in roles:
-        if name not in names:
-            raise InputError(unknown_column(name, role, names, "the frame"))
-    same = str.lower if any_case(frame) else str
-    if any(same(name) == same(into) for name in names):
-        raise InputError(
-            f"the frame already has a column {into!r}. Give the new one another name with into=."
-        )
-    if not (schema[score].is_numeric() or schema[score] == nw.Boolean):
-        raise InputError(
-            f"score column {score!r} must be numbers, but its type is {schema[score]}. Pick "
-            "another column or cast it."
-        )
-    for segment in options.segments:
-        _kind_of(schema, segment)
 
 
 def _kind_of(schema: nw.Schema, segment: str) -> type:
@@ -289,11 +269,7 @@ def _in_memory(
 ) -> nw.DataFrame[Any]:
     """The frame with the new column, computed by the map itself."""
     score, segments, on_missing = options.only_score, options.segments, options.on_missing
-    column = frame.get_column(score)
-    if on_missing == "error" and len(column):
-        scores = read_scores(column.to_native(), name=f"score column {score!r}")
-    else:
-        scores = series_of_doubles(column).to_numpy() + 0.0
+    scores = scores_in_memory(frame, score, on_missing)
     good = np.isfinite(scores)
     seen = scores if good.all() else scores[good]
     clean = check_range(seen, watch.known, watch.on_range, name=f"score column {score!r}")
@@ -317,8 +293,4 @@ def _in_memory(
         p[good] = map_.by_segment(scores[good], theirs)
     else:
         p[good] = map_(scores[good])
-    made = nw.new_series("p", p, nw.Float64, backend=frame.implementation)
-    if not good.all():
-        known = ~nw.col("p").is_nan()
-        made = made.to_frame().select(nw.when(known).then("p").alias("p")).get_column("p")
-    return frame.with_columns(made.alias(options.into))
+    return frame.with_columns(as_series(frame, options.into, p))

@@ -10,16 +10,15 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.distributions import check_distributions, sum_tolerance
-from calibrant.data.doubles import as_double, series_of_doubles
+from calibrant.data.doubles import as_double
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import class_column_names, plain_names, renamed, unknown_column
+from calibrant.data.naming import class_column_names, plain_names, renamed
 from calibrant.data.score_range import check_range, outside_words
-from calibrant.data.validation import read_scores
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.backends import any_case
 from calibrant.engines.class_blocks import MOST_BY_EXPRESSIONS, add_by_blocks, takes_blocks
 from calibrant.engines.expressions import EXPRESSION
 from calibrant.engines.frame_builder import FrameBuilder
+from calibrant.engines.frame_columns import Frame, as_series, check_columns, scores_in_memory
 from calibrant.engines.range_watch import RangeWatch
 from calibrant.engines.row_expressions import RowFramePrinter, total
 from calibrant.errors import InputError, how_many
@@ -27,8 +26,6 @@ from calibrant.export.map_given import fitted_of
 from calibrant.maps import VectorMap
 
 __all__ = ["add_class_columns", "score_columns"]
-
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
 def score_columns(score: Any, calibrator: Any, map_: VectorMap) -> tuple[str, ...]:
@@ -63,7 +60,7 @@ def add_class_columns(
 ) -> Any:
     """The frame with a new column for each class, ``into`` and the class in its name."""
     new = class_column_names(options.into, _labels(calibrator, map_))
-    _check_columns(frame, options, new)
+    check_columns(frame, options, new)
     sums = map_.reads == "probability" and options.on_range != "allow"
     if isinstance(frame, nw.DataFrame):
         return _in_memory(map_, frame, options, watch, new, sums).to_native()
@@ -71,27 +68,6 @@ def add_class_columns(
         refuse_streams(frame)
         _refuse_scores(frame, options, watch, sums)
     return _lazily(map_, frame, options, watch, new)
-
-
-def _check_columns(frame: Frame, options: ApplyOptions, new: Sequence[str]) -> None:
-    schema = frame.collect_schema()
-    names = schema.names()
-    for name in options.scores:
-        if name not in names:
-            raise InputError(unknown_column(name, "score", names, "the frame"))
-        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
-            raise InputError(
-                f"score column {name!r} must be numbers, but its type is {schema[name]}. Pick "
-                "another column or cast it."
-            )
-    same = str.lower if any_case(frame) else str
-    there = {same(name) for name in names}
-    taken = [name for name in new if same(name) in there]
-    if taken:
-        raise InputError(
-            f"the frame already has a column {taken[0]!r}. Give the new ones another name with "
-            "into=."
-        )
 
 
 def _named(options: ApplyOptions) -> str:
@@ -108,9 +84,7 @@ def _refuse_scores(
     """Count the rows without usable scores, and those that are no distributions; refuse them."""
     frame, called = plain_names(frame)
     columns = [as_double(frame, called[name]) for name in options.scores]
-    usable = nw.all_horizontal(
-        *(~own.is_null() & own.is_finite() for own in columns), ignore_nulls=False
-    )
+    usable = _all_finite(columns)
     flags = {"missing": ~usable}
     moved = [watch.moved(own) for own in columns]
     if watch.refuses:
@@ -147,10 +121,7 @@ def _lazily(
     frame, called = plain_names(frame)
     builder = FrameBuilder(frame)
     numbers = [as_double(frame, called[name]) for name in options.scores]
-    usable = nw.all_horizontal(
-        *(~own.is_null() & own.is_finite() for own in numbers), ignore_nulls=False
-    )
-    known = builder.keep(usable)
+    known = builder.keep(_all_finite(numbers))
     # a row that lacks a score is computed as a row of zeros, and left out in the end
     given = [nw.when(known).then(watch.moved(own)).otherwise(nw.lit(0.0)) for own in numbers]
     scores = builder.add_all(given)
@@ -161,6 +132,12 @@ def _lazily(
     made = builder.add_all([nw.when(known).then(own) for own in values])
     result = builder.frame.select(*(nw.col(own) for own in (*called.values(), *made)))
     return renamed(result, [*called, *new]).to_native()
+
+
+def _all_finite(columns: Sequence[nw.Expr]) -> nw.Expr:
+    """Whether a row has a finite number in all of the columns."""
+    finite = (~own.is_null() & own.is_finite() for own in columns)
+    return nw.all_horizontal(*finite, ignore_nulls=False)
 
 
 # --- frames in memory -----------------------------------------------------------------------------
@@ -175,14 +152,8 @@ def _in_memory(
     sums: bool,
 ) -> nw.DataFrame[Any]:
     """The frame with the new columns, computed by the map itself."""
-    columns = []
-    for name in options.scores:
-        column = frame.get_column(name)
-        if options.on_missing == "error" and len(column):
-            columns.append(read_scores(column.to_native(), name=f"score column {name!r}"))
-        else:
-            columns.append(series_of_doubles(column).to_numpy() + 0.0)
-    rows = np.column_stack(columns)
+    columns = (scores_in_memory(frame, name, options.on_missing) for name in options.scores)
+    rows = np.column_stack(list(columns))
     good = np.isfinite(rows).all(axis=1)
     p = np.full((len(rows), map_.n_classes), np.nan)
     if good.any():
@@ -191,11 +162,5 @@ def _in_memory(
         if sums:
             check_distributions(clean, name)
         p[good] = map_(clean)
-    made = []
-    for j, called in enumerate(new):
-        one = nw.new_series(called, p[:, j], nw.Float64, backend=frame.implementation)
-        if not good.all():
-            known = nw.when(~nw.col(called).is_nan()).then(called).alias(called)
-            one = one.to_frame().select(known).get_column(called)
-        made.append(one)
+    made = (as_series(frame, name, p[:, j]) for j, name in enumerate(new))
     return frame.with_columns(*made)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from calibrant.data.joining import Column
 from calibrant.engines.expressions import FramePrinter
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.plan.nodes import BySegment
 from calibrant.plan.segment_places import column_steps
 from calibrant.plan.stacked_plans import parameter_table, stacked
 
-__all__ = ["SegmentColumn", "by_segment", "segment_place", "usable_keys"]
+__all__ = ["SegmentColumn", "UsableKeys", "by_segment", "segment_place"]
 
 
 class SegmentColumn(NamedTuple):
@@ -48,13 +49,11 @@ def by_segment(
     else:
         segment, kind = segment_place(plan.paths, segments, builder), int
     common = FramePrinter(builder, score).write(plan.common)
-    used = [i for i in usable_keys(keys, kind) if plan.shares[i] > 0.0]
+    used, values = UsableKeys.of(keys, kind, np.flatnonzero(plan.shares > 0.0).tolist())
     if not used:
         return common
     stacks = stacked([plan.members[i] for i in used], shared=(plan.common,))
     table, names = parameter_table(stacks, plan.shares[used])
-    own_keys = [keys[i] for i in used]
-    values = own_keys if kind is str else np.array(own_keys, dtype=np.int64)
     joined = builder.look_up(segment, values, table)
     columns = {parameter: joined[name] for parameter, name in names.items()}
     own = common
@@ -68,10 +67,19 @@ def by_segment(
     return nw.when(share.is_null()).then(common).otherwise(mixed)
 
 
-def usable_keys(keys: Sequence[Any], kind: type) -> list[int]:
-    """The places of the keys that a column of the ``kind`` str or int (of 64 bits) can hold."""
-    places = [i for i, key in enumerate(keys) if type(key) is kind]
-    return [i for i in places if kind is str or -(2**63) <= keys[i] < 2**63]
+class UsableKeys(NamedTuple):
+    """The places of the keys that a column can hold, and these keys as values of the column."""
+
+    places: list[int]
+    values: Column
+
+    @classmethod
+    def of(cls, keys: Sequence[Any], kind: type, some: Sequence[int] | None = None) -> UsableKeys:
+        """Of all keys, or of those at some places; the column is of str, or of int (64 bits)."""
+        known = [i for i in (range(len(keys)) if some is None else some) if type(keys[i]) is kind]
+        places = [i for i in known if kind is str or -(2**63) <= keys[i] < 2**63]
+        values = [keys[i] for i in places]
+        return cls(places, values if kind is str else np.array(values, dtype=np.int64))
 
 
 def segment_place(
@@ -86,13 +94,11 @@ def segment_place(
     before = place = nw.lit(None, nw.Int64())
     steps = column_steps(keys)
     for i, (column, step) in enumerate(zip(columns, steps, strict=False)):
-        spelled = column.spelled(tuple(step.values))
-        usable = usable_keys(spelled, column.kind)
-        if not usable:
+        usable = UsableKeys.of(column.spelled(tuple(step.values)), column.kind)
+        if not usable.places:
             return nw.lit(None, nw.Int64()) if whole_only else place
-        own = [spelled[i] for i in usable]
-        values = own if column.kind is str else np.array(own, dtype=np.int64)
-        value = builder.look_up(column.value, values, {"n": np.array(usable)})["n"]
+        codes = {"n": np.array(usable.places)}
+        value = builder.look_up(column.value, usable.values, codes)["n"]
         pair = before * len(step.values) + value if i else value
         table = {"n": np.array(step.numbers), "place": np.array(step.places)}
         joined = builder.look_up(pair, np.array(step.pairs), table)

@@ -13,11 +13,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.engines.frame_builder import FrameBuilder
+from calibrant.engines.frame_builder import FrameBuilder, between_ends
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.plan import nodes
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, grid_of, packed
+from calibrant.plan.line_pieces import flat_value, line_columns, on_line
 from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 
@@ -129,16 +130,10 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         if not node.places[0].by_input:
             chooser = self.builder.add(x)
             x = nw.col(chooser)
-        columns = [own.columns() for own in node.pieces]
-        if len({tuple(own) for own in columns}) > 1:
-            columns = [own.ends() for own in node.pieces]
-        [first, *_] = node.pieces
-        knots = None if first.jumps or len(node.pieces) > 1 else first.x
-        value = self._chosen(node, columns, chooser, x, knots)
-        ends = np.concatenate([own.low for own in node.pieces])
-        ends = np.append(ends, [own.right[-1] for own in node.pieces])
-        highs = np.concatenate([own.high for own in node.pieces])
-        shares = min(ends.min(), highs.min()) >= 0.0 and max(ends.max(), highs.max()) <= 1.0
+        first, *others = node.pieces
+        knots = None if first.jumps or others else first.x
+        value = self._chosen(node, line_columns(node.pieces), chooser, x, knots)
+        shares = all(own.are_shares for own in node.pieces)
         return value.clip(0.0, 1.0) if shares else value
 
     def _chosen(
@@ -169,15 +164,16 @@ class _Table:
 
     def on(self, piece: Mapping[str, nw.Expr]) -> nw.Expr:
         """The value of a piece."""
-        return piece["value"] if self.x is None or "value" in piece else line(self.x, piece)
+        return piece["value"] if self.x is None else line(self.x, piece)
 
     def by_comparisons(self, found: Regions, columns: Mapping[str, Array]) -> nw.Expr:
         """A balanced tree of comparisons with the borders, a formula at each leaf."""
 
         def leaf(i: int) -> nw.Expr:
             piece = {name: float(column[found.piece[i]]) for name, column in columns.items()}
-            if piece.get("slope") == 0.0:
-                piece = {"value": piece.get("base", piece.get("low", 0.0))}
+            flat = None if self.x is None else flat_value(piece)
+            if flat is not None:
+                return self.builder.constant(flat)
             return self.on({name: self.builder.constant(v) for name, v in piece.items()})
 
         def branch(first: int, last: int) -> nw.Expr:
@@ -298,17 +294,10 @@ def _hinges(
     return {"base.0": base[first], "slope.0": slope[first], "knot": knot, "bend": bend}
 
 
-def between_ends(value: nw.Expr, least: nw.Expr, most: nw.Expr) -> nw.Expr:
-    """The value moved into an interval; what becomes of NULL is up to the engine."""
-    return nw.min_horizontal(nw.max_horizontal(value, least), most)
-
-
 def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
-    """The value at s on a line."""
-    if "base" in piece:
-        return piece["base"] + s * piece["slope"]
-    if "slope" in piece:
-        return piece["low"] + (s - piece["start"]) * piece["slope"]
-    low, high = piece["low"], piece["high"]
-    value = low + (s * piece["scale"] - piece["start"]) / piece["width"] * (high - low)
-    return between_ends(value, nw.min_horizontal(low, high), nw.max_horizontal(low, high))
+    """The value at s on a line, never beyond its ends where these are known."""
+    value: nw.Expr = on_line(s, piece)
+    if "high" not in piece:
+        return value
+    ends = piece["low"], piece["high"]
+    return between_ends(value, nw.min_horizontal(*ends), nw.max_horizontal(*ends))

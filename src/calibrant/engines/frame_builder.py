@@ -15,10 +15,20 @@ from calibrant.engines.backends import compute, literals_lose_bits, most_branche
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, listed
 
-__all__ = ["FrameBuilder"]
+__all__ = ["FrameBuilder", "between_ends", "or_one"]
 
 Index = NDArray[np.int64]
 Lazy = nw.LazyFrame[Any]
+
+
+def between_ends(value: nw.Expr, least: nw.Expr, most: nw.Expr) -> nw.Expr:
+    """The value moved into an interval; what becomes of NULL is up to the engine."""
+    return nw.min_horizontal(nw.max_horizontal(value, least), most)
+
+
+def or_one(value: nw.Expr) -> nw.Expr:
+    """The value where it is above zero, else 1: a divisor."""
+    return nw.when(value > 0.0).then(value).otherwise(nw.lit(1.0))
 
 
 class _Columns(NamedTuple):
@@ -143,7 +153,7 @@ class FrameBuilder:
             return nw.col(name)
         first, last = self.constant(grid.first), self.constant(grid.last)
         # NULL may find a row here; its values are not used in the end
-        t = nw.min_horizontal(nw.max_horizontal(nw.col(column), first), last)
+        t = between_ends(nw.col(column), first, last)
         if (grid.first, grid.last) != (0.0, 1.0):
             t = (t - first) * self.constant(grid.factor)
         for _ in range(grid.roots):

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.data.doubles import first_row
 from calibrant.data.segment_column import NewSegments, finest_of
-from calibrant.engines.by_segment import SegmentColumn, segment_place, usable_keys
+from calibrant.engines.by_segment import SegmentColumn, UsableKeys, segment_place
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.errors import InputError
 from calibrant.maps import Segmented
@@ -57,12 +57,10 @@ def _known(
         whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
         return segment_place(whole, segments, builder, whole_only=True)
     [(column, kind, spelled)] = segments
-    own = spelled(map_.values(0))
-    keys = [own[i] for i in usable_keys(own, kind)]
-    if not keys:
+    usable = UsableKeys.of(spelled(map_.values(0)), kind)
+    if not usable.places:
         return None
-    values = np.array(keys, dtype=np.int64) if kind is int else keys
-    return builder.look_up(column, values, {"known": np.ones(len(keys))})["known"]
+    return builder.look_up(column, usable.values, {"known": np.ones(len(usable.places))})["known"]
 
 
 def judge_new(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import narwhals as nw
 import numpy as np
 
-from calibrant.engines.expressions import FramePrinter, between_ends
-from calibrant.engines.frame_builder import FrameBuilder
+from calibrant.engines.expressions import FramePrinter
+from calibrant.engines.frame_builder import FrameBuilder, between_ends, or_one
 from calibrant.plan import row_nodes
 from calibrant.plan.nodes import Node, PlanPrinter
 
@@ -47,12 +47,15 @@ class RowFramePrinter(PlanPrinter[Columns]):
         return FramePrinter(self.builder, column, comparisons=most).write(node)
 
     def within(self, node: row_nodes.Within) -> Columns:
-        low, high = (self.builder.constant(end) for end in (node.low, node.high))
-        return self.builder.keep_all([between_ends(x, low, high) for x in self.write(node.row)])
+        return self.builder.keep_all(self._moved(node.row, node.low, node.high))
 
     def logarithms(self, node: row_nodes.Logarithms) -> Columns:
-        low, high = (self.builder.constant(end) for end in (node.floor, 1.0))
-        return self.builder.ln_all([between_ends(x, low, high) for x in self.write(node.row)])
+        return self.builder.ln_all(self._moved(node.row, node.floor, 1.0))
+
+    def _moved(self, row: Node, low: float, high: float) -> Columns:
+        """The entries of a row, moved into an interval."""
+        ends = [self.builder.constant(end) for end in (low, high)]
+        return [between_ends(x, *ends) for x in self.write(row)]
 
     def affine(self, node: row_nodes.Affine) -> Columns:
         x, constant = self.write(node.row), self.builder.constant
@@ -92,13 +95,13 @@ class RowFramePrinter(PlanPrinter[Columns]):
     def relative(self, node: row_nodes.Relative) -> Columns:
         x, zero = self.write(node.row), self.builder.constant(0.0)
         top = self.builder.keep(nw.max_horizontal(*x))
-        size = self.builder.keep(nw.when(top > 0.0).then(top).otherwise(nw.lit(1.0)))
+        size = self.builder.keep(or_one(top))
         return self.builder.keep_all([nw.max_horizontal(own, zero) / size for own in x])
 
     def power(self, node: row_nodes.Power) -> Columns:
         x, power = self.write(node.row), self.builder.constant(node.power)
-        positive = [nw.when(own > 0.0).then(own).otherwise(nw.lit(1.0)) for own in x]
-        powers = [(power * log).exp() for log in self.builder.ln_all(positive)]
+        logs = self.builder.ln_all([or_one(own) for own in x])
+        powers = [(power * log).exp() for log in logs]
         some = zip(x, powers, strict=True)
         return self.builder.keep_all(
             [nw.when(own > 0.0).then(raised).otherwise(nw.lit(0.0)) for own, raised in some]
@@ -106,8 +109,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
 
     def normalised(self, node: row_nodes.Normalised) -> Columns:
         x = self.builder.keep_all(self.write(node.row))
-        whole = total(x)
-        size = self.builder.keep(nw.when(whole > 0.0).then(whole).otherwise(nw.lit(1.0)))
+        size = self.builder.keep(or_one(total(x)))
         return self.builder.keep_all([own / size for own in x])
 
     def row_average(self, node: row_nodes.RowAverage) -> Columns:
@@ -128,10 +130,10 @@ class RowFramePrinter(PlanPrinter[Columns]):
         others = keep_all([nw.when(own < top).then(own).otherwise(zero) for own in p])
         second, rest = keep_all([nw.max_horizontal(*others), total(others)])
         mapped = keep(self._member(node.member, name))
-        size = keep(nw.when(rest > 0.0).then(rest).otherwise(one))
+        size = keep(or_one(rest))
         equal = nw.when(rest > 0.0).then(second / (size + ties * second))
         least = keep(row_nodes.AHEAD * equal.otherwise(nw.lit(1.0 / k)))
-        first = keep(nw.min_horizontal(nw.max_horizontal(mapped, least), 1.0 / ties))
+        first = keep(between_ends(mapped, least, 1.0 / ties))
         left = keep(nw.max_horizontal(1.0 - ties * first, zero))
         even = keep(1.0 / nw.max_horizontal(k - ties, one))
         shares = [nw.when(rest > 0.0).then(own / size).otherwise(even) * left for own in others]
@@ -142,19 +144,15 @@ class RowFramePrinter(PlanPrinter[Columns]):
         """Shares of the sum; the rules that iterate are refused before."""
         r = self.builder.keep_all(self.write(node.row))
         whole = self.builder.keep(total(r))
-        size = self.builder.keep(nw.when(whole > 0.0).then(whole).otherwise(nw.lit(1.0)))
+        size = self.builder.keep(or_one(whole))
         even = self.builder.constant(1.0 / len(r))
         return [nw.when(whole > 0.0).then(own / size).otherwise(even) for own in r]
 
 
 def total(columns: Sequence[nw.Expr]) -> nw.Expr:
     """The sum of columns; NULL if one of them is. A tree, so that no engine nests too deep."""
-    return _tree(columns, lambda a, b: a + b)
-
-
-def _tree(columns: Sequence[nw.Expr], join: Callable[[nw.Expr, nw.Expr], nw.Expr]) -> nw.Expr:
     found = list(columns)
     while len(found) > 1:
         pairs = zip(found[::2], found[1::2], strict=False)
-        found = [join(a, b) for a, b in pairs] + found[len(found) // 2 * 2 :]
+        found = [a + b for a, b in pairs] + found[len(found) // 2 * 2 :]
     return found[0]

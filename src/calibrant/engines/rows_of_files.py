@@ -14,11 +14,13 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.engines.files.spelled_labels import Label, classes_of
 from calibrant.errors import InputError
 
-__all__ = ["FileTable", "RowsOfFiles", "check_rows", "not_in_json", "read_rows"]
+__all__ = ["OUTSIDE_ADVICE", "FileTable", "RowsOfFiles", "check_rows", "not_in_json", "read_rows"]
 
 T = TypeVar("T")
 #: how many files are named in the facts of a fit
 NAMED = 20
+#: what to do about probabilities outside [0, 1]
+OUTSIDE_ADVICE = "Divide percentages by 100; calibrate margins or logits first."
 
 
 class FileTable(NamedTuple):
@@ -77,6 +79,23 @@ class RowsOfFiles(ABC):
     def respell(self) -> bool:
         """Read numbers as most of them are written; whether that is another way than before."""
         return False
+
+    def by_role(
+        self,
+        number: Callable[[str, str], T],
+        label: Callable[[str], T],
+        segment: Callable[[str], T],
+    ) -> dict[str, T]:
+        """What functions of the columns' names give, by the roles of the columns.
+
+        ``number`` is told the role of its column, too, for messages.
+        """
+        names = self.names
+        found = {"score": number(names.score, self.role), "label": label(names.label)}
+        if names.weight:
+            found["weight"] = number(names.weight, "weight")
+        found |= {role: segment(name) for role, name in names.roles_of_segments().items()}
+        return found | ({"raw": number(names.raw, "score")} if names.raw else {})
 
     def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
         """How labels are read: by those of the first rows, or of all."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from calibrant.kernels.abb import log_evidence, quadrature
+from calibrant.kernels.model_weights import shares
 
 __all__ = ["GRID", "choose_lambda", "is_whole", "unit_gaps"]
 
@@ -53,8 +54,7 @@ def choose_lambda(wanted: float | str, scores: Array, n0: Array, n1: Array) -> t
 
 
 def _average(evidence: Callable[[float], float], logs: Array) -> tuple[Array, Array]:
-    weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
+    weights = shares(-2.0 * logs)
     kept = weights >= LEAST
     return GRID[kept], weights[kept] / weights[kept].sum()
 

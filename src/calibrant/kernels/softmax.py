@@ -153,12 +153,12 @@ def _slopes(
     return slopes
 
 
-def _losses(problem: SoftmaxProblem, eta: Array, codes: Index) -> tuple[Array, Array, Array]:
+def _losses(eta: Array, codes: Index, smoothing: float) -> tuple[Array, Array, Array]:
     """The loss of each row of a block, exp(η − top) written over η, and their sums."""
     ops = ops_of(eta)
-    aim = (1.0 - problem.smoothing) * ops.own(eta, codes)
-    if problem.smoothing:
-        aim += problem.smoothing * eta.mean(axis=1)
+    aim = (1.0 - smoothing) * ops.own(eta, codes)
+    if smoothing:
+        aim += smoothing * eta.mean(axis=1)
     e, top, total = powers(eta)
     return ops.log(total) + (top - aim), e, total
 
@@ -171,7 +171,7 @@ def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoi
     hessian = np.diag(problem.strength.reshape(-1)) if dense else None
     between = np.zeros(len(theta))
     for x, codes, w in problem.source():
-        losses, e, total = _losses(problem, _scores(theta, x, full), codes)
+        losses, e, total = _losses(_scores(theta, x, full), codes, problem.smoothing)
         loss += ops_of(x).total(w, losses)
         if hessian is not None:
             hessian += _curvature(e / total[:, None], x, w, full)
@@ -288,14 +288,11 @@ def objective(problem: SoftmaxProblem, theta: Array) -> float:
     away = theta - problem.centre
     loss = 0.5 * float((problem.strength * away * away).sum())
     for x, codes, w in problem.source():
-        losses, _, _ = _losses(problem, _scores(theta, x, problem.full), codes)
+        losses, _, _ = _losses(_scores(theta, x, problem.full), codes, problem.smoothing)
         loss += ops_of(x).total(w, losses)
     return loss
 
 
 def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
     """The log loss of each row of a block."""
-    ops, eta = ops_of(x), _scores(theta, x, full)
-    own = ops.own(eta, codes)
-    _, top, total = powers(eta)
-    return ops.host(ops.log(total) + (top - own))
+    return ops_of(x).host(_losses(_scores(theta, x, full), codes, 0.0)[0])

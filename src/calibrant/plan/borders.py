@@ -17,13 +17,13 @@ __all__ = [
     "WHOLE",
     "Regions",
     "Stretches",
-    "between",
     "borders",
     "first_beyond",
     "number",
     "on_stretches",
     "rank",
     "regions",
+    "regions_between",
 ]
 
 Array = NDArray[np.float64]
@@ -38,6 +38,12 @@ class Regions(NamedTuple):
     low: Array
     high: Array
     piece: Index
+
+    def within(self, first: float, last: float) -> Regions:
+        """The intervals that meet [first, last], cut to it."""
+        here = (self.low <= last) & (self.high >= first)
+        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
+        return Regions(low[here], high[here], self.piece[here])
 
 
 def rank(values: Array) -> Index:
@@ -86,18 +92,27 @@ def regions(knots: Array, function: Callable[[Array], Array] | None, falling: bo
     >>> found.low.tolist(), found.high[0] < 0.0625, found.piece.tolist()
     ([-1.7976931348623157e+308, 0.0625], np.True_, [0, 1])
     """
-    return between(borders(knots, function, falling), falling)
+    return regions_between(borders(knots, function, falling), falling)
 
 
-def between(first: Index, falling: bool) -> Regions:
+def regions_between(first: Index, falling: bool) -> Regions:
     """The regions between the borders of ascending knots; empty ones are left out."""
     pieces = np.arange(len(first) + 1)
     if falling:  # a later knot is passed at a smaller score
         first, pieces = first[::-1], pieces[::-1]
     start = np.concatenate(([FIRST], np.maximum.accumulate(first)))
-    stop = np.concatenate((start[1:], [LAST + 1])) - 1
-    some = start <= stop
-    return Regions(number(start[some]), number(stop[some]), pieces[some])
+    some = start <= _ends(start)
+    return _regions(start[some], pieces[some])
+
+
+def _regions(start: Index, piece: Index) -> Regions:
+    """The regions that begin at ascending ranks, each up to the next."""
+    return Regions(number(start), number(_ends(start)), piece)
+
+
+def _ends(start: Index) -> Index:
+    """The last ranks of intervals that begin at ascending ranks, each up to the next."""
+    return np.append(start[1:], LAST + 1) - 1
 
 
 def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Index:
@@ -137,8 +152,8 @@ def first_beyond(
 class Stretches(NamedTuple):
     """Intervals of doubles, each up to the next one, on which a function only rises or only falls.
 
-    ``first`` are the ranks of their first doubles, the first of all at first; ``sign`` is 1 where
-    the function rises, −1 where it falls and 0 where it stays the same.
+    ``first`` are the ranks of their first doubles, beginning with the smallest double. ``sign`` is
+    1 where the function rises, −1 where it falls and 0 where it stays the same.
     """
 
     first: Index
@@ -147,7 +162,7 @@ class Stretches(NamedTuple):
     @property
     def last(self) -> Index:
         """The ranks of their last doubles."""
-        return np.append(self.first[1:], LAST + 1) - 1
+        return _ends(self.first)
 
     def at(self, ranks: Index) -> Index:
         """The sign of the stretch that each rank lies in."""
@@ -190,5 +205,4 @@ def on_stretches(
     order = np.lexsort((np.concatenate((np.full(len(first), -1), nth)), start))
     start, piece = start[order], piece[order]
     kept = np.append(start[1:] != start[:-1], True)
-    start, piece = start[kept], piece[kept]
-    return Regions(number(start), number(np.append(start[1:], LAST + 1) - 1), piece)
+    return _regions(start[kept], piece[kept])

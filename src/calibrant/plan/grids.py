@@ -22,7 +22,7 @@ FEWEST, MOST, ROOM = 2**12, 2**18, 4
 LEAST = 16
 #: differences of scores beyond ± this may overflow
 FAR = 1e280
-#: as many borders may lie in crowded cells
+#: so many borders may lie in crowded cells, which hold more than one
 SOME = 32
 
 

@@ -23,6 +23,7 @@ from calibrant.plan.nodes import (
     Square,
     StepPieces,
 )
+from calibrant.plan.segment_places import finest
 
 __all__ = ["evaluate"]
 
@@ -33,8 +34,9 @@ Index = NDArray[np.int64]
 def evaluate(
     node: Node, scores: Array, segments: Sequence[object] | None = None, owner: int = 0
 ) -> Array:
-    """The values of a plan, which every target must give. Of stacked plans, those of plan
-    ``owner``.
+    """The values of a plan. Every target must give the same.
+
+    Where several plans are stacked, ``owner`` says which of them is computed.
 
     >>> from calibrant.plan.nodes import Sigmoid
     >>> s = Input()
@@ -94,11 +96,10 @@ class _Evaluation(PlanPrinter[Array]):
 
     def by_segment(self, node: BySegment) -> Array:
         result = self.write(node.common).copy()
+        places = {path: i for i, path in enumerate(node.paths)}
         for i, row in enumerate(self.segments or ()):
-            path = row if isinstance(row, tuple) else (row,)
-            known = [path[:size] for size in range(len(path), 0, -1) if path[:size] in node.paths]
-            if known:
-                at = node.paths.index(known[0])
+            at = finest(row if isinstance(row, tuple) else (row,), places)
+            if at < len(places):
                 own, share = float(self.write(node.members[at])[i]), float(node.shares[at])
                 result[i] = own if share == 1.0 else share * own + (1.0 - share) * result[i]
         return result

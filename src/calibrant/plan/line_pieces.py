@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOST", "Pieces", "trend_of"]
+__all__ = ["LOST", "Pieces", "flat_value", "line_columns", "on_line", "trend_of"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -53,6 +55,17 @@ class Pieces:
         return not np.array_equal(self.left, self.right)
 
     @functools.cached_property
+    def are_shares(self) -> bool:
+        """Whether all values are in [0, 1]."""
+        both = np.concatenate((self.left, self.right))
+        return bool(both.min() >= 0.0 and both.max() <= 1.0)
+
+    @functools.cached_property
+    def outer(self) -> NDArray[np.bool_]:
+        """Which pieces are the first and the last, which are flat and have no end."""
+        return np.asarray(np.arange(len(self.x) + 1) % len(self.x) == 0)
+
+    @functools.cached_property
     def low(self) -> Array:
         """The value at the start of each piece."""
         return np.concatenate((self.left[:1], self.right))
@@ -91,8 +104,7 @@ class Pieces:
         base = low[piece]
         with np.errstate(over="ignore"):  # only in the outer pieces, whose value is set below
             along = (s * scale[piece] - start[piece]) / width[piece]
-        outer = (piece == 0) | (piece == len(self.x))
-        value = base + np.where(outer, 0.0, along) * (high[piece] - base)
+        value = base + np.where(self.outer[piece], 0.0, along) * (high[piece] - base)
         return np.clip(value, least[piece], most[piece])
 
     def limits(self, at: Array) -> tuple[Array, Array]:
@@ -127,10 +139,38 @@ class Pieces:
     def ends(self) -> dict[str, Array]:
         """Both ends of each line: low + (s · scale − start) / width · (high − low)."""
         start_, width, low, high, _, _, scale = self.table
-        # outer pieces are flat: the way from their start must not overflow
-        outer = np.arange(len(low)) % (len(low) - 1) == 0
-        start_, width = np.where(outer, 0.0, start_), np.where(outer, 1.0, width)
+        # on the outer pieces the way from their start must not overflow
+        start_, width = np.where(self.outer, 0.0, start_), np.where(self.outer, 1.0, width)
         # exact, and an engine that multiplies by 1/width in place of dividing must not find ∞
         wider = np.where(width < NARROW, WIDER, 1.0)
         both = {"start": start_ * wider, "low": low, "high": high, "width": width * wider}
         return both | {"scale": scale * wider}
+
+
+def line_columns(tables: Sequence[Pieces], relative: bool = False) -> list[dict[str, Array]]:
+    """`Pieces.columns` of several tables, in the same form for all of them."""
+    columns = [own.columns(relative) for own in tables]
+    same = len({tuple(own) for own in columns}) == 1
+    return columns if same else [own.ends() for own in tables]
+
+
+def on_line(s: Any, line: Mapping[str, Any]) -> Any:
+    """The value at s of a line, given in any of the forms of `Pieces.columns`.
+
+    s and the parameters are numbers, arrays, or whatever else has the operators + − · /.
+
+    >>> on_line(2.0, {"start": 1.0, "low": 0.25, "slope": 0.5})
+    0.75
+    """
+    if "base" in line:
+        return line["base"] + line["slope"] * s
+    if "slope" in line:
+        return line["low"] + line["slope"] * (s - line["start"])
+    scaled = s * line["scale"] if "scale" in line else s
+    return line["low"] + (scaled - line["start"]) / line["width"] * (line["high"] - line["low"])
+
+
+def flat_value(line: Mapping[str, float]) -> float | None:
+    """The value of a line that neither rises nor falls; None for any other."""
+    rise = line["slope"] if "slope" in line else line["high"] - line["low"]
+    return line.get("base", line.get("low")) if rise == 0.0 else None

@@ -246,6 +246,12 @@ class BySegment(Node):
         """The keys as tuples, also with one column."""
         return tuple(key if isinstance(key, tuple) else (key,) for key in self.keys)
 
+    @property
+    def column_names(self) -> list[str]:
+        """What targets call the columns of segments: segment, or segment_1, segment_2 and so on."""
+        numbers = range(1, self.columns + 1)
+        return ["segment"] if self.columns == 1 else [f"segment_{i}" for i in numbers]
+
     def values(self, column: int) -> list[str | int]:
         """The values that keys have in a column, each once."""
         return list(dict.fromkeys(path[column] for path in self.paths if len(path) > column))

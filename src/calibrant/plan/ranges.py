@@ -123,10 +123,9 @@ class _Reach(PlanPrinter[Range]):
 
     def _met(self, place: PieceChoice, *columns: Array) -> list[Array]:
         """The entries of columns for the pieces that scores can lie on."""
-        if place.stretches is None:
+        if not place.by_input:
             return list(columns)
-        low, high, piece = place.regions
-        here = piece[(low <= self.score[1]) & (high >= self.score[0])]
+        here = place.regions.within(*self.score).piece
         return [column[here] for column in columns]
 
 

@@ -42,8 +42,8 @@ Array = NDArray[np.float64]
 
 #: logits are cut at ± this, and no parameter may be larger: their products stay finite
 LARGEST_LOGIT = 1e100
-#: an entry that must stay the largest is at least so many times what would make it equal to the
-#: second: float32 still tells them apart
+#: an entry that must stay the largest is at least this factor above the value at which it would
+#: equal the second: float32 can still tell the two apart
 AHEAD = 1.0 + 1e-6
 
 

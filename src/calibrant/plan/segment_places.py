@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["ColumnStep", "column_steps"]
+__all__ = ["ColumnStep", "column_steps", "finest"]
 
 KeyPath = tuple[str | int, ...]
 
@@ -49,12 +49,13 @@ def column_steps(keys: Sequence[KeyPath]) -> list[ColumnStep]:
         at = {value: i for i, value in enumerate(values)}
         here = {path: i for i, path in enumerate(dict.fromkeys(long))}
         pairs = [before[path[:-1]] * len(values) + at[path[-1]] for path in here]
-        found = [_finest(path, places) for path in here]
+        found = [finest(path, places) for path in here]
         steps.append(ColumnStep(values, pairs, list(here.values()), found))
         before = here
     return steps
 
 
-def _finest(path: KeyPath, places: dict[KeyPath, int]) -> int:
+def finest(path: KeyPath, places: dict[KeyPath, int]) -> int:
+    """The place of the finest segment on a path that has one; how many places there are if none."""
     sizes = range(len(path), 0, -1)
     return next((places[path[:size]] for size in sizes if path[:size] in places), len(places))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.plan.borders import between, borders
+from calibrant.plan.borders import borders, regions_between
 from calibrant.plan.nodes import (
     Function,
     Input,
@@ -132,4 +132,4 @@ def find_borders(plans: Sequence[Node]) -> None:
         ranks = borders(np.concatenate([place.knots for place in places]), function, sign < 0)
         ends = np.cumsum([len(place.knots) for place in places])[:-1]
         for place, own in zip(places, np.split(ranks, ends), strict=True):
-            place.__dict__["regions"] = between(own, sign < 0)
+            place.__dict__["regions"] = regions_between(own, sign < 0)

@@ -11,7 +11,9 @@ from calibrant.reports.markup import Markup, element
 from calibrant.reports.monitor_value import MonitorReport, Period
 from calibrant.reports.page_parts import (
     Word,
+    explained,
     fact_section,
+    figure,
     page_section,
     page_table,
     recipe_section,
@@ -84,10 +86,7 @@ def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
         ("Share of positives, expected and observed", share_chart(curve, counted_as)),
         ("Evidence against the probabilities", evidence_chart(curve)),
     )
-    figures = (
-        element("figure", {"class": "large"}, element("figcaption", None, title), chart)
-        for title, chart in charts
-    )
+    figures = (figure("large", title, chart) for title, chart in charts)
     told = (
         "Dots are the shares observed in each window. The grey line is the share expected. Its "
         "band holds 95 of 100 windows if the probabilities are right and rows have the same "
@@ -99,7 +98,7 @@ def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
         "time",
         "Over time",
         element("div", {"class": "pair"}, *figures),
-        element("p", {"class": "how"}, told),
+        explained(told),
     )
 
 
@@ -112,10 +111,7 @@ def _periods(periods: Sequence[Period], counted_as: str) -> Markup:
         words = f"{title[0].upper()}{title[1:]}"
         name = f"Reliability of {title}"
         look = 0 if several and not period.changed else 1
-        caption = element("figcaption", None, words)
-        figures.append(
-            element("figure", {"class": "few"}, caption, small([(period.curve, look)], name, axis))
-        )
+        figures.append(figure("few", words, small([(period.curve, look)], name, axis)))
         came, expected = shown_percent(period.came), shown_percent(period.expected)
         rows.append((words, period.time or "–", counted(period.weight), expected, came))
     columns = [
@@ -134,7 +130,7 @@ def _periods(periods: Sequence[Period], counted_as: str) -> Markup:
         "periods",
         "Calibration in periods",
         element("div", {"class": "grid"}, *figures),
-        element("p", {"class": "how"}, told),
+        explained(told),
         page_table(columns, rows, "Periods"),
     )
 
@@ -173,7 +169,7 @@ def _segments(report: MonitorReport) -> Markup:
         "segments",
         "Segments",
         page_table(columns, rows, "Segments"),
-        element("p", {"class": "how"}, told),
+        explained(told),
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from calibrant.data.frozen import Frozen
@@ -84,10 +82,6 @@ class MonitorReport(PageValue):
     facts: Mapping[str, str] = field(default_factory=dict)
     recipes: tuple[Recipe, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
-        super().__post_init__()
-
     @property
     def counted_as(self) -> str:
         """What the weight of a window is: "rows" where each row counts once, else "weight"."""
@@ -102,14 +96,6 @@ class MonitorReport(PageValue):
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""
         return {name: json_ready(value) for name, value in self._items()}
-
-    def _repr_html_(self) -> str:
-        """The verdict, for notebooks."""
-        first, second = (html.escape(sentence) for sentence in self.verdict)
-        return f"<p><b>{first}</b> {second}</p>"
-
-    def __str__(self) -> str:
-        return " ".join(self.verdict)
 
     def __repr__(self) -> str:
         found = "no alarm" if self.reading.alarm is None else "alarm"

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from calibrant.reports.charts import map_picture, reliability, small
 from calibrant.reports.markup import Markup, element, join
 from calibrant.reports.page_parts import (
+    explained,
     fact_section,
+    figure,
     page_section,
     radio_buttons,
     recipe_section,
@@ -74,8 +76,8 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
     )
     if not report.evaluation.praise:
         told += " A gain means little here: even one constant for all rows would have one."
-    about = element("p", {"class": "how"}, told)
-    return page_section("leaderboard", "Leaderboard", leaderboard(report, order), about)
+    table = leaderboard(report, order)
+    return page_section("leaderboard", "Leaderboard", table, explained(told))
 
 
 def _diagrams(report: Report, order: Sequence[int]) -> Markup:
@@ -84,20 +86,18 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     up = "how often it was right" if several else "how often the event happened"
     words = (across, up, "weight")
     plain, odds = (reliability(report.methods, order, words, odds=odds) for odds in (False, True))
-    figure = element(
-        "figure",
-        {"class": "large"},
-        element("figcaption", None, "When 30 % is predicted, does it happen 30 % of the time?"),
+    curves = figure(
+        "large",
+        "When 30 % is predicted, does it happen 30 % of the time?",
         _toggles(report.methods, order),
         radio_buttons("axes", "Axes", (("plain", "Probability"), ("odds", "Log-odds"))),
         element("div", {"class": "axes-plain"}, plain),
         element("div", {"class": "axes-odds"}, odds),
     )
-    parts = [figure]
+    parts = [curves]
     if report.map_curve is not None:
         chart = map_picture(report.map_curve, ("score", "calibrated probability"))
-        caption = element("figcaption", None, f"The map: {report.chosen.name}")
-        parts.append(element("figure", {"class": "large"}, caption, chart))
+        parts.append(figure("large", f"The map: {report.chosen.name}", chart))
     told = (
         "A calibrated model's points lie on the dashed diagonal. Each point is a tenth of the rows "
         f"(by weight), its band a {100 * report.level:g} % interval; below it, how "
@@ -110,8 +110,7 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
         points(report.methods),
     )
     both = element("div", {"class": "pair"}, *parts)
-    about = element("p", {"class": "how"}, told)
-    return page_section("diagrams", "Before and after", both, about, table)
+    return page_section("diagrams", "Before and after", both, explained(told), table)
 
 
 def _toggles(methods: Sequence[Method], order: Sequence[int]) -> Markup:
@@ -137,10 +136,8 @@ def _gallery(report: Report, order: Sequence[int]) -> Markup:
         return Markup()
     figures = []
     for method, number in zip(report.methods, order, strict=True):
-        name = f"Reliability of {method.name}"
-        picture = small([(method.curve, number)], name)
-        caption = element("figcaption", None, method.name)
-        figures.append(element("figure", {"class": "few"}, caption, picture))
+        picture = small([(method.curve, number)], f"Reliability of {method.name}")
+        figures.append(figure("few", method.name, picture))
     return page_section("gallery", "Every method", element("div", {"class": "grid"}, *figures))
 
 
@@ -158,8 +155,7 @@ def _panels(report: Report) -> Markup:
     for panel in report.panels:
         name = f"Reliability of {kind} {panel.name}, before and after"
         picture = small([(panel.before, 0), (panel.after, 1)], name)
-        caption = element("figcaption", None, panel.name)
-        figures.append(element("figure", {"class": "few"}, caption, picture))
+        figures.append(figure("few", panel.name, picture))
     told = {
         "segment": "Segments are judged with the final map, on the rows it was fitted to. One that "
         "is too low or too high after calibration needs a map of its own.",
@@ -170,6 +166,6 @@ def _panels(report: Report) -> Markup:
         "panels",
         title,
         panel_table(report.panels, kind, report.level),
-        element("p", {"class": "how"}, told),
+        explained(told),
         element("div", {"class": "grid"}, *figures),
     )

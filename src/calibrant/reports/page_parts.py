@@ -11,14 +11,18 @@ from typing import Any, NamedTuple
 
 from calibrant.reports.markup import Markup, element, join, script_json
 from calibrant.reports.report_value import Recipe
+from calibrant.result_tables import short_value
 
 __all__ = [
     "Word",
+    "explained",
     "fact_section",
+    "figure",
     "page_section",
     "page_table",
     "radio_buttons",
     "recipe_section",
+    "signed",
     "small_text",
     "tile_row",
     "verdict_section",
@@ -98,6 +102,16 @@ def page_section(name: str, title: str, *content: Any) -> Markup:
     return element("section", {"id": name, "aria-labelledby": f"{name}-title"}, head, *content)
 
 
+def figure(kind: str, title: str, *content: Any) -> Markup:
+    """Pictures under a title; ``kind`` is "large", or "few" for one among several."""
+    return element("figure", {"class": kind}, element("figcaption", None, title), *content)
+
+
+def explained(text: str) -> Markup:
+    """A paragraph that says how to read what stands beside it."""
+    return element("p", {"class": "how"}, text)
+
+
 def radio_buttons(name: str, title: str, words: Sequence[tuple[str, str]]) -> Markup:
     """A choice of one among some; the first is chosen."""
     buttons = [
@@ -132,7 +146,7 @@ def verdict_section(verdict: tuple[str, str], tiles: Markup, how: str) -> Markup
         element("p", {"class": "todo"}, first),
         element("p", {"class": "why"}, second),
         tiles,
-        element("p", {"class": "how"}, how),
+        explained(how),
     )
 
 
@@ -163,7 +177,7 @@ def recipe_section(title: str, recipes: Sequence[Recipe]) -> Markup:
                 lines = f"Show all {len(recipe.code):,} characters"
                 code = element("details", None, element("summary", None, lines), code)
             code = join((copy, code))
-        note = element("p", {"class": "how"}, recipe.note) if recipe.note else Markup()
+        note = explained(recipe.note) if recipe.note else Markup()
         parts.append(
             element("div", {"class": "recipe"}, element("h3", None, recipe.title), code, note)
         )
@@ -218,6 +232,12 @@ def _cell(cell: Any, kind: str) -> Markup:
     if isinstance(cell, Word):
         return element("td", {"class": f"word {cell.sense}"}, cell.text)
     return element("td", {"class": kind or None}, cell)
+
+
+def signed(value: float) -> str:
+    """A number with its sign, also where it is above zero."""
+    text = short_value(value)
+    return f"+{text}" if value > 0 else text
 
 
 def small_text(text: str) -> Markup:

@@ -9,19 +9,12 @@ from typing import Any
 from calibrant.metrics import Evaluation
 from calibrant.reports.charts import forest
 from calibrant.reports.markup import Markup, element, join
-from calibrant.reports.page_parts import Word, page_table, small_text, tile_row
+from calibrant.reports.page_parts import Word, page_table, signed, small_text, tile_row
 from calibrant.reports.report_value import Method, Panel, Report
 from calibrant.reports.svg_parts import swatch
 from calibrant.result_tables import counted, short_value, shown_percent, shown_value
 
 __all__ = ["leaderboard", "measures", "panel_table", "points", "tiles"]
-
-
-def _signed(value: float | None) -> str:
-    if value is None:
-        return "–"
-    text = short_value(value)
-    return f"+{text}" if value > 0 else text
 
 
 # --- leaderboard --------------------------------------------------------------------------------
@@ -78,9 +71,9 @@ def _gain(method: Method) -> Markup:
     if method.gain is None:
         return join(("–",))
     if method.gain_low is None or method.gain_high is None or not math.isfinite(method.gain):
-        return join((_signed(method.gain),))
+        return join((signed(method.gain),))
     ends = f"{short_value(method.gain_low)} to {short_value(method.gain_high)}"
-    return join((_signed(method.gain), " ", small_text(ends)))
+    return join((signed(method.gain), " ", small_text(ends)))
 
 
 def _moved(change: float | None) -> str:

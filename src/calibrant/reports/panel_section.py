@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.auto.gate import predictions_of
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments, segment_names
@@ -60,15 +61,9 @@ def segment_panels(
     for code, name in enumerate(names):
         own = ScoreTable.from_rows(rows.take(codes == code))
         if own:
-            before, after = _mapped(own, unchanged), _mapped(own, fitted_map)
+            before, after = predictions_of(unchanged, own), predictions_of(fitted_map, own)
             panels.append(panel_of(name, before, after, bins=5, level=level))
     return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
-
-
-def _mapped(table: ScoreTable, fitted_map: Map) -> ScoreTable:
-    """The same labels and weights, with the probabilities of a map as scores."""
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-    return ScoreTable.from_counts(fitted_map(table.scores), *columns)
 
 
 def _with_small_joined(

@@ -106,7 +106,14 @@ class Recipe:
 
 
 class PageValue(Frozen):
-    """A value that is shown as a page."""
+    """A value that is shown as a page, with a verdict of two sentences at its top."""
+
+    verdict: tuple[str, str]
+    facts: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
+        super().__post_init__()
 
     @abstractmethod
     def to_html(self) -> str:
@@ -117,6 +124,14 @@ class PageValue(Frozen):
         find_target(path)  # refused before the page is made
         write_whole(path, self.to_html())
         return Path(path)
+
+    def _repr_html_(self) -> str:
+        """The verdict, for notebooks."""
+        first, second = (html.escape(sentence) for sentence in self.verdict)
+        return f"<p><b>{first}</b> {second}</p>"
+
+    def __str__(self) -> str:
+        return " ".join(self.verdict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,7 +190,7 @@ class Report(PageValue):
     def __post_init__(self) -> None:
         for name in ("methods", "panels", "advice", "recipes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
+        super().__post_init__()
         if not self.methods or sum(method.chosen for method in self.methods) != 1:
             raise InputError("a report needs methods, exactly one of which is the chosen one.")
 
@@ -208,12 +223,7 @@ class Report(PageValue):
 
     def _repr_html_(self) -> str:
         """The verdict and the measures, for notebooks."""
-        first, second = (html.escape(sentence) for sentence in self.verdict)
-        table = self.evaluation._repr_html_()
-        return f"<p><b>{first}</b> {second}</p>{table}"
-
-    def __str__(self) -> str:
-        return " ".join(self.verdict)
+        return super()._repr_html_() + self.evaluation._repr_html_()
 
     def __repr__(self) -> str:
         count = len(self.methods) - 1

@@ -16,7 +16,15 @@ from calibrant.metrics.group_errors import multicalibration_of_rows
 from calibrant.metrics.group_results import GroupError, Multicalibration
 from calibrant.reports.axes import PlotArea, linear_axis
 from calibrant.reports.markup import Markup, element
-from calibrant.reports.page_parts import Word, page_section, page_table, small_text
+from calibrant.reports.page_parts import (
+    Word,
+    explained,
+    figure,
+    page_section,
+    page_table,
+    signed,
+    small_text,
+)
 from calibrant.reports.svg_parts import chart_text, look, told_points
 from calibrant.result_tables import counted, short_value, shown_value
 
@@ -79,18 +87,14 @@ def where_section(found: Multicalibration | None) -> Markup:
             " A map of the score cannot mend groups. FeatureCalibrator learns from the columns: in "
             "Python fit(scores, y, features=...), or calibrant fit with --features."
         )
-    caption = element("figcaption", None, "Observed − predicted, group by group")
     return page_section(
         "groups",
         "Where is it wrong?",
         element("p", None, found.verdict()),
-        element("figure", {"class": "large"}, caption, _picture(found)),
+        figure("large", "Observed − predicted, group by group", _picture(found)),
         _table(found),
-        element("p", {"class": "how"}, told),
-        *(
-            element("p", {"class": "how"}, note[:1].upper() + note[1:] + ".")
-            for note in found.notes
-        ),
+        explained(told),
+        *(explained(f"{note[:1].upper()}{note[1:]}.") for note in found.notes),
     )
 
 
@@ -152,13 +156,9 @@ def _table(found: Multicalibration) -> Markup:
     sense = {"fits": "better", "too low": "worse", "too high": "worse"}
     rows = []
     for one in found.shown:
-        span = f"{_signed(one.low)} to {_signed(one.high)}"
-        difference = element("span", None, _signed(one.difference), " ", small_text(span))
+        span = f"{signed(one.low)} to {signed(one.high)}"
+        difference = element("span", None, signed(one.difference), " ", small_text(span))
         figures = (shown_value(one.predicted), shown_value(one.observed), difference)
         word = Word(one.verdict, sense[one.verdict])
         rows.append((one.name, counted(one.rows), *figures, short_value(one.p_value), word))
     return page_table(columns, rows, "Where predictions are wrong")
-
-
-def _signed(value: float) -> str:
-    return f"+{short_value(value)}" if value > 0 else short_value(value)

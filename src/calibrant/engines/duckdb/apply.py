@@ -90,20 +90,17 @@ def apply_file(
     if find_target(out).stream:  # rows cannot be taken back: ask before the first one
         written = _spellings(session, sources, options)
     job = _Job(session, fitted, sources, names, out, options, new_segments)
-    try:
-        return _copied(job, added, written)
-    except _UnreadableError as failed:
-        best = _spellings(session, sources, options)
-        if best == written:
-            _refuse(job, written, beyond=failed.beyond)
-            raise
-    if new_segments is not None:
-        new_segments.rows = new_segments.new = 0
-    try:
-        return _copied(job, added, best)
-    except _UnreadableError as failed:
-        _refuse(job, best, beyond=failed.beyond)
-        raise
+    while True:
+        try:
+            return _copied(job, added, written)
+        except _UnreadableError as failed:
+            best = _spellings(session, sources, options)
+            if best == written:
+                _refuse(job, written, beyond=failed.beyond)
+                raise
+        written = best
+        if new_segments is not None:
+            new_segments.rows = new_segments.new = 0
 
 
 class _Job(NamedTuple):
@@ -169,6 +166,8 @@ class _Extended(NamedTuple):
     source: Source
     relation: str
     new: dict[str, str]
+    #: whether the scores are written with a decimal comma
+    comma: bool = False
 
 
 def _write(
@@ -256,22 +255,27 @@ def _with_probabilities(
         else:
             given.append(checked_number(source, one.name, told, FEATURE))
     made = f"{FUNCTION}({', '.join(given)})"
+    spelled = [written[column] for column in options.scores]
+    comma = any(one is not None and one.decimal == "," for one in spelled)
     if not several:
-        return _Extended(source, source.relation, {added[0]: made})
+        return _Extended(source, source.relation, {added[0]: made}, comma)
     relation = f"(SELECT *, {made} AS {MADE} FROM {source.relation})"
     each = {name: f"{MADE}[{i}]" for i, name in enumerate(added, start=1)}
-    return _Extended(source, relation, each)
+    return _Extended(source, relation, each, comma)
 
 
 def _select(one: _Extended, names: list[str], kind: str) -> str:
-    """SQL of the output's columns. In CSV, strings of JSON lose their quotes; in JSON, NaN and
-    infinite numbers are refused."""
+    """SQL of the output's columns. In CSV, strings of JSON lose their quotes, and new numbers are
+    written with a decimal comma where the scores are; in JSON, NaN and infinite numbers are
+    refused."""
     source, new = one.source, one.new
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
     plain = {"csv": text, "json": finite}
     read = plain.get(kind, lambda source, i: source.columns[i])
+    if kind == "csv" and one.comma:
+        new = {name: f"replace(({sql})::VARCHAR, '.', ',')" for name, sql in new.items()}
     # of columns with the same name the first comes first, also in a file of another order
     chosen = [new[name] if name in new else read(source, places[name].pop(0)) for name in names]
     listed = ", ".join(f"{sql} AS o{i}" for i, sql in enumerate(chosen))

@@ -66,8 +66,7 @@ def calibrating(
 
     def answer(scores: Any, known: Any, calibrate: Callable[[Any], Any]) -> Any:
         usable = np.isfinite(scores) & known
-        if not usable.all() and (not allow_missing or np.isinf(scores).any()):
-            raise StopError
+        _check_missing(usable, scores, allow_missing)
         result = np.zeros(len(scores))
         if usable.any():
             result[usable] = calibrate(usable)
@@ -106,6 +105,12 @@ def calibrating(
     return of_segment if len(keys.columns) == 1 else of_segments
 
 
+def _check_missing(usable: Any, scores: Any, allow_missing: bool) -> None:
+    """Stop where a score is infinite, or where one is missing and none may be."""
+    if not usable.all() and (not allow_missing or np.isinf(scores).any()):
+        raise StopError
+
+
 def _of_features(
     fitted: RowFitted, watch: BlockWatch, answer: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -142,8 +147,7 @@ def _of_rows(
     def of_rows(*columns: Any) -> Any:
         scores = np.column_stack([c.to_numpy(zero_copy_only=False) for c in columns])
         usable = np.isfinite(scores).all(axis=1)
-        if not usable.all() and (not allow_missing or np.isinf(scores).any()):
-            raise StopError
+        _check_missing(usable, scores, allow_missing)
         result = np.zeros((len(scores), classes))
         if usable.any():
             seen = watch.look(scores[usable])

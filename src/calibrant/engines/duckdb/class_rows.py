@@ -14,7 +14,7 @@ from calibrant.data.lazy_checks import MANY, BadRowsError, Names
 from calibrant.data.validation import HEAVIEST
 from calibrant.engines.duckdb.column_sql import is_missing, is_one_of, number, spelling, text
 from calibrant.engines.duckdb.diagnose_sums import SUMS_TO_MEASURE, refuse_sums
-from calibrant.engines.duckdb.file_rows import FileRows, look_at
+from calibrant.engines.duckdb.file_rows import FileRows, count_where, look_at
 from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
@@ -158,11 +158,8 @@ class MatrixRows(ClassRows):
     def _drop(self, columns: Sequence[str]) -> None:
         """Count the rows that are left out because something is missing, if that was asked for."""
         if self.session.reading.drop:
-            counts = (
-                f"(SELECT count(*) FROM {s.relation} WHERE {self._without(s, columns)})"
-                for s in self.sources
-            )
-            self.dropped = int(self.session.query(f"SELECT {' + '.join(counts)}")[0][0])
+            lacking = ((s, self._without(s, columns)) for s in self.sources)
+            self.dropped = count_where(self.session, lacking)
 
     def refuse_sums(self, columns: Sequence[str]) -> None:
         refuse_sums(self.session, self.sources, columns, role=self.role, advice=SUMS_TO_MEASURE)

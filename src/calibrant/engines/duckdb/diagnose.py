@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibrant.data.score_range import WHAT_TO_DO
 from calibrant.data.validation import HEAVIEST
@@ -13,6 +13,8 @@ from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
 from calibrant.engines.files.data_files import MISSING as MISSING_WORDS
 from calibrant.engines.files.number_spelling import NumberSpelling
+from calibrant.engines.range_watch import AS_FITTED
+from calibrant.engines.rows_of_files import OUTSIDE_ADVICE
 from calibrant.errors import InputError
 
 __all__ = [
@@ -49,30 +51,16 @@ MISSING = Check(
     "are missing",
     "Drop those rows with --missing drop, or fill them in first.",
 )
-LEFT_OUT = Check(
-    "m OR isnan(x)",
-    "be complete",
-    "are missing",
-    "Leave their probability empty with --on-missing null, or fill them in first.",
+LEFT_OUT = replace(
+    MISSING, advice="Leave their probability empty with --on-missing null, or fill them in first."
 )
 INFINITE = Check("isinf(x)", "be finite", "are infinite", "Correct or drop those rows.")
 NEGATIVE = Check("x < 0", "be at least 0", "are negative", "Correct or drop those rows.")
 HEAVY = Check(
     f"x > {HEAVIEST!r}", f"be at most {HEAVIEST:g}", "are more", "Divide all weights by their mean."
 )
-OUTSIDE = Check(
-    "x < 0 OR x > 1",
-    "be probabilities in [0, 1]",
-    "are not",
-    "Divide percentages by 100; calibrate margins or logits first.",
-)
-
-BEYOND = Check(
-    "x < 0 OR x > 1",
-    "be probabilities in [0, 1], as those are that the calibrator was fitted on",
-    "are not",
-    WHAT_TO_DO,
-)
+OUTSIDE = Check("x < 0 OR x > 1", "be probabilities in [0, 1]", "are not", OUTSIDE_ADVICE)
+BEYOND = replace(OUTSIDE, must=AS_FITTED, advice=WHAT_TO_DO)
 
 
 def refuse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,7 @@ from calibrant.engines.files.spelled_labels import Label, missing_words, typed_p
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError
 
-__all__ = ["FileRows", "column_names", "file_rows", "first_rows", "look_at"]
+__all__ = ["FileRows", "column_names", "count_where", "file_rows", "first_rows", "look_at"]
 
 
 def file_rows(
@@ -77,6 +77,12 @@ def look_at(
     paths = find_files(files)
     one_kind({kind_of(path)[0]: path.name for path in paths})
     return [session.look(path, wanted, every=every) for path in paths]
+
+
+def count_where(session: Session, conditions: Iterable[tuple[Source, str]]) -> int:
+    """How many rows of files meet a condition, which is SQL for each file."""
+    counts = (f"(SELECT count(*) FROM {s.relation} WHERE {sql})" for s, sql in conditions)
+    return int(session.query(f"SELECT {' + '.join(counts)}")[0][0])
 
 
 @dataclass
@@ -118,17 +124,11 @@ class FileRows(RowsOfFiles):
         return frame
 
     def _part(self, source: Source) -> str:
-        names = self.names
-        columns = {
-            "score": self._number(source, names.score),
-            "label": spelling(source, source.find(names.label, "label")),
-        }
-        if names.weight:
-            columns["weight"] = self._number(source, names.weight)
-        for role, name in names.roles_of_segments().items():
-            columns[role] = segment(source, source.find(name, "segment"))
-        if names.raw:
-            columns["raw"] = self._number(source, names.raw)
+        columns = self.by_role(
+            lambda name, role: self._number(source, name),
+            lambda name: self._label(source),
+            lambda name: segment(source, source.find(name, "segment")),
+        )
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         kept = f" WHERE NOT ({self._without(source)})" if self.session.reading.drop else ""
         return f"SELECT {listed} FROM {source.relation}{kept}"
@@ -136,6 +136,9 @@ class FileRows(RowsOfFiles):
     def _number(self, source: Source, column: str) -> str:
         role = self._numbers[column]
         return number(source, source.find(column, role), role, self.written[column])
+
+    def _label(self, source: Source) -> str:
+        return spelling(source, source.find(self.names.label, "label"))
 
     def respell(self) -> bool:
         found = {
@@ -151,7 +154,7 @@ class FileRows(RowsOfFiles):
 
     def _without(self, source: Source) -> str:
         """SQL: whether a row has no label, score or weight."""
-        label = spelling(source, source.find(self.names.label, "label"))
+        label = self._label(source)
         missing = [f"{label} IS NULL"]
         if self.absent:
             missing.append(f"coalesce({is_one_of(label, self.absent)}, true)")
@@ -166,10 +169,7 @@ class FileRows(RowsOfFiles):
         """Words for "no label" in CSV files."""
         if self.sources[0].kind != "csv":
             return []
-        parts = (
-            f"SELECT {spelling(s, s.find(self.names.label, 'label'))} AS label FROM {s.relation}"
-            for s in self.sources
-        )
+        parts = (f"SELECT {self._label(s)} AS label FROM {s.relation}" for s in self.sources)
         rows: nw.LazyFrame[Any] = nw.from_native(self.session.relation(" UNION ALL ".join(parts)))
         return missing_words(distinct_labels(rows, "label", self._run))
 
@@ -177,10 +177,7 @@ class FileRows(RowsOfFiles):
     def dropped(self) -> int:
         if not self.session.reading.drop:
             return 0
-        counts = (
-            f"(SELECT count(*) FROM {s.relation} WHERE {self._without(s)})" for s in self.sources
-        )
-        return int(self.session.query(f"SELECT {' + '.join(counts)}")[0][0])
+        return count_where(self.session, ((s, self._without(s)) for s in self.sources))
 
     def facts(self, rows: int | None) -> dict[str, Any]:
         found = super().facts(rows)

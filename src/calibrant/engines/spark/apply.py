@@ -14,11 +14,11 @@ from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply import add_probabilities
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.files.data_files import output_kind
-from calibrant.engines.range_watch import RangeWatch
+from calibrant.engines.range_watch import AS_FITTED, RangeWatch
 from calibrant.engines.segment_texts import POWER, WHOLE, KeySpelling, SegmentKeys, segment_keys
 from calibrant.engines.spark import functions
-from calibrant.engines.spark.failures import RAISED, name_of
-from calibrant.engines.spark.file_frame import LINE, FileFrame, finite, not_text
+from calibrant.engines.spark.failures import name_of
+from calibrant.engines.spark.file_frame import LINE, FileFrame, failure, finite, not_text
 from calibrant.engines.spark.json_lines import with_members
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
@@ -171,15 +171,14 @@ def _checked(source: FileFrame, score: str, on_missing: str, inside: bool) -> An
     checked = functions.when(infinite, _failure(score, "be finite", "infinite", advice))
     if source.kind == "csv":  # of any column: it would be written as it was misread
         what = source.files[0] if len(source.files) == 1 else "the files"
-        checked = checked.when(source.garbled(), not_text(what).cast("double"))
+        checked = checked.when(source.garbled(), not_text(what, "double"))
     if on_missing == "error":
         advice = 'Drop or impute them first, or give them no probability: on_missing="null".'
         missing = x.isNull() | functions.isnan(x)
         checked = checked.when(missing, _failure(score, "be complete", "missing", advice))
     if inside:
-        must = "be probabilities in [0, 1], as those are that the calibrator was fitted on"
         outside = ((x < 0.0) | (x > 1.0)) & ~functions.isnan(x)
-        checked = checked.when(outside, _failure(score, must, "not", WHAT_TO_DO))
+        checked = checked.when(outside, _failure(score, AS_FITTED, "not", WHAT_TO_DO))
     return checked.otherwise(x)
 
 
@@ -202,13 +201,14 @@ def _checked_segment(source: FileFrame, segment: str, on_missing: str, keys: Key
         )
     if on_missing == "null":
         return name
-    advice = 'Give those rows a segment, or no probability: on_missing="null".'
-    words = f"{RAISED}segment column {segment!r} must be complete, but some of it is missing. "
-    return functions.when(
-        name.isNull(), functions.raise_error(functions.lit(words + advice)).cast("string")
-    ).otherwise(name)
+    absent = failure(
+        "string",
+        f"segment column {segment!r} must be complete, but some of it is missing. Give those rows "
+        'a segment, or no probability: on_missing="null".',
+    )
+    return functions.when(name.isNull(), absent).otherwise(name)
 
 
 def _failure(score: str, must: str, came: str, advice: str) -> Any:
-    words = f"{RAISED}score column {score!r} must {must}, but some of it is {came}. {advice}"
-    return functions.raise_error(functions.lit(words)).cast("double")
+    words = f"score column {score!r} must {must}, but some of it is {came}. {advice}"
+    return failure("double", words)

@@ -14,7 +14,7 @@ from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["LINE", "FileFrame", "finite", "not_text", "quoted"]
+__all__ = ["LINE", "FileFrame", "failure", "finite", "not_text", "quoted"]
 
 #: the column with the text of a line of JSON
 LINE = "calibrant_line"
@@ -38,6 +38,12 @@ def quoted(name: str) -> str:
     '`a.b``c`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def failure(kind: Any, *words: Any) -> Any:
+    """A column of some type that makes the job fail; its words are text, or columns of text."""
+    parts = [functions.lit(word) if isinstance(word, str) else word for word in words]
+    return functions.raise_error(functions.concat(functions.lit(RAISED), *parts)).cast(kind)
 
 
 @dataclass(frozen=True)
@@ -95,22 +101,18 @@ class FileFrame:
                 f"{role} column {name!r} of {self.files[0]} must be numbers, but its type is "
                 f"{kind}. Pick another column or convert it."
             )
-        must = f"{RAISED}{role} column {name!r} must be numbers, but '"
         advice = (
             "' came. Correct or drop such rows; decimals have a point, fractions no %. The engine "
             "duckdb reads decimal commas and percentages, too."
         )
-        came = functions.substring(value, 1, 40)
-        odd = functions.raise_error(
-            functions.concat(functions.lit(must), came, functions.lit(advice))
-        )
+        must, came = f"{role} column {name!r} must be numbers, but '", value.substr(1, 40)
         word = functions.lower(functions.trim(value))
         missing = word.isin(*MISSING)
         return (
             functions.when(functions.lower(value).rlike(NUMBER), value.try_cast("double"))
             .when(word.isin("true", "false"), (word == "true").cast("double"))
             .when(value.isNull() | missing, functions.lit(None).cast("double"))
-            .otherwise(odd.cast("double"))
+            .otherwise(failure("double", must, came, advice))
         )
 
     def label(self, column: str) -> Any:
@@ -155,10 +157,8 @@ def finite(value: Any, kind: Any, name: str) -> Any:
     found = _infinite(value, kind)
     if found is None:
         return value
-    failure = functions.raise_error(functions.lit(f"{RAISED}{not_in_json(name)}"))
-    return functions.when(
-        functions.coalesce(found, functions.lit(False)), failure.cast(kind)
-    ).otherwise(value)
+    wrong = functions.coalesce(found, functions.lit(False))
+    return functions.when(wrong, failure(kind, not_in_json(name))).otherwise(value)
 
 
 def _infinite(value: Any, kind: Any) -> Any:
@@ -182,17 +182,15 @@ def _infinite(value: Any, kind: Any) -> Any:
     return None
 
 
-def not_text(what: str) -> Any:
-    """An expression that makes the job fail where bytes are no text."""
-    words = (
-        f"{RAISED}{what} must be UTF-8 text, but it holds other bytes (or U+FFFD). Convert the "
-        "file, for example: iconv -f latin1 -t utf8 old.csv > new.csv"
+def not_text(what: str, kind: str = "string") -> Any:
+    """A column that makes the job fail where bytes are no text."""
+    return failure(
+        kind,
+        f"{what} must be UTF-8 text, but it holds other bytes (or U+FFFD). Convert the file, for "
+        "example: iconv -f latin1 -t utf8 old.csv > new.csv",
     )
-    return functions.raise_error(functions.lit(words))
 
 
 def _word(value: Any, what: str) -> Any:
     word = functions.trim(value)
-    return functions.when(value.contains(GARBLED), not_text(what).cast("string")).when(
-        word != "", word
-    )
+    return functions.when(value.contains(GARBLED), not_text(what)).when(word != "", word)

@@ -13,7 +13,7 @@ from calibrant.data.doubles import first_row
 from calibrant.data.lazy_checks import Coding, Names, distinct_labels, refuse_labels, refuse_rows
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.engines.files.spelled_labels import Label, typed_present
-from calibrant.engines.rows_of_files import RowsOfFiles
+from calibrant.engines.rows_of_files import OUTSIDE_ADVICE, RowsOfFiles
 from calibrant.engines.spark.file_frame import FileFrame
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
@@ -49,17 +49,8 @@ class SparkRows(RowsOfFiles):
     frame: nw.LazyFrame[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        files, names = self.files, self.names
-        columns = {
-            "score": files.number(names.score, self.role),
-            "label": files.label(names.label),
-        }
-        if names.weight:
-            columns["weight"] = files.number(names.weight, "weight")
-        for role, name in names.roles_of_segments().items():
-            columns[role] = files.segment(name)
-        if names.raw:
-            columns["raw"] = files.number(names.raw, "score")
+        files = self.files
+        columns = self.by_role(files.number, files.label, files.segment)
         listed = (column.alias(name) for name, column in columns.items())
         self.frame = nw.from_native(files.frame.select(*listed))
 
@@ -87,8 +78,7 @@ class SparkRows(RowsOfFiles):
         low, high = first_row(self.files.spark.call(ends.collect))
         raise InputError(
             f"probability column {self.names.score!r} must be probabilities in [0, 1], but they "
-            f"are from {low:g} to {high:g}. Divide percentages by 100; calibrate margins or logits "
-            "first."
+            f"are from {low:g} to {high:g}. {OUTSIDE_ADVICE}"
         )
 
     def refuse_labels(self) -> None:

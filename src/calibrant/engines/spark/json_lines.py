@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from calibrant.engines.spark import functions
-from calibrant.engines.spark.failures import RAISED
-from calibrant.engines.spark.file_frame import LINE, not_text, quoted
+from calibrant.engines.spark.file_frame import LINE, failure, not_text, quoted
 from calibrant.engines.spark.folders import refuse_both
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import import_extra
@@ -77,17 +76,20 @@ def _checked(line: Any, what: str) -> Any:
     alone = keys.isNotNull() & functions.array_contains(last, end)
     twice = functions.size(keys) != functions.size(functions.array_distinct(keys))
     start = functions.left(line, functions.lit(80))
-
-    def failure(must: str, advice: str) -> Any:
-        words = (functions.lit(f"{RAISED}{what} {must}"), start, functions.lit(advice))
-        return functions.raise_error(functions.concat(*words)).cast("string")
-
-    one = failure('must hold one object in a line, but "', '" came. Drop or correct such lines.')
+    one = failure(
+        "string",
+        f'{what} must hold one object in a line, but "',
+        start,
+        '" came. Drop or correct such lines.',
+    )
     once = failure(
-        "must have every key once in a row, but one comes twice: ", ". Rename or drop one of them."
+        "string",
+        f"{what} must have every key once in a row, but one comes twice: ",
+        start,
+        ". Rename or drop one of them.",
     )
     return (
-        functions.when(~functions.is_valid_utf8(line), not_text(what).cast("string"))
+        functions.when(~functions.is_valid_utf8(line), not_text(what))
         .when(functions.coalesce(~alone, functions.lit(True)), one)
         .when(twice, once)
         .otherwise(line)

@@ -20,7 +20,15 @@ from calibrant.engines.spark.failures import name_of
 from calibrant.engines.spark.read import is_url, local_url
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
-from calibrant.outputs import check_folder, find_target, follow, keep_apart, keep_mode, look
+from calibrant.outputs import (
+    check_folder,
+    find_target,
+    follow,
+    keep_apart,
+    keep_mode,
+    look,
+    path_of_url,
+)
 
 __all__ = ["write_file"]
 
@@ -220,7 +228,7 @@ def _refuse_stream(path: Path) -> None:
 
 def _paths(urls: list[str]) -> list[Path]:
     """Those that are files on this machine, as paths."""
-    return [Path("/" + url[5:].lstrip("/")) for url in urls if url.startswith("file:")]
+    return [path_of_url(url[5:]) for url in urls if url.startswith("file:")]
 
 
 class _Local(_Place):

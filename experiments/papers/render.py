@@ -78,7 +78,25 @@ def how_far(found: Judged, table: Table) -> str:
 def cells_table(found: Judged) -> str:
     """The share of each table that has been run."""
     rows = [(t.title.replace("|", "/"), share(*found.cells[t.name])) for t in found.paper.tables]
-    return as_table(("table", "cells of the full run that are there"), rows)
+    there = as_table(("table", "cells of the full run that are there"), rows)
+    left = [left_out(t, found.frames[t.name]) for t in found.paper.tables]
+    return "\n\n".join([there, *filter(None, left)])
+
+
+def left_out(table: Table, frame: pd.DataFrame) -> str:
+    """Which cells of the full run are not there, by all keys but dataset and repetition."""
+    whole = pd.DataFrame(table.cells(False)).astype(str)
+    kind = [key for key in table.keys if key not in {"dataset", "seed", table.repeats}]
+    if len(frame) == len(whole) or not kind:
+        return ""
+    all_cells = whole.groupby(kind, sort=False).size()
+    done = frame[kind].astype(str).groupby(kind).size().reindex(all_cells.index, fill_value=0)
+    missing = all_cells - done
+    words = [
+        f"{' '.join(name if isinstance(name, tuple) else (name,))} ({count} of {all_cells[name]})"
+        for name, count in missing[missing > 0].items()
+    ]
+    return f"Not there, of {table.title.split(':')[0]}: {', '.join(words)}."
 
 
 def blocks(found: Judged) -> dict[str, str]:

@@ -221,13 +221,29 @@ def test_text_is_never_read_in_the_letters_of_the_system(root):
                 )
 
 
-def test_no_module_that_one_system_lacks_is_imported(root):
+LACKING = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "msvcrt", "winreg"}
+
+
+def imported_everywhere(tree):
+    """The modules that a file imports, but for those below a question for `sys.platform`."""
     import ast
 
-    lacking = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "msvcrt", "winreg"}
+    if isinstance(tree, ast.If) and "sys.platform" in ast.unparse(tree.test):
+        return
+    if isinstance(tree, ast.Import):
+        yield from (alias.name for alias in tree.names)
+    if isinstance(tree, ast.ImportFrom):
+        yield tree.module
+    for below in ast.iter_child_nodes(tree):
+        yield from imported_everywhere(below)
+
+
+def test_no_module_that_one_system_lacks_is_imported_unasked(root):
+    import ast
+
     for path in (root / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                assert not lacking & {alias.name for alias in node.names}, path
-            if isinstance(node, ast.ImportFrom):
-                assert node.module not in lacking, path
+        found = set(imported_everywhere(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not LACKING & found, path
+    asked = "import sys\nif sys.platform == 'win32':\n    import msvcrt\nelse:\n    import fcntl\n"
+    assert set(imported_everywhere(ast.parse(asked))) == {"sys"}
+    assert set(imported_everywhere(ast.parse("def f():\n    import fcntl\n"))) == {"fcntl"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 
 import pytest
@@ -94,18 +95,46 @@ def test_one_version(root):
         assert f'version: "{cal.__version__}"' in recipe.read_text(encoding="utf-8")
 
 
-def test_the_recipe_asks_for_what_the_wheel_asks_for(root, project):
+#: conda's own names of packages
+CONDA = {"python-duckdb": "duckdb", "matplotlib-base": "matplotlib"}
+
+
+@pytest.mark.parametrize(("part", "extras"), [("run", ()), ("run_constraints", FOR_USERS)])
+def test_the_recipe_asks_for_what_the_wheel_asks_for(root, project, part, extras):
+    """Dependencies are asked for; what extras bring must fit where it is there."""
     recipe = root / "recipe" / "recipe.yaml"
     if not recipe.exists():
         pytest.skip("a source archive has no recipe")
-    text = recipe.read_text(encoding="utf-8")
-    run = text.partition("\n  run:\n")[2].partition("\n\n")[0]
-    asked = {
-        canonicalize_name(name): Version(least)
-        for name, least in re.findall(r"- (\S+) >=(\S+)$", run, flags=re.MULTILINE)
-        if name != "python"
-    }
-    assert asked == bounds(project["dependencies"])
+    lines = recipe.read_text(encoding="utf-8").partition(f"\n  {part}:\n")[2].splitlines()
+    asked = {}
+    for line in lines:
+        need = re.fullmatch(r"    - (\S+) >=(\S+)", line)
+        if need is None:
+            break
+        asked[CONDA.get(need[1], canonicalize_name(need[1]))] = Version(need[2])
+    if not extras:
+        assert asked.pop("python") == Version(project["requires-python"].removeprefix(">="))
+    optional = project["optional-dependencies"]
+    needs = [project["dependencies"]] if not extras else [optional[extra] for extra in extras]
+    assert asked == {name: least for one in needs for name, least in bounds(one).items()}
+
+
+def test_failures_that_the_lowest_versions_explain_are_tests(root):
+    """A test that was renamed would be run there, and fail without its reason."""
+    plugin = root / ".github" / "lowest_versions.py"
+    if not plugin.exists():
+        pytest.skip("a source archive has no .github")
+    expected = runpy.run_path(str(plugin))["EXPECTED"]
+    named = [test for tests in expected.values() for test in tests]
+    assert len(named) == len(set(named)) > 0
+    for test in named:
+        path, _, name = test.partition("::")
+        code = (root / path).read_text(encoding="utf-8")
+        assert f"\ndef {name.partition('[')[0]}(" in code, test
+    flow = (root / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert "-p lowest_versions" in flow
+    assert "--deselect" not in flow
+    assert " -k " not in flow
 
 
 def test_addresses(root, project):

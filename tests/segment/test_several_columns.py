@@ -294,6 +294,7 @@ def test_sql(made, form, engine):
         for statement in before:
             lite.execute(statement)
         found = lite.execute(last).fetchall()
+        lite.close()
     got = [p for _, p in sorted(found)]
     np.testing.assert_allclose(got, expected, atol=1e-12)
 

@@ -717,5 +717,5 @@ def test_decimal_commas_and_missing_cells_of_several_classes(run):
     names = Path("out.csv").read_text().splitlines()[0].split(";")
     order = [names.index(f"p_{label}") - 1 for label in fitted.classes]
     expected = fitted.predict_proba(np.array([[scores[i] for i in order]]))[0]
-    np.testing.assert_array_equal([float(v) for v in first[-3:]], expected)
+    np.testing.assert_array_equal([float(v.replace(",", ".")) for v in first[-3:]], expected)
     assert Path("out.csv").read_text().splitlines()[5].endswith(";;;")

@@ -183,3 +183,18 @@ def test_a_refusal_names_a_candidate_that_could_have_been_taken():
         if auto.refused_ is not None and auto.leaderboard_["Histogram"].certain:
             assert "the best candidate, BLS," in auto.refused_
             assert ("nothing shows" in auto.refused_) <= (auto.p_value_ > 0.05)
+
+
+def test_the_reason_is_told_where_the_gain_alone_may_be_noise():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    found = cal.AutoCalibrator().fit(p, rng.random(300) < p**1.2)
+    assert found.leaderboard_.chosen.gain_low < 0 < found.leaderboard_.chosen.gain
+    assert f"a test says that the scores are wrong (p = {found.p_value_:.2g})" in found.explain()
+    rng = np.random.default_rng(0)
+    rounded = np.clip(rng.random(3000) * 1.002 - 0.001, 0.0, 1.0).round(3)
+    exact = cal.AutoCalibrator().fit(rounded, rng.random(3000) < rounded)
+    assert exact.leaderboard_.chosen.gain_low < 0
+    assert "the scores hold exact 0 or 1" in exact.explain()
+    clear = cal.AutoCalibrator().fit(p, rng.random(300) < p**4)
+    assert "may be noise" not in clear.explain()

@@ -169,7 +169,11 @@ def test_names_that_say_what_is_so_anyway():
 BAD = {
     "above": ([0.2, 0.5, 1.5, 2.0], r"in \[0, 1\].*2 of 4 are outside.*row 2: 1.5"),
     "below": ([0.2, -0.5, 0.5, 1.0], r"1 of 4 are outside.*row 1: -0.5"),
-    "percent": ([20.5, 50.0, 80.0, 90.0], "Divide percentages by 100"),
+    "percent": ([20.5, 50.0, 80.0, 90.0], "^Divide percentages by 100, and votes by their number"),
+    "votes": (
+        [0, 3, 5, 2],
+        "at least three came.*shares: divide percent.*, and votes by their number",
+    ),
     "missing": ([0.2, np.nan, 0.5, 1.0], "contains NaN.*row 1"),
     "infinite": ([0.2, np.inf, 0.5, 1.0], "contains infinity.*row 1"),
     "matrix": ([[0.2, 0.8]] * 4, r"shape is \(4, 2\).*probabilities of each class are not taken"),

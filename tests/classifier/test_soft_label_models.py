@@ -53,12 +53,12 @@ class Stopping(Listening):
 
 
 def halves(rows, weight=None):
-    """The slow twin: (row, label, weight) of each half that weighs anything."""
+    """The slow twin: (row, label, weight) of both halves of each row that weighs anything."""
     found = []
     for row in rows:
         size = 1.0 if weight is None else weight[row]
         for label, share in ((0, 1 - Q[row]), (1, Q[row])):
-            if size * share > 0:
+            if size > 0:
                 found.append((int(row), label, size * share))
     return found
 
@@ -271,3 +271,23 @@ def test_splits_without_rows():
     mask = every % 2 == 0
     found = cal.AutoCalibrator(cv=[(mask, ~mask), (every[~mask], every[mask]), (every, [])])
     assert found.fit(X[:, 1], y).leaderboard_.folds == 2
+
+
+def test_steps_that_know_no_weights_see_every_row_as_often():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1))
+    q = np.where(X[:, 0] > 0, 1.0, 0.3)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    model = cal.CalibratedClassifier(pipeline, cal.Platt(), cv="train").fit(X, q)
+    assert model.estimator_[0].mean_[0] == pytest.approx(X.mean(), abs=1e-12)
+
+
+def test_an_evaluation_set_of_ones_own_is_refused():
+    class Stops(LogisticRegression):
+        def fit(self, X, y, sample_weight=None, eval_set=None):
+            return super().fit(X, y, sample_weight)
+
+    X = np.linspace(0, 1, 60)[:, None]
+    q = np.where(X[:, 0] > 0.5, 0.8, 0.2)
+    with pytest.raises(cal.errors.ParameterError, match="eval_set of your own cannot go with soft"):
+        cal.CalibratedClassifier(Stops(), cal.Platt()).fit(X, q, eval_set=[(X, q)])

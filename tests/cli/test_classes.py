@@ -696,6 +696,28 @@ def test_labels_that_are_numbers_keep_their_type(run):
     assert Path("o.csv").read_text().startswith("s1,s2,s3,y,probability_1.0,")
 
 
+def test_rows_that_lack_any_score_or_weight_are_counted_and_dropped_together(run):
+    header, *lines = Path("old.csv").read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    for row, column in ((0, 1), (1, 2), (1, 3), (2, -2), (3, -1)):
+        cells[row][column] = ""
+    Path("gaps.csv").write_text("\n".join([header, *map(",".join, cells)]) + "\n")
+    asked = ("gaps.csv", *ALL, "-w", "w", "-m", "vector")
+    told = "In all, 4 rows have no score or no weight or no label: drop them with --missing drop"
+    assert told in refused(run, "fit", *asked)
+    code, out, err = run("fit", *asked, "--missing", "drop", "--json")
+    assert code == 0, err
+    found = json.loads(out)["provenance"]
+    assert (found["rows"], found["rows_dropped"]) == (396, 4)
+
+
+def test_a_monitor_sends_several_classes_to_the_check(run):
+    assert run("fit", "old.csv", *ALL, "-m", "vector", "-o", "c.json")[0] == 0
+    text = refused(run, "monitor", "state.json", "new.csv", "-c", "c.json")
+    assert "Use calibrant check, which checks each class against the rest." in text
+    assert not Path("state.json").exists()
+
+
 def test_decimal_commas_and_missing_cells_of_several_classes(run):
     lines = Path("old.csv").read_text().splitlines()
     text = [line.replace(",", ";").replace(".", ",") for line in lines]

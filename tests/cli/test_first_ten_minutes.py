@@ -21,6 +21,7 @@ from calibrant.engines.files.spelled_labels import classes_of
 from calibrant.engines.files.yes_no_words import PAIRS, partner_of
 from calibrant.errors import InputError, RangeWarning
 from calibrant.shell_words import in_options
+from sheets import write_xlsx
 
 FAST = ("-m", "platt", "--cv", "0")
 
@@ -349,8 +350,64 @@ def test_columns_of_one_name_and_three_labels_are_told(run):
     write("three.csv", score=s, churned=words)
     code, _, err = run("fit", "three.csv")
     assert code == 2
-    assert "The column 'churned' has more than two labels" in err
+    assert "The column 'churned' has more than two labels: keep the rows of two" in err
     assert "'maybe'" in err
+
+
+def test_labels_that_differ_only_in_case_are_told(run):
+    s, y = rows()
+    words = np.where(np.arange(len(s)) % 9 == 0, "Yes", np.where(y == 1, "yes", "no"))
+    write("case.csv", score=s, churned=words)
+    code, _, err = run("fit", "case.csv")
+    assert code == 2
+    assert "has more than two labels. 'Yes' and 'yes' differ only in case: spell them alike." in err
+    assert "keep the rows" not in err
+    code, _, err = run("fit", "case.csv", "-l", "churned")
+    assert code == 2
+    assert "at least 3 came: 'Yes', 'no', 'yes'. 'Yes' and 'yes' differ only in case" in err
+
+
+@pytest.mark.parametrize("more", [(), ("months",)])
+def test_a_title_above_the_names_of_a_sheet_is_told(run, more):
+    s, y = rows(40)
+    cells = [["score", "churned", *more]]
+    cells += [
+        [p, label, *(7 for _ in more)] for p, label in zip(s.tolist(), y.tolist(), strict=True)
+    ]
+    title = ["Scores of March", *(None for _ in cells[0][1:])]
+    write_xlsx(Path("title.xlsx"), {"March": [title, *cells]})
+    said = "Columns without a name: the names must be in the first row of the sheet or file."
+    for words in ((), ("-s", "score", "-l", "churned")):
+        code, _, err = run("fit", "title.xlsx", *words)
+        assert code == 2
+        assert said in err
+        assert "Several columns are called" not in err
+    index = [["", "a", "b"], *([i, *row[:2]] for i, row in enumerate(cells[1:]))]
+    write_xlsx(Path("index.xlsx"), {"March": index})
+    assert said not in run("fit", "index.xlsx", "-s", "score")[2]
+
+
+def test_all_rows_that_would_be_dropped_are_counted(run):
+    s, y = rows()
+    score = ["" if i < 5 else p for i, p in enumerate(s)]
+    label = ["" if 3 <= i < 12 else "yes" if one else "no" for i, one in enumerate(y)]
+    write("gaps.csv", score=score, churned=label)
+    code, _, err = run("fit", "gaps.csv", *FAST)
+    assert code == 2
+    assert "5 of 200 rows are missing" in err
+    assert "In all, 12 rows have no score or no label: drop them with --missing drop" in err
+    code, _, err = run("fit", "gaps.csv", "--missing", "drop", *FAST)
+    assert code == 0
+    assert "12 of 200 rows were dropped: no score or no label there" in err
+
+
+def test_weights_that_are_dropped_are_not_what_is_wrong(run):
+    s, y = rows()
+    weight = ["", -1, *[1] * (len(s) - 2)]
+    write("w.csv", score=s, label=y, w=weight)
+    code, _, err = run("fit", "w.csv", "-w", "w", "--missing", "drop", *FAST)
+    assert code == 2
+    assert "weight column 'w' must be at least 0" in err
 
 
 # --- the monitor's state ------------------------------------------------------------------------
@@ -368,6 +425,19 @@ def test_two_commands_do_not_work_on_one_state_at_once(run):
     assert not Path("state.json").exists()
     assert run(*words, "--alpha", "1%")[0] == 0
     assert not Path("state.json.lock").exists()
+
+
+def test_a_monitor_of_a_calibrator_does_not_take_scores_for_probabilities(run):
+    s, y = rows()
+    write("s.csv", score=s, label=y)
+    assert run("fit", "s.csv", *FAST, "-o", "c.json")[0] == 0
+    assert run("monitor", "state.json", "s.csv", "-c", "c.json")[0] == 0
+    before = Path("state.json").read_bytes()
+    code, _, err = run("monitor", "state.json", "s.csv", "-l", "label")
+    assert code == 2
+    assert "state.json watches a calibrator: name it with --calibrator FILE" in err
+    assert Path("state.json").read_bytes() == before
+    assert run("monitor", "state.json", "s.csv", "--prob", "score", "-l", "label")[0] == 0
 
 
 def test_a_lock_that_a_killed_job_left_keeps_nobody_out(tmp_path):

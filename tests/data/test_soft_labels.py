@@ -85,5 +85,7 @@ def test_fractions_are_refused_with_the_way_out_where_labels_must_be_classes():
         lambda: cal.SegmentedCalibrator().fit(SCORES, SHARES, segments=segments),
         lambda: cal.AutoCalibrator().fit(SCORES, SHARES, features=SCORES[:, None]),
     ):
-        with pytest.raises(InputError, match=r"swapped\?.*as floats.*from_soft_labels"):
+        with pytest.raises(
+            InputError, match=r"swapped\?.*as floats\. For evaluate and reports, pass Score"
+        ):
             call()

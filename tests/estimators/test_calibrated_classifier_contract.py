@@ -229,7 +229,9 @@ def test_what_takes_rows_is_not_taken_for_what_takes_scores(use, whole, tmp_path
     members = getattr(model, "members_", [])
     written_whole = use == "onnx" and members
     for one in members if written_whole else (model, *members):
-        with pytest.raises(cal.errors.InputError, match=r"takes rows.*to_fitted\(\).*compose_onnx"):
+        with pytest.raises(
+            cal.errors.InputError, match=r"takes rows.*to_fitted\(\).*model\. To .*compose_onnx"
+        ):
             USES[use](one)
     assert not list(tmp_path.iterdir())
 

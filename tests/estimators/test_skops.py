@@ -102,6 +102,18 @@ def test_classifiers_whose_calibrators_see_more_than_the_score(name):
     assert np.array_equal(through_skops(near).predict_proba(X), near.predict_proba(X))
 
 
+def test_what_was_used_is_written_without_what_it_keeps_in_mind():
+    scores = np.linspace(0.05, 0.95, 40)
+    y = (np.arange(40) % 3 == 0).astype(int)
+    ends = {"lower": scores - 0.1, "upper": scores + 0.1}
+    acp = cal.ACP().fit(scores, y)
+    p = acp.calibrate(scores, **ends)
+    assert np.array_equal(through_skops(acp).calibrate(scores, **ends), p)
+    near = cal.SimilarityBinning(gate=False, k=3).fit(scores, y, features=scores[:, None])
+    p = near.calibrate(scores, features=scores[:, None])
+    assert np.array_equal(through_skops(near).calibrate(scores, features=scores[:, None]), p)
+
+
 def test_every_name_is_that_of_a_class_of_ours():
     names = cal.export.skops_types()
     assert names == sorted(set(names))

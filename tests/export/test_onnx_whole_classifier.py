@@ -8,8 +8,10 @@ import json
 import lightgbm
 import numpy as np
 import onnx
+import pandas as pd
 import pytest
 import xgboost
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -155,6 +157,19 @@ def test_what_no_converter_knows_is_said_with_the_way_out():
         match=r"cannot convert Own .*compose_onnx\(onnx_model, model\)",
     ):
         cal.to_onnx(fitted(Own()))
+
+
+def test_what_a_converter_says_of_a_frame_is_kept_in_whole_sentences():
+    X, y = sample(2)
+    columns = make_column_transformer((StandardScaler(), ["age", "months"]))
+    frame = pd.DataFrame(X, columns=["age", "months", "calls", "visits"])
+    model = cal.CalibratedClassifier(make_pipeline(columns, GaussianNB()), ensemble=False)
+    with pytest.raises(cal.errors.InputError) as told:
+        cal.to_onnx(model.fit(frame, y))
+    reason, _, advice = str(told.value).partition(" You can convert the model yourself, ")
+    assert "compose_onnx(onnx_model, model)" in advice
+    assert reason.endswith("the pipeline to convert.")
+    assert "This may happen because" not in reason
 
 
 def test_compose_onnx_takes_each_member_of_an_ensemble():

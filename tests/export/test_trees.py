@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,9 +48,26 @@ def test_onnx_gives_the_same():
     facts = {one.key: one.value for one in model.metadata_props}
     assert facts["calibrant.numbers"] == '["age"]'
     assert facts["calibrant.categories"] == '["colour"]'
+    assert set(json.loads(facts["calibrant.words"])[0]) <= set(COLOURS)
     assert np.isnan(run_onnx(model, np.full(1, np.nan), X[:1])).all()
     with pytest.raises(ParameterError, match="in double only"):
         cal.to_onnx(fitted(), float=32)
+
+
+@pytest.mark.parametrize("numbers", [(0, 1, 2), (0.0, 1.0, 2.0), (-7, 30, 2**40)])
+def test_onnx_takes_whole_numbers_that_are_categories_without_a_point(numbers):
+    ort = pytest.importorskip("onnxruntime")
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    s, code = rng.random(3000), rng.integers(0, 3, 3000)
+    y = rng.random(3000) < 1.0 / (1.0 + np.exp(-(np.log(s / (1 - s)) + 2.0 * code - 2.0)))
+    shop = pd.Categorical(np.array(numbers)[code])
+    X = pd.DataFrame({"shop": shop})
+    fitted = cal.FeatureCalibrator(gate=False, rounds=1).fit(s, y, features=X)
+    words = np.array([str(int(n)) for n in numbers], dtype=object)[code]
+    session = ort.InferenceSession(cal.to_onnx(fitted).SerializeToString())
+    got = session.run(None, {"score": s, "categories": words[:, None]})[0]
+    assert np.abs(got - fitted.calibrate(s, features=X)).max() < 1e-12
 
 
 def test_onnx_trees_are_laid_out_as_old_runtimes_need_them():

@@ -590,6 +590,9 @@ def test_the_gate_needs_the_intervals_of_the_fit():
         cal.ACP(gate=True).fit(p, np.arange(40) % 2)
     with pytest.raises(InputError, match="lower"):
         cal.ACP(gate=True).fit(p, np.arange(40) % 2, lower=p[:5], upper=p)
+    ends = {"lower": np.where(np.arange(40) == 33, np.nan, p), "upper": p}
+    with pytest.raises(InputError, match=r"1 of 40.*row 33"):
+        cal.ACP().fit(p, np.arange(40) % 2, **ends)
     with pytest.raises(InputError, match="but upper did not come"):
         cal.ACP().fit(p, np.arange(40) % 2, lower=p)
     assert cal.ACP().fit(p, np.arange(40) % 2).kept_ == "bins"  # nothing to judge by

@@ -3,6 +3,7 @@ accident."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 import re
@@ -141,7 +142,7 @@ def test_the_page_says_what_the_automatic_choice_did():
         auto = cal.AutoCalibrator().fit_table(cal.ScoreTable.from_arrays(s, y))
         first = calibration_report(s, y).verdict[0]
         assert first.startswith("Keep") == (auto.chosen_ == "uncalibrated")
-        seen.add((auto.chosen_, auto.leaderboard_["BLS"].gain_low > 0, "likely" in first))
+        seen.add((auto.chosen_, auto.leaderboard_["BLS"].gain_low > 0, "may be noise" in first))
     assert ("BLS", False, True) in seen
 
 
@@ -576,6 +577,7 @@ def test_user_strings_stay_inside_the_lines_to_copy(data):
     assert words[-1] == NASTY[0]
     own = NASTY[0].replace('"', '""')
     assert f'"{own}"' in sql
+    assert made.recipes[0].note.endswith(f"calibrant report ... --save {shlex.quote(NASTY[3])}")
     broken = cal.Platt().fit(data[0], np.where(data[1] == "yes", "b\nx = 1 #", "a")).to_fitted()
     for recipe in recipes_for(broken, "s\n; DROP", "c'\".json"):
         assert "\nx = 1" not in recipe.code
@@ -734,6 +736,26 @@ def test_in_words_is_the_one_of_before():
     assert in_words(cal.evaluate(y, [0.1, 0.2, 0.8, 0.9])).startswith("Log loss is")
     same = cal.evaluate(y, [0.1, 0.2, 0.8, 0.9], raw=[0.1, 0.2, 0.8, 0.9])
     assert in_words(same).startswith("Log loss stayed at 0.164 and ECE at 0.150.")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ((0.486, 0.029), (0.486, 0.026), "stayed at 0.486, and ECE went from 0.029 to 0.026."),
+        ((0.5, 0.03), (0.4, 0.02), "fell from 0.500 to 0.400 (−20 %) and ECE from 0.030 to 0.020."),
+        ((0.5, 0.02), (0.4, 0.03), "fell from 0.500 to 0.400 (−20 %), and ECE went from 0.020 to"),
+        ((0.5, 0.03), (0.4, 0.03), "fell from 0.500 to 0.400 (−20 %), and ECE stayed at 0.030."),
+        ((0.5, 0.03), (np.inf, 0.02), "went from 0.500 to ∞ and ECE from 0.030 to 0.020."),
+    ],
+)
+def test_every_measure_in_words_has_its_verb(before, after, said):
+    e = cal.evaluate([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], raw=[0.2, 0.2, 0.8, 0.8])
+    names = ("log_loss", "ece")
+    changed = {
+        side: dict(zip(names, values, strict=True))
+        for side, values in (("before", before), ("after", after))
+    }
+    assert in_words(dataclasses.replace(e, **changed)).startswith(f"Log loss {said}")
 
 
 def test_public_pieces():

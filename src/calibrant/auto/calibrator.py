@@ -381,7 +381,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
         useless = self.look_ is not None and self.look_.unproven
-        said = explanation(self.leaderboard_, self.refused_, self.scores_are_, useless=useless)
+        of_scores = (self.refused_, self.scores_are_)
+        said = explanation(self.leaderboard_, *of_scores, useless=useless, p_value=self.p_value_)
         return f"{first} {said} {self._feature_words()}".strip()
 
     def to_fitted(self) -> Fitted:

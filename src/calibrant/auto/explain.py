@@ -46,10 +46,18 @@ _KEPT = {"points": "No map of these scores is better than one rate for all rows"
 
 
 def explanation(
-    board: Leaderboard, refused: str | None, scores_are: str, *, useless: bool = False
+    board: Leaderboard,
+    refused: str | None,
+    scores_are: str,
+    *,
+    useless: bool = False,
+    p_value: float | None = None,
 ) -> str:
     """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
-    ``useless`` scores only what was fitted all the same."""
+    ``useless`` scores only what was fitted all the same.
+
+    ``p_value`` is that of the test that the scores are right, where there was one.
+    """
     soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
     if useless:
         return f"{_all_the_same(board, refused)} {soft}".strip()
@@ -60,12 +68,8 @@ def explanation(
         gained = _gained(chosen, board, scores_are, _share(chosen, before))
         name = in_plain_words(chosen.name)
         parts = [f"{name[:1].upper()}{name[1:]} was chosen. {_how(board)}, it {gained}."]
+        parts.append(_why_all_the_same(before, chosen, p_value))
     parts.append(_order(chosen))
-    if before.certain and refused is None:
-        parts.append(
-            "The scores hold exact 0 or 1. They are not kept as they are, because a single wrong "
-            "one makes the log loss infinite."
-        )
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is not chosen and refused is None:
         parts.append(
@@ -76,6 +80,20 @@ def explanation(
     if board.left_out:
         parts.append(f"Left out: {'; '.join(board.left_out)}.")
     return " ".join(part for part in parts if part)
+
+
+def _why_all_the_same(before: Standing, chosen: Standing, p_value: float | None) -> str:
+    """Why the scores are not kept, where the gain by itself may be noise."""
+    if chosen.gain_low > 0.0 or not math.isfinite(before.log_loss):
+        return ""
+    if before.certain:
+        return (
+            "That may be noise, but the scores hold exact 0 or 1, and a single wrong one "
+            "would make the log loss infinite."
+        )
+    if p_value is not None and p_value <= LEVEL:
+        return f"That may be noise, but a test says that the scores are wrong (p = {p_value:.2g})."
+    return "Noise alone is that far ahead in fewer than 5 % of samples." if p_value else ""
 
 
 def _how(board: Leaderboard) -> str:

@@ -181,7 +181,13 @@ class _Result(NamedTuple):
 
 
 def fitted_roles(fitted: Fitted | None, asked: jobs.ColumnRoles) -> jobs.ColumnRoles:
-    """The columns as asked for, or as in the fit; empty names for those that are not known."""
+    """The columns of one score as asked for, or as in the fit; empty names for those that are not
+    known. A calibrator of several classes has more columns of scores, and is refused."""
+    if fitted is not None and isinstance(fitted.map, VectorMap):
+        raise InputError(
+            "this command needs a calibrator of one score, but this one is of several classes. Use "
+            "calibrant check, which checks each class against the rest."
+        )
     known: Any = {} if fitted is None else fitted.provenance
     names = {}
     for role in ("score", "label"):

@@ -27,8 +27,9 @@ from calibrant.cli.column_look import (
     score_rank,
 )
 from calibrant.cli.jobs import Files
+from calibrant.data.labels import spelled_apart
 from calibrant.data.naming import segment_names
-from calibrant.engines.files.data_files import MISSING
+from calibrant.engines.files.data_files import MISSING, nameless
 from calibrant.engines.files.spelled_labels import classes_of, typed_present
 from calibrant.errors import InputError
 from calibrant.shell_words import quoted
@@ -87,10 +88,11 @@ def complete_roles(
     if wrong and not any(look.values for look in looks):
         raise InputError("the file must hold rows of data, but only column names came.")
     if wrong:
+        wrong += [nameless([*(look.name for look in looks), *2 * engine.repeated])]
         wrong += _repeated(engine.repeated)
         if "label" in missing and "label" not in found:
             wrong += _three_or_more(free)
-        raise InputError(f"{' '.join(wrong)} {_listed(looks)}")
+        raise InputError(" ".join(filter(None, (*wrong, _listed(looks)))))
     names = {role: look.name for role, look in found.items()}
     engine.notes.append(_words({ranks[role][0]: found[role] for role in missing}, columns))
     return replace(columns, **names, guessed=tuple(missing))
@@ -151,18 +153,20 @@ def class_label_rank(look: ColumnLook, asked: Sequence[AskedColumn]) -> int:
 
 def _repeated(names: Sequence[str]) -> list[str]:
     """What to do about columns of one name, which are not looked at."""
-    if not names:
-        return []
-    return [f"Several columns are called {' or '.join(map(repr, names))}: rename them."]
+    called = " or ".join(repr(name) for name in names if name.strip())
+    return [f"Several columns are called {called}: rename them."] if called else []
 
 
 def _three_or_more(looks: Sequence[ColumnLook]) -> list[str]:
     """What to do about a column whose name says labels, but which has more than two of them."""
     for look in looks:
         if look.called(LABELS, OUTCOME_WORDS) and look.numbers is None and len(look.distinct) > 2:
+            said = f"The column {look.name!r} has more than two labels"
+            if alike := spelled_apart(look.distinct):
+                return [f"{said}. {alike}"]
             return [
-                f"The column {look.name!r} has more than two labels: keep the rows of two of them, "
-                "or name a column of scores for each class (--score A=COL --score B=COL ...)."
+                f"{said}: keep the rows of two of them, or name a column of scores for each class "
+                "(--score A=COL --score B=COL ...)."
             ]
     return []
 

@@ -18,8 +18,8 @@ from calibrant.cli.paths import OutputOption, check_places
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError
-from calibrant.metrics import evaluate
 from calibrant.metrics.evaluation_words import in_words
+from calibrant.metrics.intervals import read_interval_options
 from calibrant.outputs import write_whole
 from calibrant.shell_words import quoted
 
@@ -103,7 +103,10 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
         engine.apply(load_map(saved), [new], calibrated, ApplyOptions("score"))
         columns = jobs.ColumnRoles("probability", "churned")
         after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
-    evaluation = evaluate(after.table, raw=before)
+        evaluation, _ = jobs.measure_files(
+            engine, [calibrated], columns, "score", cells="auto", bins=10,
+            intervals=read_interval_options(0.95, 1000, "importance", 0),
+        )  # fmt: skip
     write_whole(picture, jobs.draw(after.table, before, fitted_map=auto))
     title = "Which customers will leave?"
     jobs.page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)

@@ -139,7 +139,7 @@ def monitor(
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     with locked(follow(state)):
-        watching = _begin(state, fitted, column, alpha, least)
+        watching = _begin(state, fitted, column, alpha, least, prob)
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, named, probabilities=not of_scores)
             asked = (opened, files, columns, options.read_cells(cells))
@@ -186,6 +186,7 @@ def _begin(
     segment: str | None,
     alpha: float | None,
     least: float | None,
+    prob: str | None,
 ) -> Monitor:
     """The monitor of the file, or a new one."""
     from calibrant.monitor import Monitor
@@ -203,7 +204,13 @@ def _begin(
                 f"{name} is for a new monitor, but {state} is there already. Leave it out, or name "
                 "another file."
             )
-    return Monitor.load(state, fitted)
+    watching = Monitor.load(state, fitted)
+    if watching.to_dict()["fingerprint"] and fitted is None and not prob:
+        raise ParameterError(
+            f"{state} watches a calibrator: name it with --calibrator FILE, or a column of its "
+            "probabilities with --prob COL. Scores must not be taken for probabilities."
+        )
+    return watching
 
 
 def _draw(watching: Monitor, plot: Path) -> None:

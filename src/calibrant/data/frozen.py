@@ -72,6 +72,9 @@ class Frozen:
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), {name: _loose(value) for name, value in self._items()}))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self._items())  # skops asks for it: without what is computed when first used
+
     def __copy__(self) -> Self:
         return self
 

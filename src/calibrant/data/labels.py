@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
@@ -12,11 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.json_facts import shown
-from calibrant.data.soft_labels import REFUSED, are_soft, check_names, check_shares
+from calibrant.data.soft_labels import DIVIDE, REFUSED, are_soft, check_names, check_shares
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError
 
-__all__ = ["Labels", "plain", "read_classes", "read_labels", "read_many", "soft_labels"]
+__all__ = [
+    "Labels",
+    "plain",
+    "read_classes",
+    "read_labels",
+    "read_many",
+    "soft_labels",
+    "spelled_apart",
+]
 
 #: the other class, where one label alone tells it
 PARTNERS: dict[float, tuple[int, int]] = {
@@ -281,6 +290,7 @@ def _two_values(array: NDArray[Any]) -> tuple[Any, Any]:
             "y must hold two classes; Only binary classification is supported here, but at least "
             f"three came: {shown(plain(first))}, {shown(plain(second))} and {shown(third)}. For "
             "several classes use CalibratedClassifier, which calibrates one class against the rest."
+            f"{f' If they are shares: {DIVIDE}.' if isinstance(third, (int, float)) else ''}"
         )
     return first, second
 
@@ -310,14 +320,25 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
 
 def _refuse_spellings(first: Any, second: Any) -> None:
     """Refuse two words that differ in case or blanks only: rather one class than two."""
-    if not isinstance(first, str) or not isinstance(second, str):
-        return
-    if " ".join(first.split()).casefold() == " ".join(second.split()).casefold():
+    if alike := spelled_apart([first, second]):
         raise InputError(
-            f"y must hold two classes, but {shown(plain(first))} and {shown(plain(second))} differ "
-            "in case or blanks only, so that they may be one. Spell them alike; if they are two, "
-            "name them: classes=[...]."
+            f"y must hold two classes, but {alike} If they are two, name them: classes=[...]."
         )
+
+
+def spelled_apart(labels: Iterable[Any]) -> str:
+    """What to do about two words that differ only in case or blanks; empty where there are none.
+
+    >>> spelled_apart(["no", "yes", "Yes"])
+    "'yes' and 'Yes' differ only in case: spell them alike."
+    """
+    seen: dict[str, str] = {}
+    for word in (label for label in labels if isinstance(label, str)):
+        other = seen.setdefault(" ".join(word.split()).casefold(), word)
+        if other != word:
+            what = "case" if other.casefold() == word.casefold() else "case or blanks"
+            return f"{shown(other)} and {shown(word)} differ only in {what}: spell them alike."
+    return ""
 
 
 def _given_pair(classes: Any) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from calibrant.data.doubles import first_row
-from calibrant.data.labels import plain, read_labels
+from calibrant.data.labels import plain, read_labels, spelled_apart
 from calibrant.data.naming import segment_names, unknown_column
 from calibrant.data.to_numpy import is_missing
 from calibrant.data.validation import HEAVIEST
@@ -263,10 +263,13 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
     if len(labels) > 2:
         shown = ", ".join(sorted(map(repr, labels))[:5])
         more = ", ..." if len(labels) > 5 else ""
+        advice = spelled_apart(labels) or (
+            "Keep two, or make a column that says whether a row is of the class of interest; with "
+            "a column of scores for each class, name all of those."
+        )
         raise InputError(
             f"label column {column!r} must hold two classes, but at least {len(labels)} came: "
-            f"{shown}{more}. Keep two, or make a column that says whether a row is of the class of "
-            "interest; with a column of scores for each class, name all of those."
+            f"{shown}{more}. {advice}"
         )
     alone = len(labels) == 1 and not known
     if alone and not (isinstance(labels[0], (bool, int, float)) and labels[0] in (0, 1, -1)):

@@ -14,16 +14,26 @@ from numpy.typing import NDArray
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError
 
-__all__ = ["REFUSED", "Halves", "are_soft", "check_names", "check_not_swapped", "check_shares"]
+__all__ = [
+    "DIVIDE",
+    "REFUSED",
+    "Halves",
+    "are_soft",
+    "check_names",
+    "check_not_swapped",
+    "check_shares",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+#: what to do about soft labels outside [0, 1]
+DIVIDE = "divide percentages by 100, and votes by their number"
 #: what to do about fractions where labels must be classes
 REFUSED = (
     "Are scores and labels swapped? If y are probabilities of the positive class: the fit of a "
-    "calibrator of one score, and of CalibratedClassifier, takes them as floats; what takes a "
-    "table takes ScoreTable.from_soft_labels(scores, y)."
+    "calibrator of one score, and of CalibratedClassifier, takes them as floats. For "
+    "evaluate and reports, pass ScoreTable.from_soft_labels(scores, y)."
 )
 
 
@@ -44,10 +54,10 @@ def check_shares(labels: NDArray[Any]) -> Array:
     if outside.any():
         row = int(np.argmax(outside))
         raise InputError(
-            "Unknown label type: y must be two classes, or soft labels (probabilities of the "
-            f"positive class, in [0, 1]), but {int(outside.sum())} of {len(share)} are outside "
-            f"[0, 1], and others are fractions (first at row {row}: {share[row]:g}). Divide "
-            "percentages by 100, or pass labels that are classes."
+            f"{DIVIDE.capitalize()}, or pass labels that are classes. Unknown label type: y must "
+            "be two classes, or soft labels (probabilities of the positive class, in [0, 1]), but "
+            f"{int(outside.sum())} of {len(share)} are outside [0, 1], and some are fractions "
+            f"(first outside at row {row}: {share[row]:g})."
         )
     return share
 
@@ -80,7 +90,10 @@ def check_not_swapped(scores: Array) -> None:
 
 
 class Halves(NamedTuple):
-    """Rows with soft labels as two halves each; halves of weight zero are left out.
+    """Rows with soft labels as two halves each, also where one of them weighs nothing.
+
+    So every row counts twice for what knows no weights, such as the first steps of a pipeline.
+    Rows of weight zero are left out.
 
     Attributes
     ----------
@@ -95,7 +108,7 @@ class Halves(NamedTuple):
     --------
     >>> halves = Halves.of(np.array([0.25, 1.0]), np.array([2.0, 3.0]))
     >>> halves.rows.tolist(), halves.codes.tolist(), halves.weight.tolist()
-    ([0, 0, 1], [0, 1, 1], [1.5, 0.5, 3.0])
+    ([0, 0, 1, 1], [0, 1, 0, 1], [1.5, 0.5, 0.0, 3.0])
     """
 
     rows: Index
@@ -107,5 +120,5 @@ class Halves(NamedTuple):
         """The halves of rows with these soft labels and weights (None: all one). O(n)."""
         size = np.ones(len(share)) if weight is None else weight
         both = np.column_stack((size * (1.0 - share), size * share)).reshape(-1)
-        (kept,) = np.nonzero(both > 0.0)
+        (kept,) = np.nonzero(np.repeat(size > 0.0, 2))
         return cls(kept // 2, kept % 2, both[kept])

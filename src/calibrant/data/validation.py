@@ -115,7 +115,7 @@ def read_scores(
     if matrix.ndim == 2 and matrix.shape[1] == 2:
         if classes is not None:
             check_class_columns(scores, classes, name)
-        _check_pairs(matrix, name)
+        _check_pairs(matrix, name, half=_of_half_precision(scores))
         matrix = matrix[:, positive_column]
     if matrix.ndim != 1:
         raise InputError(_shape_message(matrix, name))
@@ -288,13 +288,19 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
     )
 
 
-def _check_pairs(matrix: NDArray[Any], name: str) -> None:
+def _of_half_precision(scores: Any) -> bool:
+    """Whether these are floats of 16 bits, such as bfloat16, which has eight of them for digits."""
+    kind = getattr(scores, "dtype", None)
+    return "float" in str(kind) and getattr(kind, "itemsize", 8) == 2
+
+
+def _check_pairs(matrix: NDArray[Any], name: str, *, half: bool = False) -> None:
     """Two columns must be the two probabilities of a predict_proba, or we would guess."""
     if not len(matrix):
         return
     for column in (matrix[:, 0], matrix[:, 1]):
         _check_finite(column, name)
-    off = np.abs(matrix[:, 0] + matrix[:, 1] - 1.0) > 1e-3
+    off = np.abs(matrix[:, 0] + matrix[:, 1] - 1.0) > (4e-3 if half else 1e-3)
     off |= (matrix < 0).any(axis=1)
     if off.any():
         row = int(np.argmax(off))

@@ -103,6 +103,11 @@ class FitParams:
                 f"{name} cannot be given to the model's fit with soft labels, which are weights of "
                 "both classes there. Pass sample_weight, which goes to the model, too."
             )
+        if "eval_set" in self.given and not self.on_fold:
+            raise ParameterError(
+                "an eval_set of your own cannot go with soft labels: the model would take its "
+                'labels as they are. Use eval_set="fold", or a fixed number of rounds.'
+            )
         free = [one for one in _EVAL_WEIGHTS if one not in self.given]
         if self.on_fold and not any(has_fit_parameter(model, one) for one in free):
             raise ParameterError(

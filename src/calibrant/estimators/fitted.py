@@ -331,10 +331,9 @@ def refuse_models(calibrator: Any) -> None:
     raise InputError(
         f"a calibrator of scores must come, but {type(calibrator).__name__} is a model with its "
         "calibrator: it takes rows, and its model cannot be a part of this. Pass its to_fitted(), "
-        "the calibrator of the model's scores, and give that the scores of the same model; or move "
-        "and measure what its predict_proba gives. To have both in one, pickle it, or write ONNX: "
-        "calibrant.to_onnx of a CalibratedClassifier, or calibrant.compose_onnx of a model that "
-        "you convert yourself."
+        "the calibrator of the model's scores, and give that the scores of the same model. To have "
+        "both in one, pickle it, or write ONNX: calibrant.to_onnx of a CalibratedClassifier, or "
+        "calibrant.compose_onnx of a model that you convert yourself."
     )
 
 

@@ -9,14 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data import validation as door
 from calibrant.data.score_range import OnRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.feature_judging import rule_of_score, table_of
-from calibrant.local.interval_bins import IntervalBins, RowBins
+from calibrant.local.interval_bins import IntervalBins, RowBins, read_interval
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
 from calibrant.local.local_gate import kept_of_three
 from calibrant.local.model_intervals import CustomIntervals, IntervalsOfModel, NoInputs
@@ -242,10 +241,7 @@ class ACP(LocalCalibrator):
                 f"{' and '.join(lacking)} did not come. Pass fit(scores, y, lower=..., upper=...), "
                 "or use gate=False."
             )
-        numbers = {name: door.to_numbers(given, name) for name, given in ends.items()}
-        for name, given in numbers.items():
-            door.check_lengths(**{"scores": len(rows.kept), name: len(given)})
-        low, high = (given[rows.kept] for given in numbers.values())
+        low, high = (end[rows.kept] for end in read_interval(inputs, len(rows.kept)))
 
         def predict(train: Index, test: Index) -> Array:
             inputs = RowInputs(lower=low[test], upper=high[test])

@@ -19,7 +19,7 @@ from calibrant.data.validation import HEAVIEST, check_lengths
 from calibrant.errors import CalibrationWarning, InputError, caller_level
 from calibrant.local.rule import RowInputs, Rule
 
-__all__ = ["NEAREST", "IntervalBins", "RowBins"]
+__all__ = ["NEAREST", "IntervalBins", "RowBins", "read_interval"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -111,7 +111,7 @@ class IntervalBins(Rule):
 
     def bins(self, scores: Array, rows: RowInputs) -> RowBins:
         """The bin of each row, given its score and the ends of its interval."""
-        lower, upper = _read_interval(rows, len(scores))
+        lower, upper = read_interval(rows, len(scores))
         first = np.searchsorted(self.scores, lower, side="left")
         stop = np.searchsorted(self.scores, upper, side="right")
         empty = first == stop
@@ -313,7 +313,7 @@ def _tree_sums(cells: Array) -> Sums:
     return sums
 
 
-def _read_interval(rows: RowInputs, n: int) -> tuple[Array, Array]:
+def read_interval(rows: RowInputs, n: int) -> tuple[Array, Array]:
     """The ends of n intervals; they may be infinite."""
     if rows.lower is None or rows.upper is None:
         missing = " and ".join(k for k in ("lower", "upper") if getattr(rows, k) is None)

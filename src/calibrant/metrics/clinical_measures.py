@@ -147,7 +147,8 @@ CLINICAL = (
     Measure(
         "calibration_slope",
         "calibration slope",
-        "slope of the log-odds that came on those predicted; below 1: too extreme",
+        "slope of the log-odds that came on those predicted: 1 is right; below 1, predictions are "
+        "too extreme",
         "closer",
         target=1.0,
         range=(-math.inf, math.inf),

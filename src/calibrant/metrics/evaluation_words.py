@@ -29,7 +29,7 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     if before is None or "log_loss" not in before:
         return f"Log loss is {short_value(after['log_loss'])}, {word} {short_value(after[ece])}."
     parts = [_loss(before["log_loss"], after["log_loss"])]
-    parts[0] += f" and {word} {_error(before[ece], after[ece])}."
+    parts[0] += f"{_error(parts[0], word, before[ece], after[ece])}."
     if "auc" in after and "auc" in before:
         parts.append(_ranking(before["auc"], after["auc"]))
     if math.isinf(after["log_loss"]):
@@ -50,8 +50,14 @@ def _loss(old: float, new: float) -> str:
     return f"Log loss {'fell' if new < old else 'rose'} {from_to(old, new)}{change}"
 
 
-def _error(old: float, new: float) -> str:
-    return f"at {short_value(new)}" if short_value(old) == short_value(new) else from_to(old, new)
+def _error(loss: str, word: str, old: float, new: float) -> str:
+    """What the error did, without a verb where it did what the sentence on the ``loss`` says."""
+    stayed = short_value(old) == short_value(new)
+    did = "stayed" if stayed else "fell" if new < old else "rose"
+    ends = f"at {short_value(new)}" if stayed else from_to(old, new)
+    if f" {did} " in loss or (" went " in loss and not stayed):
+        return f" and {word} {ends}"
+    return f", and {word} {'stayed' if stayed else 'went'} {ends}"
 
 
 def _ranking(old: float, new: float) -> str:

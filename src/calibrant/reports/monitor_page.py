@@ -92,6 +92,8 @@ def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
         "band holds 95 of 100 windows if the probabilities are right and rows have the same "
         "weight: some always lie outside. The evidence adds up over all windows, and decides."
     )
+    if curve.evidence.max(initial=0.0) > curve.drawn_evidence.max(initial=0.0):
+        told += f" It is drawn up to {evidence_words(float(curve.drawn_evidence.max()))}."
     if curve.alarm is not None:
         told += " The dotted line is where the change probably began, the full one the alarm."
     return page_section(

@@ -24,13 +24,16 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
     if fitted.map == Identity():
         return (Recipe("Nothing to do", "", "The scores are the probabilities: use them so."),)
     load = f"import calibrant as cal\n\ncalibrator = cal.load({file!r})\n"
+    saved = (
+        f"The calibrator is the file {file}. In Python cal.save(report.fitted, {file!r}) writes "
+        f"it; on the command line, calibrant report ... --save {quoted(file)}"
+    )
     if isinstance(fitted.map, VectorMap):
-        return _of_classes(fitted, load, file)
+        return _of_classes(fitted, load, saved, file)
     what = f"the probability of {fitted.pos_label!r}"
     python = f"{load}p = calibrator.calibrate(scores)  # {what}"
     words = ["calibrant", "apply", file, "NEW.csv", "-o", "OUT.csv", "--score", score]
     shell = " ".join(quoted(word) for word in words)
-    saved = f"The calibrator is the file {file}; cal.save(report.fitted, {file!r}) writes it."
     return (
         Recipe("Python", python, saved),
         Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
@@ -38,7 +41,7 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
     )
 
 
-def _of_classes(fitted: Fitted, load: str, file: str) -> tuple[Recipe, ...]:
+def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recipe, ...]:
     """Python, the command line and SQL for a calibrator of several classes."""
     columns = f"# one column for each of {list(fitted.classes)!r}"
     apply, export = (
@@ -50,7 +53,7 @@ def _of_classes(fitted: Fitted, load: str, file: str) -> tuple[Recipe, ...]:
     )
     named = "Name the columns of scores by --score CLASS=COLUMN if the file does not know them."
     return (
-        Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}"),
+        Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}", saved),
         Recipe("Command line", apply, f"Adds a column probability_CLASS for each class. {named}"),
         Recipe("SQL", export, "This command writes the query; --dialect names another database."),
     )

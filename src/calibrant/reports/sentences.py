@@ -67,7 +67,7 @@ _TO_DO = {
     0: "Keep the scores as they are: {} shows no gain beyond noise.",
     -1: "Keep the scores as they are: {} makes them worse.",
 }
-_LIKELY = "Calibrate these scores with {}: a gain is likely, though not beyond doubt."
+_LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
 
 
 def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tuple[str, str]:

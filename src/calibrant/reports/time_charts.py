@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 #: the size of a picture, and where its field is
 WIDTH, HEIGHT, LEFT, TOP, FIELD, TALL = 560, 312, 84, 14, 452, 250
+#: how much room a word beside a line takes
+ROOM = 60
 #: the most ticks of evidence
 TICKS = 6
 #: with more points they are drawn smaller
@@ -148,10 +150,9 @@ def _alarm_lines(curve: MonitorCurve, place: PlotArea, *, named: bool = False) -
     for line, (at, kind, word) in enumerate(both):
         x = float(place.across(at))
         parts.append(element("path", {"class": kind, "d": f"M{x:.1f} {TOP}v{TALL}"}))
-        if named:
-            left = x > LEFT + FIELD / 2
-            text = chart_text(
-                x + (-6 if left else 6), TOP + 18 + 20 * line, word, "end" if left else "start"
-            )
+        if named:  # outside of the two lines, as far as there is room
+            left = x > LEFT + ROOM if line == 0 else x > LEFT + FIELD - ROOM
+            y = (TOP + 18, TOP + TALL - 8)[line]  # right of an alarm the curve is high
+            text = chart_text(x + (-6 if left else 6), y, word, "end" if left else "start")
             parts.append(element("g", {"class": "alarm-words"}, text))
     return parts

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.lazy_checks import MANY, BadRowsError, Names
 from calibrant.data.validation import HEAVIEST
-from calibrant.engines.duckdb.column_sql import is_missing, is_one_of, number, spelling, text
+from calibrant.engines.duckdb.column_sql import number, spelling, text
 from calibrant.engines.duckdb.diagnose_sums import SUMS_TO_MEASURE, refuse_sums
-from calibrant.engines.duckdb.file_rows import FileRows, count_where, look_at
+from calibrant.engines.duckdb.file_rows import FileRows, look_at
 from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
@@ -65,10 +65,13 @@ class MatrixRows(ClassRows):
     def columns(self) -> tuple[str, ...]:
         return self.sources[0].names
 
-    def _one(self, column: str) -> FileRows:
-        """The same rows with one column of scores, which knows labels and refusals."""
+    def _one(self, column: str, columns: Sequence[str] = ()) -> FileRows:
+        """The same rows with one column of scores, which knows labels and refusals.
+
+        ``columns`` are all columns of scores of which a row must have a value.
+        """
         names = Names(column, self.label, self.weight)
-        one = FileRows(self.session, self.sources, names, self.role)
+        one = FileRows(self.session, self.sources, names, self.role, others=columns)
         one.written |= {name: how for name, how in self.written.items() if name in one.written}
         one.dropped = self.dropped
         return one
@@ -94,8 +97,8 @@ class MatrixRows(ClassRows):
         except BadRowsError as wrong:
             said = wrong.__cause__ or "some labels are not among the classes"
         for column in columns:
-            self._one(column).refuse_numbers()
-        self._one(columns[0]).refuse_missing_labels()
+            self._one(column, columns).refuse_numbers()
+        self._one(columns[0], columns).refuse_missing_labels()
         raise InputError(f"the rows cannot be read: {said}.")
 
     def _read(
@@ -139,7 +142,7 @@ class MatrixRows(ClassRows):
         asked += [text(source, source.find(name, "feature")) for name in features]
         listed = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(asked))
         drop = self.session.reading.drop
-        kept = f" WHERE NOT ({self._without(source, columns)})" if drop else ""
+        kept = f" WHERE NOT ({self._one(columns[0], columns).lacks(source)})" if drop else ""
         return f"SELECT {listed} FROM {source.relation}{kept}"
 
     def _number(self, source: Source, column: str, role: str) -> str:
@@ -147,19 +150,10 @@ class MatrixRows(ClassRows):
             self.written[column] = find_spelling(self.session, self.sources, column, role)
         return number(source, source.find(column, role), role, self.written[column])
 
-    def _without(self, source: Source, columns: Sequence[str]) -> str:
-        """SQL: whether a row has no label, or lacks a score."""
-        label = spelling(source, source.find(self.label, "label"))
-        absent = self._one(self.label).absent
-        missing = [f"{label} IS NULL", *([is_one_of(label, absent)] if absent else [])]
-        missing += [is_missing(source, source.find(name, self.role)) for name in columns]
-        return " OR ".join(f"coalesce({one}, true)" for one in missing)
-
     def _drop(self, columns: Sequence[str]) -> None:
         """Count the rows that are left out because something is missing, if that was asked for."""
         if self.session.reading.drop:
-            lacking = ((s, self._without(s, columns)) for s in self.sources)
-            self.dropped = count_where(self.session, lacking)
+            self.dropped = self._one(columns[0], columns).lacking()
 
     def refuse_sums(self, columns: Sequence[str]) -> None:
         refuse_sums(self.session, self.sources, columns, role=self.role, advice=SUMS_TO_MEASURE)

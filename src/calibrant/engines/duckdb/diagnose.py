@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from calibrant.data.score_range import WHAT_TO_DO
@@ -72,8 +72,13 @@ def refuse(
     checks: Sequence[Check],
     absent: Sequence[str] = MISSING_WORDS,
     written: NumberSpelling | None = None,
+    missing_advice: Callable[[int], str] | None = None,
 ) -> None:
-    """Raise an InputError for the first of the checks that some row fails; return if none does."""
+    """Raise an InputError for the first of the checks that some row fails; return if none does.
+
+    ``missing_advice`` is told how many values of the column are missing. It says what to do where
+    other columns lack more, and nothing where the advice of the check will do.
+    """
     seen, total = dict.fromkeys(checks, 0), 0
     first: dict[Check, tuple[str, int, str]] = {}
     for source in sources:
@@ -86,10 +91,11 @@ def refuse(
     for check in checks:
         if check in first:
             file, row, value = first[check]
+            told = missing_advice(seen[check]) if check is MISSING and missing_advice else ""
             raise InputError(
                 f"{role} column {column!r} must {check.must}: {seen[check]:,} of {total:,} rows "
                 f"{check.came} (first: {_shown(value)}data row {row:,} of {file}). "
-                f"{_advice(check, value)}"
+                f"{told or _advice(check, value)}"
             )
 
 

@@ -87,12 +87,14 @@ def count_where(session: Session, conditions: Iterable[tuple[Source, str]]) -> i
 
 @dataclass
 class FileRows(RowsOfFiles):
-    """The rows of files as DuckDB reads them."""
+    """The rows of files as DuckDB reads them; ``others`` are further columns of the score's role,
+    of which each row must have a value."""
 
     session: Session
     sources: list[Source]
     names: Names
     role: str = "score"
+    others: Sequence[str] = ()
     written: dict[str, NumberSpelling | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +105,7 @@ class FileRows(RowsOfFiles):
         """The columns of numbers, and the role of each."""
         names = self.names
         roles = {names.score: "", names.raw: "score", names.weight: "weight"}
-        roles[names.score] = self.role
+        roles |= dict.fromkeys((names.score, *self.others), self.role)
         return {name: role for name, role in roles.items() if name}
 
     @property
@@ -130,7 +132,7 @@ class FileRows(RowsOfFiles):
             lambda name: segment(source, source.find(name, "segment")),
         )
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
-        kept = f" WHERE NOT ({self._without(source)})" if self.session.reading.drop else ""
+        kept = f" WHERE NOT ({self.lacks(source)})" if self.session.reading.drop else ""
         return f"SELECT {listed} FROM {source.relation}{kept}"
 
     def _number(self, source: Source, column: str) -> str:
@@ -152,7 +154,7 @@ class FileRows(RowsOfFiles):
 
     # --- rows without a value -------------------------------------------------------------------
 
-    def _without(self, source: Source) -> str:
+    def lacks(self, source: Source) -> str:
         """SQL: whether a row has no label, score or weight."""
         label = self._label(source)
         missing = [f"{label} IS NULL"]
@@ -175,18 +177,24 @@ class FileRows(RowsOfFiles):
 
     @functools.cached_property
     def dropped(self) -> int:
-        if not self.session.reading.drop:
-            return 0
-        return count_where(self.session, ((s, self._without(s)) for s in self.sources))
+        return self.lacking() if self.session.reading.drop else 0
+
+    def lacking(self) -> int:
+        """How many rows have no label, score or weight: those that --missing drop leaves out."""
+        return count_where(self.session, ((s, self.lacks(s)) for s in self.sources))
+
+    @property
+    def _needed(self) -> str:
+        """The roles of which a row must have a value, in words."""
+        return " or no ".join(dict.fromkeys((*self._numbers.values(), "label")))
 
     def facts(self, rows: int | None) -> dict[str, Any]:
         found = super().facts(rows)
         if self.dropped:
             total = "" if rows is None else f" of {rows + self.dropped:,}"
             were = "was" if self.dropped == 1 else "were"
-            needed = dict.fromkeys((*self._numbers.values(), "label"))
             self.session.note(
-                f"{self.dropped:,}{total} rows {were} dropped: no {' or no '.join(needed)} there"
+                f"{self.dropped:,}{total} rows {were} dropped: no {self._needed} there"
             )
         written = [f"{column!r} {how}" for column, how in self.written.items() if how]
         return found | ({"numbers_written": written} if written else {})
@@ -241,20 +249,44 @@ class FileRows(RowsOfFiles):
         if self.names.raw:
             self._check(self.names.raw, "score", TEXT, *missing, INFINITE)
         if self.names.weight:
-            self._check(self.names.weight, "weight", TEXT, MISSING, INFINITE, NEGATIVE, HEAVY)
+            self._check(self.names.weight, "weight", TEXT, *missing, INFINITE, NEGATIVE, HEAVY)
 
     def refuse_outside(self) -> None:
         self._check(self.names.score, self.role, OUTSIDE)
 
     def _check(self, column: str, role: str, *checks: Check) -> None:
         written = self.written[column]
-        refuse(self.session, self.sources, column, role=role, checks=checks, written=written)
+        refuse(
+            self.session,
+            self.sources,
+            column,
+            role=role,
+            checks=checks,
+            written=written,
+            missing_advice=self._missing_advice,
+        )
+
+    def _missing_advice(self, seen: int) -> str:
+        """What to do about missing values where other columns have more than the ones seen."""
+        rows = self.lacking()
+        if rows <= seen:
+            return ""
+        return (
+            f"In all, {rows:,} rows have no {self._needed}: drop them with --missing drop, or fill "
+            "them in first."
+        )
 
     def refuse_missing_labels(self) -> None:
         """An InputError for missing labels, when there are some."""
         label = self.names.label
         refuse(
-            self.session, self.sources, label, role="label", checks=(MISSING,), absent=self.absent
+            self.session,
+            self.sources,
+            label,
+            role="label",
+            checks=(MISSING,),
+            absent=self.absent,
+            missing_advice=self._missing_advice,
         )
 
     def refuse_labels(self) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "find_files",
     "is_calibrator",
     "kind_of",
+    "nameless",
     "one_kind",
     "output_kind",
     "refuse_different",
@@ -67,11 +68,29 @@ def find_column(
         if places:
             return places[0]
     said, hint = unknown_column(name, role, names, file), ""
-    if kind == "csv" and all(_is_number(known) for known in names):
+    if above := nameless(names):
+        hint = f" {above}"
+    elif kind == "csv" and all(_is_number(known) for known in names):
         hint = " These look like data: the file needs a header line with the columns' names."
     elif kind == "csv" and len(names) == 1:
         hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
     raise InputError(said + hint)
+
+
+def nameless(names: Sequence[str]) -> str:
+    """What to do about columns without a name, as those below a title are; empty if all have one.
+
+    The first may do without: it is an index, rather.
+
+    >>> nameless(["Scores of March", "", ""])[:24], nameless(["", "score", "label"])
+    ('Columns without a name: ', '')
+    """
+    if all(name.strip() for name in names[1:]):
+        return ""
+    return (
+        "Columns without a name: the names must be in the first row of the sheet or file. Delete "
+        "what is above them."
+    )
 
 
 def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:

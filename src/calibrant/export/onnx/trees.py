@@ -49,6 +49,9 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
     names = {
         "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
         "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
+        "calibrant.words": json.dumps(
+            [_spelled(parts.columns[j].categories or ()) for j in nominal]
+        ),
     }
     facts = facts_of("trees", parts.facts) | names
     return assembled(graph, inputs, output, {"": OPSET, ML: ML_OPSET}, IR, facts)
@@ -90,13 +93,14 @@ class _TreeInputs:
 
 
 def _spelled(categories: tuple[Any, ...]) -> list[str]:
-    """Categories as strings, which is what the model takes."""
-    words = [str(category) for category in categories]
+    """Categories as strings, which is what the model takes; whole numbers without a point."""
+    whole = (int(c) if isinstance(c, float) and c.is_integer() else c for c in categories)
+    words = [str(category) for category in whole]
     if len(set(words)) < len(words):
+        alike = [c for c, word in zip(categories, words, strict=True) if words.count(word) > 1]
         raise InputError(
             "an ONNX model takes categories as strings, but two of this calibrator's are spelled "
-            f"alike: {[c for c in categories if words.count(str(c)) > 1][:4]}. Convert them to "
-            "strings before the fit."
+            f"alike: {alike[:4]}. Convert them to strings before the fit."
         )
     return words
 

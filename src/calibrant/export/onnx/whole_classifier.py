@@ -87,10 +87,9 @@ def _converted(member: Any, classifier: Any) -> Any:
     try:
         whole = convert(model, initial_types=inputs, target_opset=MODEL_OPSET, **raw)
     except Exception as wrong:  # each converter has errors of its own
-        reason = str(wrong).strip().partition("\n")[0][:200]
         raise InputError(
-            f"{package} cannot convert {_name(model)} with {columns} columns of numbers: {reason} "
-            f"{_by_hand(classifier)}"
+            f"{package} cannot convert {_name(model)} with {columns} columns of numbers: "
+            f"{_whole_sentences(str(wrong))} {_by_hand(classifier)}"
         ) from wrong
     if margins:
         _declare_columns(whole, len(member.classes))
@@ -130,10 +129,25 @@ def _check_model(member: Any, model: Any) -> None:
         )
 
 
+def _whole_sentences(text: str, most: int = 200) -> str:
+    """The first line of a message, as far as its sentences are whole, and ending with a stop.
+
+    >>> _whole_sentences("No column 'age'. This may happen because of much.", most=40)
+    "No column 'age'."
+    >>> _whole_sentences("cannot convert\\nsecond line"), _whole_sentences("a long one", most=7)
+    ('cannot convert.', 'a long …')
+    """
+    line = text.strip().partition("\n")[0].rstrip()
+    if len(line) > most:
+        whole, stop, _ = line[: most + 1].rpartition(". ")
+        return whole + "." if stop else f"{line[:most].rstrip()} …"
+    return line if line.endswith((".", "!", "?")) else line.rstrip(":;, ") + "."
+
+
 def _by_hand(classifier: Any) -> str:
     whose = "model.members_[i]" if len(classifier.members_) > 1 else "model"
     return (
-        "Or convert the model yourself, and put the calibrator behind it: "
+        "You can convert the model yourself, and put the calibrator behind it: "
         f"calibrant.compose_onnx(onnx_model, {whose})."
     )
 

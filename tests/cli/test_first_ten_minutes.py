@@ -114,6 +114,9 @@ def test_a_column_called_label_is_taken_though_it_holds_one_value():
     assert label_rank(ColumnLook("label", ("1", "1"))) == 1
     assert label_rank(ColumnLook("status", ("1", "1"))) == 0
     assert label_rank(ColumnLook("x", ("1", "1"))) == 0
+    assert label_rank(ColumnLook("churned", ("yes", "yes"))) == 1
+    assert label_rank(ColumnLook("status", ("active", "active"))) == 0
+    assert label_rank(ColumnLook("x", ("yes", "yes"))) == 0
 
 
 def test_a_file_of_column_names_alone_is_told_as_such(run):

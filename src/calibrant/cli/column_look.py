@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from calibrant.engines.files.number_spelling import SPELLINGS
+from calibrant.engines.files.yes_no_words import partner_of
 
 __all__ = [
     "APPLIED",
@@ -190,7 +191,8 @@ def probability_rank(look: ColumnLook) -> int:
 
 def label_rank(look: ColumnLook) -> int:
     """How likely a column is one of labels, of two values: 3 by its name, 2 by a word of it, 1 by
-    its values alone, or by its name alone if it holds one value, 0 if it is none."""
+    its values alone, or by its name if it holds one value (yes or no, if only a word of the name
+    says so), 0 if it is none."""
     if look.never or PREDICTED.intersection((look.joined, *look.words)):
         return 0
     named = 1 + look.called(LABELS, OUTCOME_WORDS)
@@ -200,4 +202,5 @@ def label_rank(look: ColumnLook) -> int:
         return 0
     if look.more and named > 1:
         return named  # rows may be sorted by their labels
-    return int(named == 3)  # one class: what that means is said by those who read it
+    # one class: what that means is said by those who read it
+    return int(named == 3 or (named == 2 and partner_of(look.distinct[0]) is not None))

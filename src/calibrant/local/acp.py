@@ -14,10 +14,10 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator, LocalRows
-from calibrant.local.feature_judging import rule_of_score, table_of
+from calibrant.local.feature_judging import table_of
 from calibrant.local.interval_bins import IntervalBins, RowBins, read_interval
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
-from calibrant.local.local_gate import kept_of_three
+from calibrant.local.local_gate import kept_of_three, score_rule
 from calibrant.local.model_intervals import CustomIntervals, IntervalsOfModel, NoInputs
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
@@ -221,7 +221,7 @@ class ACP(LocalCalibrator):
         self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
             return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
-        return self._keep(rule_of_score(self.kept_, rows, self.weights), rows)
+        return self._keep(score_rule(self.kept_, rows, self.weights), rows)
 
     def _bins_of(self, rows: LocalRows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""

@@ -27,11 +27,11 @@ from calibrant.local.feature_judging import (
     judge_features,
     kept_of,
     map_of,
-    rule_of_score,
     table_of,
 )
 from calibrant.local.feature_words import FeatureFigures, explain_features
 from calibrant.local.lightgbm_trees import TreeOptions, lightgbm
+from calibrant.local.local_gate import score_rule
 from calibrant.local.rule import RowInputs
 from calibrant.local.sba import AsFeatures
 from calibrant.local.tree_growth import Growth, TrainingMatrix
@@ -264,7 +264,7 @@ class FeatureCalibrator(LocalCalibrator):
         """Fit what is kept to all rows."""
         self.importances_: dict[str, float] = {}
         if kept != FEATURES:
-            self._keep(rule_of_score(kept, rows, self.weights), rows)
+            self._keep(score_rule(kept, rows, self.weights), rows)
             self.kept_, self.rounds_ = kept, 0
             return
         start = map_of(SMOOTH, table_of(rows), self.weights)

@@ -20,7 +20,6 @@ from calibrant.estimators.splits import RowSplits, split_present
 from calibrant.local.base import LocalRows
 from calibrant.local.lightgbm_trees import TreeOptions
 from calibrant.local.tree_growth import Growth, HeldOutRounds, TrainingMatrix, rounds_held_out
-from calibrant.local.tree_rule import TreeRounds
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
 from calibrant.metrics.combined_test import chance_that_right
@@ -38,7 +37,6 @@ __all__ = [
     "kept_of",
     "map_of",
     "row_splits",
-    "rule_of_score",
     "table_of",
 ]
 
@@ -114,11 +112,6 @@ def map_of(name: str, table: ScoreTable, weights: str | None) -> Map:
         made.set_params(weights=weights)
     fitted: Map = made.fit_table(table).map_
     return fitted
-
-
-def rule_of_score(name: str, rows: LocalRows, weights: str | None) -> TreeRounds:
-    """A rule that looks at the score alone: a map of that name, fitted to all rows."""
-    return TreeRounds.of_map(map_of(name, table_of(rows), weights))
 
 
 def judge_features(

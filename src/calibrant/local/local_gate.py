@@ -25,9 +25,10 @@ from calibrant.local.feature_judging import (
     row_splits,
     table_of,
 )
-from calibrant.maps import Softmax
+from calibrant.local.tree_rule import TreeRounds
+from calibrant.maps import Map, Softmax, VectorMap
 
-__all__ = ["class_rule", "kept_of_classes", "kept_of_three"]
+__all__ = ["kept_of_three", "score_rule"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -46,66 +47,57 @@ def kept_of_three(
     """What is kept: the local rule (its ``name``), a smooth curve of the score, or the score.
 
     ``predict`` fits the rule to some rows and gives the probabilities of others. They are judged by
-    the Brier score: a few rows of one class give a probability of exactly 0 or 1, whose log loss
-    can be infinite. The rule is kept only if it is ahead of both by more than two standard errors.
+    the Brier score, summed over several classes: a few rows of one class give a probability of
+    exactly 0 or 1, whose log loss can be infinite. The rule is kept only if it is ahead of both by
+    more than two standard errors. The curve of several classes is one temperature.
     """
-    if np.bincount(rows.codes, minlength=2).min() < 2:
+    several = len(rows.classes) > 2
+    if _too_few(rows, several):
         return BEFORE
     splits = row_splits(rows, FOLDS, groups, 0)
+    smooth = FACTOR if several else SMOOTH
 
     def curve(train: Index, test: Index) -> Array:
-        return map_of(SMOOTH, table_of(rows, train), weights)(rows.scores[test])
+        return _score_map(smooth, rows, weights, train)(rows.scores[test])
 
-    held, found = _held_out(splits, {SMOOTH: curve, name: predict})
-    before = map_of(BEFORE, table_of(rows), weights)(rows.scores[held])
-    positive = (rows.codes[held] == 1).astype(float)
+    held, found = _held_out(splits, {smooth: curve, name: predict})
+    before = _score_map(BEFORE, rows, weights)(rows.scores[held])
+    true: Array = np.equal.outer(rows.codes[held], np.arange(len(rows.classes))).astype(float)
+    true = true if several else true[:, 1]
     # the losses are squares, of which none is infinite
     judged = {
-        n: HeldOutP(p, np.square(p - positive), certain=False)
+        n: HeldOutP(p, np.square(p - true).reshape(len(held), -1).sum(axis=1), certain=False)
         for n, p in {BEFORE: before, **found}.items()
     }
     sample = held_out_sample(rows, splits, held, weights)
-    right = chance_for_rows(before, positive == 1.0, sample, weights)
+    if several:
+        return choose(judged, sample, errors=CLASS_ERRORS, demanding=(name,))[0]
+    right = chance_for_rows(before, true == 1.0, sample, weights)
     return choose(judged, sample, right=right, demanding=(name,))[0]
 
 
-def kept_of_classes(
-    rows: LocalRows,
-    name: str,
-    predict: Callable[[Index, Index], Array],
-    groups: Any,
-    weights: str | None,
-) -> str:
-    """The same of several classes, whose curve is one temperature.
-
-    The Brier score is the sum of the squared errors of all classes.
-    """
-    if np.count_nonzero(np.bincount(rows.codes) >= FOLDS) < 2:
-        return BEFORE
-    splits = row_splits(rows, FOLDS, groups, 0)
-
-    def factor(train: Index, test: Index) -> Array:
-        return class_rule(FACTOR, rows, train).map(rows.scores[test])
-
-    held, found = _held_out(splits, {FACTOR: factor, name: predict})
-    before = class_rule(BEFORE, rows).map(rows.scores[held])
-    true = np.arange(len(rows.classes)) == rows.codes[held, None]
-    judged = {
-        n: HeldOutP(p, np.square(p - true).sum(axis=1), certain=False)
-        for n, p in {BEFORE: before, **found}.items()
-    }
-    sample = held_out_sample(rows, splits, held, weights)
-    return choose(judged, sample, errors=CLASS_ERRORS, demanding=(name,))[0]
+def score_rule(name: str, rows: LocalRows, weights: str | None) -> TreeRounds | ClassScores:
+    """The rule that looks at the scores alone: a map of that name, fitted to all rows."""
+    found = _score_map(name, rows, weights)
+    return ClassScores(found) if isinstance(found, VectorMap) else TreeRounds.of_map(found)
 
 
-def class_rule(name: str, rows: LocalRows, some: Index | None = None) -> ClassScores:
-    """A rule that looks at the scores of several classes alone, fitted to rows or some of them."""
+def _too_few(rows: LocalRows, several: bool) -> bool:
+    counts = np.bincount(rows.codes, minlength=2)
+    return bool(np.count_nonzero(counts >= FOLDS) < 2 if several else counts.min() < 2)
+
+
+def _score_map(name: str, rows: LocalRows, weights: str | None, some: Index | None = None) -> Map:
+    """A map of the scores alone, fitted to all rows or some of them."""
+    if len(rows.classes) == 2:
+        return map_of(name, table_of(rows, some), weights)
     part = slice(None) if some is None else some
     matrix = ScoreMatrix(np.ascontiguousarray(rows.scores[part]), rows.codes[part])
     if name == BEFORE:
-        return ClassScores(Softmax.unchanged(matrix.n_classes, matrix.kind()))
-    one = calibrator_of(name).set_params(classes=list(range(len(rows.classes))))
-    return ClassScores(one.fit(matrix.scores, matrix.codes, rows.given[part]).map_)
+        return Softmax.unchanged(matrix.n_classes, matrix.kind())
+    one = calibrator_of(name).set_params(classes=list(range(matrix.n_classes)))
+    fitted: Map = one.fit(matrix.scores, matrix.codes, rows.given[part]).map_
+    return fitted
 
 
 def _held_out(

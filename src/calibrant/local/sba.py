@@ -21,8 +21,7 @@ from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.choose_k import NeighbourShares, best, grid, leave_one_out
 from calibrant.local.class_scores import ClassScores
-from calibrant.local.feature_judging import rule_of_score
-from calibrant.local.local_gate import class_rule, kept_of_classes, kept_of_three
+from calibrant.local.local_gate import kept_of_three, score_rule
 from calibrant.local.nearest_rows import TIE
 from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
 from calibrant.local.relevance import given_weights, relevance
@@ -228,10 +227,8 @@ class SimilarityBinning(LocalCalibrator):
         self.kept_ = self._gated(rows, table, groups)
         if self.kept_ == NEIGHBOURS:
             self._keep(rule, rows)
-        elif len(rows.classes) > 2:
-            self._keep(class_rule(self.kept_, rows), rows)
         else:
-            self._keep(rule_of_score(self.kept_, rows, self.weights), rows)
+            self._keep(score_rule(self.kept_, rows, self.weights), rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
         self._keep_names(schema)
@@ -241,7 +238,6 @@ class SimilarityBinning(LocalCalibrator):
         """What to keep; neighbours if there is no gate."""
         if not self.gate:
             return NEIGHBOURS
-        several = len(rows.classes) > 2
 
         def predict(train: Index, test: Index) -> Array:
             learn, judge = np.zeros((2, len(rows.codes)), dtype=bool)
@@ -260,10 +256,9 @@ class SimilarityBinning(LocalCalibrator):
             asked = {"features": table.take(judge), "on_range": "allow"}
             p = np.empty((len(rows.codes), len(codes)))
             p[judge] = one.predict_proba(rows.scores[judge], **asked)
-            return p[test] if several else p[test, 1]
+            return p[test] if len(codes) > 2 else p[test, 1]
 
-        judge = kept_of_classes if several else kept_of_three
-        return judge(rows, NEIGHBOURS, predict, groups, self.weights)
+        return kept_of_three(rows, NEIGHBOURS, predict, groups, self.weights)
 
     def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""

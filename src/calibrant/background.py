@@ -52,8 +52,12 @@ def off_main_thread(
 
     worker = thread(target=run, name="calibrant-work")
     worker.daemon = True
-    worker.start()
     try:
+        try:
+            worker.start()
+        except Exception:
+            ended.set()  # no thread came to be
+            raise
         while not ended.wait(every):
             if meanwhile is not None:
                 meanwhile()

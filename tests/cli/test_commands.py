@@ -617,6 +617,27 @@ def test_a_signal_leaves_nothing_behind(tmp_path, stop, code):
     assert list((tmp_path / "spill").iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+@pytest.mark.full
+def test_an_interrupt_in_code_that_was_a_text_keeps_the_exit_code(tmp_path):
+    (tmp_path / "interrupted.py").write_text(
+        "import calibrant.cli.app as cli\n"
+        "def app(**_):\n"
+        "    exec('raise KeyboardInterrupt')\n"
+        "cli.app = app\n"
+        "from calibrant.cli import main\n"
+        "main(['methods'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.full
 def test_a_reader_that_goes_away_is_no_error_message(tmp_path):
     command = f"{shlex.quote(sys.executable)} -m calibrant.cli methods --json | head -1"

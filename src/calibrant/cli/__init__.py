@@ -63,6 +63,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
+    finally:
+        # Python that was started with -m dies of SIGINT, whatever the exit code, once an interrupt
+        # has passed through code that was a text (as of a named tuple); more such code undoes that
+        exec("")
     sys.exit(0)
 
 

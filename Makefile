@@ -46,7 +46,8 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 # test-all runs the quick suite first, and counts its lines, too; make test alone does not count
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+# compiled modules are kept, for the many processes that tests start
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
 COUNT := $(if $(filter test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 
 test: lint

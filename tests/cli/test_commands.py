@@ -622,9 +622,9 @@ def test_a_signal_leaves_nothing_behind(tmp_path, stop, code):
 def test_an_interrupt_in_code_that_was_a_text_keeps_the_exit_code(tmp_path):
     (tmp_path / "interrupted.py").write_text(
         "import calibrant.cli.app as cli\n"
-        "def app(**_):\n"
+        "def run(**_):\n"
         "    exec('raise KeyboardInterrupt')\n"
-        "cli.app = app\n"
+        "cli.parser = lambda: run\n"
         "from calibrant.cli import main\n"
         "main(['methods'])\n"
     )

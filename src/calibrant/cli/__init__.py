@@ -51,12 +51,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     try:
         import_extra("typer", extra="cli")
         import_extra("rich", extra="cli")
-        from calibrant.cli.app import app
+        from calibrant.cli.app import parser
 
         with _terminable():
             # globs are ours: on Windows, click would make file names of --score p_*
             words = None if argv is None else list(argv)
-            app(args=words, prog_name="calibrant", windows_expand_args=False)
+            parser()(args=words, prog_name="calibrant", windows_expand_args=False)
     except MissingExtraError as missing:
         sys.stderr.write(f"error: {missing}\n")
         sys.exit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from calibrant.estimators.registry import METHODS, OF_CLASSES
 from calibrant.shell_words import quoted
 from calibrant.version import __version__
 
-__all__ = ["app"]
+__all__ = ["app", "parser"]
 
 app = typer.Typer(
     cls=Guarded,
@@ -31,6 +32,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@cache
+def parser() -> Any:
+    """What reads the words of a command line and runs the command; made once in a process."""
+    return typer.main.get_command(app)
 
 
 def _version(wanted: bool) -> None:

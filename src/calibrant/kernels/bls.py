@@ -24,6 +24,8 @@ __all__ = [
     "bends",
     "fit_posterior",
     "log_likelihood",
+    "piece_of",
+    "place_on",
     "ramps",
 ]
 
@@ -117,7 +119,7 @@ class BrokenLine:
 
     def __init__(self, nodes: Array, basis: Array, x: Array) -> None:
         self.nodes, self.basis = nodes, basis
-        self.piece, self.along = _place(nodes, x)
+        self.piece, self.along = place_on(nodes, x)
 
     def times(self, theta: Array) -> Array:
         value = self.basis @ theta
@@ -158,19 +160,24 @@ class Band(NamedTuple):
     own: Array
     beside: Array
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
-        """Mean and variance at any places."""
-        i, t = _place(self.nodes, x)
+    def moments(self, i: NDArray[np.intp], t: Array) -> tuple[Array, Array]:
+        """Mean and variance at places that lie so far along these pieces."""
         s = 1.0 - t
         variance = s * s * self.own[i] + 2.0 * s * t * self.beside[i] + t * t * self.own[i + 1]
         return s * self.value[i] + t * self.value[i + 1], np.maximum(variance, 0.0)
 
 
-def _place(nodes: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
+def place_on(nodes: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
     """The piece that each x lies on (the outermost have no end), and how far along the piece."""
-    piece = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
+    piece = piece_of(nodes, x)
     low, high = nodes[piece], nodes[piece + 1]
     return piece, (x - low) / (high - low)
+
+
+def piece_of(nodes: Array, x: Array) -> NDArray[np.intp]:
+    """The piece between two nodes that each x lies on; the outermost pieces have no end."""
+    after = np.searchsorted(nodes, x, "right")
+    return np.minimum(np.maximum(after - 1, 0), len(nodes) - 2)
 
 
 class _PosteriorPoint(NamedTuple):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, ndtr, ndtri
 
-from calibrant.kernels.bls_members import AxisCells, Coordinates, MemberFit
+from calibrant.kernels.bls_members import AxisCells, AxisPlaces, Coordinates, MemberFit
 from calibrant.kernels.few_knots import few_knots
 
 __all__ = [
@@ -50,14 +50,19 @@ class MemberAverage(NamedTuple):
     def __call__(self, a: Array) -> Array:
         """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
         with b the log-odds of the base rate."""
-        p, q = np.zeros(len(a)), np.zeros(len(a))
-        for weight, fit in zip(self.weights, self.fits, strict=True):
-            f, v = fit.moments(self.where, a)
-            f = self.base + (f - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
-            f = np.clip(f, -MOST_ODDS, MOST_ODDS)
-            p += weight * expit(f)
-            q += weight * expit(-f)
+        f, v = self.moments(a)
+        f = self.base + (f - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
+        f = np.clip(f, -MOST_ODDS, MOST_ODDS)
+        p, q = ((self.weights[:, None] * expit(side * f)).sum(axis=0) for side in (1.0, -1.0))
         return np.asarray(np.log(p) - np.log(q))
+
+    def moments(self, a: Array) -> tuple[Array, Array]:
+        """Means and variances of the log-odds, a row for each member."""
+        at = AxisPlaces(self.where, a)
+        mean, variance = np.empty((2, len(self.fits), len(a)))
+        for row, fit in enumerate(self.fits):
+            mean[row], variance[row] = fit.moments(at)
+        return mean, variance
 
     def corners(self) -> Array:
         """Places on the axis; between neighbouring ones the average is smooth."""
@@ -66,9 +71,8 @@ class MemberAverage(NamedTuple):
     def quantile(self, a: Array, tail: float) -> Array:
         """Quantile of the log-odds, a mixture of normals, by bisection to a part in 10¹² of the
         distance between the members' own quantiles."""
-        moments = [fit.moments(self.where, a) for fit in self.fits]
-        f = np.array([mean for mean, _ in moments])
-        sd = np.sqrt(np.maximum([variance for _, variance in moments], 1e-18))
+        f, variance = self.moments(a)
+        sd = np.sqrt(np.maximum(variance, 1e-18))
         own = f + ndtri(tail) * sd
         low, high = own.min(axis=0), own.max(axis=0)
         for _ in range(40):

@@ -8,6 +8,7 @@ the mid-*rank*. Everything is symmetric: if scores and labels are turned round, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,14 @@ from calibrant.kernels.bls import (
     bends,
     fit_posterior,
     log_likelihood,
+    piece_of,
+    place_on,
     ramps,
 )
 
 __all__ = [
     "AxisCells",
+    "AxisPlaces",
     "Coordinates",
     "MemberFit",
     "ScoreAxis",
@@ -158,6 +162,33 @@ class Coordinates(NamedTuple):
         return between(self.axis.even(a), self.even, self.rank)
 
 
+class AxisPlaces:
+    """Places on the axis; what several members need to know of them is computed once."""
+
+    def __init__(self, where: Coordinates, a: Array) -> None:
+        self.where, self.a = where, a
+        self._pieces: dict[int, tuple[NDArray[np.intp], Array]] = {}
+
+    @cached_property
+    def linear(self) -> Array:
+        return self.where.axis.linear(self.a)
+
+    @cached_property
+    def standard(self) -> Array:
+        return self.where.standard(self.linear)
+
+    @cached_property
+    def ranked(self) -> Array:
+        return self.where.ranked(self.a)
+
+    def along(self, nodes: Array, ranked: bool) -> tuple[NDArray[np.intp], Array]:
+        """On which piece of a broken line, and how far along it: the lines of one family share
+        their nodes."""
+        if id(nodes) not in self._pieces:
+            self._pieces[id(nodes)] = place_on(nodes, self.ranked if ranked else self.standard)
+        return self._pieces[id(nodes)]
+
+
 def _moments(value: Array, share: Array) -> tuple[float, float]:
     """Mean and standard deviation."""
     mean = float(value @ share)
@@ -168,7 +199,7 @@ def between(x: Array, places: Array, values: Array) -> Array:
     """Straight lines between (place, value), flat beyond; `np.interp` without its overflow."""
     if len(places) == 1:
         return np.full(len(x), values[0])
-    i = np.clip(np.searchsorted(places, x, "right") - 1, 0, len(places) - 2)
+    i = piece_of(places, x)
     low, high = places[i], places[i + 1]
     with np.errstate(over="ignore"):
         scale = np.where(np.isinf(high - low), 0.5, 1.0)
@@ -202,15 +233,13 @@ class MemberFit(NamedTuple):
     posterior: Posterior | None = None
     band: Band | None = None
 
-    def moments(self, where: Coordinates, a: Array) -> tuple[Array, Array]:
+    def moments(self, at: AxisPlaces) -> tuple[Array, Array]:
         """Mean and variance of the log-odds at places on the axis."""
-        linear = where.axis.linear(a)
         if self.posterior is None:
-            return linear, np.zeros(len(a))
+            return at.linear, np.zeros(len(at.a))
         if self.band is not None:
-            ranked = self.coordinate == "rank"
-            return self.band.moments(where.ranked(a) if ranked else where.standard(linear))
-        design = FewColumns(_columns(self.name, where, linear))
+            return self.band.moments(*at.along(self.band.nodes, self.coordinate == "rank"))
+        design = FewColumns(_columns(self.name, at.where, at.linear))
         return design.moments(self.posterior.theta, self.posterior.covariance)
 
     def corners(self, where: Coordinates) -> Array:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from calibrant.errors import ParameterError, import_extra
 
 __all__ = [
+    "PlainFields",
     "PrintsAsTable",
     "Readable",
     "ResultTable",
@@ -25,9 +26,11 @@ __all__ = [
     "first_left",
     "frame_of",
     "json_ready",
+    "plain_fields",
     "rich_table",
     "rows_in_words",
     "short_value",
+    "shown_loss",
     "shown_percent",
     "shown_value",
     "worded",
@@ -212,24 +215,33 @@ def shown_value(value: float | None) -> str:
     >>> shown_value(0.12345), shown_value(-1.2345e-4), shown_value(float("inf"))
     ('0.1235', '−1.23e-04', '∞')
     """
-    if value is None:
+    if value is None or math.isnan(value):
         return "–"
-    if not math.isfinite(value):
-        return "∞"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     size = f"{abs(value):.4f}" if value == 0 or abs(value) >= 0.001 else f"{abs(value):.2e}"
     return f"−{size}" if value < 0 else size
 
 
-def short_value(value: float) -> str:
-    """Three digits, more for small values, and a true minus: for sentences.
+def short_value(value: float, digits: int = 3) -> str:
+    """So many digits, more for small values, and a true minus: for sentences.
 
     >>> short_value(0.12345), short_value(-0.0012345), short_value(float("-inf"))
     ('0.123', '−0.0012', '−∞')
     """
-    if not math.isfinite(value):
+    if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    text = f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
+    text = f"{value:.{digits}f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
     return text.replace("-", "−")
+
+
+def shown_loss(value: float) -> str:
+    """A loss, or a gain in it, as it stands in a sentence.
+
+    >>> shown_loss(0.12345), shown_loss(-0.0012345)
+    ('0.1235', '−0.0012')
+    """
+    return short_value(value, 4)
 
 
 def shown_percent(share: float, digits: int = 3) -> str:
@@ -293,7 +305,7 @@ def json_ready(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return json_ready(value.tolist())
     if is_dataclass(value):
-        return {field.name: json_ready(getattr(value, field.name)) for field in fields(value)}
+        return plain_fields(value)
     if isinstance(value, Mapping):
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
@@ -301,6 +313,19 @@ def json_ready(value: Any) -> Any:
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value
+
+
+def plain_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, each as JSON can hold it."""
+    return {field.name: json_ready(getattr(value, field.name)) for field in fields(value)}
+
+
+class PlainFields:
+    """A dataclass that turns into plain values, field by field."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (which has no infinity: "inf")."""
+        return plain_fields(self)
 
 
 def frame_of(columns: Mapping[str, list[Any]], backend: str | None = None) -> Any:

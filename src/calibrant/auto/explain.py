@@ -9,7 +9,7 @@ from calibrant.estimators.held_out_choice import LEVEL
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import in_plain_words
 from calibrant.metrics.measure import SAME_ORDER
-from calibrant.result_tables import rows_in_words, shown_percent
+from calibrant.result_tables import rows_in_words, shown_loss, shown_percent
 
 __all__ = ["POINTS", "SOFT", "explanation", "refusal"]
 
@@ -73,8 +73,8 @@ def explanation(
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is not chosen and refused is None:
         parts.append(
-            f"The log loss of {best.name} was smaller still, {_number(best.log_loss)}, but by less "
-            "than two standard errors."
+            f"The log loss of {best.name} was smaller still, {shown_loss(best.log_loss)}, but by "
+            "less than two standard errors."
         )
     parts.append(soft)
     if board.left_out:
@@ -108,7 +108,7 @@ def _all_the_same(board: Leaderboard, refused: str | None) -> str:
     before, chosen = board[BEFORE], board.chosen
     if refused is not None:
         return "The scores are kept as they are."
-    losses = f"{_number(before.log_loss)} before, {_number(chosen.log_loss)} after"
+    losses = f"{shown_loss(before.log_loss)} before, {shown_loss(chosen.log_loss)} after"
     return f"All the same, {chosen.name} was fitted (log loss on rows it had not seen: {losses})."
 
 
@@ -120,11 +120,11 @@ def _gained(row: Standing, board: Leaderboard, scores_are: str, share: str = "")
             "infinite (a 0 or 1 was wrong)"
         )
     word = "gains" if row.gain >= 0 else "loses"
-    low, high = (_number(value) for value in (row.gain_low, row.gain_high))
+    low, high = (shown_loss(value) for value in (row.gain_low, row.gain_high))
     loss = f"log loss{_OVER.get(scores_are, '')}"
     return (
-        f"{word} {_number(abs(row.gain))} in {loss} ({share}{_number(before)} → "
-        f"{_number(row.log_loss)}; {100 * board.level:g} % interval of the gain {low} to {high})"
+        f"{word} {shown_loss(abs(row.gain))} in {loss} ({share}{shown_loss(before)} → "
+        f"{shown_loss(row.log_loss)}; {100 * board.level:g} % interval of the gain {low} to {high})"
     )
 
 
@@ -144,10 +144,3 @@ def _order(row: Standing) -> str:
     if abs(row.auc_change) < SAME_ORDER or old == new:
         return f"The ranking is kept: AUC {new}."
     return f"AUC {'rose' if row.auc_change > 0 else 'fell'} from {old} to {new}."
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:.4f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
-    return text.replace("-", "−")

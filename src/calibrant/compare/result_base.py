@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 from calibrant.result_tables import (
+    PlainFields,
     PrintsAsTable,
     Readable,
     ResultTable,
@@ -15,18 +15,13 @@ from calibrant.result_tables import (
     TableRow,
     first_left,
     frame_of,
-    json_ready,
 )
 
 __all__ = ["Result", "Tabular", "percent", "shown_number", "shown_p"]
 
 
-class Result(Readable):
+class Result(PlainFields, Readable):
     """Base of frozen results: they print with four digits and turn into plain values."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON (which has no infinity: "inf")."""
-        return {f.name: json_ready(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
 
 
 class Tabular(PrintsAsTable, Result):

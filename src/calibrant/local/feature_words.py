@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.local.feature_groups import GroupChange
 from calibrant.local.feature_judging import FEATURES, SMOOTH
-from calibrant.result_tables import rows_in_words
+from calibrant.result_tables import rows_in_words, shown_loss
 
 __all__ = ["FeatureFigures", "columns_in_words", "explain_features", "groups_in_words"]
 
@@ -53,21 +52,21 @@ def _headline(told: FeatureFigures) -> str:
             "nothing can be judged on rows that were not learned from."
         )
     where = f"On rows held out ({rows_in_words(told.weight)})"
-    figures = ", ".join(f"{_NAME_SHORT[n]} {_number(loss)}" for n, loss in told.losses.items())
+    figures = ", ".join(f"{_NAME_SHORT[n]} {shown_loss(loss)}" for n, loss in told.losses.items())
     if told.kept == FEATURES:
         rounds = f"{told.rounds} round{'s' * (told.rounds != 1)} of trees"
         gain, low, high = told.gains[BEFORE]
         return (
             f"The columns help: the score is corrected by {rounds}. {where}, this gains "
-            f"{_number(gain)} in log loss over the scores as they are (95 % interval "
-            f"{_number(low)} to {_number(high)}). Log loss: {figures}."
+            f"{shown_loss(gain)} in log loss over the scores as they are (95 % interval "
+            f"{shown_loss(low)} to {shown_loss(high)}). Log loss: {figures}."
         )
     gain, low, high = told.gains[told.kept]
     return (
         f"The columns do not help beyond noise, so {_KEPT[told.kept]}. {where}, trees on the "
-        f"columns would {'gain' if gain >= 0 else 'lose'} {_number(abs(gain))} in log loss (95 % "
-        f"interval of the gain {_number(low)} to {_number(high)}). They are used only if they are "
-        f"ahead by more than two standard errors. Log loss: {figures}."
+        f"columns would {'gain' if gain >= 0 else 'lose'} {shown_loss(abs(gain))} in log loss "
+        f"(95 % interval of the gain {shown_loss(low)} to {shown_loss(high)}). They are used only "
+        f"if they are ahead by more than two standard errors. Log loss: {figures}."
     )
 
 
@@ -99,10 +98,3 @@ def groups_in_words(groups: tuple[GroupChange, ...]) -> str:
 def _group(one: GroupChange) -> str:
     ranged = one.group.startswith(("up to ", "above ")) or " to " in one.group
     return one.group if ranged or one.group == "missing" else f"= {one.group}"
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:.4f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
-    return text.replace("-", "−")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.result_tables import json_ready
+from calibrant.result_tables import plain_fields
 
 __all__ = ["EDGES", "Window", "joined", "thinned"]
 
@@ -74,7 +74,7 @@ class Window:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {field.name: json_ready(getattr(self, field.name)) for field in fields(self)}
+        return plain_fields(self)
 
 
 def joined(windows: Sequence[Window]) -> Window:

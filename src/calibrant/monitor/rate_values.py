@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
-from calibrant.result_tables import json_ready
+from calibrant.result_tables import PlainFields
 
 __all__ = ["RateEstimate", "RateEstimates"]
 
 Array = NDArray[np.float64]
 
 
-class _Plain:
-    """A frozen value that turns into JSON."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {f.name: json_ready(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
-
-
 @dataclass(frozen=True)
-class RateEstimate(_Plain):
+class RateEstimate(PlainFields):
     """The result of `estimate_rate`.
 
     Attributes
@@ -66,7 +57,7 @@ class RateEstimate(_Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class RateEstimates(_Plain, Frozen):
+class RateEstimates(PlainFields, Frozen):
     """The result of `estimate_rates`: as `RateEstimate`, with an entry for each class.
 
     Attributes

@@ -125,12 +125,11 @@ def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
 
 def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
     """Ties that the map makes, where they cost AUC."""
-    p = fitted(table.scores)
-    values = len(np.unique(p))
+    made = table.through(fitted)
+    values = len(made)
     if one_class(table) or values >= len(table):
         return
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-    before, after = area(table), area(ScoreTable.from_counts(p, *columns))
+    before, after = area(table), area(made)
     if before - after > AUC_LOST:
         yield Advice(
             "auc_lost",

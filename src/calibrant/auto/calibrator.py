@@ -16,7 +16,7 @@ from calibrant.auto.candidate_limits import KINDS, Candidates
 from calibrant.auto.class_members import left_out
 from calibrant.auto.explain import POINTS, SOFT, explanation
 from calibrant.auto.folds import Fold, parts_of_table, table_cv
-from calibrant.auto.gate import predictions_of, settle, told_certain, too_few
+from calibrant.auto.gate import settle, told_certain, too_few
 from calibrant.auto.leaderboard import Leaderboard
 from calibrant.auto.scoring import CandidateTrial, judge, pairs_of
 from calibrant.auto.several_classes import (
@@ -264,7 +264,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
         trials |= self._feature_trials(parts)
-        whole = predictions_of(trials[BEFORE].map, table)  # the folds may be of pooled cells
+        whole = table.through(trials[BEFORE].map)  # the folds may be of pooled cells
         trials[BEFORE] = told_certain(trials[BEFORE], whole)
         grouped = sample is None or sample.cluster is not None or SOFT in notes
         self.p_value_ = chance_that_right(

@@ -14,9 +14,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.held_out_choice import CLASS_ERRORS, ONE_SIDED, choose
 from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE
-from calibrant.maps import Map
 
-__all__ = ["Settled", "predictions_of", "settle", "told_certain", "too_few"]
+__all__ = ["Settled", "settle", "told_certain", "too_few"]
 
 
 class Settled(NamedTuple):
@@ -25,12 +24,6 @@ class Settled(NamedTuple):
     chosen: str
     leaderboard: Leaderboard
     refused: str | None
-
-
-def predictions_of(fitted: Map, table: ScoreTable) -> ScoreTable:
-    """The table of a map's probabilities for all rows of a table."""
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-    return ScoreTable.from_counts(fitted(table.scores), *columns)
 
 
 def told_certain(trial: CandidateTrial, whole: ScoreTable) -> CandidateTrial:

@@ -37,6 +37,7 @@ __all__ = [
     "as_they_came",
     "count_distinct",
     "judge_classes",
+    "judged_rows",
     "row_splits",
     "rows_to_count",
     "unchanged",
@@ -227,15 +228,10 @@ class HeldOutMatrix:
         AUC is the mean over the classes that came, each against the rest. It is that of the scores
         over all rows, plus what changed within folds: each fold has a map of its own.
         """
-        own = p[np.arange(len(p)), self.codes]
-        with np.errstate(divide="ignore"):
-            surprise = -np.log(own)
-        square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
-        certain = bool(p.min(initial=1.0) <= 0.0)
         auc = self._area(p, self._folds)
         if auc is not None:
             auc = min(max(auc + self.beyond, 0.0), 1.0)
-        return Judged(surprise, square, auc, certain)
+        return judged_rows(p, self.codes, auc)
 
     def aucs(self, outputs: Mapping[str, Array]) -> dict[str, float | None]:
         """AUC of predictions by name."""
@@ -256,6 +252,15 @@ class HeldOutMatrix:
                     ordered[column] += n * area(table)
         some = pairs > 0
         return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
+
+
+def judged_rows(p: Array, codes: NDArray[np.intp], auc: float | None) -> Judged:
+    """The losses of each row, given the places of the classes that came."""
+    own = p[np.arange(len(p)), codes]
+    with np.errstate(divide="ignore"):
+        surprise = -np.log(own)
+    square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
+    return Judged(surprise, square, auc, bool(p.min(initial=1.0) <= 0.0))
 
 
 def _tried(

@@ -98,8 +98,7 @@ def as_probabilities(table: ScoreTable) -> ScoreTable | None:
     kind = kind_of(table)
     if kind in ("probabilities", "points"):
         return table if kind == "probabilities" else None
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-    return ScoreTable.from_counts(probability_of(table.scores, table), *columns)
+    return table.through(lambda scores: probability_of(scores, table))
 
 
 def reading_between(low: float, high: float) -> str:

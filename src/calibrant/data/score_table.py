@@ -312,7 +312,16 @@ class ScoreTable(Frozen):
 
     def through_sigmoid(self) -> ScoreTable:
         """The table of σ(score): margins as probabilities; far scores may become equal."""
-        return ScoreTable.from_counts(sigmoid(self.scores), *self._columns())
+        return self.through(sigmoid)
+
+    def through(self, function: Callable[[Array], Array]) -> ScoreTable:
+        """The table of a function of the scores, as of a map: cells that become equal are joined.
+
+        >>> table = ScoreTable.from_counts([-0.5, 0.5, 0.8], [3, 2, 1], [1, 2, 3])
+        >>> table.through(np.abs).positive.tolist()
+        [3.0, 3.0]
+        """
+        return ScoreTable.from_counts(function(self.scores), *self._columns())
 
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500

@@ -15,11 +15,11 @@ from calibrant.estimators.base import inner_interval
 from calibrant.losses import logit
 from calibrant.maps import Map
 from calibrant.maps.checks import in_blocks
-from calibrant.metrics.weighted_cells import NOT_WHOLE, class_columns, take_cells
+from calibrant.metrics.weighted_cells import NOT_WHOLE, take_cells
 from calibrant.monitor.probability_input import effective_size
 from calibrant.result_tables import shown_percent
 
-__all__ = ["Group", "against_map", "mapped_table", "side_by_side"]
+__all__ = ["Group", "against_map", "side_by_side"]
 
 Array = NDArray[np.float64]
 
@@ -65,11 +65,6 @@ class Group(NamedTuple):
         return ones * (n - ones) / n
 
 
-def mapped_table(table: ScoreTable, map_: Map) -> ScoreTable:
-    """The table of a map's probabilities in place of the scores."""
-    return ScoreTable.from_counts(map_(table.scores), *class_columns(table))
-
-
 def side_by_side(
     reference: ScoreTable, new: ScoreTable, by_logit: bool, weights: str
 ) -> tuple[Group, Group, list[str]]:
@@ -113,7 +108,7 @@ def side_by_side(
 
 def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
     """The cells of a table, with the logits of a map as their z, and notes on rows left out."""
-    table = mapped_table(new, map_)
+    table = new.through(map_)
     notes = []
     if map_.looks_like_probabilities and not new.looks_like_probabilities:
         notes.append(

@@ -26,7 +26,7 @@ from calibrant.monitor.change_models import (
     terms_of,
 )
 from calibrant.monitor.change_size import expected_rate, reference_curve, remedies_of
-from calibrant.monitor.common_cells import against_map, mapped_table, side_by_side
+from calibrant.monitor.common_cells import against_map, side_by_side
 from calibrant.monitor.drift_value import Drift, DriftTest, Rates, Remedy, map_of_one_score
 from calibrant.monitor.fit_facts import FOLLOWS, follows_its_rows, known_count, learned_from
 from calibrant.monitor.prior_adjust import known_rate
@@ -176,7 +176,7 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
         _refuse_raw(asked.scale)
         map_ = map_of_one_score(calibrator)
         _refuse_other_kind(calibrator, reference=reference, new=new)
-        reference, new = mapped_table(reference, map_), mapped_table(new, map_)
+        reference, new = reference.through(map_), new.through(map_)
     by_logit, notes = _axis(reference, new, asked.scale)
     first, second, more = side_by_side(reference, new, by_logit, asked.weights)
     groups = (first, second)
@@ -219,7 +219,7 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
         "logit",
         True,
         notes,
-        first_look(mapped_table(new, map_), asked.weights),
+        first_look(new.through(map_), asked.weights),
     )
     cases = group.rarer
     if fitted is not None and follows_its_rows(fitted):

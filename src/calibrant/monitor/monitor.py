@@ -22,7 +22,6 @@ from calibrant.export.map_given import fingerprint, fitted_of
 from calibrant.maps import Identity
 from calibrant.metrics.arguments import check_number, read_column, read_rows, read_table
 from calibrant.metrics.weighted_cells import check_weights
-from calibrant.monitor.common_cells import mapped_table
 from calibrant.monitor.drift_check import check_drift, check_least
 from calibrant.monitor.drift_value import Drift, map_of_one_score
 from calibrant.monitor.monitor_reading import (
@@ -253,7 +252,7 @@ class Monitor:
                 raise InputError("with old rows as the reference, tables hold scores: scores=True.")
             return table if scores else read_table(table, None, None, None)
         map_ = self._known().map
-        made = mapped_table(table, map_)
+        made = table.through(map_)
         if not table.error:
             return made
         near = (map_(table.scores + step) for step in (-table.error, table.error))

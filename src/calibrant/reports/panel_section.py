@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.auto.gate import predictions_of
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments, segment_names
@@ -61,7 +60,7 @@ def segment_panels(
     for code, name in enumerate(names):
         own = ScoreTable.from_rows(rows.take(codes == code))
         if own:
-            before, after = predictions_of(unchanged, own), predictions_of(fitted_map, own)
+            before, after = own.through(unchanged), own.through(fitted_map)
             panels.append(panel_of(name, before, after, bins=5, level=level))
     return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
 

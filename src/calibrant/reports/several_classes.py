@@ -13,11 +13,11 @@ from sklearn.base import clone
 
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.candidate_limits import KINDS
-from calibrant.auto.scoring import Judged
 from calibrant.auto.several_classes import (
     HeldOutClasses,
     HeldOutMatrix,
     count_distinct,
+    judged_rows,
     row_splits,
     unchanged,
 )
@@ -159,7 +159,7 @@ class SeveralClasses(ReportData):
         weight = self._weight[rows]
         predictions = {name: ScoreMatrix(p, codes, weight) for name, p in outputs.items()}
         return Entrants(
-            judged={name: _judged(one, aucs[name]) for name, one in predictions.items()},
+            judged={name: judged_rows(p, codes, aucs[name]) for name, p in outputs.items()},
             sample=Sample(weight, weight**2),
             predictions=predictions,
             distinct={name: count_distinct(p) for name, p in outputs.items()},
@@ -226,13 +226,3 @@ class SeveralClasses(ReportData):
             facts["effective rows"] = f"{matrix.effective_size:,.0f}"
         facts["fingerprint of the data"] = fingerprint(matrix.scores, matrix.codes, self._weight)
         return facts
-
-
-def _judged(matrix: ScoreMatrix, auc: float | None) -> Judged:
-    """The losses of each row."""
-    p = matrix.scores
-    own = p[np.arange(len(p)), matrix.codes]
-    with np.errstate(divide="ignore"):
-        surprise = -np.log(own)
-    square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
-    return Judged(surprise, square, auc, bool(p.min(initial=1.0) <= 0.0))

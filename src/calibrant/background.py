@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -10,6 +11,9 @@ from typing import Any, TypeVar
 __all__ = ["off_main_thread"]
 
 T = TypeVar("T")
+
+#: seconds that an interruption waits for the work to end; work that lasts longer is left behind
+LONGEST_STOP = 60.0
 
 
 def off_main_thread(
@@ -29,8 +33,8 @@ def off_main_thread(
     meanwhile : function, optional
         Called ``every`` so many seconds while the work goes on: it shows progress.
     stop : function, optional
-        Called when the wait is interrupted, again and again until the work has ended. Without it
-        the interruption does not wait for the work.
+        Called when the wait is interrupted, again and again until the work has ended, for a minute
+        at most. Without it the interruption does not wait for the work.
     thread : class of threads, default=threading.Thread
 
     Examples
@@ -40,9 +44,15 @@ def off_main_thread(
     """
     done: list[T] = []
     failed: list[BaseException] = []
-    ended = threading.Event()  # not join(): after an interrupted join a thread may look ended
+    # events, not join(): after an interrupted join a thread may look ended
+    begun, given_up, ended = (threading.Event() for _ in range(3))
+    lock = threading.Lock()  # work either begins or is given up before that
 
     def run() -> None:
+        with lock:
+            if given_up.is_set():
+                return
+            begun.set()
         try:
             done.append(work())
         except BaseException as error:
@@ -53,16 +63,15 @@ def off_main_thread(
     worker = thread(target=run, name="calibrant-work")
     worker.daemon = True
     try:
-        try:
-            worker.start()
-        except Exception:
-            ended.set()  # no thread came to be
-            raise
+        worker.start()
         while not ended.wait(every):
             if meanwhile is not None:
                 meanwhile()
     except BaseException:
-        while stop is not None and not ended.is_set():
+        with lock:
+            given_up.set()
+        last = time.monotonic() + LONGEST_STOP
+        while stop and begun.is_set() and not ended.is_set() and time.monotonic() < last:
             with suppress(KeyboardInterrupt, SystemExit):
                 stop()
                 ended.wait(0.1)

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from calibrant import background
 from calibrant.background import off_main_thread
 
 
@@ -41,6 +42,30 @@ def test_an_interrupt_while_the_thread_starts_stops_the_work():
     with pytest.raises(KeyboardInterrupt):
         off_main_thread(work, stop=asked.set, thread=Interrupted)
     assert ended.is_set()
+
+
+def test_an_interrupt_before_the_thread_starts_does_no_work():
+    begun = []
+
+    class Interrupted(threading.Thread):
+        def start(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        off_main_thread(lambda: begun.append(1), stop=lambda: None, thread=Interrupted)
+    assert begun == []
+
+
+def test_work_that_does_not_stop_is_left_behind(monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(background, "LONGEST_STOP", 0.2)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        off_main_thread(release.wait, meanwhile=interrupt, every=0.01, stop=lambda: None)
+    release.set()
 
 
 def test_a_thread_that_cannot_start_is_no_endless_wait():

@@ -359,7 +359,7 @@ def test_bands_are_quantiles_of_the_mixture():
     at = c.map_.lower.x[::16]
     low, high = (expit(bound.limits(at)[1]) for bound in (c.map_.lower, c.map_.upper))
     for k, place in enumerate(at):
-        moments = list(zip(*average.moments(np.array([place])), strict=True))
+        moments = list(average.moments(np.array([place])))
 
         def upto(t, moments=moments):
             parts = [norm.cdf(t, f[0], np.sqrt(max(v[0], 1e-18))) for f, v in moments]

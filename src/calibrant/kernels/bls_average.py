@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -50,19 +51,18 @@ class MemberAverage(NamedTuple):
     def __call__(self, a: Array) -> Array:
         """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
         with b the log-odds of the base rate."""
-        f, v = self.moments(a)
-        f = self.base + (f - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
-        f = np.clip(f, -MOST_ODDS, MOST_ODDS)
-        p, q = ((self.weights[:, None] * expit(side * f)).sum(axis=0) for side in (1.0, -1.0))
+        p, q = np.zeros(len(a)), np.zeros(len(a))
+        for weight, (mean, v) in zip(self.weights, self.moments(a), strict=True):
+            f = self.base + (mean - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
+            f = np.minimum(np.maximum(f, -MOST_ODDS), MOST_ODDS)
+            p += weight * expit(f)
+            q += weight * expit(-f)
         return np.asarray(np.log(p) - np.log(q))
 
-    def moments(self, a: Array) -> tuple[Array, Array]:
-        """Means and variances of the log-odds, a row for each member."""
+    def moments(self, a: Array) -> Iterator[tuple[Array, Array]]:
+        """Mean and variance of the log-odds, member after member."""
         at = AxisPlaces(self.where, a)
-        mean, variance = np.empty((2, len(self.fits), len(a)))
-        for row, fit in enumerate(self.fits):
-            mean[row], variance[row] = fit.moments(at)
-        return mean, variance
+        return (fit.moments(at) for fit in self.fits)
 
     def corners(self) -> Array:
         """Places on the axis; between neighbouring ones the average is smooth."""
@@ -71,7 +71,7 @@ class MemberAverage(NamedTuple):
     def quantile(self, a: Array, tail: float) -> Array:
         """Quantile of the log-odds, a mixture of normals, by bisection to a part in 10¹² of the
         distance between the members' own quantiles."""
-        f, variance = self.moments(a)
+        f, variance = map(np.array, zip(*self.moments(a), strict=True))
         sd = np.sqrt(np.maximum(variance, 1e-18))
         own = f + ndtri(tail) * sd
         low, high = own.min(axis=0), own.max(axis=0)

@@ -20,7 +20,7 @@ from experiments.papers.niculescu2005.drawing import (
 )
 from experiments.papers.niculescu2005.figures import measured
 from experiments.papers.niculescu2005.problems import rows_of
-from experiments.papers.niculescu2005.styles import booster
+from experiments.papers.niculescu2005.styles import boosted
 
 __all__ = ["STEPS", "bend", "cells", "draw", "near_ends", "page", "run"]
 
@@ -42,7 +42,7 @@ def cells(quick: bool) -> list[Cell]:
 def run(dataset: str, style: str, steps: int, seed: int) -> dict[str, float]:
     """Histogram and reliability of the raw predictions after each number of steps."""
     rows = rows_of(dataset, seed)
-    model = booster("trees", style, steps, seed, "exponential").fit(rows.train.X, rows.train.y)
+    model = boosted(rows.train, "trees", style, steps, seed)
     wanted = [step for step in STEPS if step <= steps]
     row: dict[str, float] = {}
     for step, f in zip(wanted, model.staged_raw_score(rows.test.X, steps=wanted), strict=True):

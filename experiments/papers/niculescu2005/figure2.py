@@ -20,7 +20,7 @@ from experiments.papers.niculescu2005.drawing import (
 from experiments.papers.niculescu2005.figure1 import bend, near_ends
 from experiments.papers.niculescu2005.figures import FITTED, MEASURES, measured
 from experiments.papers.niculescu2005.problems import PROBLEMS, rows_of
-from experiments.papers.niculescu2005.styles import booster, pooled_scores
+from experiments.papers.niculescu2005.styles import boosted, pooled_scores
 
 __all__ = ["KINDS", "cells", "draw", "latest", "page", "run"]
 
@@ -48,12 +48,8 @@ def cells(quick: bool) -> list[Cell]:
 def run(dataset: str, style: str, steps: int, seed: int) -> dict[str, float]:
     """Shapes and figures of raw and calibrated predictions; the functions on a grid."""
     rows = rows_of(dataset, seed)
-
-    def boosted(part):
-        return booster("trees", style, steps, seed, "exponential").fit(part.X, part.y)
-
-    (pooled,) = pooled_scores(rows.train, boosted, [steps], seed)
-    raw, row = boosted(rows.train).raw_score(rows.test.X), {}
+    (pooled,) = pooled_scores(rows.train, "trees", style, [steps], seed)
+    raw, row = boosted(rows.train, "trees", style, steps, seed).raw_score(rows.test.X), {}
     for name in KINDS:
         p = raw
         if name in FITTED:

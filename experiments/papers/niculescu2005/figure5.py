@@ -16,7 +16,7 @@ from experiments.papers.cells import Cell
 from experiments.papers.niculescu2005.drawing import COLORS, new_figure, save
 from experiments.papers.niculescu2005.figures import FITTED
 from experiments.papers.niculescu2005.problems import PROBLEMS, Part, rows_of
-from experiments.papers.niculescu2005.styles import booster, steps_to
+from experiments.papers.niculescu2005.styles import boosted, steps_to
 
 __all__ = ["BEFORE", "NAMES", "SIZES", "cells", "crossing", "curves", "draw", "mean", "page", "run"]
 
@@ -49,7 +49,7 @@ def run(dataset: str, style: str, steps: int, seed: int) -> dict[str, float]:
     squared error on the 1,000 rows to select on, which also fit the sigmoid there.
     """
     rows = rows_of(dataset, seed)
-    model = booster("trees", style, steps, seed, "exponential").fit(rows.train.X, rows.train.y)
+    model = boosted(rows.train, "trees", style, steps, seed)
     wanted = steps_to(steps)
     staged = list(model.staged_raw_score(rows.validation.X, steps=wanted))
     raw, fitted = least(rows.validation, staged)

@@ -18,7 +18,7 @@ from experiments.papers.niculescu2005.figures import FITTED, measured
 from experiments.papers.niculescu2005.others import OTHERS, QUICK, scores_of
 from experiments.papers.niculescu2005.problems import PROBLEMS, Rows, rows_of
 from experiments.papers.niculescu2005.selection import chosen, mean_of_problems
-from experiments.papers.niculescu2005.styles import LEARNERS, booster, steps_to
+from experiments.papers.niculescu2005.styles import LEARNERS, boosted, steps_to
 
 __all__ = ["BOOSTED", "NAMES", "cells", "draw", "means", "page", "run"]
 
@@ -64,7 +64,7 @@ def run(dataset: str, learner: str, style: str, steps: int, seed: int) -> dict[s
     """Figures on the rows to select (and calibrate) on and to test on, after each step."""
     rows = rows_of(dataset, seed)
     if learner in BOOSTED:
-        return boosted(rows, BOOSTED[learner], style, steps, seed)
+        return boosted_figures(rows, BOOSTED[learner], style, steps, seed)
     found = scores_of(learner, style, rows, seed)
     return calibrated(rows, (found.validation, found.test), 1, found.margins)
 
@@ -85,12 +85,13 @@ def calibrated(
     return row
 
 
-def boosted(rows: Rows, learner: str, style: str, steps: int, seed: int) -> dict[str, float]:
+def boosted_figures(
+    rows: Rows, learner: str, style: str, steps: int, seed: int
+) -> dict[str, float]:
     """The exponential loss, raw and calibrated; and the log loss, by its own link."""
     wanted, row = steps_to(steps), {}
     plain, direct = (
-        booster(learner, style, steps, seed, loss).fit(rows.train.X, rows.train.y)
-        for loss in ("exponential", "log")
+        boosted(rows.train, learner, style, steps, seed, loss) for loss in ("exponential", "log")
     )
     staged = [plain.staged_raw_score(part.X, steps=wanted) for part in rows[1:]]
     for step, *scores in zip(wanted, *staged, strict=True):

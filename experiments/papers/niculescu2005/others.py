@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from experiments import table
 from experiments.naive_bayes import MixedNaiveBayes
 from experiments.papers.niculescu2005.problems import Part, Rows
-from experiments.papers.niculescu2005.styles import booster
+from experiments.papers.niculescu2005.styles import boosted
 
 __all__ = ["OTHERS", "QUICK", "Scores", "grids_table", "in_bins", "scores_of"]
 
@@ -62,7 +62,7 @@ def _tree(style: str) -> Model:
     """One tree: a booster of one step, whose raw score is the probability of the leaf."""
 
     def scores(rows: Rows, seed: int) -> Scores:
-        model = booster("trees", style, 1, seed, "exponential").fit(rows.train.X, rows.train.y)
+        model = boosted(rows.train, "trees", style, 1, seed)
         return Scores(*(model.raw_score(part.X) for part in rows[1:]))
 
     return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 import calibrant as cal
 from experiments import table
+from experiments.papers.niculescu2005.exact_trees import exact_trees
 from experiments.papers.niculescu2005.problems import Part, folds
 
 __all__ = [
     "LEARNERS",
     "Learner",
     "Style",
-    "booster",
+    "boosted",
     "pooled_scores",
     "steps_to",
     "styles_table",
@@ -82,13 +83,17 @@ LEARNERS = {
 }
 
 
-def booster(learner: str, style: str, steps: int, seed: int, loss: str) -> cal.boosting.AdaBoost:
-    """A booster of so many steps; fewer of them are its stages."""
+def boosted(
+    train: Part, learner: str, style: str, steps: int, seed: int, loss: str = "exponential"
+) -> cal.boosting.AdaBoost:
+    """A booster of so many steps, fitted; fewer of them are its stages."""
     kind = LEARNERS[learner]
     options = kind.styles[style].options
-    return cal.boosting.AdaBoost(
+    model = cal.boosting.AdaBoost(
         kind.estimator, loss=loss, n_estimators=steps, random_state=seed, **options
     )
+    with exact_trees():
+        return model.fit(train.X, train.y)
 
 
 def steps_to(most: int) -> list[int]:
@@ -96,13 +101,12 @@ def steps_to(most: int) -> list[int]:
     return [2**k for k in range(1, most.bit_length()) if 2**k <= most]
 
 
-def pooled_scores(
-    train: Part, fit: Callable[[Part], cal.boosting.AdaBoost], steps: Sequence[int], seed: int
-) -> Array:
+def pooled_scores(train: Part, learner: str, style: str, steps: Sequence[int], seed: int) -> Array:
     """Raw scores of each training row by the booster of the other two folds, steps × rows."""
     found = np.empty((len(steps), len(train.y)))
     for inside, outside in folds(train.y, seed):
-        model = fit(Part(train.X[inside], train.frame.iloc[inside], train.y[inside]))
+        part = Part(train.X[inside], train.frame.iloc[inside], train.y[inside])
+        model = boosted(part, learner, style, max(steps), seed)
         for i, scores in enumerate(model.staged_raw_score(train.X[outside], steps=steps)):
             found[i, outside] = scores
     return found

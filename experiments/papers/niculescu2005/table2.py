@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import calibrant as cal
 from experiments.papers.cells import Cell
 from experiments.papers.niculescu2005.figures import FITTED, measured
-from experiments.papers.niculescu2005.problems import OTHER, TASKS, Part, Rows, rows_of
-from experiments.papers.niculescu2005.styles import LEARNERS, booster, pooled_scores, steps_to
+from experiments.papers.niculescu2005.problems import OTHER, TASKS, Rows, rows_of
+from experiments.papers.niculescu2005.styles import LEARNERS, boosted, pooled_scores, steps_to
 
 __all__ = ["METHODS", "cells", "run", "staged_figures"]
 
@@ -42,14 +41,12 @@ def run(dataset: str, learner: str, style: str, steps: int, seed: int) -> dict[s
 def staged_figures(rows: Rows, learner: str, style: str, steps: int, seed: int) -> dict[str, float]:
     """One booster per loss and one per fold, each gone through once."""
     wanted = steps_to(steps)
-
-    def boosted(train: Part, loss: str) -> cal.boosting.AdaBoost:
-        return booster(learner, style, steps, seed, loss).fit(train.X, train.y)
-
     found: dict[str, float] = {}
-    pooled = pooled_scores(rows.train, lambda part: boosted(part, "exponential"), wanted, seed)
+    pooled = pooled_scores(rows.train, learner, style, wanted, seed)
     maps = [{m: make().fit(f, rows.train.y) for m, make in FITTED.items()} for f in pooled]
-    plain, direct = (boosted(rows.train, loss) for loss in ("exponential", "log"))
+    plain, direct = (
+        boosted(rows.train, learner, style, steps, seed, loss) for loss in ("exponential", "log")
+    )
     for name, part in (("validation", rows.validation), ("test", rows.test)):
         stages = zip(
             wanted,

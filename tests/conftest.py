@@ -45,7 +45,12 @@ settings.register_profile("thorough", parent=settings.get_profile("quick"), max_
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 #: run by `make test-all` only: they start Java, build wheels, or run studies
-ONLY_IN_FULL = ("papers/", "engines/test_spark.py", "project/test_wheel.py")
+ONLY_IN_FULL = (
+    "papers/",
+    "engines/test_spark.py",
+    "project/test_joint_models.py",
+    "project/test_wheel.py",
+)
 #: few but long tests: they come first, so that all processes end at about the same time
 FIRST = ("engines/test_spark.py", "papers/", "project/", "cli/", "reports/", "auto/")
 

@@ -88,7 +88,7 @@ def test_a_test_or_the_gain_itself_refutes_the_scores():
 def test_a_refusal_says_why():
     rng = np.random.default_rng(11)
     said = set()
-    for _ in range(40):
+    for _ in range(14):
         p = rng.random(150)
         auto = cal.AutoCalibrator().fit(p, rng.random(150) < p)
         if auto.refused_ is None:
@@ -177,7 +177,7 @@ def test_a_candidate_may_not_be_called_features():
 def test_a_refusal_names_a_candidate_that_could_have_been_taken():
     """Histogram gives exact 0 and 1, and so is none, however much it gains."""
     rng = np.random.default_rng(5)
-    for _ in range(30):
+    for _ in range(12):
         p = rng.random(60)
         auto = cal.AutoCalibrator(candidates=[cal.Histogram(bins=10)]).fit(p, rng.random(60) < p)
         if auto.refused_ is not None and auto.leaderboard_["Histogram"].certain:

@@ -13,8 +13,8 @@ import tomllib
 
 import pytest
 
-#: examples of more than five seconds
-LONG = {"before_and_after", "comparing", "larger_than_memory"}
+#: examples of more than a second
+LONG = {"before_and_after", "comparing", "cost_threshold", "digits_logits", "larger_than_memory"}
 EXAMPLES = (
     "before_and_after",
     "comparing",

@@ -44,7 +44,6 @@ def outputs(text):
     return re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.full
 def test_page_shows_what_it_prints(page, again):
     shown, printed = outputs(page), outputs(again[0])
     assert len(shown) == len(printed) == 6

@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 CELLS = 2_000
 #: windows looked at in a drawn table, evenly spaced among all
 WINDOWS = 256
+#: where they start and end, as shares of the weight
+ENDS = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS) + np.array([[0.0], [0.1]])
 #: the most cases that are drawn; beyond, chance plays no part
 MOST_CASES = 1e15
 #: with fewer (effective) cases of a class there is no interval
@@ -79,17 +81,17 @@ class RedrawnTable:
 
     def calbin(self) -> float:
         """CalBin over windows of a tenth of the weight, ties divided in proportion."""
-        p, columns = self.p, (self.n, self.n * self.p, self.positive)
-        mass, upto_p, upto_y = (
-            np.append(0.0, np.cumsum(column)) / self.total for column in columns
-        )
-        start = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS)
-        end = start + 0.1
-        p_start, p_end = np.interp(start, mass, upto_p), np.interp(end, mass, upto_p)
-        rate = (np.interp(end, mass, upto_y) - np.interp(start, mass, upto_y)) / 0.1
-        cell = np.searchsorted(p, rate)  # predictions before it are below the window's frequency
-        middle = np.clip(mass[cell], start, end)
-        p_middle = np.clip(upto_p[cell], p_start, p_end)
+        upto = np.zeros((3, len(self.p) + 1))
+        np.cumsum((self.n, self.n * self.p, self.positive), axis=1, out=upto[:, 1:])
+        upto /= self.total
+        mass, upto_p, upto_y = upto
+        start, end = ENDS
+        p_start, p_end = np.interp(ENDS, mass, upto_p)
+        y_start, y_end = np.interp(ENDS, mass, upto_y)
+        rate = (y_end - y_start) / 0.1
+        cell = self.p.searchsorted(rate)  # predictions before it are below the window's frequency
+        middle = np.minimum(np.maximum(mass[cell], start), end)
+        p_middle = np.minimum(np.maximum(upto_p[cell], p_start), p_end)
         errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
         return float(errors.mean()) / 0.1
 

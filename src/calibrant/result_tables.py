@@ -31,8 +31,10 @@ __all__ = [
     "rows_in_words",
     "short_value",
     "shown_loss",
+    "shown_p",
     "shown_percent",
     "shown_value",
+    "sure_p",
     "worded",
 ]
 
@@ -244,8 +246,27 @@ def shown_loss(value: float) -> str:
     return short_value(value, 4)
 
 
+def shown_p(p: float) -> str:
+    """A p-value in two digits.
+
+    >>> shown_p(0.0312), shown_p(1e-40)
+    ('0.031', '< 1e-16')
+    """
+    return "< 1e-16" if p < 1e-16 else f"{p:.2g}"
+
+
+def sure_p(p: float) -> str:
+    """A p-value as it stands in a sentence.
+
+    >>> sure_p(0.0312), sure_p(1e-40)
+    ('p = 0.031', 'p < 1e-16')
+    """
+    shown = shown_p(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
 def shown_percent(share: float, digits: int = 3) -> str:
-    """A share in percent, to so many digits, never as a power of ten.
+    """A share in percent, to so many digits; large ones are written out.
 
     >>> shown_percent(0.2384), shown_percent(0.9971, 2), shown_percent(-0.5), shown_percent(1e-7)
     ('23.8 %', '100 %', '−50 %', '1e-05 %')

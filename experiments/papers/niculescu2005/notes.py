@@ -52,7 +52,8 @@ has two. What stands in for them, and for the ten tree styles:
 
 Pruning is by cost complexity with a fixed price, not by IND's own rules; "Bayesian" smoothing is an
 m-estimate (m = 2) of each leaf, not an average over prunings. Hard votes do not see the smoothing
-of leaves, so the smoothed styles vote by 2p − 1.
+of leaves, so the smoothed styles vote by 2p − 1. `exact_trees.py` grows scikit-learn's trees, node
+for node the same, in about a third of the time.
 
 **Other learners (Figure 6).** 100 bagged entropy trees, forests of 256 trees, networks of one
 hidden layer, RBF support vectors on standardised columns (uncalibrated: (x − min)/(max − min) over

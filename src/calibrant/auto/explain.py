@@ -9,7 +9,7 @@ from calibrant.estimators.held_out_choice import LEVEL
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import in_plain_words
 from calibrant.metrics.measure import SAME_ORDER
-from calibrant.result_tables import rows_in_words, shown_loss, shown_percent
+from calibrant.result_tables import rows_in_words, shown_loss, shown_percent, sure_p
 
 __all__ = ["POINTS", "SOFT", "explanation", "refusal"]
 
@@ -39,7 +39,7 @@ def refusal(
         return f"{kept}: {gained}."
     if p_value is None or p_value <= LEVEL:
         return f"{kept}: {gained}, which may be noise."
-    return f"{kept}: nothing shows that they are wrong (p = {p_value:.2g}). Out of fold, {gained}."
+    return f"{kept}: nothing shows that they are wrong ({sure_p(p_value)}). Out of fold, {gained}."
 
 
 _KEPT = {"points": "No map of these scores is better than one rate for all rows"}
@@ -92,7 +92,7 @@ def _why_all_the_same(before: Standing, chosen: Standing, p_value: float | None)
             "would make the log loss infinite."
         )
     if p_value is not None and p_value <= LEVEL:
-        return f"That may be noise, but a test says that the scores are wrong (p = {p_value:.2g})."
+        return f"That may be noise, but a test says that the scores are wrong ({sure_p(p_value)})."
     return "Noise alone is that far ahead in fewer than 5 % of samples." if p_value else ""
 
 

@@ -17,14 +17,15 @@ from calibrant.metrics.multiplicity import holm_adjusted
 from calibrant.metrics.probability_matrix import class_table
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift
-from calibrant.monitor.drift_words import shown_p, sure_p
 from calibrant.result_tables import (
     PrintsAsTable,
     ResultTable,
     TableColumn,
     TableRow,
     json_ready,
+    shown_p,
     shown_percent,
+    sure_p,
 )
 
 __all__ = ["ClassDrift", "check_class_drift"]

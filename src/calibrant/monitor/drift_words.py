@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from calibrant.metrics.first_look import LabelNames
 from calibrant.monitor.drift_value import Drift
-from calibrant.result_tables import aligned, shown_percent, shown_value
+from calibrant.result_tables import aligned, shown_p, shown_percent, shown_value, sure_p
 
-__all__ = ["facts", "in_words", "shown_p", "sure_p", "table_of"]
+__all__ = ["facts", "in_words", "table_of"]
 
 HEAD = ("what changes", "statistic", "df", "p-value", "remedy", "saves (nats/row)", "leaves (RMS)")
 LEFT = ("what changes", "remedy")
@@ -26,25 +26,6 @@ def table_of(drift: Drift) -> list[str]:
 def _remedy(drift: Drift, place: int) -> tuple[str, str, str]:
     name, saves, leaves = drift.remedies[place]
     return name, shown_value(saves), shown_value(leaves)
-
-
-def shown_p(p: float) -> str:
-    """A p-value in two digits.
-
-    >>> shown_p(0.0312), shown_p(1e-40)
-    ('0.031', '< 1e-16')
-    """
-    return "< 1e-16" if p < 1e-16 else f"{p:.2g}"
-
-
-def sure_p(p: float) -> str:
-    """A p-value as it stands in a sentence.
-
-    >>> sure_p(0.0312), sure_p(1e-40)
-    ('p = 0.031', 'p < 1e-16')
-    """
-    shown = shown_p(p)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 def facts(drift: Drift) -> list[str]:

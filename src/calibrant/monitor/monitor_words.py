@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from calibrant.monitor.drift_words import sure_p
+from calibrant.result_tables import sure_p
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitor import Monitor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ class FitResult:
         said: str = self.calibrator.explain(names=self.names)
         return said
 
-    @property
+    @cached_property
     def look(self) -> FirstLook | ClassLook | None:
         """What the scores themselves show."""
         return first_look(self.read.table)

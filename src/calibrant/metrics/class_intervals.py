@@ -90,9 +90,11 @@ class ClassIntervals(MeasureIntervals):
         log_loss, square = np.maximum(variances, 0.0) / float(self.rows.weight.sum()) ** 2
         return float(log_loss), float(square)
 
+    @cached_property
     def log_moments(self) -> Moments:
         return row_moments(*self.log_losses, self.rows, self._promised[0])
 
+    @cached_property
     def square_moments(self) -> Moments:
         return row_moments(*self.square_losses, self.rows, self._promised[1])
 

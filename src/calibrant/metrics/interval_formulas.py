@@ -20,6 +20,7 @@ from calibrant.metrics.weighted_cells import (
     ClassColumns,
     chance_variance,
     class_columns,
+    raised,
     squared_residuals,
 )
 
@@ -151,12 +152,12 @@ def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Mom
     r0, r1 = v0 - mean, v1 - mean
     size = total**2 / float(q0.sum() + q1.sum())
     seen2 = float(q0 @ r0**2 + q1 @ r1**2) * size / (size - 1.0)
-    seen3 = float(cubes(n0, q0) @ r0**3 + cubes(n1, q1) @ r1**3)
+    seen3 = float(cubes(n0, q0) @ raised(r0) + cubes(n1, q1) @ raised(r1))
     chance = p * (1.0 - p)
     with np.errstate(invalid="ignore"):
         apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
     expected2 = float(q @ (chance * apart**2))
-    expected3 = float(cubes(n, q) @ (chance * (1.0 - 2.0 * p) * apart**3))
+    expected3 = float(cubes(n, q) @ (chance * (1.0 - 2.0 * p) * raised(apart)))
     return Moments.of(mean, (seen2, seen3), (expected2, expected3), total, size)
 
 
@@ -182,7 +183,7 @@ def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) ->
     if seen <= 0 or rows.cluster is not None:
         return Moments(mean, error, 0.0, rows.size)
     apart = (losses - mean) / (seen * total)
-    return Moments(mean, error, float((squares**2 / weight) @ apart**3), rows.size)
+    return Moments(mean, error, float((squares**2 / weight) @ raised(apart)), rows.size)
 
 
 def _student(size: float, level: float) -> float:

@@ -111,21 +111,23 @@ class MeasureIntervals:
         """Whether there are at least two rows, without which there is no interval."""
         return self.size >= 2.0 - 1e-9
 
+    @property
     def log_moments(self) -> Moments:
         """Mean, error and skewness of the log loss."""
         raise NotImplementedError
 
+    @property
     def square_moments(self) -> Moments:
         """Mean, error and skewness of the Brier score."""
         raise NotImplementedError
 
     def log_loss(self) -> Span:
         """Student's interval, corrected for skewness."""
-        return mean_interval(self.log_moments(), self.level)
+        return mean_interval(self.log_moments, self.level)
 
     def brier(self) -> Span:
         """Student's interval, corrected for skewness."""
-        return mean_interval(self.square_moments(), self.level)
+        return mean_interval(self.square_moments, self.level)
 
     def rmse(self) -> Span:
         """The roots of the ends for the Brier score."""
@@ -176,9 +178,11 @@ class TableIntervals(MeasureIntervals):
             if of_curve:
                 self.chance |= chance_of_curve(of_curve, table, *drawing, options.rng)
 
+    @cached_property
     def log_moments(self) -> Moments:
         return self._moments(log_losses(self.sample.scores))
 
+    @cached_property
     def square_moments(self) -> Moments:
         return self._moments(brier_losses(self.sample.scores))
 

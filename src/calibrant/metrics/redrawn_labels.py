@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.weighted_cells import squares
+from calibrant.metrics.weighted_cells import raised, squares
 
 __all__ = [
     "EXACT",
@@ -75,7 +75,7 @@ class CellRows(NamedTuple):
 
     def moment(self, power: int) -> Array:
         """Σ wᵏ of each cell."""
-        return (self.size - 1.0) * self.common**power + self.other**power
+        return (self.size - 1.0) * raised(self.common, power) + raised(self.other, power)
 
 
 def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Generator) -> Array:

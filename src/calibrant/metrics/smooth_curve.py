@@ -22,7 +22,7 @@ from calibrant.losses import logit, sigmoid
 from calibrant.metrics.cox_line import uncertain
 from calibrant.metrics.measure import OfCurve
 from calibrant.metrics.redrawn_tables import CELLS, Chance, chance_between
-from calibrant.metrics.weighted_cells import squares
+from calibrant.metrics.weighted_cells import raised, squares
 
 __all__ = ["CurveGaps", "SmoothCurve", "chance_of_curve", "curve_gaps", "smooth_curve"]
 
@@ -66,7 +66,7 @@ def spline_columns(z: Array, knots: Array) -> list[Array]:
     unit = (end - float(knots[0])) ** 2
 
     def cubed(knot: float) -> Array:
-        return np.asarray(np.maximum(z - knot, 0.0) ** 3)
+        return raised(np.maximum(z - knot, 0.0))
 
     for knot in knots[:-2].tolist():
         tail = (end - knot) * cubed(last) - (last - knot) * cubed(end)

@@ -80,7 +80,7 @@ def calls(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 def _saved_and_loaded(cal: Any, fitted: Any, folder: Path) -> Any:
-    fitted.save(folder / "auto.json")
+    cal.save(fitted, folder / "auto.json")
     return cal.load(folder / "auto.json")
 
 

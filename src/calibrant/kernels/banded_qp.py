@@ -115,8 +115,17 @@ def least_squares(hess: Array, grad: Array) -> Array:
 
 def row_values(coef: Array, start: Index, f: Array) -> Array:
     """R f."""
-    at = start[:, None] + np.arange(coef.shape[1])
-    return np.asarray((coef * f.take(at, mode="clip")).sum(axis=1))
+    out = np.zeros(len(coef))
+    _add_row_values(coef, start, f, out)
+    return out
+
+
+@jit
+def _add_row_values(coef: Array, start: Index, f: Array, out: Array) -> None:
+    for r in range(len(coef)):
+        for k in range(coef.shape[1]):
+            if coef[r, k] != 0.0:
+                out[r] += coef[r, k] * f[start[r] + k]
 
 
 # --- rows of known signs ------------------------------------------------------------------------
@@ -130,11 +139,10 @@ def settled(
     With known signs every price is at a bound, and f solves a linear system. H is tridiagonal. A
     row of sign 0 must be a step f_{i+1} − f_i: it is held at zero by making the two one unknown.
     """
-    held, at = signs == 0.0, start[:, None] + np.arange(coef.shape[1])
-    price = np.where(held, 0.0, np.where(signs > 0.0, high, -low))
-    pull = np.bincount(at.ravel(), (coef * price[:, None]).ravel(), minlength=len(grad))
-    right, joined = grad - pull[: len(grad)], start[held] + 1
-    if len(joined):
+    right, held = grad.copy(), signs == 0.0
+    _subtract_prices(coef, start, low, high, signs, right)
+    if held.any():
+        joined = start[held] + 1
         first = np.delete(np.arange(len(grad)), joined)  # the first unknown of each group
         size = hess[:, 0].copy()
         size[joined] += 2.0 * hess[joined, 1]
@@ -144,6 +152,18 @@ def settled(
     else:
         f = least_squares(hess, right)
     return f, (row_values(coef, start, f) * signs > 0.0) | held
+
+
+@jit
+def _subtract_prices(
+    coef: Array, start: Index, low: Array, high: Array, signs: Array, right: Array
+) -> None:
+    """Subtract Rᵀy, where the price y of each row is at the bound that its sign says."""
+    for r in range(len(coef)):
+        price = high[r] if signs[r] > 0.0 else -low[r]
+        for k in range(coef.shape[1]):
+            if coef[r, k] != 0.0 and signs[r] != 0.0:
+                right[start[r] + k] -= coef[r, k] * price
 
 
 # --- the programme ------------------------------------------------------------------------------

@@ -249,14 +249,21 @@ def bounded(
     return low - slack <= end <= high + slack
 
 
+@jit
 def objective(
     x: Array, at: Index, f: Array, hess: Array, grad: Array, lam: float, mu: float
 ) -> tuple[float, float, float]:
     """For values f at the candidates: gᵀf, fᵀHf, and the penalty."""
-    place, step = x[at], f[1:] - f[:-1]
-    slope = step / (place[1:] - place[:-1])
-    penalty = lam * float(np.abs(slope[1:] - slope[:-1]).sum())
-    if mu < np.inf:
-        penalty -= mu * float(np.minimum(step, 0.0).sum())
-    square = hess[:, 0] @ (f * f) + 2.0 * (hess[1:, 1] @ (f[1:] * f[:-1]))
-    return float(grad @ f), float(square), penalty
+    fit, square = grad[0] * f[0], hess[0, 0] * f[0] * f[0]
+    bent, fallen, before = 0.0, 0.0, 0.0
+    for j in range(1, len(at)):
+        fit += grad[j] * f[j]
+        square += (hess[j, 0] * f[j] + 2.0 * hess[j, 1] * f[j - 1]) * f[j]
+        step = f[j] - f[j - 1]
+        slope = step / (x[at[j]] - x[at[j - 1]])
+        if j > 1:
+            bent += abs(slope - before)
+        if step < 0.0:
+            fallen -= step
+        before = slope
+    return fit, square, lam * bent + (mu * fallen if mu < np.inf else 0.0)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-__all__ = ["off_main_thread"]
-
 T = TypeVar("T")
 
 #: seconds that an interruption waits for the work to end; work that lasts longer is left behind

@@ -15,8 +15,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from calibrant.errors import ParameterError, caller_level
 
-__all__ = ["Deprecation", "moved_names", "renamed_function", "renamed_parameters"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -21,8 +21,6 @@ from calibrant.local.rule import FORMAT as LOCAL
 from calibrant.local.rule import LocalFitted
 from calibrant.outputs import find_target, write_whole
 
-__all__ = ["load", "save"]
-
 
 def save(
     calibrator: Any,

@@ -12,24 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = [
-    "BRIER",
-    "EXPONENTIAL",
-    "LOG",
-    "Loss",
-    "log_p",
-    "log_softmax",
-    "logit",
-    "minus_log_rest",
-    "shift_odds",
-    "sigmoid",
-    "softmax",
-    "softplus",
-]
-
-Array = NDArray[np.float64]
+from calibrant.arrays import Array
 
 SMALLEST = 5e-324
 LARGEST = 1.0 - 2.0**-53

@@ -10,8 +10,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from calibrant.errors import ParameterError
 
-__all__ = ["METHODS_ALSO", "did_you_mean", "in_our_words", "our_measure", "our_parameter"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -16,21 +16,6 @@ from typing import IO, NamedTuple
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "STANDARD",
-    "OutputTarget",
-    "check_folder",
-    "find_target",
-    "follow",
-    "keep_apart",
-    "keep_mode",
-    "look",
-    "path_of_url",
-    "private_file",
-    "whole_file",
-    "write_whole",
-]
-
 Name = str | os.PathLike[str]
 
 WINDOWS = os.name == "nt"

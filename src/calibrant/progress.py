@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from calibrant.errors import import_extra
 
-__all__ = ["track"]
-
 T = TypeVar("T")
 
 

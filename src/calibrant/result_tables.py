@@ -14,30 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 from calibrant.errors import ParameterError, import_extra
 
-__all__ = [
-    "PlainFields",
-    "PrintsAsTable",
-    "Readable",
-    "ResultTable",
-    "TableColumn",
-    "TableRow",
-    "aligned",
-    "counted",
-    "first_left",
-    "frame_of",
-    "json_ready",
-    "plain_fields",
-    "rich_table",
-    "rows_in_words",
-    "short_value",
-    "shown_loss",
-    "shown_p",
-    "shown_percent",
-    "shown_value",
-    "sure_p",
-    "worded",
-]
-
 Side = Literal["left", "right"]
 
 #: the packages that a frame can be made with, the preferred one first

@@ -7,8 +7,6 @@ import re
 import shlex
 from collections.abc import Mapping
 
-__all__ = ["in_options", "quoted"]
-
 WINDOWS = os.name == "nt"
 #: what neither cmd nor PowerShell takes for anything but itself
 _PLAIN = re.compile(r"[A-Za-z0-9_+=:./\\-]+")

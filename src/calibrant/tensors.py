@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["library_of", "on_host"]
-
 #: libraries whose arrays are known, by the module that their type is defined in
 LIBRARIES = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "cupy": "cupy"}
 

@@ -18,7 +18,8 @@ from calibrant.data.lazy_rows import lazy_frame, read_lazy
 from calibrant.data.passes import together
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.all_measures import chosen_records
-from calibrant.metrics.evaluating_lazy import OutsideError, _measuring, _start, evaluate_rows
+from calibrant.metrics.evaluating_lazy import _measuring, _start, evaluate_rows
+from calibrant.metrics.lazy_sums import OutsideError
 from calibrant.metrics.registry import MEASURES, REDRAWN
 from lazy_frames import KINDS
 from lazy_frames import frame as frame_of

@@ -27,8 +27,6 @@ from calibrant.estimators.registry import calibrator_of
 from calibrant.maps import Map, VectorMap
 from calibrant.metrics.first_look import LabelNames, first_look
 
-__all__ = ["advise", "advise_table"]
-
 #: a table of more scores than this is pooled before it is checked
 MOST_CELLS = 200_000
 

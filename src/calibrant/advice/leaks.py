@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.advice.piece import Advice
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.ranking import area, one_class
-
-__all__ = ["auc_error", "better_than_held_out", "known_rows", "trained_on"]
 
 #: AUC must be ahead of that of held-out rows by more standard errors than this
 FAR = 3.0
@@ -103,7 +101,7 @@ def _told_by(model: Any, rows: Any) -> str:
     return ""
 
 
-def _holds_all(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
+def _holds_all(kept: Any, model: Any, rows: Array) -> bool:
     """Whether every row that the model keeps is one of these."""
     kept = np.asarray(kept, dtype=np.float64)
     if kept.ndim != 2 or kept.shape[1] != rows.shape[1] or len(kept) < 2:
@@ -114,20 +112,20 @@ def _holds_all(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
     return all(row.tobytes() in known for row in np.ascontiguousarray(kept))
 
 
-def _same_means(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
+def _same_means(kept: Any, model: Any, rows: Array) -> bool:
     counts = np.asarray(model.class_count_, dtype=np.float64)
     if counts.sum() != len(rows):
         return False
     return bool(np.allclose(counts @ kept / counts.sum(), rows.mean(axis=0), rtol=1e-9, atol=1e-12))
 
 
-def _same_scale(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
+def _same_scale(kept: Any, model: Any, rows: Array) -> bool:
     if np.any(np.asarray(getattr(model, "n_samples_seen_", -1)) != len(rows)):
         return False
     return bool(np.allclose(kept, rows.mean(axis=0), rtol=1e-9, atol=1e-12))
 
 
-def _same_leaves(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
+def _same_leaves(kept: Any, model: Any, rows: Array) -> bool:
     """Whether the rows fill the leaves of the tree as those it was grown on."""
     if kept.n_node_samples[0] != len(rows) or kept.node_count < 3:
         return False
@@ -136,7 +134,7 @@ def _same_leaves(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
     return bool((filled[leaves] == kept.n_node_samples[leaves]).all())
 
 
-def _same_first_tree(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
+def _same_first_tree(kept: Any, model: Any, rows: Array) -> bool:
     first = np.asarray(kept, dtype=object).ravel()[0]
     tree = getattr(first, "tree_", None)
     if tree is None or getattr(model, "_n_samples", len(rows)) != len(rows):

@@ -10,8 +10,6 @@ from typing import Any
 
 from calibrant.errors import AdviceWarning
 
-__all__ = ["Advice", "warn_of"]
-
 
 @dataclass(frozen=True)
 class Advice:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from calibrant.advice.piece import Advice
+from calibrant.arrays import Array
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds
@@ -18,9 +18,6 @@ from calibrant.metrics.first_look import FEW, Face
 from calibrant.metrics.ranking import one_class
 from calibrant.result_tables import shown_percent
 
-__all__ = ["shifted"]
-
-Array = NDArray[np.float64]
 Fit = Callable[[ScoreTable], Callable[[Array], Array]]
 
 #: base rate and mean score must be further apart than this: in standard errors, and in logits

@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from calibrant.advice.piece import Advice
-
-__all__ = ["segment_gaps"]
-
-Array = NDArray[np.float64]
+from calibrant.arrays import Array, Flags, Index
 
 #: the probability that any segment is named if all are calibrated
 ALPHA = 0.01
@@ -24,10 +20,10 @@ NAMED = 5
 
 def segment_gaps(
     p: Array,
-    positive: NDArray[np.bool_],
+    positive: Flags,
     weight: Array | None,
     names: list[Any],
-    code: NDArray[np.intp],
+    code: Index,
 ) -> Iterator[Advice]:
     """Segments whose share of positives is not what was predicted, by Holm's procedure.
 

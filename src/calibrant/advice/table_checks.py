@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
 from calibrant.advice.piece import Advice
+from calibrant.arrays import Array
 from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import too_few
@@ -19,19 +19,6 @@ from calibrant.metrics.class_look import ClassLook
 from calibrant.metrics.first_look import FEW, FirstLook, LabelNames
 from calibrant.metrics.ranking import area, one_class
 from calibrant.result_tables import shown_percent
-
-__all__ = [
-    "SAID_FIRST",
-    "falling",
-    "few_cases",
-    "lost_order",
-    "not_probabilities",
-    "said_first",
-    "separated",
-    "zero_or_one",
-]
-
-Array = NDArray[np.float64]
 
 #: an AUC that scores of unseen rows rarely reach
 SUSPICIOUS = 0.999

@@ -26,7 +26,7 @@ from calibrant.auto.several_classes import (
     row_splits,
     rows_to_count,
 )
-from calibrant.auto.with_features import FEATURES, TakesFeatures
+from calibrant.auto.with_features import TakesFeatures
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_kinds import kind_of
@@ -36,19 +36,17 @@ from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import read_weight
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
+from calibrant.estimators.base import WEIGHTS, Calibrator
 from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.limits import Limit, Number, OneOf, check_parameters
 from calibrant.estimators.named_methods import BEFORE, check_orientation, named_methods
 from calibrant.estimators.splits import FOLDS, Splits
+from calibrant.local.feature_judging import FEATURES
 from calibrant.maps import Map
 from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
 from calibrant.metrics.combined_test import chance_that_right
 from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
 from calibrant.scaling.base import OneOrMany, count_columns
-
-__all__ = ["AutoCalibrator"]
-
-Array = NDArray[np.float64]
 
 
 class AutoCalibrator(TakesFeatures, OneOrMany):

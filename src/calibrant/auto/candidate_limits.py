@@ -10,8 +10,6 @@ from calibrant.estimators.registry import calibrators_of
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.scaling.base import VectorCalibrator
 
-__all__ = ["KINDS", "Candidates"]
-
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
 

@@ -13,8 +13,6 @@ from calibrant.scaling.ensemble_temperature import EnsembleTemperature
 from calibrant.scaling.structured import StructuredScaling
 from calibrant.scaling.temperature import Temperature
 
-__all__ = ["FEW_CLASSES", "left_out", "members_for", "single_part"]
-
 #: up to so many classes, a calibrator is fitted to each of them
 FEW_CLASSES = 30
 #: the most rows times squared classes that a full matrix is fitted to, where classes are many

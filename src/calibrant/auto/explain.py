@@ -11,8 +11,6 @@ from calibrant.estimators.registry import in_plain_words
 from calibrant.metrics.measure import SAME_ORDER
 from calibrant.result_tables import rows_in_words, shown_loss, shown_percent, sure_p
 
-__all__ = ["POINTS", "SOFT", "explanation", "refusal"]
-
 #: what is different where scores are points
 POINTS = f"the scores are points, which stand for no probability: {BEFORE} is one rate for all"
 #: what is different where labels are probabilities

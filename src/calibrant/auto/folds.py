@@ -7,24 +7,14 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.data.weighing import table_in_rows
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.splits import FOLDS, split_present
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds
-
-__all__ = [
-    "Fold",
-    "parts_of_rows",
-    "parts_of_table",
-    "table_cv",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: a table with more scores than this is pooled to so many cells before candidates are judged
 MOST_CELLS = 200_000

@@ -9,13 +9,11 @@ from typing import NamedTuple
 from calibrant.auto.explain import refusal
 from calibrant.auto.leaderboard import Leaderboard
 from calibrant.auto.scoring import CandidateTrial, standings
-from calibrant.auto.with_features import FEATURES
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.held_out_choice import CLASS_ERRORS, ONE_SIDED, choose
 from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE
-
-__all__ = ["Settled", "settle", "told_certain", "too_few"]
+from calibrant.local.feature_judging import FEATURES
 
 
 class Settled(NamedTuple):

@@ -19,8 +19,6 @@ from calibrant.result_tables import (
     shown_value,
 )
 
-__all__ = ["Leaderboard", "Standing"]
-
 #: the longest name that a terminal shows whole
 LONGEST = 30
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.auto.folds import Fold
 from calibrant.auto.leaderboard import Standing
 from calibrant.data.score_table import ScoreTable
@@ -19,20 +19,6 @@ from calibrant.estimators.named_methods import BEFORE, bare
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.ranking import area, one_class
 from calibrant.progress import track
-
-__all__ = [
-    "CandidateTrial",
-    "Judged",
-    "Progress",
-    "judge",
-    "judge_maps",
-    "pairs_of",
-    "ranked_as",
-    "sample_of",
-    "standings",
-]
-
-Array = NDArray[np.float64]
 
 
 class Judged(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.auto.class_members import FEW_CLASSES, members_for, single_part
 from calibrant.auto.scoring import CandidateTrial, Judged, Progress
 from calibrant.data.distributions import row_blocks
@@ -30,21 +31,6 @@ from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.scaling.affine_family import deal
 from calibrant.scaling.temperature import Temperature
 
-__all__ = [
-    "MIXTURE",
-    "HeldOutClasses",
-    "HeldOutMatrix",
-    "as_they_came",
-    "count_distinct",
-    "judge_classes",
-    "judged_rows",
-    "row_splits",
-    "rows_to_count",
-    "unchanged",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Pairs = list[tuple[Index, Index]]
 
 #: the name of the average of the members
@@ -113,7 +99,7 @@ def row_splits(
     cv: Any,
     groups: Any,
     random_state: Any,
-    present: NDArray[np.bool_] | None = None,
+    present: Flags | None = None,
 ) -> tuple[Pairs, Index | None]:
     """Rows to learn from and to judge on, and which rows belong together.
 
@@ -205,7 +191,7 @@ class HeldOutMatrix:
         self.beyond = 0.0 if whole is None or apart is None else whole - apart
 
     @property
-    def _folds(self) -> list[NDArray[np.bool_]]:
+    def _folds(self) -> list[Flags]:
         return [self.fold == f for f in range(len(self.pairs))]
 
     def rests(self, matrix: ScoreMatrix) -> Iterator[ScoreMatrix]:
@@ -254,7 +240,7 @@ class HeldOutMatrix:
         return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
 
 
-def judged_rows(p: Array, codes: NDArray[np.intp], auc: float | None) -> Judged:
+def judged_rows(p: Array, codes: Index, auc: float | None) -> Judged:
     """The losses of each row, given the places of the classes that came."""
     own = p[np.arange(len(p)), codes]
     with np.errstate(divide="ignore"):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import warn_of
+from calibrant.arrays import Array
 from calibrant.auto.explain import SOFT
 from calibrant.auto.folds import Fold, parts_of_rows, table_cv
 from calibrant.auto.scoring import CandidateTrial, judge_maps
@@ -25,10 +26,6 @@ from calibrant.local.feature_calibrator import FeatureCalibrator
 from calibrant.local.feature_judging import FEATURES, HELD_PART, MANY_ROWS
 from calibrant.local.feature_words import columns_in_words, groups_in_words
 from calibrant.scaling.base import OneOrMany, count_columns
-
-__all__ = ["FEATURES", "TakesFeatures"]
-
-Array = NDArray[np.float64]
 
 
 class TakesFeatures(OneOrMany):

@@ -14,20 +14,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from calibrant.arrays import Array
 from calibrant.boosting.learners import SMOOTHINGS, Learner, make_learner
 from calibrant.boosting.rounds import VOTE_WEIGHTS, BoostingRows, boost
-from calibrant.data.labels import plain, read_many
+from calibrant.data.labels import read_many
+from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf, check_parameters
+from calibrant.estimators.base import WEIGHTS
 from calibrant.estimators.fit_params import take
+from calibrant.estimators.limits import Limit, Number, OneOf, check_parameters
 from calibrant.losses import EXPONENTIAL, LOG, Loss
-
-__all__ = ["AdaBoost"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 LOSSES: Mapping[str, Loss] = {"exponential": EXPONENTIAL, "log": LOG}
 

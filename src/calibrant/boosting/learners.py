@@ -18,14 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from calibrant.arrays import Array, Index
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.model_folds import model_scores
-
-__all__ = ["SMOOTHINGS", "Learner", "Models", "Trees", "make_learner"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: seeds are drawn as scikit-learn's ensembles draw them
 SEEDS = np.iinfo(np.int32).max

@@ -9,23 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.boosting.learners import Learner
 from calibrant.estimators.fit_params import take
-
-__all__ = [
-    "VOTE_WEIGHTS",
-    "Boosted",
-    "BoostingRows",
-    "LearnerWeight",
-    "boost",
-    "hard_vote",
-    "row_weights",
-    "seen_weights",
-    "soft_vote",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: differences up to this are taken for rounding: the weight that a learner is right on must exceed
 #: the weight that it is wrong on by more than this, and soft votes up to this count as 0

@@ -6,16 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.arrays import Array
 from calibrant.boosting.adaboost import AdaBoost
 from calibrant.errors import InputError
-
-__all__ = ["boosting_score"]
-
-Array = NDArray[np.float64]
 
 
 def boosting_score(model: Any, X: Any) -> Array:

@@ -7,22 +7,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
-from calibrant.estimators.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS, Calibrator
+from calibrant.estimators.limits import Each, Limit, Number, OneOf
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
 from calibrant.kernels.poisson import GRID, choose_lambda, unit_gaps
 from calibrant.kernels.simplify import simplify
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
 from calibrant.paper_variants.abb import average_by_highest_scores, stored_in_cells
-
-__all__ = ["ABB"]
-
-Array = NDArray[np.float64]
 
 #: the largest difference aimed at between the map and the exact average
 MAP_ERROR = 1e-6
@@ -173,7 +170,7 @@ class _Chain(NamedTuple):
     moments: Array
     log_evidence: float
 
-    def probability(self, i: NDArray[np.intp], share: Array) -> Array:
+    def probability(self, i: Index, share: Array) -> Array:
         """The exact P at a share of the way from score i to the next."""
         h = self.gaps[i]
         a = h * share
@@ -186,7 +183,7 @@ class _Chain(NamedTuple):
         theta = same * theta_joint + to_left * theta_left + to_right * theta_right + 0.5 * alone
         return np.asarray(theta / (same * joint + to_left + to_right + alone))
 
-    def is_curved(self, tol: float) -> NDArray[np.bool_]:
+    def is_curved(self, tol: float) -> Flags:
         """The gaps in which P may differ from a straight line by more than tol.
 
         To first order in h, P is linear across the gap: its numerator is linear in a, and its
@@ -268,7 +265,7 @@ def _quadrature_error(table: ScoreTable, chain: _Chain, whole: bool, tol: float)
     return abs(float(fewer) - chain.log_evidence)
 
 
-def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, NDArray[np.intp]]:
+def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, Index]:
     """Scores and counts with empty cells added between them, and where the band is computed.
 
     Half of these indices are scores at equal steps of the rank, half are places at equal distances.

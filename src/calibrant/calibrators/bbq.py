@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf
+from calibrant.estimators.base import WEIGHTS, Calibrator
+from calibrant.estimators.limits import Limit, OneOf
 from calibrant.kernels.model_weights import SELECT
 from calibrant.losses import sigmoid
 from calibrant.maps import Map, Piecewise
 from calibrant.maps.chain import after_sigmoid
-
-__all__ = ["BBQ"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the most bins; this matters for totals beyond 1e9 only
 MOST_BINS = 10_000

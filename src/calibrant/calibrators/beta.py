@@ -6,19 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf, inner_interval
+from calibrant.estimators.base import WEIGHTS, Calibrator, inner_interval
+from calibrant.estimators.limits import Limit, OneOf
 from calibrant.kernels.logistic import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
 from calibrant.maps import Logistic, Map
 from calibrant.maps.chain import after_sigmoid
 from calibrant.maps.checks import in_blocks
-
-__all__ = ["Beta"]
-
-Array = NDArray[np.float64]
 
 #: precision of the prior on standardised slopes: invisible unless the classes separate
 RIDGE = 1e-6

@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import (
-    WEIGHTS,
-    Calibrator,
-    Each,
-    Limit,
-    Number,
-    OneOf,
-    inner_interval,
-)
+from calibrant.estimators.base import WEIGHTS, Calibrator, inner_interval
+from calibrant.estimators.limits import Each, Limit, Number, OneOf
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.bls_average import (
     MOST_ODDS,
@@ -42,10 +35,6 @@ from calibrant.losses import logit, sigmoid
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
 from calibrant.maps.checks import in_blocks
-
-__all__ = ["BLS", "BLSMember"]
-
-Array = NDArray[np.float64]
 
 #: at most this many cells are fitted: BY_WEIGHT of equal weight, the others of equal width. An odd
 #: prime, so that no cut falls into the middle of one of equal rows
@@ -326,7 +315,7 @@ def _cells(table: ScoreTable, axis: ScoreAxis, size: float) -> AxisCells:
     return AxisCells(axis.of_even(even), linear, even, whole, n0, n1)
 
 
-def _apart_from_rounding(s: Array, a: Array, axis: ScoreAxis) -> NDArray[np.intp]:
+def _apart_from_rounding(s: Array, a: Array, axis: ScoreAxis) -> Index:
     """First indices of scores s that are equal but for rounding, such as .3 and .1 + .2.
 
     Places a on the axis are equal where the logit made them so. A long chain of close neighbours is
@@ -343,7 +332,7 @@ def _apart_from_rounding(s: Array, a: Array, axis: ScoreAxis) -> NDArray[np.intp
     return np.flatnonzero(new)
 
 
-def _starts(table: ScoreTable, axis: ScoreAxis) -> NDArray[np.intp]:
+def _starts(table: ScoreTable, axis: ScoreAxis) -> Index:
     """Where cells begin: some of equal weight, some of equal width in the linear coordinate."""
     upto = np.cumsum(table.weight)
     middle = upto - table.weight / 2.0

@@ -7,19 +7,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
-from calibrant.estimators.base import (
-    SCALES,
-    WEIGHTS,
-    Calibrator,
-    Limit,
-    Number,
-    OneOf,
-    on_logit_scale,
-)
+from calibrant.estimators.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.kernels.broken_lines import Line, Points
 from calibrant.kernels.likelihood import log_likelihood
 from calibrant.kernels.model_weights import CRITERIA, SELECT, shares
@@ -27,10 +20,6 @@ from calibrant.kernels.polyline import spread
 from calibrant.losses import logit
 from calibrant.maps import Map, Mixture, Piecewise
 from calibrant.paper_variants.elite import PARABOLAS, STEPS, TrendKind
-
-__all__ = ["ELiTE"]
-
-Array = NDArray[np.float64]
 
 #: the smallest λ as a share of the largest
 LEAST_LAMBDA = 1e-4

@@ -10,10 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen, own
+from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, OneOf
+from calibrant.estimators.base import WEIGHTS, Calibrator
+from calibrant.estimators.limits import Limit, OneOf
 from calibrant.kernels import path_scores
 from calibrant.kernels.model_weights import CRITERIA, SELECT_ENIR, shares
 from calibrant.kernels.near_isotonic import Tree, merge_path, pool_equal
@@ -23,9 +26,6 @@ from calibrant.maps.chain import after_sigmoid
 from calibrant.maps.piecewise import flat_runs
 from calibrant.paper_variants.enir import authors_average
 
-__all__ = ["ENIR", "NearIsotonicPath", "near_isotonic_path"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.signedinteger[Any]]
 Criterion = Callable[[Any, Any], Any]
 

@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
+from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS, Calibrator
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.losses import sigmoid
 from calibrant.maps import Map, Piecewise
 from calibrant.maps.chain import after_sigmoid
 from calibrant.other_words import in_our_words
-
-__all__ = ["Histogram"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the largest total weight for which a number of bins is searched
 HEAVIEST = 1e9

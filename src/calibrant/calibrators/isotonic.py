@@ -8,18 +8,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.data.isotonic_blocks import isotonic_blocks, isotonic_cuts
+from calibrant.arrays import Array, Index
+from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
-from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS, Calibrator
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.maps import Map, Piecewise
 from calibrant.maps.piecewise import flat_runs
-
-__all__ = ["Isotonic"]
-
-Array = NDArray[np.float64]
 
 
 class Isotonic(Calibrator):
@@ -160,7 +157,7 @@ def goes_up(table: ScoreTable) -> bool:
     return rho >= 0.0
 
 
-def _centred(table: ScoreTable, starts: NDArray[np.intp], values: Array) -> Map:
+def _centred(table: ScoreTable, starts: Index, values: Array) -> Map:
     size = float(np.abs(table.scores[[0, -1]]).max()) or 1.0
     moment = np.add.reduceat(table.weight * (table.scores / size), starts)
     centres = moment / np.add.reduceat(table.weight, starts) * size

@@ -8,8 +8,6 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import Calibrator
 from calibrant.maps import Logistic, Map
 
-__all__ = ["LogisticCorrection"]
-
 
 class LogisticCorrection(Calibrator):
     """P = 1 / (1 + exp(−2F)) for F = Σ αₜhₜ of AdaBoost with hₜ ∈ {−1, 1}.

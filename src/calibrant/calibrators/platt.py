@@ -6,25 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import (
-    SCALES,
-    WEIGHTS,
-    Calibrator,
-    Limit,
-    inner_interval,
-    on_logit_scale,
-)
+from calibrant.estimators.base import SCALES, WEIGHTS, Calibrator, inner_interval, on_logit_scale
+from calibrant.estimators.limits import Limit
 from calibrant.kernels.logistic import fit_logistic, platt_smoothing
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
 from calibrant.maps.checks import in_blocks
-
-__all__ = ["Platt"]
-
-Array = NDArray[np.float64]
 
 
 class Platt(Calibrator):

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
+from calibrant.estimators.base import WEIGHTS, Calibrator, inner_interval
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.kernels.logistic import (
     STEEPEST,
     LogisticPoint,
@@ -20,10 +21,6 @@ from calibrant.kernels.logistic import (
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Logistic, Map
 from calibrant.maps.checks import in_blocks
-
-__all__ = ["Quadratic"]
-
-Array = NDArray[np.float64]
 
 #: precision of the prior without shrinkage: it has no effect unless the classes separate
 RIDGE = 1e-6

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import Calibrator, Limit, OneOf
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.limits import Limit, OneOf
 from calibrant.maps import Logistic, Map, Piecewise
-
-__all__ = ["Rescale"]
 
 
 class Rescale(Calibrator):

@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS, Calibrator
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.kernels.poisson import choose_lambda, unit_gaps
 from calibrant.kernels.sbb import best_binning, log_factorials
 from calibrant.maps import Map, Mixture, Piecewise
-
-__all__ = ["SBB", "Binning"]
-
-Array = NDArray[np.float64]
 
 
 class Binning(NamedTuple):

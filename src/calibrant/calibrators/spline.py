@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import own
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
+from calibrant.estimators.base import WEIGHTS, Calibrator, inner_interval
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.cubic import Basis, Cubic, quantile_knots, spline_basis
@@ -26,10 +27,6 @@ from calibrant.kernels.logistic import (
 from calibrant.losses import logit
 from calibrant.maps import Map, Piecewise
 from calibrant.maps.checks import in_blocks
-
-__all__ = ["Spline"]
-
-Array = NDArray[np.float64]
 
 #: larger tables are pooled to so many cells, for the fit and for the choice of λ
 CELLS, FEWER_CELLS = 4000, 500

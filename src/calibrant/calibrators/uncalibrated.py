@@ -12,8 +12,6 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.estimators.base import Calibrator
 from calibrant.maps import Identity, Logistic, Map, Piecewise
 
-__all__ = ["Uncalibrated"]
-
 
 class Uncalibrated(Calibrator):
     """The scores as they are: probabilities unchanged, percentages divided by 100, margins through

@@ -6,17 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS, Calibrator
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.venn_abers import venn_abers
 from calibrant.maps import Interval, Map, Piecewise
-
-__all__ = ["VennAbers"]
-
-Array = NDArray[np.float64]
 
 
 class VennAbers(Calibrator):

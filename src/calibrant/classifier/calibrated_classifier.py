@@ -15,6 +15,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.advice import known_rows, warn_of
+from calibrant.arrays import Array
 from calibrant.classifier.fitted_member import (
     AnyCalibrator,
     Member,
@@ -27,9 +28,9 @@ from calibrant.classifier.segment_columns import segmented_of
 from calibrant.classifier.soft_rows import labels_of_model
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import Limit, OneOf, check_parameters
 from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.limits import Limit, OneOf, check_parameters
 from calibrant.estimators.model_folds import (
     SCORE_METHODS,
     Method,
@@ -46,10 +47,6 @@ from calibrant.estimators.model_folds import (
 from calibrant.estimators.splits import SPLITTING, cv_kind
 from calibrant.local.rule import LocalFitted
 from calibrant.other_words import in_our_words
-
-__all__ = ["CalibratedClassifier"]
-
-Array = NDArray[np.float64]
 
 
 class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.auto import AutoCalibrator
 from calibrant.classifier.fold_models import ModelToKeep
 from calibrant.classifier.segment_columns import fit_segments, segments_of
@@ -34,11 +35,6 @@ from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.multiclass.codes import one_vs_rest, read_code
 from calibrant.scaling.base import VectorCalibrator
 from calibrant.segment import SegmentedCalibrator
-
-__all__ = ["AnyCalibrator", "Member", "any_calibrator_of", "fit_member"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: what can calibrate a model: of one score, of all classes' scores, or of more than scores
 AnyCalibrator = (
@@ -176,7 +172,7 @@ def _fit_all(
     return Member(model, whole, data.classes, 1, data.method, margins=margins)
 
 
-def _without(p: Array, absent: NDArray[np.bool_]) -> Array:
+def _without(p: Array, absent: Flags) -> Array:
     """Probability 0 for the classes that a fold's model has not seen, as in scikit-learn."""
     if not absent.any():
         return p

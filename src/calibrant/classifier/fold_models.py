@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from calibrant.arrays import Index
 from calibrant.estimators.model_folds import ModelRows, fit_and_score
 from calibrant.estimators.pooling import Part
 from calibrant.estimators.splits import SPLITTING, check_calibrating, row_pairs, warn_of_missing
-
-__all__ = ["FittedModel", "ModelToKeep", "fit_models"]
 
 
 class FittedModel(NamedTuple):
     """A fitted model and the rows that it learned (None: all of them)."""
 
     model: Any
-    learned: NDArray[np.intp] | None
+    learned: Index | None
 
 
 class ModelToKeep(NamedTuple):

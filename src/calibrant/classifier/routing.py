@@ -19,8 +19,6 @@ from calibrant.estimators.fit_params import FitParams
 from calibrant.estimators.model_folds import model_to_fit
 from calibrant.estimators.splits import SPLITTING
 
-__all__ = ["params_of_fit", "router_of"]
-
 
 def router_of(classifier: Any) -> MetadataRouter:
     """The router of a `CalibratedClassifier`: itself, and its model as ``estimator``.

@@ -16,8 +16,6 @@ from calibrant.estimators.pooling import Part, fit_pooled
 from calibrant.estimators.registry import calibrator_of
 from calibrant.segment import SegmentedCalibrator
 
-__all__ = ["fit_segments", "segmented_of", "segments_of"]
-
 
 def segmented_of(given: Any) -> SegmentedCalibrator:
     """The calibrator of segments: the one given, or one whose maps are of the kind given."""

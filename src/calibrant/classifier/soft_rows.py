@@ -8,22 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
-from calibrant.data.labels import plain, soft_labels
-from calibrant.data.to_numpy import to_column
+from calibrant.arrays import Array, Index
+from calibrant.data.labels import soft_labels
+from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.model_folds import model_classes
-
-__all__ = ["LabelsOfModel", "labels_of_model"]
 
 
 class LabelsOfModel(NamedTuple):
     """The classes, which of them each row has, and soft labels where there are such."""
 
     classes: NDArray[Any]
-    codes: NDArray[np.intp]
-    share: NDArray[np.float64] | None = None
+    codes: Index
+    share: Array | None = None
 
 
 def labels_of_model(y: Any, estimator: Any, calibrator: Any, *, fitted: bool) -> LabelsOfModel:

@@ -22,8 +22,6 @@ from calibrant.estimators.registry import METHODS, OF_CLASSES
 from calibrant.shell_words import quoted
 from calibrant.version import __version__
 
-__all__ = ["app", "parser"]
-
 app = typer.Typer(
     cls=Guarded,
     add_completion=False,

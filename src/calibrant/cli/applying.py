@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
     from calibrant.estimators.fitted import Fitted
 
-__all__ = ["apply"]
-
 
 #: new columns that are named; JSON has them all
 SHOWN = 8

@@ -12,8 +12,6 @@ from calibrant.shell_words import quoted
 if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
 
-__all__ = ["ColumnRoles", "note_positive", "positive_in_words"]
-
 
 @dataclass(frozen=True)
 class ColumnRoles:

@@ -13,8 +13,6 @@ from calibrant.files import load
 from calibrant.local.rule import LocalFitted
 from calibrant.shell_words import quoted
 
-__all__ = ["load_any", "load_map", "refuse_swapped"]
-
 
 def load_any(path: Path) -> Fitted | LocalFitted:
     """A calibrator of any kind from its file; files of data are told as such."""

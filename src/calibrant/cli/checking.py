@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli import class_columns, jobs, options
+from calibrant.cli.asked_columns import ColumnRoles
 from calibrant.cli.calibrator_files import load_map, refuse_swapped
+from calibrant.cli.class_reading import ClassRoles
 from calibrant.cli.console import command, run_with_status, say, say_json, tell
 from calibrant.cli.first_words import names_of
 from calibrant.cli.paths import OutputOption, check_places
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from calibrant.metrics.first_look import LabelNames
     from calibrant.monitor import Drift
 
-__all__ = ["CHANGED", "ExitCode", "check", "fitted_roles"]
 
 #: the exit code that says that something is to be done, if asked for
 CHANGED = 3
@@ -137,13 +138,13 @@ def check(
         from calibrant.cli import class_checks
 
         class_columns.refuse_beside(pos_label=pos_label, cells=cells != "auto")
-        roles = class_checks.ClassRoles(score or [], label or "", weight)
+        roles = ClassRoles(score or [], label or "", weight)
         asked = class_checks.ClassCheck(level, least, weights)
         against = class_checks.CheckedAgainst(fitted, calibrator, reference, update)
         if class_checks.check_classes(files, against, roles, place, asked, json) and exit_code:
             raise typer.Exit(CHANGED)
         return
-    columns = fitted_roles(fitted, jobs.ColumnRoles(only, label or "", weight, pos_label))
+    columns = fitted_roles(fitted, ColumnRoles(only, label or "", weight, pos_label))
     with options.engine_for("reading", json, place) as opened:
         columns = complete_roles(opened, files, columns)
         new = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
@@ -180,7 +181,7 @@ class _Result(NamedTuple):
     written: Path | None
 
 
-def fitted_roles(fitted: Fitted | None, asked: jobs.ColumnRoles) -> jobs.ColumnRoles:
+def fitted_roles(fitted: Fitted | None, asked: ColumnRoles) -> ColumnRoles:
     """The columns of one score as asked for, or as in the fit; empty names for those that are not
     known. A calibrator of several classes has more columns of scores, and is refused."""
     if fitted is not None and isinstance(fitted.map, VectorMap):
@@ -269,7 +270,7 @@ def _in_words(result: _Result) -> tuple[str, str]:
     return found, in_options(todo, {})
 
 
-def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None:
+def _print(result: _Result, files: list[str], columns: ColumnRoles) -> None:
     """The table, the figures, what was found and what to do."""
     from calibrant.monitor.drift_words import facts, table_of
 

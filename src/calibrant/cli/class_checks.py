@@ -17,8 +17,6 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 from calibrant.shell_words import quoted
 
-__all__ = ["CheckedAgainst", "ClassCheck", "ClassRoles", "check_classes"]
-
 
 class ClassCheck(NamedTuple):
     """How classes are checked; see `check_class_drift`."""

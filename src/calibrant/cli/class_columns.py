@@ -9,24 +9,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.data.naming import unknown_column
-from calibrant.engines.files.spelled_labels import Label, match_label, sorted_classes, typed
+from calibrant.engines.files.spelled_labels import match_label, sorted_classes, typed
+from calibrant.engines.files.yes_no_words import Label
 from calibrant.errors import InputError, ParameterError
 from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.cli.options import EngineOptions
 
-__all__ = [
-    "AskedColumn",
-    "ColumnsByClass",
-    "are_special",
-    "assign",
-    "expand",
-    "in_order",
-    "must_look",
-    "only_column",
-    "refuse_beside",
-]
 
 Files = Sequence[str | os.PathLike[str]]
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from calibrant.advice import Advice
 from calibrant.cli.first_words import class_names
-from calibrant.cli.jobs import FitResult, with_facts
+from calibrant.cli.fit_result import FitResult
+from calibrant.cli.jobs import with_facts
 from calibrant.cli.method_names import ALWAYS, make_class_calibrator
 from calibrant.data.distributions import are_distributions, sum_tolerance
 from calibrant.data.score_matrix import ScoreMatrix
@@ -37,15 +38,6 @@ if TYPE_CHECKING:
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
-__all__ = [
-    "ClassFitResult",
-    "compare",
-    "draw",
-    "evaluate",
-    "fit",
-    "labels_of",
-    "page",
-]
 
 #: classes whose shares the first line gives, and panels of classes that a picture has
 SHOWN, PANELS = 8, 11

@@ -22,8 +22,6 @@ from calibrant.maps import VectorMap
 if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
 
-__all__ = ["ClassRoles", "fitted_columns", "open_and_read", "read"]
-
 
 class ClassRoles(NamedTuple):
     """The columns to read: words for those of the scores, and the names of the others.

@@ -11,18 +11,6 @@ from typing import Any
 from calibrant.engines.files.number_spelling import SPELLINGS
 from calibrant.engines.files.yes_no_words import partner_of
 
-__all__ = [
-    "APPLIED",
-    "CLASS_NAMES",
-    "LABELS",
-    "OUTCOME_WORDS",
-    "PREDICTED",
-    "ColumnLook",
-    "label_rank",
-    "probability_rank",
-    "score_rank",
-]
-
 #: values that are listed, where there are no more
 FEW = 6
 

@@ -38,13 +38,6 @@ if TYPE_CHECKING:
     from calibrant.cli.class_reading import ClassRoles
     from calibrant.engines.open_engine import Engine
 
-__all__ = [
-    "applied_classes",
-    "class_label_rank",
-    "complete_roles",
-    "first_numbers",
-    "likely_label",
-]
 
 #: rows that are looked at, and values in all of a wide file
 ROWS, VALUES = 5_000, 2_000_000

@@ -24,21 +24,6 @@ from calibrant.errors import CalibrationWarning, InputError, MissingExtraError, 
 from calibrant.kernels.compiling import is_compiling
 from calibrant.shell_words import in_options
 
-__all__ = [
-    "Bar",
-    "Guarded",
-    "command",
-    "note",
-    "run_with_status",
-    "say",
-    "say_json",
-    "say_pairs",
-    "show",
-    "tell",
-    "tell_advice",
-    "warn",
-]
-
 T = TypeVar("T")
 
 WINDOWS = os.name == "nt"

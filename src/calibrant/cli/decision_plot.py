@@ -10,9 +10,6 @@ import numpy as np
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 
-__all__ = ["draw", "read_thresholds"]
-
-
 #: thresholds of a drawn decision curve
 STEPS = 200
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.cli import jobs, method_names
+from calibrant.cli.asked_columns import ColumnRoles
 from calibrant.cli.calibrator_files import load_map
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
 from calibrant.cli.paths import OutputOption, check_places
@@ -22,8 +24,6 @@ from calibrant.metrics.evaluation_words import in_words
 from calibrant.metrics.intervals import read_interval_options
 from calibrant.outputs import write_whole
 from calibrant.shell_words import quoted
-
-__all__ = ["example", "run"]
 
 SEED = 20
 TRAIN, CALIBRATE, NEW = 2_000, 4_000, 3_000
@@ -65,8 +65,8 @@ def _csv(
     rows: range,
     regions: NDArray[Any],
     months: NDArray[Any],
-    scores: NDArray[np.float64],
-    left: NDArray[np.bool_],
+    scores: Array,
+    left: Flags,
 ) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -96,12 +96,12 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
     for path, text in zip((scores, new), example(), strict=True):
         write_whole(path, text)
     with open_engine() as engine:
-        columns = jobs.ColumnRoles("score", "churned")
+        columns = ColumnRoles("score", "churned")
         read = jobs.read_files(engine, [scores], columns)
         auto = jobs.compare_read(read, method_names.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read, saved)
         engine.apply(load_map(saved), [new], calibrated, ApplyOptions("score"))
-        columns = jobs.ColumnRoles("probability", "churned")
+        columns = ColumnRoles("probability", "churned")
         after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
         evaluation, _ = jobs.measure_files(
             engine, [calibrated], columns, "score", cells="auto", bins=10,

@@ -19,8 +19,6 @@ from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 from calibrant.outputs import write_whole
 
-__all__ = ["export"]
-
 #: columns that a note names
 SHOWN = 8
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from calibrant.cli.asked_columns import ColumnRoles, note_positive
-from calibrant.cli.jobs import LEVEL, Files, FitResult, too_few
+from calibrant.cli.fit_result import FitResult
+from calibrant.cli.jobs import LEVEL, Files, too_few
 from calibrant.data.lazy_checks import Names
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
     from calibrant.metrics import Multicalibration
     from calibrant.reports.report_value import Report
-
-__all__ = ["FeatureFile", "find_groups", "fit", "read", "with_groups"]
 
 
 class FeatureFile(NamedTuple):

@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from calibrant.metrics.class_look import ClassNames
     from calibrant.metrics.first_look import Face, LabelNames
 
-__all__ = [
-    "class_names",
-    "label_names",
-    "names_of",
-    "refuse_one_class",
-    "refuse_wrong_way",
-    "tell_first",
-    "tell_others",
-]
-
 
 def label_names(facts: Mapping[str, Any]) -> LabelNames:
     """How words on the terminal name the labels, their column and the option."""

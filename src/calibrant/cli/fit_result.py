@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from calibrant.metrics import Evaluation, MulticlassEvaluation
     from calibrant.reports.report_value import Report
 
-__all__ = ["FitResult"]
-
 
 @dataclass(frozen=True)
 class FitResult:

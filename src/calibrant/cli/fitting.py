@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from calibrant.cli import class_columns, jobs, method_names, options
+from calibrant.cli.asked_columns import ColumnRoles
 from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.first_words import refuse_one_class, refuse_wrong_way
+from calibrant.cli.fit_result import FitResult
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.cli.standard_output import refuse_two, words_beside
 from calibrant.errors import ParameterError
@@ -18,8 +20,6 @@ from calibrant.estimators.registry import DEFAULT
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
-
-__all__ = ["fit"]
 
 
 MethodName = Annotated[
@@ -121,7 +121,7 @@ def fit(
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     only = class_columns.only_column(score or [""], files, (label, weight), place)
     segments = options.read_segment(segment)
-    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segments)
+    columns = ColumnRoles(only or "", label or "", weight, pos_label, segments)
     if features:
         _check_features(segment, report, asked_method=method, param=param)
     if segment and report:
@@ -163,10 +163,10 @@ class _Asked(NamedTuple):
 def _fit_classes(
     files: list[str],
     score: list[str],
-    columns: jobs.ColumnRoles,
+    columns: ColumnRoles,
     place: options.EngineOptions,
     asked: _Asked,
-) -> jobs.FitResult:
+) -> FitResult:
     """A calibrator of several classes."""
     from calibrant.cli import class_jobs, class_reading
 
@@ -199,11 +199,11 @@ def _check_features(
 
 def _fit_features(
     files: list[str],
-    columns: jobs.ColumnRoles,
+    columns: ColumnRoles,
     place: options.EngineOptions,
     asked: _Asked,
     features: list[str],
-) -> jobs.FitResult:
+) -> FitResult:
     """A calibrator that may look at further columns."""
     from calibrant.cli import feature_jobs
     from calibrant.cli.column_roles import complete_roles
@@ -219,11 +219,11 @@ def _fit_features(
 
 def _fit_segments(
     files: list[str],
-    columns: jobs.ColumnRoles,
+    columns: ColumnRoles,
     place: options.EngineOptions,
     asked: _Asked,
     shrinkage: str | None,
-) -> jobs.FitResult:
+) -> FitResult:
     """A calibrator with a map for each segment."""
     from calibrant.cli import segment_jobs
     from calibrant.cli.column_roles import complete_roles
@@ -239,8 +239,8 @@ def _fit_segments(
 
 
 def _fit_one(
-    files: list[str], columns: jobs.ColumnRoles, place: options.EngineOptions, asked: _Asked
-) -> jobs.FitResult:
+    files: list[str], columns: ColumnRoles, place: options.EngineOptions, asked: _Asked
+) -> FitResult:
     """A calibrator of one score."""
     from calibrant.cli.column_roles import complete_roles
 

@@ -36,30 +36,6 @@ if TYPE_CHECKING:
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
-__all__ = [
-    "LEVEL",
-    "ColumnRoles",
-    "FitResult",
-    "check_folds",
-    "compare_read",
-    "draw",
-    "evaluate_files",
-    "file_facts",
-    "fit_read",
-    "measure_files",
-    "one_raw_column",
-    "page_of",
-    "read_files",
-    "recorded",
-    "report_read",
-    "rows_of",
-    "save_fitted",
-    "segment_column",
-    "time_facts",
-    "time_stamp",
-    "too_few",
-    "with_facts",
-]
 
 Files = Sequence[str | os.PathLike[str]]
 
@@ -310,7 +286,8 @@ def measure_files(
     records: Records | None = None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The measures of a column of probabilities, and what is worth knowing of the files."""
-    from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
+    from calibrant.metrics.evaluating_lazy import evaluate_rows
+    from calibrant.metrics.lazy_sums import OutsideError
 
     asked = rows_of(engine, files, columns, probabilities=True, raw=raw)
 

@@ -6,9 +6,8 @@ import math
 
 from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_table import ScoreTable
-from calibrant.diagrams.curves import Curve, reliability_curve
-
-__all__ = ["reliability_text"]
+from calibrant.diagrams.curve_value import Curve
+from calibrant.diagrams.curves import reliability_curve
 
 WIDTH, HEIGHT = 49, 13
 #: the curves' letters: before, after, both in one place

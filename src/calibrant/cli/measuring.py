@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import class_columns, decision_plot, feature_jobs, jobs, options
+from calibrant.cli.asked_columns import ColumnRoles
 from calibrant.cli.console import say, say_json, show, tell
 from calibrant.cli.first_words import class_names, label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
@@ -19,8 +20,6 @@ from calibrant.outputs import write_whole
 if TYPE_CHECKING:
     from calibrant.metrics.all_measures import Records
     from calibrant.metrics.bin_sweep import Bins
-
-__all__ = ["evaluate", "plot"]
 
 
 def evaluate(
@@ -72,7 +71,7 @@ def evaluate(
     prob = prob or guessed
     only = class_columns.only_column(prob or [""], files, (label, weight), place)
     segments = options.read_segment(segment)
-    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segments)
+    columns = ColumnRoles(only or "", label or "", weight, pos_label, segments)
     wanted, count = options.read_cells(cells), options.read_bins(bins)
     records = chosen_records(CLASS_MEASURES if only is None else MEASURES, measures)
     if only is None:
@@ -156,7 +155,7 @@ SHOWN = 30
 
 def _each_segment(
     files: list[str],
-    columns: jobs.ColumnRoles,
+    columns: ColumnRoles,
     place: options.EngineOptions,
     cells: Any,
     bins: Bins,
@@ -250,7 +249,7 @@ def plot(
         )
     else:
         columns, scores = (
-            jobs.ColumnRoles(only, label or "", weight, pos_label),
+            ColumnRoles(only, label or "", weight, pos_label),
             jobs.one_raw_column(raw),
         )
         with options.engine_for("reading", json, place) as opened:

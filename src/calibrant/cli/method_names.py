@@ -15,18 +15,6 @@ from calibrant.other_words import did_you_mean, our_parameter
 if TYPE_CHECKING:
     from calibrant.estimators.base import Calibrator
 
-__all__ = [
-    "ALWAYS",
-    "COMPARED",
-    "COMPARED_CLASSES",
-    "REPORTED",
-    "REPORTED_CLASSES",
-    "check_methods",
-    "make_calibrator",
-    "make_class_calibrator",
-    "parameters",
-    "read_value",
-]
 
 #: parameters that the command line fills in itself, or that are no plain values
 OWN = ("pos_label", "classes", "candidates", "progress")

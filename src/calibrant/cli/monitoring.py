@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant.cli import jobs, options
+from calibrant.cli.asked_columns import ColumnRoles
 from calibrant.cli.calibrator_files import load_map, refuse_swapped
 from calibrant.cli.checking import CHANGED, ExitCode, fitted_roles
 from calibrant.cli.console import say, say_json, tell
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from calibrant.estimators.fitted import Fitted
     from calibrant.monitor import Monitor
 
-__all__ = ["monitor"]
 
 StateFile = Annotated[
     Path,
@@ -131,7 +131,7 @@ def monitor(
     check_places({"STATE": OutputOption(state)}, [*files, calibrator])
     fitted = None if calibrator is None else load_map(calibrator)
     column = _one_segment(segment)
-    named = jobs.ColumnRoles(prob or "", label or "", weight, pos_label, column)
+    named = ColumnRoles(prob or "", label or "", weight, pos_label, column)
     if fitted is not None:
         words = (score or [""])[0]
         named = fitted_roles(fitted, replace(named, score=prob or words))

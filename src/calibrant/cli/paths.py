@@ -20,8 +20,6 @@ from calibrant.outputs import (
     path_of_url,
 )
 
-__all__ = ["PAGES", "PICTURES", "OutputOption", "check_places"]
-
 PICTURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli import class_columns, feature_jobs, jobs, method_names, options
+from calibrant.cli.asked_columns import ColumnRoles
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
 from calibrant.cli.first_words import class_names, names_of, tell_first, tell_others
 from calibrant.cli.paths import PAGES, OutputOption, check_places
 from calibrant.shell_words import in_options
-
-__all__ = ["compare", "report"]
 
 Methods = Annotated[
     list[str] | None,
@@ -70,7 +69,7 @@ def compare(
         names = class_names(read)
         said = auto.explain(names=names)
     else:
-        columns = jobs.ColumnRoles(only, label or "", weight, pos_label)
+        columns = ColumnRoles(only, label or "", weight, pos_label)
         methods = method_names.check_methods(method or method_names.COMPARED)
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns)
@@ -156,7 +155,7 @@ def report(
             lambda: class_jobs.page(read, auto, title=title, saved_as=save), what, json
         )
     else:
-        columns = jobs.ColumnRoles(only, label or "", weight, pos_label)
+        columns = ColumnRoles(only, label or "", weight, pos_label)
         methods = method_names.check_methods(method or ())
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns)

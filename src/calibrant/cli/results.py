@@ -11,7 +11,7 @@ from rich import box
 
 from calibrant.cli.console import command, say, say_pairs, show, tell
 from calibrant.cli.first_words import tell_first, tell_others
-from calibrant.cli.jobs import FitResult
+from calibrant.cli.fit_result import FitResult
 from calibrant.cli.letter_diagram import reliability_text
 from calibrant.cli.standard_output import is_standard, said_name, write_standard
 from calibrant.data.frozen import thaw
@@ -35,16 +35,6 @@ from calibrant.result_tables import (
     worded,
 )
 from calibrant.shell_words import quoted
-
-__all__ = [
-    "apply_command",
-    "facts",
-    "fit_document",
-    "print_fit",
-    "score_in_words",
-    "segment_table",
-    "write_fit",
-]
 
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:

@@ -6,17 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from calibrant.cli.asked_columns import note_positive
+from calibrant.cli.asked_columns import ColumnRoles, note_positive
 from calibrant.cli.first_words import names_of
-from calibrant.cli.jobs import (
-    LEVEL,
-    ColumnRoles,
-    Files,
-    FitResult,
-    rows_of,
-    too_few,
-    with_facts,
-)
+from calibrant.cli.fit_result import FitResult
+from calibrant.cli.jobs import LEVEL, Files, rows_of, too_few, with_facts
 from calibrant.cli.method_names import make_calibrator, read_value
 from calibrant.data.cells import cell_facts
 from calibrant.data.lazy_checks import CellsOption
@@ -30,8 +23,6 @@ if TYPE_CHECKING:
     from calibrant.metrics.bin_sweep import Bins
     from calibrant.segment import SegmentedCalibrator
 
-__all__ = ["Tables", "evaluate_each", "fit", "make", "read"]
-
 
 class Tables(NamedTuple):
     """The table of each segment, and that of all rows."""
@@ -42,7 +33,7 @@ class Tables(NamedTuple):
 
 def make(method: str, settings: Sequence[str], shrinkage: str | None) -> SegmentedCalibrator:
     """An unfitted calibrator of segments: the default one, or that of a method."""
-    from calibrant.estimators.base import check_parameters
+    from calibrant.estimators.limits import check_parameters
     from calibrant.segment import SegmentedCalibrator
 
     plain = method == DEFAULT and not settings

@@ -14,15 +14,6 @@ from typing import Any
 from calibrant.errors import ParameterError
 from calibrant.outputs import STANDARD
 
-__all__ = [
-    "is_standard",
-    "place_of",
-    "refuse_two",
-    "said_name",
-    "words_beside",
-    "write_standard",
-]
-
 Name = str | os.PathLike[str]
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-__all__ = ["locked"]
-
 
 @contextmanager
 def locked(state: Path) -> Iterator[None]:

@@ -13,8 +13,6 @@ from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_flag
 
-__all__ = ["FriedmanResult", "friedman"]
-
 
 @dataclass(frozen=True, repr=False)
 class FriedmanResult(Result):

@@ -14,8 +14,6 @@ from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_number
 
-__all__ = ["RelativeGain", "relative_gain"]
-
 
 @dataclass(frozen=True, repr=False)
 class RelativeGain(Result):

@@ -12,8 +12,6 @@ from calibrant.compare.result_base import Tabular, percent, shown_number
 from calibrant.metrics.arguments import check_number
 from calibrant.metrics.multiplicity import holm_adjusted
 
-__all__ = ["HolmResult", "holm"]
-
 
 @dataclass(frozen=True, repr=False)
 class HolmResult(Tabular):

@@ -7,14 +7,10 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.to_numpy import to_incomplete
 from calibrant.errors import InputError, ParameterError
-
-__all__ = ["Scores", "check_names", "place_of", "read_pair", "read_scores"]
-
-Array = NDArray[np.float64]
 
 
 class Scores(NamedTuple):

@@ -13,8 +13,6 @@ from calibrant.compare.ranks import Ranks, rank_error, ranks_of
 from calibrant.compare.result_base import Result
 from calibrant.metrics.arguments import check_number
 
-__all__ = ["CriticalDifference", "nemenyi", "stacked_levels"]
-
 
 @dataclass(frozen=True, repr=False)
 class CriticalDifference(Result):

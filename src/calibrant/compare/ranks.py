@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.compare.method_scores import check_names, read_scores
 from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_flag
-
-__all__ = ["Ranks", "average_ranks", "rank_error", "rank_rows", "ranks_of"]
-
-Array = NDArray[np.float64]
 
 #: how far the mean of published ranks, which are rounded, may be off
 ROUNDED = 0.01

@@ -17,8 +17,6 @@ from calibrant.result_tables import (
     frame_of,
 )
 
-__all__ = ["Result", "Tabular", "percent", "shown_number", "shown_p"]
-
 
 class Result(PlainFields, Readable):
     """Base of frozen results: they print with four digits and turn into plain values."""

@@ -13,8 +13,6 @@ from calibrant.compare.ranks import Ranks, ranks_of
 from calibrant.compare.result_base import Tabular, percent, shown_number, shown_p
 from calibrant.metrics.arguments import check_number
 
-__all__ = ["Comparison", "compare"]
-
 #: with fewer datasets p-values are rough, and only large differences can show
 FEW = 10
 

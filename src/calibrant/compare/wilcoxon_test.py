@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.compare.method_scores import read_pair, read_scores
 from calibrant.compare.result_base import Result, Tabular, percent
+from calibrant.data.validation import check_word
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_flag, check_number, check_word
+from calibrant.metrics.arguments import check_flag, check_number
 from calibrant.metrics.multiplicity import holm_adjusted
-
-__all__ = ["WilcoxonPair", "WilcoxonPairs", "WilcoxonResult", "wilcoxon", "wilcoxon_pairs"]
-
-Array = NDArray[np.float64]
 
 #: up to this many differences the p-value is exact
 EXACT = 100
@@ -189,21 +186,21 @@ class _Ranking(NamedTuple):
     shared: float
 
 
-def _without_zeros(size: Array, noise: Array, some: NDArray[np.bool_]) -> _Ranking:
+def _without_zeros(size: Array, noise: Array, some: Flags) -> _Ranking:
     return _Ranking(_ranks(size[some], noise[some]), 0.0)
 
 
-def _beside_zeros(size: Array, noise: Array, some: NDArray[np.bool_]) -> _Ranking:
+def _beside_zeros(size: Array, noise: Array, some: Flags) -> _Ranking:
     return _Ranking(_ranks(size, noise)[some], 0.0)
 
 
-def _split_zeros(size: Array, noise: Array, some: NDArray[np.bool_]) -> _Ranking:
+def _split_zeros(size: Array, noise: Array, some: Flags) -> _Ranking:
     ranks = _ranks(size, noise)
     return _Ranking(ranks[some], float(ranks[~some].sum()) / 2.0)
 
 
 #: what ``zeros=`` may say
-ZEROS: dict[str, Callable[[Array, Array, NDArray[np.bool_]], _Ranking]] = {
+ZEROS: dict[str, Callable[[Array, Array, Flags], _Ranking]] = {
     "drop": _without_zeros,
     "pratt": _beside_zeros,
     "split": _split_zeros,

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Flags, Index
 from calibrant.data.doubles import series_of_doubles
-from calibrant.data.labels import plain
-from calibrant.data.to_numpy import is_missing, null_mask, refuse_unordered
+from calibrant.data.to_numpy import is_missing, null_mask, plain, refuse_unordered
 from calibrant.errors import InputError
-
-__all__ = ["AttributeColumn", "AttributeTable", "Name", "read_table", "title"]
 
 Name = str | int
 
@@ -31,13 +29,13 @@ class AttributeColumn:
     """Values, who is missing, and whether they are categories."""
 
     values: NDArray[Any]
-    missing: NDArray[np.bool_]
+    missing: Flags
     nominal: bool
 
     def take(self, rows: Any) -> AttributeColumn:
         return AttributeColumn(self.values[rows], self.missing[rows], self.nominal)
 
-    def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
+    def distinct(self) -> tuple[list[Any], Index]:
         """The different values present, and the place of each row's (the last plus 1: missing)."""
         inverse = np.empty(len(self.values), dtype=np.intp)
         present = self.values[~self.missing]
@@ -82,7 +80,7 @@ class AttributeTable:
         count = len(range(self.rows)[rows])
         return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
 
-    def take(self, rows: NDArray[np.bool_]) -> AttributeTable:
+    def take(self, rows: Flags) -> AttributeTable:
         """The rows of a mask."""
         return AttributeTable(self.names, [c.take(rows) for c in self.columns], int(rows.sum()))
 
@@ -214,7 +212,7 @@ def title(name: Any) -> str:
     return name if isinstance(name, str) else f"column {name}"
 
 
-def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> AttributeColumn:
+def _plain_column(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
     """A column by the kind of its array."""
     kind = values.dtype.kind
     if kind == "f":
@@ -231,7 +229,7 @@ def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -
     )
 
 
-def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> AttributeColumn:
+def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
     """Boxed values: numbers if all present ones are, else categories: words, numbers, booleans."""
     if set(map(type, values[~missing].tolist())) == {str}:
         return AttributeColumn(values, missing, nominal=True)

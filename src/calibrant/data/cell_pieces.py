@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.cells import Cells
 from calibrant.data.grouped_sums import SUMS, Columns
 from calibrant.data.lazy_rows import LazyRows
@@ -18,9 +19,6 @@ from calibrant.data.passes import Batch
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["FEW", "PieceFinder", "PieceScores", "PieceSums"]
-
-Array = NDArray[np.float64]
 
 #: up to this many cells, sums are made in this process, in arrays with a place for each cell
 FEW = 2**20
@@ -84,7 +82,7 @@ class PieceFinder:
             zero, size = 0, int(step["first"][-1] + step["parts"][-1])
         return found
 
-    def chosen(self, x: Array) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    def chosen(self, x: Array) -> tuple[Index, NDArray[np.int64]]:
         """The same for an array: the places of the scores that are in pieces, and their pieces'
         numbers."""
         t = self.cells.places(x)
@@ -106,7 +104,7 @@ class PieceFinder:
         return int(self.steps[-1]["parts"].sum())
 
 
-def _of(batch: Batch, at: NDArray[np.intp]) -> Batch:
+def _of(batch: Batch, at: Index) -> Batch:
     return Batch(*(None if column is None else column[at] for column in batch))  # type: ignore[arg-type]
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
+
 if TYPE_CHECKING:
     import narwhals as nw
 
     from calibrant.data.score_table import ScoreTable
 
-__all__ = ["Cells", "cell_facts", "cells_for", "fine_cells_for", "segment_cells_for"]
 
-Array = NDArray[np.float64]
 Frame = TypeVar("Frame", "nw.LazyFrame[Any]", "nw.DataFrame[Any]")
 
 #: cells of a table, at least and at most; and at most where those that matter are divided

@@ -8,18 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Flags
 from calibrant.errors import InputError
-
-__all__ = [
-    "BadRows",
-    "are_distributions",
-    "check_distributions",
-    "check_finite_rows",
-    "refuse_distributions",
-    "refuse_infinite",
-    "row_blocks",
-    "sum_tolerance",
-]
 
 #: float64, or float32 where float32 came: a matrix may be larger than memory
 Scores = NDArray[Any]
@@ -104,7 +94,7 @@ def _bad_rows(array: Scores, is_bad: Any) -> tuple[int, int]:
     return count, first
 
 
-def _not_distributions(part: Scores) -> NDArray[np.bool_]:
+def _not_distributions(part: Scores) -> Flags:
     outside = np.asarray((part < 0).any(axis=1) | (part > 1).any(axis=1))
     if outside.all():
         return outside

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["as_double", "first_row", "series_of_doubles"]
 
 #: whole numbers beyond are not all doubles
 EXACT = 2**53

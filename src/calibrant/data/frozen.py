@@ -14,8 +14,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Frozen", "immutable", "own", "thaw"]
-
 
 def own(array: NDArray[Any]) -> NDArray[Any]:
     """A view of a freshly made array that cannot be made writeable again (no copy).

@@ -9,24 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.cells import Cells
-from calibrant.data.labels import plain
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import plain
 
-__all__ = [
-    "APART",
-    "SUMS",
-    "Columns",
-    "Grouped",
-    "ScoreExtent",
-    "columns_of",
-    "segment_keys",
-    "side_by_side",
-    "zoomed",
-    "zoomed_grouping",
-]
-
-Array = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 
 #: a cell of margins is crowded if it holds more than the share CROWDED of the weight, and more than
@@ -85,7 +72,7 @@ class Grouped:
         spread = max(high / 2 - low / 2, 1e-300)
         return Cells(self.cells.count, low / 2 + high / 2, spread)
 
-    def _crowded(self) -> tuple[NDArray[np.bool_], Array]:
+    def _crowded(self) -> tuple[Flags, Array]:
         """Which groups are in crowded cells, and the share of the weight that each group holds."""
         n0, n1, _, _ = columns_of(self.columns)
         share = (n0 + n1) / (n0 + n1).sum()
@@ -132,7 +119,7 @@ def _segments_in(found: Columns) -> list[str]:
     return [name for name in segment_keys(len(found)) if name in found]
 
 
-def _changes(found: Columns, names: Sequence[str]) -> NDArray[np.bool_]:
+def _changes(found: Columns, names: Sequence[str]) -> Flags:
     """At which groups, in order, one of the columns has another value than before."""
     new = np.zeros(len(found[names[0]]), dtype=bool)
     new[:1] = True

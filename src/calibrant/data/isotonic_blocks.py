@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
-
-__all__ = ["SMOOTHING", "isotonic_blocks", "isotonic_cuts"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: how far sums of weights in a table may be from the true ones, as a share (see `ScoreTable`)
 TABLE_ROUNDING = 1e-12
@@ -62,7 +57,7 @@ def _rising_blocks(negative: Array, positive: Array, pseudo: float) -> tuple[Ind
     return starts[new], values[new]
 
 
-def _rises(n0: Array, n1: Array, cells: Index) -> NDArray[np.bool_]:
+def _rises(n0: Array, n1: Array, cells: Index) -> Flags:
     """Whether the rate of each block is above that of the one before, by more than rounding.
 
     Whole numbers of rows are summed exactly, and so are compared exactly. Other weights are sums in

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from calibrant.errors import import_extra
 
-__all__ = ["LAZY", "Column", "left_join", "to_backend"]
-
 Column = NDArray[Any] | Sequence[str]
 Lazy = nw.LazyFrame[Any]
 

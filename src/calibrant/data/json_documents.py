@@ -10,8 +10,6 @@ from typing import Any
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 
-__all__ = ["read_document"]
-
 LARGEST_FILE = 1 << 30
 #: the first bytes of files that are not UTF-8 text, and what to do about them
 FOREIGN = {

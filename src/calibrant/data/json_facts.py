@@ -12,8 +12,6 @@ from typing import Any
 from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError
 
-__all__ = ["as_text", "fits_64_bits", "freeze", "freeze_facts", "is_text", "shown"]
-
 #: the deepest nesting of facts: people read them
 DEEPEST = 20
 

@@ -12,20 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.json_facts import shown
 from calibrant.data.soft_labels import DIVIDE, REFUSED, are_soft, check_names, check_shares
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError
-
-__all__ = [
-    "Labels",
-    "plain",
-    "read_classes",
-    "read_labels",
-    "read_many",
-    "soft_labels",
-    "spelled_apart",
-]
 
 #: the other class, where one label alone tells it
 PARTNERS: dict[float, tuple[int, int]] = {
@@ -46,10 +37,10 @@ class Labels:
     least ½.
     """
 
-    positive: NDArray[np.bool_]
+    positive: Flags
     classes: NDArray[Any]
     pos_label: Any
-    share: NDArray[np.float64] | None = None
+    share: Array | None = None
 
     @property
     def positive_column(self) -> int:
@@ -97,9 +88,7 @@ def read_classes(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any
     return ordered, _positive_label(ordered, pos_label)
 
 
-def read_many(
-    y: Any, *, classes: Any = None, columns: int = 0
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray[Any], Index]:
     """Any number of classes, sorted, and which of them each row has; ``classes`` names them all.
 
     ``columns`` is the number of columns of the scores. Where y lacks some classes, whole numbers
@@ -129,7 +118,7 @@ def read_many(
     return known, np.asarray(where, dtype=np.intp)[codes]
 
 
-def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
     """Distinct values in order, and which of them each row has."""
     try:
         values, codes = _few(array) if array.dtype.kind in "OUS" else (None, None)
@@ -197,7 +186,7 @@ def _refuse_containers(array: NDArray[Any]) -> None:
         )
 
 
-def _are(array: NDArray[Any], value: Any) -> NDArray[np.bool_]:
+def _are(array: NDArray[Any], value: Any) -> Flags:
     """Which entries equal a value; numbers beyond floats equal no float."""
     try:
         return np.asarray(array == value, dtype=bool)

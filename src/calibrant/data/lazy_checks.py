@@ -12,38 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from calibrant.data.doubles import first_row
-from calibrant.data.labels import plain, read_labels, spelled_apart
+from calibrant.data.labels import read_labels, spelled_apart
 from calibrant.data.naming import segment_names, unknown_column
-from calibrant.data.to_numpy import is_missing
+from calibrant.data.to_numpy import is_missing, plain
 from calibrant.data.validation import HEAVIEST
 from calibrant.errors import InputError, ParameterError, how_many
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = [
-    "HEAD",
-    "MANY",
-    "BadRowsError",
-    "CellsOption",
-    "Coding",
-    "Names",
-    "check_cells",
-    "check_columns",
-    "check_names",
-    "coding_of",
-    "count_rows",
-    "distinct",
-    "distinct_labels",
-    "find_coding",
-    "refuse_classes",
-    "refuse_labels",
-    "refuse_nested",
-    "refuse_rows",
-    "refuse_soft",
-    "refuse_streams",
-    "within",
-]
 
 CellsOption = int | Literal["auto", "exact"]
 Run = Callable[[Callable[[], Any]], Any]

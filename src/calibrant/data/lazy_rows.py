@@ -46,7 +46,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["EXACT", "LazyRows", "lazy_frame", "read_lazy"]
 
 T = TypeVar("T")
 

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = [
-    "check_class_columns",
-    "check_segment_names",
-    "class_column_names",
-    "open_any",
-    "plain_names",
-    "renamed",
-    "segment_names",
-    "unknown_column",
-]
 
 #: names that mean nothing else to any engine
 PLAIN = re.compile(r"\w[\w \-]*")

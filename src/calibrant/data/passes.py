@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.grouped_sums import Columns
 from calibrant.data.lazy_checks import BadRowsError
 from calibrant.data.lazy_rows import LazyRows
@@ -22,10 +23,8 @@ from calibrant.data.validation import HEAVIEST
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["Batch", "Question", "Steps", "together"]
 
 T = TypeVar("T")
-Array = NDArray[np.float64]
 
 #: rows of a batch: small enough that a few columns of it stay in the processor's cache
 BATCH = 2**15

@@ -7,10 +7,8 @@ from datetime import date, datetime
 from typing import Any
 
 from calibrant.data.json_facts import shown
-from calibrant.data.labels import plain
+from calibrant.data.to_numpy import plain
 from calibrant.errors import ParameterError
-
-__all__ = ["OUT_OF_FOLD", "measures_of", "read_notes", "read_period", "records"]
 
 #: how measures came about, in their own words
 OUT_OF_FOLD = "out of fold: no row was judged by a calibrator that had seen it"

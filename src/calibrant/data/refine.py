@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.cell_pieces import PieceFinder, PieceScores, PieceSums
 from calibrant.data.cells import Cells, fine_cells_for
 from calibrant.data.grouped_sums import SUMS, Columns, Grouped, columns_of
@@ -28,9 +29,7 @@ from calibrant.data.score_table import ScoreTable
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["Narrowed", "Refined", "matters", "narrowed", "refined", "refined_table", "ties"]
 
-Array = NDArray[np.float64]
 Link = Callable[[Array], Array]
 
 #: rows that may be fetched score by score; above that, cells are divided into pieces of about EACH
@@ -40,7 +39,7 @@ FEW, EACH, MOST, PASSES = 2**20, 32, 2**20, 4
 JOINED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys((*SUMS[:2], "rows", "moment"), np.add)
 
 
-def matters(negative: Array, positive: Array) -> NDArray[np.bool_]:
+def matters(negative: Array, positive: Array) -> Flags:
     """Which cells, in the order of their scores, may hold a corner of the convex minorant.
 
     O(D). Sums are compared with a margin for their rounding, on the side of looking twice.
@@ -59,7 +58,7 @@ def matters(negative: Array, positive: Array) -> NDArray[np.bool_]:
     return np.asarray((height[:-1] < floor + spare) & (negative > 0) & (positive > 0))
 
 
-def _lower_hull(negative: Array, positive: Array) -> NDArray[np.intp]:
+def _lower_hull(negative: Array, positive: Array) -> Index:
     """Corners of the greatest convex minorant of the cumulative diagram: PAV of the rates."""
     from scipy.optimize import isotonic_regression
 
@@ -111,7 +110,7 @@ def narrowed(
     return Narrowed(kept, scores)
 
 
-def ties(low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def ties(low: Array, high: Array) -> tuple[Index, Index]:
     """Neighbours that share a prediction are one unit: the first of each, and each one's unit."""
     apart = np.append(True, low[1:] > high[:-1])[: len(low)]
     return np.flatnonzero(apart), np.cumsum(apart) - 1
@@ -143,7 +142,7 @@ class _Pieces:
         }
         return cls(cells, {"k": k[starts], "depth": np.zeros(len(starts)), **columns})
 
-    def torn(self, link: Link) -> NDArray[np.bool_]:
+    def torn(self, link: Link) -> Flags:
         """Which pieces may hold a corner. Those that were not divided with others cannot."""
         low, high = link(self.columns["low"]), link(self.columns["high"])
         starts, unit = ties(low, high)
@@ -152,7 +151,7 @@ class _Pieces:
         inside = matters(n0, n1) & (low[starts] < high[ends])
         return np.asarray(inside[unit] & (self.columns["depth"] == len(self.steps)))
 
-    def step(self, torn: NDArray[np.bool_], parts: Array) -> tuple[Columns, ...]:
+    def step(self, torn: Flags, parts: Array) -> tuple[Columns, ...]:
         """All steps and one more, for some pieces alone."""
         wanted = np.asarray(self.columns["k"][torn], np.int32)
         steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
@@ -162,13 +161,13 @@ class _Pieces:
             wanted = steps[-1]["k"]
         return tuple(reversed(steps))
 
-    def parts(self, torn: NDArray[np.bool_]) -> Array:
+    def parts(self, torn: Flags) -> Array:
         """How many pieces of about EACH rows some are divided into."""
         count = self.columns["rows"][torn]
         each = max(EACH / 4 ** len(self.steps), count.sum() / MOST)
         return np.asarray(2.0 ** np.round(np.log2(np.maximum(count / each, 1.0))))
 
-    def divided(self, torn: NDArray[np.bool_], steps: tuple[Columns, ...], found: Columns) -> Self:
+    def divided(self, torn: Flags, steps: tuple[Columns, ...], found: Columns) -> Self:
         """The pieces that all steps lead to in place of some."""
         new = type(self).of(self.cells, found).columns
         new["depth"] += len(steps)

@@ -5,23 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.losses import sigmoid
 
-__all__ = [
-    "IN_SHORT",
-    "Kind",
-    "as_probabilities",
-    "kind_between",
-    "kind_of",
-    "percent_ends",
-    "probability_of",
-    "reading_between",
-]
-
-Array = NDArray[np.float64]
 Kind = Literal["probabilities", "percentages", "margins", "points"]
 
 #: scores that are never negative, and whose largest is above the first number and at most the

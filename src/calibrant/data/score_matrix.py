@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.distributions import (
     are_distributions,
     check_distributions,
@@ -18,25 +19,16 @@ from calibrant.data.distributions import (
     sum_tolerance,
 )
 from calibrant.data.frozen import Frozen, own
-from calibrant.data.labels import plain, read_many
+from calibrant.data.labels import read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import to_column
+from calibrant.data.to_numpy import plain, to_column
 from calibrant.data.validation import Rows, check_lengths, read_weight, to_numbers
 from calibrant.errors import AdviceWarning, InputError
 from calibrant.kernels.temperature import FusedSums
 
-__all__ = [
-    "ScoreMatrix",
-    "read_classes_of",
-    "read_matrix",
-    "read_score_matrix",
-]
-
-Array = NDArray[np.float64]
 #: float64, or float32 where float32 came: a matrix may be larger than memory
 Scores = NDArray[Any]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,8 +16,6 @@ from calibrant.data.json_facts import shown
 from calibrant.data.validation import check_word
 from calibrant.errors import InputError, RangeWarning, caller_level, how_many
 
-__all__ = ["ON_RANGE", "OnRange", "ScoreRange", "check_on_range", "check_range"]
-
 Array = NDArray[Any]
 OnRange = Literal["error", "clip", "allow"]
 

@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from calibrant.arrays import Array, Index
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.table_columns import columns_of_rows, columns_of_shares, group_by_score
 from calibrant.data.validation import Rows, read_binary, read_grouped, read_soft
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import sigmoid
-
-__all__ = ["ScoreTable"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,7 +264,7 @@ class ScoreTable(Frozen):
         """Whether all scores lie in [0, 1]."""
         return not len(self) or (self.scores[0] >= 0.0 and self.scores[-1] <= 1.0)
 
-    def cuts(self, after: NDArray[np.intp]) -> Array:
+    def cuts(self, after: Index) -> Array:
         """A cut between scores i and i+1 for each i in ``after``: x_i < cut ≤ x_{i+1}.
 
         Halfway, except that between neighbouring floats the cut is the upper one.
@@ -331,7 +328,7 @@ class ScoreTable(Frozen):
         start = fit(self.pool(cells), None) if len(self) > 10 * cells else None
         return fit(self, start)
 
-    def _merged(self, starts: NDArray[np.intp]) -> ScoreTable:
+    def _merged(self, starts: Index) -> ScoreTable:
         n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in self._columns())
         first, last = self.scores[starts], self.scores[np.append(starts[1:], len(self)) - 1]
         size = float(np.abs(self.scores[[0, -1]]).max()) or 1.0  # a sum of scores could overflow

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.distributions import (
     BadRows,
     refuse_distributions,
@@ -23,11 +24,6 @@ from calibrant.kernels.block_arrays import TensorOps, tensor_ops
 from calibrant.kernels.fused_rows import RowFacts, can_fuse, row_facts
 from calibrant.kernels.temperature import FusedSums
 from calibrant.tensors import library_of, on_host
-
-__all__ = ["ScoreTensor", "read_where_it_is"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: a block holds at most this share of all numbers, so that what is made of it stays small
 PART = 1 / 64
@@ -95,7 +91,7 @@ class ScoreTensor(ScoreMatrix):
             refuse_infinite(made._bad(~good))
         return made
 
-    def _bad(self, wrong: NDArray[np.bool_]) -> BadRows:
+    def _bad(self, wrong: Flags) -> BadRows:
         first = int(np.argmax(wrong))
         return BadRows(int(wrong.sum()), first, len(self), on_host(self.scores[first]))
 
@@ -123,7 +119,7 @@ class ScoreTensor(ScoreMatrix):
         return not self._not_distributions.any()
 
     @property
-    def _not_distributions(self) -> NDArray[np.bool_]:
+    def _not_distributions(self) -> Flags:
         low, high, mean, _ = self.facts
         apart = np.abs(mean * self.n_classes - 1.0)
         return np.asarray((low < 0.0) | (high > 1.0) | (apart > sum_tolerance(self.n_classes)))

@@ -8,16 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.data.labels import plain
+from calibrant.arrays import Index
 from calibrant.data.segment_keys import segment_columns
-from calibrant.data.to_numpy import to_column
+from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import CalibrationWarning, InputError, caller_level
-
-__all__ = ["NewSegments", "finest_of", "read_segments", "segment_names"]
-
-Index = NDArray[np.intp]
 
 
 def read_segments(segments: Any) -> tuple[list[Any], Index]:

@@ -12,31 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Index
 from calibrant.data.naming import open_any
 from calibrant.data.to_numpy import to_column
 from calibrant.errors import InputError
-
-__all__ = [
-    "JOIN_COLUMNS",
-    "Key",
-    "KeyPath",
-    "SegmentKey",
-    "coarse_codes",
-    "find_segments",
-    "finest",
-    "names_of_columns",
-    "refuse_columns",
-    "segment_codes",
-    "segment_columns",
-    "segment_key",
-    "segment_path",
-]
 
 Key = str | int
 #: a segment of several columns: its value in the first of them, or in the first two, ...
 KeyPath = tuple[Key, ...]
 SegmentKey = Key | KeyPath
-Index = NDArray[np.intp]
 
 #: what to do with several columns of segments where only one can be used
 JOIN_COLUMNS = (

@@ -11,21 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError
-
-__all__ = [
-    "DIVIDE",
-    "REFUSED",
-    "Halves",
-    "are_soft",
-    "check_names",
-    "check_not_swapped",
-    "check_shares",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: what to do about soft labels outside [0, 1]
 DIVIDE = "divide percentages by 100, and votes by their number"

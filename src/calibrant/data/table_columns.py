@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.frozen import own
 from calibrant.data.validation import Rows
 
-__all__ = ["Columns", "columns_of_rows", "columns_of_shares", "group_by_score"]
-
-Array = NDArray[np.float64]
 #: distinct ascending scores; Σw of the negatives and of the positives; Σw² of both
 Columns = tuple[Array, Array, Array, Array, Array]
 
@@ -34,12 +31,12 @@ def columns_of_shares(scores: Array, share: Array, weight: Array | None) -> Colu
     return group_by_score(scores, (n0, n1, weight * n0, weight * n1))
 
 
-def _starts(x: Array) -> NDArray[np.intp]:
+def _starts(x: Array) -> Index:
     """Where each run of equal values of the sorted x begins."""
     return np.flatnonzero(np.append(True, x[1:] != x[:-1])[: len(x)])
 
 
-def _of_unweighted(scores: Array, positive: NDArray[np.bool_]) -> Columns:
+def _of_unweighted(scores: Array, positive: Flags) -> Columns:
     """Sort the classes apart (values only: cheaper than an argsort of all), then merge."""
     x = np.empty(len(scores))
     negatives = len(x) - int(np.count_nonzero(positive))
@@ -61,7 +58,7 @@ def _of_unweighted(scores: Array, positive: NDArray[np.bool_]) -> Columns:
     return own(x), n0, n1, n0, n1
 
 
-def _of_weighted(scores: Array, positive: NDArray[np.bool_], weight: Array) -> Columns:
+def _of_weighted(scores: Array, positive: Flags, weight: Array) -> Columns:
     present = weight > 0
     if not present.all():
         scores, positive, weight = scores[present], positive[present], weight[present]

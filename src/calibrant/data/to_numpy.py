@@ -10,22 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.naming import open_any
 from calibrant.errors import InputError, how_many
 from calibrant.tensors import on_host
-
-__all__ = [
-    "is_lazy",
-    "is_missing",
-    "like_series",
-    "null_mask",
-    "plain",
-    "refuse_unordered",
-    "to_column",
-    "to_incomplete",
-    "to_matrix",
-]
 
 #: what an object array of numbers may hold
 NUMBERS = (Real, Decimal, np.bool_)
@@ -65,7 +54,7 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
     return np.asarray(native.to_numpy())
 
 
-def to_incomplete(values: Any, name: str) -> tuple[NDArray[np.float64], list[str] | None]:
+def to_incomplete(values: Any, name: str) -> tuple[Array, list[str] | None]:
     """Numbers of shape (n, columns) with NaN where a value is missing, and a frame's names."""
     values = on_host(values)
     native = _narwhals(values, name)
@@ -77,7 +66,7 @@ def to_incomplete(values: Any, name: str) -> tuple[NDArray[np.float64], list[str
     return filled, list(native.columns)
 
 
-def _with_nan(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _with_nan(array: NDArray[Any], name: str) -> Array:
     if array.dtype.kind == "O":
         known = [float("nan") if is_missing(v) else v for v in array.flat]
         if all(isinstance(v, NUMBERS) for v in known):
@@ -209,7 +198,7 @@ def _doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
     return short
 
 
-def _floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _floats(array: NDArray[Any], name: str) -> Array:
     """Boxed numbers as float64, if they fit."""
     try:
         floats = array.astype(np.float64)
@@ -227,7 +216,7 @@ def _float(value: Any) -> float:
         return float("inf")
 
 
-def _refuse_too_large(array: NDArray[Any], wrong: NDArray[np.bool_], name: str) -> None:
+def _refuse_too_large(array: NDArray[Any], wrong: Flags, name: str) -> None:
     if wrong.any():
         rows = np.asarray(wrong.reshape(len(array), -1).any(axis=1))
         came = str(array[wrong][0])
@@ -248,7 +237,7 @@ def _series(series: Any, name: str) -> NDArray[Any]:
     return _numbers(np.asarray(series.to_numpy()), name)
 
 
-def null_mask(series: Any) -> NDArray[np.bool_]:
+def null_mask(series: Any) -> Flags:
     """Which values of a narwhals series are missing; a signalling NaN counts as such, too."""
     try:
         if not series.null_count():
@@ -265,7 +254,7 @@ def _without_missing(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
-def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
+def _refuse_missing(missing: Flags, name: str) -> None:
     if missing.any():
         rows = np.asarray(missing.reshape(len(missing), -1).any(axis=1))
         what = how_many({"missing, None or NaN": int(rows.sum())}, len(rows))

@@ -13,31 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.json_facts import shown
-from calibrant.data.labels import Labels, read_labels
+from calibrant.data.labels import read_labels
 from calibrant.data.naming import check_class_columns
 from calibrant.data.soft_labels import check_not_swapped
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError, ParameterError, how_many
 from calibrant.other_words import did_you_mean
 
-__all__ = [
-    "Labels",
-    "Rows",
-    "check_lengths",
-    "check_word",
-    "read_binary",
-    "read_counts",
-    "read_grouped",
-    "read_labels",
-    "read_probabilities",
-    "read_scores",
-    "read_soft",
-    "read_weight",
-    "to_numbers",
-]
-
-Array = NDArray[np.float64]
 Classes = Sequence[Any] | NDArray[Any] | None
 #: the largest weight must be between these, so that floats can hold the sum of squares
 HEAVIEST, LIGHTEST = 1e100, 1e-150
@@ -51,7 +35,7 @@ class Rows:
     """
 
     scores: Array
-    positive: NDArray[np.bool_]
+    positive: Flags
     weight: Array | None
     classes: NDArray[Any]
     pos_label: Any

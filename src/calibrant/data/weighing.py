@@ -13,16 +13,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import own
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
-
-__all__ = ["WEIGHTS", "matrix_in_rows", "rows_count_once", "table_in_rows", "weight_in_rows"]
-
-Array = NDArray[np.float64]
 
 #: how far from equal, or from a whole number, sums of equal weights may be: they are rounded
 ROUNDING = 1e-9

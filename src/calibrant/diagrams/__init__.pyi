@@ -1,7 +1,7 @@
 """What `calibrant.diagrams` shows; `lazy_names` reads it."""
 
 from calibrant.diagrams.class_curves import class_reliability as class_reliability
-from calibrant.diagrams.curves import Curve as Curve
+from calibrant.diagrams.curve_value import Curve as Curve
 from calibrant.diagrams.curves import reliability_curve as reliability_curve
 from calibrant.diagrams.decision import DecisionCurve as DecisionCurve
 from calibrant.diagrams.decision import decision_curve as decision_curve

@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import window
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
 from calibrant.losses import logit, sigmoid
-
-__all__ = ["Frame", "cell_edges", "cells_over", "frame_of", "round_odds", "span_of", "tick_words"]
-
-Array = NDArray[np.float64]
 
 #: the part of the weight at each end that a log-odds axis may leave out
 BEYOND = 0.005

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.resample import band_of_drawn, cells_of
@@ -17,10 +17,6 @@ from calibrant.metrics.bin_sweep import equal_mass_starts, sweep_starts
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.metrics.weighted_cells import class_columns
 
-__all__ = ["BinSums", "band_of", "bins_of", "histogram_of", "window"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Band = tuple[Array, Array]
 
 #: predictions that all lie this close to 0 or to 1 are shown enlarged

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.data.labels import plain
+from calibrant.arrays import Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import to_column
+from calibrant.data.to_numpy import plain, to_column
 from calibrant.diagrams.axes_view import span_of
 from calibrant.diagrams.bins import window
 from calibrant.diagrams.curve_options import CurveOptions
@@ -28,8 +27,6 @@ from calibrant.metrics.probability_matrix import (
     top_table,
 )
 from calibrant.other_words import in_our_words
-
-__all__ = ["class_reliability"]
 
 #: the name of the panel that shows the most probable class of each row
 TOP = "top label"
@@ -128,7 +125,7 @@ def class_reliability(
     return Panels(tuple(names), curves[0], (), curves[1] if raw is not None else (), reading)
 
 
-def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
+def _shown(seen: LabelledMatrix, show: Any) -> Index:
     """The columns of the classes to be shown."""
     known = [plain(label) for label in seen.labels]
     if show is None:
@@ -142,7 +139,7 @@ def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
 
 
 def _common_span(
-    matrix: ScoreMatrix, columns: NDArray[np.intp], top_label: bool, rule: CurveOptions
+    matrix: ScoreMatrix, columns: Index, top_label: bool, rule: CurveOptions
 ) -> tuple[float, float]:
     """The part of the axis that holds the predictions shown."""
     if rule.axes == "logit":
@@ -155,9 +152,7 @@ def _common_span(
     return window(float(min(low for low, _ in ends)), float(max(high for _, high in ends)))
 
 
-def _tables(
-    matrix: ScoreMatrix, columns: NDArray[np.intp], top_label: bool
-) -> Iterator[ScoreTable]:
+def _tables(matrix: ScoreMatrix, columns: Index, top_label: bool) -> Iterator[ScoreTable]:
     if top_label:
         yield top_table(matrix)
     for column in columns:

@@ -13,8 +13,6 @@ from calibrant.metrics.bin_sweep import AUTO, Bins, check_bin_count
 from calibrant.metrics.binned import BINNINGS
 from calibrant.other_words import did_you_mean
 
-__all__ = ["AXES", "BANDS_HOLD", "CURVES", "CurveOptions", "one_of"]
-
 #: the histogram has at least this many cells
 CELLS = 20
 AXES = ("probability", "logit")

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.result_tables import aligned, first_left, json_ready
-
-__all__ = ["Curve", "some_of"]
-
-Array = NDArray[np.float64]
 
 #: what the groups of a curve are called
 GROUPS = {

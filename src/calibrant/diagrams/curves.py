@@ -18,8 +18,6 @@ from calibrant.metrics.arguments import read_table
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
-__all__ = ["ComparedCurves", "Curve", "compare_curves", "curve_of", "reliability_curve"]
-
 
 @in_our_words
 def reliability_curve(

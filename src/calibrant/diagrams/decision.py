@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_counts
@@ -19,10 +19,6 @@ from calibrant.metrics.arguments import check_number, read_table
 from calibrant.metrics.net_benefit import Benefits, benefits, treat_all
 from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.result_tables import aligned, first_left, json_ready, shown_value
-
-__all__ = ["DecisionCurve", "decision_curve"]
-
-Array = NDArray[np.float64]
 
 #: thresholds of a curve where none are given
 THRESHOLDS = np.arange(1, 100) / 100

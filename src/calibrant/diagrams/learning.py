@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_kinds import IN_SHORT, kind_of, reading_between
 from calibrant.data.score_table import ScoreTable
@@ -29,10 +30,6 @@ from calibrant.metrics.arguments import check_number, check_whole
 from calibrant.other_words import did_you_mean
 from calibrant.progress import track
 from calibrant.result_tables import aligned, json_ready
-
-__all__ = ["Difference", "LearningCurve", "in_short", "learning_curve"]
-
-Array = NDArray[np.float64]
 
 #: 32, 64, …, 8192
 SIZES = tuple(2**k for k in range(5, 14))

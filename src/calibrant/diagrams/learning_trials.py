@@ -10,9 +10,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import metrics
+from calibrant.arrays import Array, Index
 from calibrant.data.frozen import own
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
@@ -23,19 +23,6 @@ from calibrant.metrics.measure import Measure
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import MEASURES
 from calibrant.other_words import did_you_mean
-
-__all__ = [
-    "Judge",
-    "LearningTrial",
-    "Trials",
-    "checked_sizes",
-    "judge_of",
-    "present_rows",
-    "random_orders",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: a size that leaves a smaller part of the rows to test on is dropped
 SMALLEST_TEST = 0.05

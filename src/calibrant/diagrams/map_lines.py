@@ -8,8 +8,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.axes_view import Frame, round_odds
 from calibrant.diagrams.curve_options import AXES, one_of
@@ -20,9 +20,6 @@ from calibrant.maps import Map, VectorMap
 from calibrant.metrics.arguments import check_whole
 from calibrant.result_tables import json_ready
 
-__all__ = ["MapCurve", "map_curve", "map_of"]
-
-Array = NDArray[np.float64]
 NONE = np.empty(0)
 
 #: log-odds axes show at least this
@@ -231,7 +228,7 @@ def _span_of_odds(fitted_map: Map) -> tuple[float, float]:
 class _Sampler:
     x: Array
     at: Array
-    order: NDArray[np.intp]
+    order: Index
 
     def __call__(self, function: Map) -> Array:
         return function(self.at)[self.order]

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitor import Monitor
 
-__all__ = ["MonitorCurve", "monitor_curve"]
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: how wide the band of each window is, in deviations: about 95 % of windows stay inside

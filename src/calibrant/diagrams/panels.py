@@ -10,14 +10,13 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.axes_view import frame_of, span_of
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.curves import Curve, curve_of
+from calibrant.diagrams.curve_value import Curve
+from calibrant.diagrams.curves import curve_of
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.diagrams.predictions import read_several
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
-
-__all__ = ["Panels", "boosting_panels", "panels_of", "reliability_panels"]
 
 #: the steps of the paper's first figure
 STEPS = (1, 4, 8, 32, 128, 1024)

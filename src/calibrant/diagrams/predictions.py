@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from calibrant.data.labels import read_labels
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import Rows, check_lengths, read_labels, read_scores, read_weight
+from calibrant.data.validation import Rows, check_lengths, read_scores, read_weight
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import read_column, read_table
-
-__all__ = ["ONLY", "read_raw", "read_several", "rows_by_name"]
 
 #: the name of predictions that came without one
 ONLY = "predictions"

@@ -10,16 +10,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.cell_runs import run_means, starts_at
 from calibrant.metrics.weighted_cells import squares
 
-__all__ = ["MergedCells", "band_of_drawn", "cells_of", "spread_places"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Band = tuple[Array, Array]
 
 #: cells of equal weight, and as many of equal width, that a larger table is merged to

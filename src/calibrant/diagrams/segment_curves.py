@@ -12,14 +12,12 @@ from calibrant.data.segment_column import read_segments, segment_names
 from calibrant.data.validation import check_lengths
 from calibrant.diagrams.axes_view import frame_of, span_of
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.panels import Panels, panels_of
 from calibrant.diagrams.predictions import rows_by_name
 from calibrant.errors import InputError
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
-
-__all__ = ["Segments", "reliability_segments", "segments_by"]
 
 #: the most segments that one picture can show
 MOST = 24

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of
 from calibrant.diagrams.curve_options import CurveOptions
@@ -20,10 +20,6 @@ from calibrant.metrics.cell_runs import last_cells, run_means
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.metrics.rising_band import RisingBand
 
-__all__ = ["Shape", "kernel", "shape_of", "width_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Band = tuple[Array, Array]
 
 #: a line is given at twice as many places, besides the ends of blocks

@@ -29,8 +29,6 @@ from calibrant.export.map_given import map_of
 from calibrant.maps import Map, Segmented, VectorMap
 from calibrant.plan.nodes import BySegment
 
-__all__ = ["add_probabilities"]
-
 Keys = tuple[str | int, ...]
 
 #: whole numbers that may be too long for a 64-bit integer with a sign

@@ -25,8 +25,6 @@ from calibrant.errors import InputError, how_many
 from calibrant.export.map_given import fitted_of
 from calibrant.maps import VectorMap
 
-__all__ = ["add_class_columns", "score_columns"]
-
 
 def score_columns(score: Any, calibrator: Any, map_: VectorMap) -> tuple[str, ...]:
     """The columns of scores in the order of the classes, given so or as a dict by class."""

@@ -12,8 +12,6 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Map, Segmented, VectorMap
 
-__all__ = ["ApplyOptions", "check_segment"]
-
 ON_MISSING = ("error", "null")
 
 

@@ -12,17 +12,6 @@ from calibrant.data.joining import LAZY
 from calibrant.data.naming import open_any
 from calibrant.errors import InputError, import_extra
 
-__all__ = [
-    "EAGER",
-    "any_case",
-    "compute",
-    "is_spark",
-    "literals_lose_bits",
-    "most_branches",
-    "open_frame",
-    "set_apart",
-]
-
 Lazy = nw.LazyFrame[Any]
 
 #: how many pieces a tree of comparisons may choose among: on Spark, and elsewhere

@@ -20,8 +20,6 @@ from calibrant.plan.nodes import BySegment
 from calibrant.plan.segment_places import column_steps
 from calibrant.plan.stacked_plans import parameter_table, stacked
 
-__all__ = ["SegmentColumn", "UsableKeys", "by_segment", "segment_place"]
-
 
 class SegmentColumn(NamedTuple):
     """A column of segments as text or whole numbers.

@@ -15,8 +15,6 @@ from calibrant.engines.backends import is_spark
 from calibrant.errors import import_extra
 from calibrant.maps import VectorMap
 
-__all__ = ["MOST_BY_EXPRESSIONS", "add_by_blocks", "takes_blocks"]
-
 #: the most classes that are written as expressions
 MOST_BY_EXPRESSIONS = 10
 

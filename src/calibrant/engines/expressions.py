@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.engines.frame_builder import FrameBuilder, between_ends
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.plan import nodes
@@ -22,9 +23,6 @@ from calibrant.plan.line_pieces import flat_value, line_columns, on_line
 from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 
-__all__ = ["EXPRESSION", "FramePrinter"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 EXPRESSION = PlanTarget(

@@ -15,8 +15,6 @@ from calibrant.engines.backends import compute, literals_lose_bits, most_branche
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, listed
 
-__all__ = ["FrameBuilder", "between_ends", "or_one"]
-
 Index = NDArray[np.int64]
 Lazy = nw.LazyFrame[Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.naming import unknown_column
 from calibrant.data.validation import read_scores
@@ -16,9 +16,6 @@ from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.backends import any_case
 from calibrant.errors import InputError
 
-__all__ = ["Frame", "as_series", "check_columns", "scores_in_memory"]
-
-Array = NDArray[np.float64]
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 

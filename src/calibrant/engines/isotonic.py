@@ -16,8 +16,6 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise
 from calibrant.version import __version__
 
-__all__ = ["fit_isotonic"]
-
 
 def fit_isotonic(
     frame: Any,

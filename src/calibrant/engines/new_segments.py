@@ -15,8 +15,6 @@ from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.errors import InputError
 from calibrant.maps import Segmented
 
-__all__ = ["ON_NEW_SEGMENT", "count_new", "judge_new"]
-
 ON_NEW_SEGMENT = ("warn", "error", "allow")
 
 

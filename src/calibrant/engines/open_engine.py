@@ -25,8 +25,6 @@ from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 from calibrant.outputs import STANDARD
 
-__all__ = ["ENGINES", "Engine", "open_engine"]
-
 Paths = Sequence[str | os.PathLike[str]]
 #: what only DuckDB reads, and what to do instead
 FEATURES = ("columns beside the score are read", "")

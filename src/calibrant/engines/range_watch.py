@@ -16,8 +16,6 @@ from calibrant.data.score_range import (
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 
-__all__ = ["AS_FITTED", "RangeWatch", "expected_range"]
-
 #: what scores must be, where the calibrator was fitted on probabilities
 AS_FITTED = "be probabilities in [0, 1], as those are that the calibrator was fitted on"
 

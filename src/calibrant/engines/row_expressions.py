@@ -13,8 +13,6 @@ from calibrant.engines.frame_builder import FrameBuilder, between_ends, or_one
 from calibrant.plan import row_nodes
 from calibrant.plan.nodes import Node, PlanPrinter
 
-__all__ = ["RowFramePrinter", "total"]
-
 Columns = list[nw.Expr]
 
 

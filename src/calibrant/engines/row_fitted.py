@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.typed_features import number_of
 from calibrant.errors import InputError
@@ -16,10 +17,6 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.local.attributes import Attribute, CodedRows
 from calibrant.local.rule import LocalFitted
 from calibrant.local.tree_rule import TreeRounds
-
-__all__ = ["CategoryFamilies", "FeatureColumn", "RowFitted"]
-
-Array = NDArray[np.float64]
 
 
 class FeatureColumn(NamedTuple):

@@ -6,14 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from calibrant.arrays import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.engines.files.spelled_labels import Label
+from calibrant.engines.files.yes_no_words import Label
 from calibrant.errors import InputError
-
-__all__ = ["MOST_NUMBERS", "ClassRows", "ColumnsRead", "FileMatrix", "refuse_many"]
 
 #: scores that are read into memory at most, 8 bytes each
 MOST_NUMBERS = 2**29
@@ -25,9 +21,9 @@ class ColumnsRead(NamedTuple):
     ``features`` is a frame of other columns of the same rows, where they were asked for.
     """
 
-    numbers: NDArray[np.float64]
-    codes: NDArray[np.intp]
-    weight: NDArray[np.float64] | None
+    numbers: Array
+    codes: Index
+    weight: Array | None
     features: Any = None
 
 

@@ -11,10 +11,9 @@ from calibrant.data.cells import cell_facts
 from calibrant.data.lazy_checks import HEAD, BadRowsError, CellsOption, Coding, Names
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines.files.spelled_labels import Label, classes_of
+from calibrant.engines.files.spelled_labels import classes_of
+from calibrant.engines.files.yes_no_words import Label
 from calibrant.errors import InputError
-
-__all__ = ["OUTSIDE_ADVICE", "FileTable", "RowsOfFiles", "check_rows", "not_in_json", "read_rows"]
 
 T = TypeVar("T")
 #: how many files are named in the facts of a fit

@@ -15,8 +15,6 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.engines.rows_of_files import check_rows
 from calibrant.errors import InputError
 
-__all__ = ["Answer", "ask", "score_table", "segment_tables"]
-
 T = TypeVar("T")
 
 

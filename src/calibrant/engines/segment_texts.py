@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from calibrant.errors import InputError
 from calibrant.maps import Map, Segmented
 
-__all__ = ["POWER", "WHOLE", "KeySpelling", "SegmentKeys", "segment_keys", "text_keys"]
-
 #: a whole number as files may spell it (007, +7, 7.0), its sign and its digits being groups; and
 #: one with a power of ten (1e+05)
 WHOLE = r"^[+]?(-?)0*([0-9]+)(?:\.0*)?$"

@@ -11,40 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from calibrant.arrays import Array, Index
 from calibrant.data import weighing
 from calibrant.data.cells import cell_facts
-from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.labels import read_classes
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, read_binary
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parameters
+from calibrant.estimators.limits import OneOf, check_parameters
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
 from calibrant.maps.inverse import ScoreAt
 from calibrant.version import __version__
-
-__all__ = [
-    "SCALES",
-    "SMOOTHING",
-    "WEIGHTS",
-    "Calibrator",
-    "Each",
-    "Limit",
-    "Number",
-    "OneOf",
-    "check_parameters",
-    "inner_interval",
-    "on_logit_scale",
-    "range_of_table",
-    "row_facts",
-    "table_facts",
-    "too_few",
-]
-
-Array = NDArray[np.float64]
 
 #: how a method reads scores: as they are, by their logit, or by what they look like
 SCALES: OneOf = OneOf(("auto", "logit", "raw"))
@@ -241,9 +221,7 @@ def table_facts(table: ScoreTable) -> dict[str, Any]:
     }
 
 
-def row_facts(
-    weight: Array, codes: NDArray[np.intp] | None = None, classes: int = 2
-) -> dict[str, Any]:
+def row_facts(weight: Array, codes: Index | None = None, classes: int = 2) -> dict[str, Any]:
     """Facts about the rows of a fit, given their weights and which of the classes each is."""
     size = weight / weight.max()  # squares of tiny weights would vanish
     facts = {

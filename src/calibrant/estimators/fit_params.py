@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Index
 from calibrant.errors import InputError, ParameterError
-
-__all__ = ["FitParams", "rounds_found", "take", "weight_argument", "without_stopping"]
-
-Index = NDArray[np.intp]
 
 #: the value of eval_set that stands for the rows that a split holds out
 FOLD = "fold"

@@ -9,34 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.distributions import check_distributions, row_blocks
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.json_facts import as_text, freeze_facts, is_text, shown
-from calibrant.data.labels import plain
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.segment_column import NewSegments
 from calibrant.data.segment_keys import segment_columns
-from calibrant.data.to_numpy import like_series, to_column, to_matrix
+from calibrant.data.to_numpy import like_series, plain, to_column, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
 from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_label, check_labels, label_array
 from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
 from calibrant.maps.inverse import ScoreAt, score_at
-
-__all__ = [
-    "AppliedMap",
-    "Fitted",
-    "check_header",
-    "check_version",
-    "document_of",
-    "fields_of",
-    "read_column_scores",
-    "refuse_models",
-]
-
-Array = NDArray[np.float64]
 
 FORMAT = "calibrant"
 VERSION = 2
@@ -88,9 +75,7 @@ class AppliedMap(NamedTuple):
         p = np.asarray(self.calibrate(scores, segments, on_range))
         return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
 
-    def predict(
-        self, scores: Any, segments: Any = None, on_range: str = "error"
-    ) -> NDArray[np.intp]:
+    def predict(self, scores: Any, segments: Any = None, on_range: str = "error") -> Index:
         """The column of the most probable class of each row (the first on ties).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
@@ -140,7 +125,7 @@ class AppliedMap(NamedTuple):
             )
 
 
-def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], columns: list[NDArray[Any]]) -> None:
+def _warn_of_new(fitted: Segmented, codes: Index, columns: list[NDArray[Any]]) -> None:
     """Warn if most rows are of segments that were never seen."""
     new = fitted.is_new(codes)
     if fitted.seen and new.any():

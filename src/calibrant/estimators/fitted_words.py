@@ -8,8 +8,6 @@ from typing import Any
 
 from calibrant.data.json_facts import shown
 
-__all__ = ["as_html", "in_lines"]
-
 #: letters of a line
 WIDEST = 160
 

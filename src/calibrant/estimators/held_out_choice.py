@@ -6,21 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.estimators.held_out_means import Sample
-
-__all__ = [
-    "BENEFIT",
-    "CLASS_ERRORS",
-    "LEVEL",
-    "ONE_SIDED",
-    "HeldOutLosses",
-    "choose",
-    "errors_behind",
-]
-
-Array = NDArray[np.float64]
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this
 BENEFIT = 2.0

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-__all__ = ["Sample"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from calibrant.arrays import Array, Index
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from calibrant.data.labels import plain
+from calibrant.data.to_numpy import plain
 from calibrant.errors import ParameterError
 from calibrant.other_words import did_you_mean
-
-__all__ = ["Each", "Limit", "Number", "OneOf", "check_parameters"]
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.data.labels import plain, read_classes, read_labels, read_many
+from calibrant.arrays import Array, Flags, Index
+from calibrant.data.labels import read_classes, read_labels, read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.soft_labels import Halves
-from calibrant.data.to_numpy import to_matrix
+from calibrant.data.to_numpy import plain, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import (
     AdviceWarning,
@@ -32,27 +33,6 @@ from calibrant.estimators.fit_params import (
     without_stopping,
 )
 
-__all__ = [
-    "SCORE_METHODS",
-    "Method",
-    "ModelRows",
-    "chosen_method",
-    "fit_and_score",
-    "keep_feature_names",
-    "may_be_probabilities",
-    "model_classes",
-    "model_scores",
-    "model_tags",
-    "model_to_fit",
-    "positive_class",
-    "score_method",
-    "unseen",
-    "warn_no_weights",
-    "warn_refitted",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 #: a name of SCORE_METHODS, or a function of a fitted model and rows
 Method = str | Callable[[Any, Any], Any]
 
@@ -351,7 +331,7 @@ def warn_refitted(estimator: Any) -> None:
     )
 
 
-def unseen(model: Any, classes: NDArray[Any]) -> NDArray[np.bool_]:
+def unseen(model: Any, classes: NDArray[Any]) -> Flags:
     """Which of several classes a model has not seen, being fitted on a fold that lacks them."""
     own = getattr(model, "classes_", None)
     if own is None or len(classes) == 2:

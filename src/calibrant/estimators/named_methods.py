@@ -9,8 +9,6 @@ from calibrant.data.validation import Rows
 from calibrant.errors import ParameterError
 from calibrant.estimators.registry import calibrators_of
 
-__all__ = ["BEFORE", "bare", "check_orientation", "named_methods"]
-
 #: the name of the scores as they came
 BEFORE = "uncalibrated"
 

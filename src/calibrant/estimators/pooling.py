@@ -6,18 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.arrays import Array, Index
 from calibrant.data.weighing import weight_in_rows
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.fit_params import take
 from calibrant.estimators.model_folds import ModelRows
 
-__all__ = ["Part", "counting_rows", "fit_calibrator", "fit_pooled"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 #: scores, and the rows that they belong to (None: all)
 Part = tuple[Array, Index | None]
 

@@ -9,17 +9,6 @@ from typing import Any
 from calibrant.errors import ParameterError
 from calibrant.other_words import METHODS_ALSO, did_you_mean
 
-__all__ = [
-    "DEFAULT",
-    "METHODS",
-    "OF_CLASSES",
-    "calibrator_class",
-    "calibrator_of",
-    "calibrators_of",
-    "in_plain_words",
-    "method_name",
-]
-
 #: what `calibrant fit` uses unless told otherwise: any shape, safe on few rows, and it keeps the
 #: scores as they are where nothing is better
 DEFAULT = "auto"

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.json_facts import fits_64_bits, is_text, shown
-from calibrant.data.labels import plain
+from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError
-
-__all__ = ["Label", "check_label", "check_labels", "label_array"]
 
 Label = str | int | float | bool
 

@@ -11,17 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from calibrant.data.labels import plain
+from calibrant.arrays import Array
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import AppliedMap, Fitted
 from calibrant.estimators.limits import Limit, check_parameters
 from calibrant.maps import Map, VectorMap
-
-__all__ = ["KeepsMap", "ScoreEstimator", "ScoreTransformer"]
-
-Array = NDArray[np.float64]
 
 #: scikit-learn's metadata routing takes the first argument for X; ours is called scores
 NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}

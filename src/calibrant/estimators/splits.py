@@ -11,28 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.json_facts import shown
-from calibrant.data.labels import plain
-from calibrant.data.to_numpy import to_column
+from calibrant.data.to_numpy import plain, to_column
 from calibrant.data.validation import check_lengths
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.estimators.model_folds import ModelRows, score_method
 
-__all__ = [
-    "FOLDS",
-    "SPLITTING",
-    "RowSplits",
-    "Splits",
-    "check_calibrating",
-    "cv_kind",
-    "hold_out",
-    "row_folds",
-    "row_pairs",
-    "split_present",
-    "warn_of_missing",
-]
-
-Index = NDArray[np.intp]
 Pair = tuple[Index, Index]
 
 #: the kinds of cv that pick rows by index
@@ -125,14 +110,14 @@ class RowSplits:
     """
 
     pairs: list[Pair]
-    share: NDArray[np.float64]
+    share: Array
     cluster: Index | None
 
 
 def split_present(
     cv: Any,
     data: ModelRows,
-    present: NDArray[np.bool_] | None,
+    present: Flags | None,
     groups: Any = None,
     random_state: Any = None,
 ) -> RowSplits:
@@ -163,7 +148,7 @@ def split_present(
     return RowSplits(pairs, 1.0 / np.maximum(times, 1), cluster)
 
 
-def _of_present(cv: Any, present: NDArray[np.bool_]) -> Any:
+def _of_present(cv: Any, present: Flags) -> Any:
     """Splits given as indices or masks of all rows, as indices of the rows that are present."""
     if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
@@ -329,7 +314,7 @@ def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
             )
 
 
-def _lack(number: int, folds: int, data: ModelRows, missing: NDArray[np.bool_]) -> str:
+def _lack(number: int, folds: int, data: ModelRows, missing: Flags) -> str:
     first = plain(data.classes[int(np.argmax(missing))])
     return f"the training rows of fold {number} of {folds} lack {first!r}"
 

@@ -6,14 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
-
-__all__ = ["HeldOutCells", "TableFolds", "possible_folds"]
-
-Array = NDArray[np.float64]
 
 #: the rows of a class in a cell are dealt one by one up to this number, beyond it by a single draw
 MANY = 50
@@ -29,11 +25,11 @@ class HeldOutCells(NamedTuple):
     positive_sq: Array
 
     @property
-    def filled(self) -> NDArray[np.bool_]:
+    def filled(self) -> Flags:
         """Where anything is held out."""
         return np.asarray((self.negative > 0.0) | (self.positive > 0.0))
 
-    def take(self, cells: NDArray[np.bool_]) -> HeldOutCells:
+    def take(self, cells: Flags) -> HeldOutCells:
         """Some of the cells."""
         return HeldOutCells(*(column[cells] for column in self))
 
@@ -119,7 +115,7 @@ class TableFolds:
         return ScoreTable.from_counts(table.scores, *held.rest_of(columns))
 
 
-def _halved(n0: Array, n1: Array, q0: Array, q1: Array) -> NDArray[np.bool_]:
+def _halved(n0: Array, n1: Array, q0: Array, q1: Array) -> Flags:
     """The cells of both classes that hold less than one row of a class."""
     both = (n0 > 0.0) & (n1 > 0.0)
     found = np.zeros(len(n0), dtype=bool)

@@ -9,8 +9,6 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import came, value_of
 
-__all__ = ["json_text", "to_json"]
-
 #: numbers on a line
 PER_LINE = 5
 

@@ -10,8 +10,6 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted, refuse_models
 from calibrant.maps import Map
 
-__all__ = ["came", "fingerprint", "fitted_of", "map_of", "value_of"]
-
 
 def map_of(calibrator: Any) -> Map:
     """The map of a fitted calibrator, of what `load` returns, or a map itself.

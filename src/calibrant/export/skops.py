@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from calibrant.maps.base import known_kinds
 
-__all__ = ["skops_types"]
-
 #: classes by file, beside all kinds of maps: their state is numbers, text, and one another
 TYPES = {
     "advice.piece": "Advice",

@@ -12,8 +12,6 @@ from calibrant.errors import ParameterError
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.maps.inverse import probability_range, read_probability, score_at
 
-__all__ = ["SEVERAL", "Threshold", "best_threshold", "read_threshold"]
-
 SEVERAL = (
     "threshold= is for calibrators of one score, but this one gives a probability for each of "
     "several classes. Export it without, and compare the column of the class you act on."

@@ -11,8 +11,6 @@ from calibrant.errors import InputError
 from calibrant.export.map_given import value_of
 from calibrant.maps import Map
 
-__all__ = ["ExportedColumn", "TreeParts", "refuse_trees", "tree_parts_of"]
-
 
 class ExportedColumn(NamedTuple):
     """A column that trees look at: its name (or place), and its categories, if it has any."""

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["jit", "part"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}

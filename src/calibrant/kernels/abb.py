@@ -21,15 +21,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.errors import InputError
 from calibrant.kernels._jit import jit, part
-
-__all__ = ["chain_moments", "gauss_legendre", "log_evidence", "posterior_rows", "quadrature"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the forward rows of so many cells are kept at a time: they fit into the cache
 INNER = 32
@@ -228,7 +223,7 @@ def chain_moments(
     return moments, evidence
 
 
-def _tells_mean(n0: Array, n1: Array, gap: Array) -> NDArray[np.bool_]:
+def _tells_mean(n0: Array, n1: Array, gap: Array) -> Flags:
     """Whether the cell across the gap is a single row, and likely of the same bin."""
     return np.asarray((n0 + n1 == 1.0) & ((n0 == 1.0) | (n1 == 1.0)) & (gap < 0.5))
 
@@ -255,8 +250,8 @@ def _backward(
     kept: Array,
     moments: Array,
     back_mass: Array,
-    left: NDArray[np.bool_],
-    right: NDArray[np.bool_],
+    left: Flags,
+    right: Flags,
     middle: Array,
     rows: Array,
     spacings: Index,

@@ -6,15 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpbsv
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.kernels._jit import jit, part
-
-__all__ = ["least_squares", "row_values", "settled", "solve_rows"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the most iterations; a dozen are usual
 MOST = 100
@@ -133,7 +128,7 @@ def _add_row_values(coef: Array, start: Index, f: Array, out: Array) -> None:
 
 def settled(
     hess: Array, grad: Array, coef: Array, start: Index, low: Array, high: Array, signs: Array
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Flags]:
     """f if the rows have the given signs, and which of the rows really have them.
 
     With known signs every price is at a bound, and f solves a linear system. H is tridiagonal. A

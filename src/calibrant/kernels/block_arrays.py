@@ -13,23 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.tensors import library_of, on_host
 
-__all__ = [
-    "NUMPY",
-    "BlockOps",
-    "Source",
-    "TensorOps",
-    "log_shares",
-    "ops_of",
-    "powers",
-    "tensor_ops",
-]
-
-Array = NDArray[np.float64]
 #: the largest number in float32
 FLOAT32 = float(np.finfo(np.float32).max)
-Index = NDArray[np.intp]
 #: makes the blocks (x, codes, weights) anew at each call
 Source = Callable[[], Iterable[tuple[Array, Index, Array]]]
 

@@ -10,26 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels.descent import descend
-
-__all__ = [
-    "Band",
-    "BrokenLine",
-    "Design",
-    "FewColumns",
-    "Posterior",
-    "bends",
-    "fit_posterior",
-    "log_likelihood",
-    "piece_of",
-    "place_on",
-    "ramps",
-]
-
-Array = NDArray[np.float64]
 
 #: a knot within this distance of 0 bends the line on both of its sides
 NEAR = 0.1
@@ -160,21 +144,21 @@ class Band(NamedTuple):
     own: Array
     beside: Array
 
-    def moments(self, i: NDArray[np.intp], t: Array) -> tuple[Array, Array]:
+    def moments(self, i: Index, t: Array) -> tuple[Array, Array]:
         """Mean and variance at places that lie so far along these pieces."""
         s = 1.0 - t
         variance = s * s * self.own[i] + 2.0 * s * t * self.beside[i] + t * t * self.own[i + 1]
         return s * self.value[i] + t * self.value[i + 1], np.maximum(variance, 0.0)
 
 
-def place_on(nodes: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
+def place_on(nodes: Array, x: Array) -> tuple[Index, Array]:
     """The piece that each x lies on (the outermost have no end), and how far along the piece."""
     piece = piece_of(nodes, x)
     low, high = nodes[piece], nodes[piece + 1]
     return piece, (x - low) / (high - low)
 
 
-def piece_of(nodes: Array, x: Array) -> NDArray[np.intp]:
+def piece_of(nodes: Array, x: Array) -> Index:
     """The piece between two nodes that each x lies on; the outermost pieces have no end."""
     after = np.searchsorted(nodes, x, "right")
     return np.minimum(np.maximum(after - 1, 0), len(nodes) - 2)

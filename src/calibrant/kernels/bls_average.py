@@ -6,24 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, ndtr, ndtri
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels.bls_members import AxisCells, AxisPlaces, Coordinates, MemberFit
 from calibrant.kernels.few_knots import few_knots
-
-__all__ = [
-    "MOST_ODDS",
-    "MemberAverage",
-    "expected_rate",
-    "rising",
-    "shift_to_rate",
-    "spread_out",
-    "thinned",
-]
-
-Array = NDArray[np.float64]
 
 #: log-odds of members and bands are cut here, where floats can still tell p from 0 and from 1
 MOST_ODDS = 36.0
@@ -162,7 +150,7 @@ def spread_out(a: Array, cells: AxisCells) -> Array:
     return np.unique(np.concatenate((places, between.ravel())))
 
 
-def _nearest(a: Array, places: Array) -> NDArray[np.intp]:
+def _nearest(a: Array, places: Array) -> Index:
     """The index of the entry of a nearest to each place."""
     after = np.clip(np.searchsorted(a, places), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
     before = np.maximum(after - 1, 0)

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels.bls import (
     Band,
     BrokenLine,
@@ -27,18 +27,6 @@ from calibrant.kernels.bls import (
     place_on,
     ramps,
 )
-
-__all__ = [
-    "AxisCells",
-    "AxisPlaces",
-    "Coordinates",
-    "MemberFit",
-    "ScoreAxis",
-    "between",
-    "fit_members",
-]
-
-Array = NDArray[np.float64]
 
 #: log-odds are cut here in the members that are linear or smooth in them
 FURTHEST = 15.0
@@ -167,7 +155,7 @@ class AxisPlaces:
 
     def __init__(self, where: Coordinates, a: Array) -> None:
         self.where, self.a = where, a
-        self._pieces: dict[int, tuple[NDArray[np.intp], Array]] = {}
+        self._pieces: dict[int, tuple[Index, Array]] = {}
 
     @cached_property
     def linear(self) -> Array:
@@ -181,7 +169,7 @@ class AxisPlaces:
     def ranked(self) -> Array:
         return self.where.ranked(self.a)
 
-    def along(self, nodes: Array, ranked: bool) -> tuple[NDArray[np.intp], Array]:
+    def along(self, nodes: Array, ranked: bool) -> tuple[Index, Array]:
         """On which piece of a broken line, and how far along it: the lines of one family share
         their nodes."""
         if id(nodes) not in self._pieces:

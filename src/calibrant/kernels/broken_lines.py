@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.kernels.banded_qp import row_values, settled, solve_rows
 from calibrant.kernels.candidates import with_room
 from calibrant.kernels.polyline import line_values
@@ -24,11 +24,6 @@ from calibrant.kernels.trend_filter import (
     programme,
     sweep,
 )
-
-__all__ = ["Line", "Points"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the complementarity gap that the solver may leave on the candidates, relative to Σwz²
 INNER = 1e-12
@@ -191,7 +186,7 @@ class _Trial:
                 self.open[j:k] = True
         return where, worst
 
-    def needed(self) -> NDArray[np.bool_]:
+    def needed(self) -> Flags:
         """Candidates to keep: bends, those that almost are, and all in open flat stretches."""
         keep = np.ones(len(self.at), dtype=bool)
         keep[1:-1] = self.bent | (np.abs(self.u[1:-1]) > self.lam * (1.0 - IDLE))

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["with_room"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from calibrant.arrays import Array, Flags, Index
 
 
-def with_room(
-    x: Array, new: Index, kept: Index, close: float, least: float
-) -> tuple[NDArray[np.bool_], float]:
+def with_room(x: Array, new: Index, kept: Index, close: float, least: float) -> tuple[Flags, float]:
     """Which of the new places are further than ``close`` from those kept, and ``close`` itself.
 
     Where none is, ``close`` is divided by ten, and from ``least`` on it is 0. −1 is no place.

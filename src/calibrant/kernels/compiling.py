@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["is_compiling"]
-
 
 def is_compiling() -> bool:
     """Whether another thread compiles a kernel, which happens at its first use only.

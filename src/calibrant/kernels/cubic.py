@@ -10,11 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Basis", "Cubic", "divided", "quantile_knots", "quantiles", "spline_basis"]
-
-Array = NDArray[np.float64]
+from calibrant.arrays import Array, Index
 
 
 class Cubic(NamedTuple):
@@ -83,7 +80,7 @@ class Basis(NamedTuple):
         return np.column_stack((np.zeros(len(rest)), np.ones(len(rest)), rest))
 
 
-def divided(knots: Array, pieces: NDArray[np.intp]) -> Array:
+def divided(knots: Array, pieces: Index) -> Array:
     """Knots, and places that divide each interval between them into equal pieces.
 
     >>> divided(np.array([0.0, 1.0, 2.0]), np.array([1, 4])).tolist()

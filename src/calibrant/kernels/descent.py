@@ -6,14 +6,10 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
+from calibrant.arrays import Array, Flags
 from calibrant.errors import ConvergenceError
-
-__all__ = ["Descent", "Point", "descend", "factor", "is_hidden", "newton_step"]
-
-Array = NDArray[np.float64]
 
 #: the longest step of a parameter, in units of the largest parameter (or of 1): far from the
 #: optimum the Hessian may all but vanish, and a full step would lead to where it is zero
@@ -130,7 +126,7 @@ def _stopped(here: P, steps: int, left: float, total: float) -> Descent[P]:
 
 def is_hidden(
     left: float | Array, objective: float | Array, total: float | Array
-) -> np.bool_ | NDArray[np.bool_]:
+) -> np.bool_ | Flags:
     """Whether twice the gain still expected is so little that rounding may hide it."""
     return np.asarray(left) <= np.maximum(HIDDEN * np.abs(objective), NOTHING * total)
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["few_knots"]
-
 
 def few_knots(x: Any, v: Any, tol: float) -> list[int]:
     """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v).

@@ -14,14 +14,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels.block_arrays import tensor_ops
 from calibrant.tensors import library_of
-
-__all__ = ["RowFacts", "RowPowers", "can_fuse", "row_facts", "row_powers"]
-
-Array = NDArray[np.float64]
 
 #: rows of fewer numbers are not worth a program of their own
 SHORTEST = 512

@@ -6,8 +6,6 @@ from typing import Any
 
 from calibrant.kernels._jit import jit
 
-__all__ = ["add_to_groups"]
-
 
 @jit
 def add_to_groups(

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels._jit import jit
-
-__all__ = ["pair_sums", "same_class_sums"]
-
-Array = NDArray[np.float64]
 
 #: columns of codes at a time: few enough that those of all rows stay near the processor
 COLUMNS = 128

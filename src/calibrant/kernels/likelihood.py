@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels._jit import jit
-
-__all__ = ["log_likelihood"]
-
-Array = NDArray[np.float64]
 
 
 @jit

@@ -11,25 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import lsq_linear, nnls
 
+from calibrant.arrays import Array
 from calibrant.kernels.descent import Descent, descend, factor, newton_step
 
-__all__ = [
-    "STEEPEST",
-    "LogisticFit",
-    "LogisticPoint",
-    "LogisticProblem",
-    "Prior",
-    "fit_logistic",
-    "log_determinant",
-    "platt_smoothing",
-    "smoothed",
-]
-
-Array = NDArray[np.float64]
 #: u of a block of cells, one row per coefficient
 Design = Callable[[slice], Array]
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["mixture_weights"]
-
-Array = NDArray[np.float64]
+from calibrant.arrays import Array
 
 #: added to the curvature, as a share of the weight of all rows: members that give every row the
 #: same probability have no curvature between them

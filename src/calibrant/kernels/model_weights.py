@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["CRITERIA", "SELECT", "SELECT_ENIR", "shares"]
-
-Array = NDArray[np.float64]
+from calibrant.arrays import Array, Index
 
 
 def shares(criterion: Array) -> Array:
@@ -46,7 +43,7 @@ CRITERIA: dict[str, Callable[[Array, Array, float], Array]] = {
 }
 
 
-def _kept(weights: Array, chosen: NDArray[np.intp]) -> Array:
+def _kept(weights: Array, chosen: Index) -> Array:
     """The weights of the chosen models, of sum 1 again; 0 for all others."""
     kept = np.zeros(len(weights))
     kept[chosen] = weights[chosen] / weights[chosen].sum()

@@ -18,11 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels._jit import jit, part
 
-__all__ = ["PathBins", "Tree", "bins_at", "merge_path", "pool_equal"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int32]
 
 #: values as close as this, relatively, are equal: sums of weights are rounded

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Solve", "by_pairs", "by_rows"]
+from calibrant.arrays import Array
 
-Array = NDArray[np.float64]
 Solve = Callable[[Array], Array]
 
 #: where the determinant of a pair is a smaller share of its diagonal's than this, only the diagonal

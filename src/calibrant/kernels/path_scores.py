@@ -17,12 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels._jit import jit, part
 from calibrant.kernels.near_isotonic import PathBins, Tree, bins_at
 
-__all__ = ["PathPart", "average_leaves", "log_likelihoods", "part_that_matters", "score_models"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.signedinteger[Any]]
 #: (log-likelihood, number of bins) → the criterion, smaller is better
 Criterion = Callable[[Any, Any], Any]

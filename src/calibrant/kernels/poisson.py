@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from calibrant.arrays import Array
 from calibrant.kernels.abb import log_evidence, quadrature
 from calibrant.kernels.model_weights import shares
-
-__all__ = ["GRID", "choose_lambda", "is_whole", "unit_gaps"]
-
-Array = NDArray[np.float64]
 
 #: the λ that are averaged: half a decade apart, of equal prior weight
 GRID = 10.0 ** np.arange(-1.0, 4.25, 0.5)

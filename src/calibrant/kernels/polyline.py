@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels._jit import jit
-
-__all__ = ["line_values", "spread"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def spread(x: Array, least: float) -> Index:

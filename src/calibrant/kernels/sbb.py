@@ -19,14 +19,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels._jit import jit, part
-
-__all__ = ["best_binning", "log_factorials"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 LEAF = 16
 

@@ -5,6 +5,4 @@ from __future__ import annotations
 from calibrant.kernels._jit import jit
 from calibrant.kernels.few_knots import few_knots
 
-__all__ = ["simplify"]
-
 simplify = jit(few_knots)

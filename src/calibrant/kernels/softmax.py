@@ -9,24 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.block_arrays import NUMPY, Source, ops_of, powers
 from calibrant.kernels.descent import ENOUGH, descend, newton_step
 from calibrant.kernels.nearly_solved import Solve, by_pairs, by_rows
-
-__all__ = [
-    "SoftmaxFit",
-    "SoftmaxProblem",
-    "fit_softmax",
-    "forms_hessian",
-    "objective",
-    "row_losses",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: with more parameters than this, conjugate gradients find Newton's direction: of a full matrix,
 #: and of factors and offsets, whose products with the Hessian are much cheaper than the Hessian

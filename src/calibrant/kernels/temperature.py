@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import ConvergenceError
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.block_arrays import Source, ops_of, powers, tensor_ops
 from calibrant.kernels.fused_rows import RowFacts, row_powers
-
-__all__ = ["RIDGE", "BlockSums", "FusedSums", "TemperatureFit", "fit_temperature", "spread"]
-
-Array = NDArray[np.float64]
 
 #: the flattest temperature: 1/T times the spread of the logits is at least this
 FLATTEST = 1e-3

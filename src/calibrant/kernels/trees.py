@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels._jit import jit, part
 
-__all__ = ["BLOCK", "add_leaves"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int32]
 
 #: rows that are taken through all trees together, so that they stay in the processor's memory

@@ -8,14 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels._jit import jit
-
-__all__ = ["Programme", "block_sums", "bounded", "objective", "programme", "sweep"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: points per block; the sums of a block often save a pass over its points
 BLOCK = 32

@@ -4,8 +4,6 @@
 import triton
 import triton.language as tl
 
-__all__ = ["ends", "powers"]
-
 
 @triton.jit
 def ends(x, top, out, t, n, k, row_step, column_step, BLOCK: tl.constexpr):

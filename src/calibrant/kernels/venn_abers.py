@@ -14,14 +14,9 @@ Petej and Fedorova 2015, algorithms 1–4, with one pass for either label).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels._jit import jit, part
-
-__all__ = ["venn_abers"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def venn_abers(negative: Array, positive: Array) -> tuple[Array, Array]:

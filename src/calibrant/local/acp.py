@@ -9,9 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
+from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_range import OnRange
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.feature_judging import table_of
@@ -22,11 +25,6 @@ from calibrant.local.model_intervals import CustomIntervals, IntervalsOfModel, N
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
 from calibrant.local.tree_rule import TreeRounds
-
-__all__ = ["ACP"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: what ``kept_`` says where bins are used
 BINS = "bins"

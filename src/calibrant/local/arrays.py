@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 
-__all__ = ["pack", "unpack"]
-
 #: what a saved array may hold
 KINDS = {text: np.dtype(text) for text in ("<f8", "<i8", "<i4", "|b1")}
 MAGIC = b"\x93NUMPY\x01\x00"

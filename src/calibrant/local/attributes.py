@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.attribute_table import AttributeColumn, AttributeTable, Name, read_table, title
 from calibrant.data.json_facts import is_text, shown
-from calibrant.data.labels import plain
+from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError, ParameterError
 
-__all__ = ["MISSING", "UNSEEN", "Attribute", "CodedRows", "Schema"]
-
-Array = NDArray[np.float64]
 Category = str | int | float | bool
 
 #: the code of a missing category, and the code of one that matches no category
@@ -34,7 +32,7 @@ class CodedRows:
     """Rows as numbers: numeric columns (0 where absent), what is absent, and category codes."""
 
     numeric: Array
-    absent: NDArray[np.bool_]
+    absent: Flags
     codes: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -123,7 +121,7 @@ class Schema:
         return len(self.attributes)
 
     @property
-    def nominal(self) -> NDArray[np.bool_]:
+    def nominal(self) -> Flags:
         """Which of the attributes are nominal."""
         return np.array([a.nominal for a in self.attributes], dtype=bool)
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.attribute_table import AttributeTable, read_table
-from calibrant.data.labels import plain, read_labels, read_many
+from calibrant.data.labels import read_labels, read_many
 from calibrant.data.score_range import ScoreRange, check_range
-from calibrant.data.to_numpy import like_series, to_matrix
+from calibrant.data.to_numpy import like_series, plain, to_matrix
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError
@@ -23,11 +24,6 @@ from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.rule import LocalFitted, RowInputs, Rule, check_two, read_columns
-
-__all__ = ["LocalCalibrator", "LocalRows"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class LocalRows:
     codes: Index
     weight: Array
     given: Array
-    kept: NDArray[np.bool_]
+    kept: Flags
     classes: NDArray[Any]
     pos_label: Any
 

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.local.nearest_rows import PAIRS, TIE, FoundRows, reach
 
 if TYPE_CHECKING:
     from calibrant.local.neighbours import Neighbours
 
-__all__ = ["NeighbourShares", "best", "grid", "leave_one_out"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the largest k that is tried
 LARGEST = 512

@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.local.rule import RowInputs, Rule
 from calibrant.maps import Map, VectorMap
-
-__all__ = ["ClassScores"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

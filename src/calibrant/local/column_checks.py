@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from calibrant.arrays import Array, Flags
 from calibrant.local.attributes import Schema
-
-__all__ = ["LEAK", "check_columns"]
-
-Array = NDArray[np.float64]
 
 #: a column that alone puts this share of pairs of rows in order may hold the label
 LEAK = 0.99
@@ -18,7 +14,7 @@ LEAK = 0.99
 MOST_ROWS, FEWEST = 50_000, 50
 
 
-def check_columns(schema: Schema, matrix: Array, positive: NDArray[np.bool_]) -> list[str]:
+def check_columns(schema: Schema, matrix: Array, positive: Flags) -> list[str]:
     """Notes on columns that hold a single value, and on columns that may hold the label."""
     notes = []
     same = [a.title for j, a in enumerate(schema.attributes) if _constant(matrix[:, j])]
@@ -49,7 +45,7 @@ def _constant(column: Array) -> bool:
     return not gone.any() and bool((column == first).all())
 
 
-def column_area(column: Array, positive: NDArray[np.bool_], *, nominal: bool) -> float:
+def column_area(column: Array, positive: Flags, *, nominal: bool) -> float:
     """The share of pairs that a column puts in order, in the better of its two directions.
 
     Categories are ordered by their rates among half of the rows, and judged on the other half. So a
@@ -72,7 +68,7 @@ def column_area(column: Array, positive: NDArray[np.bool_], *, nominal: bool) ->
     return max(area, 1.0 - area)
 
 
-def _area(values: Array, positive: NDArray[np.bool_]) -> float:
+def _area(values: Array, positive: Flags) -> float:
     """The area under the ROC curve: the share of pairs in order, ties counting half."""
     n1 = int(positive.sum())
     n0 = len(positive) - n1

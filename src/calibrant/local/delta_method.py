@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.utils import check_array
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.local.spreads import Estimate, Spread, probability, transform, unwrap
-
-__all__ = ["Delta", "is_logistic"]
-
-Array = NDArray[np.float64]
 
 #: how many numbers there are in a block of rows
 BLOCK = 1 << 21

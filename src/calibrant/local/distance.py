@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.local.attributes import UNSEEN, CodedRows
 
-__all__ = ["Space"]
-
-Array = NDArray[np.float64]
 Pick = Callable[[NDArray[Any]], NDArray[Any]]
 
 #: queries that are more than this many ranges from zero are moved to there; all calibration rows
@@ -98,7 +96,7 @@ class Space:
         shape = len(points), len(self)
         return self._distances(points, shape, lambda column: column[None, :])
 
-    def distances(self, points: CodedRows, index: NDArray[np.intp]) -> Array:
+    def distances(self, points: CodedRows, index: Index) -> Array:
         """From each query to its own candidates, index of shape (queries, candidates)."""
         return self._distances(points, index.shape, lambda column: column[index])
 
@@ -139,9 +137,9 @@ class Space:
     # --- the embedding --------------------------------------------------------------------------
 
     @cached_property
-    def gaps(self) -> NDArray[np.bool_]:
+    def gaps(self) -> Flags:
         """Which numeric columns of the calibration rows have missing values."""
-        gaps: NDArray[np.bool_] = self.cells.absent.any(axis=0) & (self.numeric_weight > 0)
+        gaps: Flags = self.cells.absent.any(axis=0) & (self.numeric_weight > 0)
         return gaps
 
     @cached_property
@@ -150,20 +148,20 @@ class Space:
         return [np.unique(codes) for codes in self.cells.codes.T]
 
     @cached_property
-    def wide(self) -> NDArray[np.bool_]:
+    def wide(self) -> Flags:
         """Which nominal columns have too many categories for the embedding."""
         levels = np.array([len(v) for v in self._levels], dtype=np.intp)
         levels[self.nominal_weight == 0] = 0
         attributes = len(self.numeric_weight) + len(levels)
         too_wide = levels.sum() > max(WIDTH, WIDTH_TIMES * attributes)
-        wide: NDArray[np.bool_] = (levels > LEVELS) & too_wide
+        wide: Flags = (levels > LEVELS) & too_wide
         return wide
 
-    def embeds(self, gaps: NDArray[np.bool_]) -> bool:
+    def embeds(self, gaps: Flags) -> bool:
         """Whether there is an embedding, given which numeric columns may be missing."""
         return self.power == 2 or not (gaps.any() or self.wide.any())
 
-    def embed_cells(self, gaps: NDArray[np.bool_]) -> Array:
+    def embed_cells(self, gaps: Flags) -> Array:
         """The calibration rows as points of a flat space.
 
         Their (squared) distances from the points of `embed_queries` are those of `distances`
@@ -182,7 +180,7 @@ class Space:
             parts += [lost, penalty, np.sqrt(length.max() - length)]
         return np.column_stack(parts)
 
-    def embed_queries(self, points: CodedRows, gaps: NDArray[np.bool_]) -> Array:
+    def embed_queries(self, points: CodedRows, gaps: Flags) -> Array:
         """Query rows as points of the same space."""
         w = self.numeric_weight[gaps]
         parts = [self._flat(points), *self._one_hot(points.codes)]
@@ -213,7 +211,7 @@ class Space:
                 parts.append((codes[:, b, None] == levels) * (w / 2) ** (1 / self.power))
         return parts
 
-    def _penalty(self, points: CodedRows, gaps: NDArray[np.bool_]) -> Array:
+    def _penalty(self, points: CodedRows, gaps: Flags) -> Array:
         """w·max(v, 1−v)² − z² where present; w/2 where absent, so that two absent are w apart."""
         w = self.numeric_weight[gaps]
         z = np.abs(self._scaled(points)[:, gaps] - 0.5)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_range import OnRange
 from calibrant.errors import AdviceWarning, caller_level
-from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.splits import Splits
@@ -38,11 +40,6 @@ from calibrant.local.tree_growth import Growth, TrainingMatrix
 from calibrant.local.tree_rule import MOST_ROUNDS, TreeRounds, matrix_of
 from calibrant.local.trees import MOST_LEAVES
 from calibrant.losses import logit
-
-__all__ = ["FeatureCalibrator"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class FeatureCalibrator(LocalCalibrator):

@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Flags
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.feature_judging import FEATURES, FeatureTrial
-
-__all__ = ["GroupChange", "changed_groups"]
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 #: the most columns, groups of a column and groups that are told of; the fewest rows of a group
 MOST_COLUMNS, MOST_CATEGORIES, MOST_GROUPS, FEWEST_ROWS = 5, 20, 8, 50
@@ -54,7 +49,7 @@ def changed_groups(
     trial: FeatureTrial,
     schema: Schema,
     coded: CodedRows,
-    positive: Mask,
+    positive: Flags,
     columns: Sequence[str],
 ) -> tuple[GroupChange, ...]:
     """The groups that gain most in total, among those of the most important ``columns``.
@@ -82,7 +77,7 @@ def changed_groups(
     return tuple(order[:MOST_GROUPS])
 
 
-def _groups(j: int, schema: Schema, coded: CodedRows) -> Iterator[tuple[str, Mask]]:
+def _groups(j: int, schema: Schema, coded: CodedRows) -> Iterator[tuple[str, Flags]]:
     """The groups that one column makes, and which rows are in each."""
     attribute = schema.attributes[j]
     place = int(np.sum(schema.nominal[:j] == schema.nominal[j]))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.estimators.held_out_choice import choose
@@ -23,25 +23,6 @@ from calibrant.local.tree_growth import Growth, HeldOutRounds, TrainingMatrix, r
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
 from calibrant.metrics.combined_test import chance_that_right
-
-__all__ = [
-    "FEATURES",
-    "HELD_PART",
-    "MANY_ROWS",
-    "SMOOTH",
-    "FeatureTrial",
-    "HeldOutP",
-    "chance_for_rows",
-    "held_out_sample",
-    "judge_features",
-    "kept_of",
-    "map_of",
-    "row_splits",
-    "table_of",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: what may be kept beside the scores as they came
 FEATURES, SMOOTH = "features", "BLS"
@@ -58,7 +39,7 @@ class HeldOutP(NamedTuple):
     certain: bool
 
     @classmethod
-    def of(cls, p: Array, positive: NDArray[np.bool_]) -> HeldOutP:
+    def of(cls, p: Array, positive: Flags) -> HeldOutP:
         with np.errstate(divide="ignore"):
             loss = -np.where(positive, np.log(p), np.log1p(-p))
         return cls(p, loss, bool(p.min() <= 0.0 or p.max() >= 1.0))
@@ -163,9 +144,7 @@ def held_out_sample(rows: LocalRows, splits: RowSplits, held: Index, weights: st
     return Sample(weight, square, None if splits.cluster is None else splits.cluster[held])
 
 
-def chance_for_rows(
-    p: Array, positive: NDArray[np.bool_], sample: Sample, weights: str | None
-) -> float | None:
+def chance_for_rows(p: Array, positive: Flags, sample: Sample, weights: str | None) -> float | None:
     """The p-value of the test that these probabilities of rows held out are right."""
     one = np.array([0, 1])
     table = ScoreTable.from_rows(Rows(p, positive, sample.weight, one, 1))

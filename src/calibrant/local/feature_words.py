@@ -10,8 +10,6 @@ from calibrant.local.feature_groups import GroupChange
 from calibrant.local.feature_judging import FEATURES, SMOOTH
 from calibrant.result_tables import rows_in_words, shown_loss
 
-__all__ = ["FeatureFigures", "columns_in_words", "explain_features", "groups_in_words"]
-
 #: how many columns and groups are named
 NAMED = 3
 _KEPT = {BEFORE: "the scores stay as they are", SMOOTH: "a smooth curve of the score (BLS) is kept"}

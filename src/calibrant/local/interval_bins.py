@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import shown
 from calibrant.data.to_numpy import to_matrix
@@ -19,10 +20,6 @@ from calibrant.data.validation import HEAVIEST, check_lengths
 from calibrant.errors import CalibrationWarning, InputError, caller_level
 from calibrant.local.rule import RowInputs, Rule
 
-__all__ = ["NEAREST", "IntervalBins", "RowBins", "read_interval"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 #: gives the weight of each class in ranges of cells, by the first and the stop of each range
 Sums = Callable[[Index, Index], tuple[Array, Array]]
 
@@ -55,7 +52,7 @@ class RowBins(Frozen):
 
     probability: Array
     weight: Array
-    empty: NDArray[np.bool_]
+    empty: Flags
 
     def __repr__(self) -> str:
         n, empty = len(self.weight), int(self.empty.sum())
@@ -221,7 +218,7 @@ class IntervalBins(Rule):
         enough = self._enough(first, stop)
         return np.where(enough, first, 0), np.where(enough, stop, len(self.scores))
 
-    def _enough(self, first: Index, stop: Index) -> NDArray[np.bool_]:
+    def _enough(self, first: Index, stop: Index) -> Flags:
         negative, positive = self._sums(first, stop)
         return np.asarray(negative + positive >= ENOUGH)
 
@@ -256,7 +253,7 @@ def _with_ties(x: Array, s: Array, first: Index, stop: Index) -> tuple[Index, In
     return np.minimum(first, left), np.maximum(stop, right)
 
 
-def _mirrored(x: Array, s: Array, edge: Array) -> tuple[Index, NDArray[np.bool_], Array]:
+def _mirrored(x: Array, s: Array, edge: Array) -> tuple[Index, Flags, Array]:
     """The place of m = 2s − edge among the cells, whether m as rounded is a cell, and the rounding
     error.
 

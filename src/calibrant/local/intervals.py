@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
-from calibrant.data.labels import plain, read_many
+from calibrant.data.labels import read_many
+from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import Limit, Number, OneOf
 from calibrant.estimators.fit_params import weight_argument
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.delta_method import Delta, is_logistic
 from calibrant.local.spreads import (
@@ -29,17 +30,6 @@ from calibrant.local.spreads import (
     refit,
     unwrap,
 )
-
-__all__ = [
-    "LEVEL",
-    "N_BOOT",
-    "SCALE",
-    "Intervals",
-    "PredictionInterval",
-    "prediction_interval",
-]
-
-Array = NDArray[np.float64]
 
 LEVEL = Number(0.0, 0.9999, open=True)
 SCALE = OneOf(("probability", "logit"))

@@ -8,12 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError, import_extra
 from calibrant.local.trees import LARGEST_LEAF, SmallTrees
-
-__all__ = ["EXTRA", "GrownTrees", "TreeOptions", "grow", "lightgbm"]
-
-Array = NDArray[np.float64]
 
 #: the extra that brings LightGBM
 EXTRA = "features"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.estimators.held_out_choice import CLASS_ERRORS, choose
 from calibrant.estimators.named_methods import BEFORE
@@ -27,11 +27,6 @@ from calibrant.local.feature_judging import (
 )
 from calibrant.local.tree_rule import TreeRounds
 from calibrant.maps import Map, Softmax, VectorMap
-
-__all__ = ["kept_of_three", "score_rule"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: what may be kept of several classes beside the scores as they came
 FACTOR = "temperature"

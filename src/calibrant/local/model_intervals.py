@@ -11,8 +11,6 @@ import numpy as np
 from calibrant.errors import InputError
 from calibrant.local.rule import RowInputs
 
-__all__ = ["CustomIntervals", "IntervalsOfModel", "NoInputs"]
-
 
 @dataclass(frozen=True)
 class NoInputs:

@@ -16,14 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.local.attributes import CodedRows
 from calibrant.local.distance import Space
 from calibrant.progress import track
-
-__all__ = ["TIE", "FoundRows", "Search", "reach"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: distances, and sums of weights, within this relative difference are equal
 TIE = 1e-12
@@ -91,7 +87,7 @@ class Search:
             yield from self._settle(points, block, gaps, first, need)
 
     def _settle(
-        self, points: CodedRows, block: Index, gaps: NDArray[np.bool_], first: int, need: float
+        self, points: CodedRows, block: Index, gaps: Flags, first: int, need: float
     ) -> Iterator[FoundRows]:
         """The same for one block: queries that are not settled ask for twice as many candidates."""
         waiting = [(block, first)]
@@ -111,8 +107,8 @@ class Search:
                 waiting.append((rows[~settled], 2 * count))
 
     def _candidates(
-        self, points: CodedRows, rows: Index, gaps: NDArray[np.bool_], count: int, need: float
-    ) -> tuple[FoundRows, NDArray[np.bool_]]:
+        self, points: CodedRows, rows: Index, gaps: Flags, count: int, need: float
+    ) -> tuple[FoundRows, Flags]:
         """Candidates from the index, and for which queries no other row can matter."""
         index, longest = self._index(gaps)
         some = points.take(rows)
@@ -129,7 +125,7 @@ class Search:
         settled = enough & (beyond > reach(near, mass, need))
         return FoundRows(rows, found, near), settled
 
-    def _index(self, gaps: NDArray[np.bool_]) -> tuple[Asked, float]:
+    def _index(self, gaps: Flags) -> tuple[Asked, float]:
         """An index of the calibration rows, and the largest length among them."""
         key = gaps.tobytes()
         if key not in self._indexes:
@@ -239,9 +235,7 @@ def _smallest(near: Array, count: int) -> Index:
     return smallest
 
 
-def _blocks(
-    points: CodedRows, space: Space, height: int
-) -> Iterator[tuple[Index, NDArray[np.bool_]]]:
+def _blocks(points: CodedRows, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
     """Blocks of queries, and which numeric columns may be missing on either side.
 
     If calibration rows are complete, complete queries get blocks of their own, since a simpler

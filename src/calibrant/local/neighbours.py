@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data import validation as door
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
@@ -17,10 +18,6 @@ from calibrant.local.attributes import MISSING, CodedRows, Schema
 from calibrant.local.distance import Space
 from calibrant.local.nearest_rows import FoundRows, Search, reach
 from calibrant.local.rule import RowInputs, Rule
-
-__all__ = ["METRICS", "NEIGHBOUR_WEIGHTS", "SMOOTHING", "Neighbours"]
-
-Array = NDArray[np.float64]
 
 #: the power of a metric's differences
 METRICS: dict[str, int] = {"ibk": 2, "manhattan": 1}
@@ -72,7 +69,7 @@ class Neighbours(Rule):
 
     schema: Schema
     numeric: Array
-    absent: NDArray[np.bool_]
+    absent: Flags
     codes: NDArray[np.int32]
     counts: Array
     numeric_weight: Array

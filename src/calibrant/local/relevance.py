@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError
 from calibrant.local.attributes import CodedRows
-
-__all__ = ["given_weights", "mutual_information", "relevance"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: numeric attributes are cut into at most this many bins of equal weight
 BINS = 10
@@ -44,7 +39,7 @@ def given_weights(weights: Any, features: int, scores: int) -> Array:
     return w
 
 
-def relevance(rows: CodedRows, nominal: NDArray[np.bool_], y: Index, weight: Array) -> Array:
+def relevance(rows: CodedRows, nominal: Flags, y: Index, weight: Array) -> Array:
     """The mutual information of each column with the class: features in their order, then scores.
 
     If no column says anything, all are 1.
@@ -81,7 +76,7 @@ def mutual_information(levels: Index, y: Index, weight: Array) -> float:
     return max(0.0, plug_in + correction)
 
 
-def _bins(values: Array, absent: NDArray[np.bool_], weight: Array) -> Index:
+def _bins(values: Array, absent: Flags, weight: Array) -> Index:
     """Bins of equal weight that never split equal values, counted from 1; 0 is absent."""
     result = np.zeros(len(values), dtype=np.intp)
     if absent.all():

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import freeze_facts, shown
 from calibrant.data.naming import check_class_columns
@@ -22,10 +23,6 @@ from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_labels, label_array
 from calibrant.export.tree_parts import TreeParts
 from calibrant.maps import Map
-
-__all__ = ["FORMAT", "LocalFitted", "RowInputs", "Rule", "check_two", "read_columns"]
-
-Array = NDArray[np.float64]
 
 FORMAT = "calibrant-local"
 VERSION = 2

@@ -8,8 +8,6 @@ from calibrant.local.neighbours import Neighbours
 from calibrant.local.rule import Rule
 from calibrant.local.tree_rule import TreeRounds
 
-__all__ = ["KINDS"]
-
 KINDS: dict[str, type[Rule]] = {
     kind.kind: kind for kind in (ClassScores, IntervalBins, Neighbours, TreeRounds)
 }

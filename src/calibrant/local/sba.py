@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.arrays import Array, Index
 from calibrant.data.attribute_table import AttributeTable
 from calibrant.data.frozen import own
 from calibrant.data.score_range import OnRange
 from calibrant.data.validation import check_lengths
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
@@ -27,11 +29,6 @@ from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Ne
 from calibrant.local.relevance import given_weights, relevance
 from calibrant.local.rule import RowInputs
 from calibrant.local.tree_rule import TreeRounds
-
-__all__ = ["SimilarityBinning"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: what ``kept_`` says where similar rows are used
 NEIGHBOURS = "neighbours"

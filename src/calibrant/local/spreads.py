@@ -12,35 +12,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.fit_params import take, weight_argument
 from calibrant.estimators.model_folds import ModelRows, model_scores
 from calibrant.progress import track
-
-__all__ = [
-    "BootstrapOptions",
-    "Estimate",
-    "Members",
-    "Refits",
-    "Spread",
-    "TrainingRows",
-    "bootstrap_estimate",
-    "has_members",
-    "probability",
-    "refit",
-    "transform",
-    "unwrap",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: how far the mean of the members may be from the model's own probability
 AGREEMENT = 1e-6
@@ -266,7 +248,7 @@ class _Moments(NamedTuple):
     mean: Array
     sd: Array
     sd_logit: Array
-    bounded: NDArray[np.bool_]
+    bounded: Flags
 
 
 def _moments(probabilities: Iterable[Array]) -> _Moments:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels.logistic import LogisticProblem, Prior
 from calibrant.local.lightgbm_trees import TreeOptions, grow
 from calibrant.local.tree_rule import MOST_ROUNDS, STEEPEST
 from calibrant.local.trees import SmallTrees, sum_of_leaves
 from calibrant.losses import LOG
-
-__all__ = ["Growth", "HeldOutRounds", "TrainingMatrix", "rounds_held_out"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data import validation as door
 from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.json_facts import shown
@@ -20,10 +21,6 @@ from calibrant.local.trees import SmallTrees, state_of, sum_of_leaves, trees_of
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
 from calibrant.maps.member_fields import maps_of_one_score
-
-__all__ = ["MOST_ROUNDS", "STEEPEST", "TreeRounds", "matrix_of"]
-
-Array = NDArray[np.float64]
 
 #: the most rounds, and the largest factor of a round; the smallest is one over it
 MOST_ROUNDS, STEEPEST = 100, 10.0

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 
-__all__ = ["LARGEST_LEAF", "MOST_LEAVES", "MOST_SPLITS", "SmallTrees", "TreeLayout"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int32]
 
 #: from this many rows on, a compiled kernel evaluates the trees
@@ -42,9 +40,9 @@ class TreeLayout(NamedTuple):
     right: Index
     column: Index
     threshold: Array
-    missing_left: NDArray[np.bool_]
+    missing_left: Flags
     subset: Index
-    members: NDArray[np.bool_]
+    members: Flags
     leaves: Array
 
     def part(self, first: int, last: int) -> TreeLayout:
@@ -79,7 +77,7 @@ class SmallTrees(Frozen):
 
     column: Index
     threshold: Array
-    missing_left: NDArray[np.bool_]
+    missing_left: Flags
     subset: Index
     left: Index
     right: Index
@@ -201,13 +199,13 @@ def _by_numpy(layout: TreeLayout, matrix: Array) -> Array:
     return total
 
 
-def _left(layout: TreeLayout, k: int, x: Array) -> NDArray[np.bool_]:
+def _left(layout: TreeLayout, k: int, x: Array) -> Flags:
     """Which rows go left at a split."""
     gone = np.isnan(x)
     if layout.subset[k] >= 0:
         last = layout.members.shape[1] - 1  # a code beyond all sets: in none
         codes = np.where(gone, last, np.minimum(x, last)).astype(np.intp)
-        inside: NDArray[np.bool_] = layout.members[layout.subset[k]][codes] & ~gone
+        inside: Flags = layout.members[layout.subset[k]][codes] & ~gone
         return inside
     return np.asarray((x <= layout.threshold[k]) | (gone & bool(layout.missing_left[k])))
 

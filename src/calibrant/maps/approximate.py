@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.errors import ParameterError
-from calibrant.maps.base import Array
-
-__all__ = ["refine"]
 
 #: where a piece is probed: an asymmetric set, so that no smooth error vanishes at all of them
 PROBES = np.array([0.11, 0.27, 0.5, 0.69, 0.87])
@@ -23,7 +20,7 @@ def refine(
     right: Array,
     tol: float,
     max_knots: int = 1_000_000,
-    doubtful: NDArray[np.bool_] | None = None,
+    doubtful: Flags | None = None,
 ) -> tuple[Array, Array, Array]:
     """Knots with left and right values whose straight pieces stay within ``tol`` of the function.
 

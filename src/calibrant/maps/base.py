@@ -14,22 +14,15 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
-from calibrant.maps.checks import READ, Array, all_finite
+from calibrant.maps.checks import READ, all_finite
 from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row, RowAxis, start_row
-
-__all__ = [
-    "Array",
-    "Map",
-    "VectorMap",
-    "known_kinds",
-    "map_from_dict",
-]
 
 #: the deepest nesting of maps that a file may hold
 DEEPEST = 20

@@ -9,15 +9,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map
+from calibrant.maps.base import Map
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Let, Node, Variable
-
-__all__ = ["Chain", "after_sigmoid"]
 
 
 @dataclass(frozen=True, eq=False)

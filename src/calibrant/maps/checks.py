@@ -13,26 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 
-__all__ = [
-    "READ",
-    "all_finite",
-    "check_weights",
-    "finite_float",
-    "float_array",
-    "in_blocks",
-    "in_unit",
-    "number",
-    "numbers",
-    "one_of",
-    "pair",
-    "read_by",
-    "word",
-]
-
-Array = NDArray[np.float64]
 #: the key of a field's metadata under which the function is that reads its values
 READ = "read"
 

@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.checks import numbers, word
 from calibrant.maps.columns import each_column
 from calibrant.maps.combiners import (
@@ -25,8 +26,6 @@ from calibrant.maps.combiners import (
 from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.simplex import DENSE
 from calibrant.plan.row_nodes import Combined, Row, RowAxis
-
-__all__ = ["Coded"]
 
 #: how class probabilities are found where each column singles out a class, and where not
 RULES = {

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.member_fields import map_tuple
 from calibrant.plan.row_nodes import Row, RowAxis
-
-__all__ = ["Columns", "each_column"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.errors import InputError
-from calibrant.maps.base import Array
 from calibrant.maps.simplex import (
     SimplexQuadratic,
     backward,
@@ -23,11 +23,6 @@ from calibrant.maps.simplex import (
     product,
     symmetric,
 )
-
-__all__ = ["COMBINERS", "check_linked", "combine_rows", "counted", "is_all_pairs", "linked"]
-__all__ += ["singled_out", "some"]
-
-Mask = NDArray[np.bool_]
 
 #: rounds of the coupling; rows still open after one entry are gathered for the next
 ROUNDS = (8, 16, 32, 64, 128)
@@ -52,7 +47,7 @@ SHORTER = (1 / 4, 1 / 16, 1 / 64)
 SHARE_PAIRS, SHARE = 1e-12, 1e-2
 
 
-def singled_out(code: Array) -> NDArray[np.intp] | None:
+def singled_out(code: Array) -> Index | None:
     """The column of each class in a one-against-all code (in any order), else None.
 
     >>> singled_out(np.array([[-1.0, 1.0], [1.0, -1.0]])).tolist()
@@ -82,7 +77,7 @@ def is_all_pairs(code: Array) -> bool:
     return bool(met.all())
 
 
-def linked(code: NDArray[np.number]) -> Mask:
+def linked(code: NDArray[np.number]) -> Flags:
     """The classes that a chain of columns joins to the first one.
 
     >>> linked(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
@@ -98,7 +93,7 @@ def linked(code: NDArray[np.number]) -> Mask:
         reached = wider
 
 
-def some(index: NDArray[np.intp]) -> str:
+def some(index: Index) -> str:
     """The first few numbers, as text."""
     shown = ", ".join(str(i) for i in index[:8].tolist())
     return shown + (", …" if len(index) > 8 else "")
@@ -122,12 +117,12 @@ def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Arr
     return p
 
 
-def counted(weights: Array) -> Mask:
+def counted(weights: Array) -> Flags:
     """The columns that weigh enough to play a part."""
     return np.asarray(weights / weights.max() > LIGHTEST)
 
 
-def check_linked(code: Array) -> Mask:
+def check_linked(code: Array) -> Flags:
     """The classes that the columns know, all of which a chain of columns must link."""
     known = (code != 0).any(axis=1)
     classes, reached = np.flatnonzero(known), linked(code[known])
@@ -282,7 +277,7 @@ class _Likelihood:
         """A and B."""
         return product(self.plus, p), product(self.minus, p)
 
-    def fits(self, r: Array, p: Array) -> Mask:
+    def fits(self, r: Array, p: Array) -> Flags:
         """Where every column gets just the r it asks for: no p can do better."""
         a, b = self.sums(p)
         return np.asarray(np.abs((1.0 - r) * a - r * b).max(axis=0) <= AGREES)
@@ -323,7 +318,7 @@ class _Likelihood:
         factor(matrices)
         return backward(matrices, -v)
 
-    def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Mask]:
+    def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Flags]:
         """At most that many steps for every row; returns p and which rows are still open."""
         result, left = p.copy(), np.arange(p.shape[1])
         before = self.value(r, p)
@@ -350,7 +345,7 @@ class _Likelihood:
         open_[left] = True
         return result, open_
 
-    def _done(self, p: Array, u: Array, v: Array) -> Mask:
+    def _done(self, p: Array, u: Array, v: Array) -> Flags:
         """Where the conditions of a minimum hold."""
         done = np.asarray(np.abs(p * u).max(axis=0) <= MOVE)
         if self.pairs:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.maps.base import Array, Map
+from calibrant.arrays import Array
+from calibrant.maps.base import Map
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.borders import on_stretches
 from calibrant.plan.map_input import PlanTarget, stretches
-
-__all__ = ["decided_by"]
 
 DECISION = PlanTarget("a decision", "Compare what calibrate gives with the threshold.")
 

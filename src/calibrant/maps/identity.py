@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.maps.base import Array, Map
+from calibrant.arrays import Array
+from calibrant.maps.base import Map
 from calibrant.maps.logistic import rising_line
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Clip, Node
-
-__all__ = ["Identity"]
 
 
 @dataclass(frozen=True, eq=False)

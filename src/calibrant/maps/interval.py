@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map
+from calibrant.maps.base import Map
 from calibrant.maps.checks import number
 from calibrant.maps.member_fields import one_map
-
-__all__ = ["Interval"]
 
 
 @dataclass(frozen=True, eq=False)

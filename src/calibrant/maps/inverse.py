@@ -11,8 +11,6 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
 from calibrant.plan.borders import LARGEST_DOUBLE, first_beyond, number, rank
 
-__all__ = ["ScoreAt", "probability_range", "read_probability", "score_at"]
-
 
 class ScoreAt(NamedTuple):
     """Where a map reaches a probability.

@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.arrays import Array
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
-from calibrant.maps.base import Array, Map
+from calibrant.maps.base import Map
 from calibrant.maps.checks import finite_float, in_blocks, number, pair, read_by
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Constant, Linear, Node, Sigmoid
-
-__all__ = ["FEATURES", "Logistic", "rising_line"]
 
 #: the features by name: the score x, z = logit(x), z², ln x, and −ln(1 − x)
 FEATURES: dict[str, Callable[[Array], Array]] = {

@@ -10,8 +10,6 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.checks import read_by
 
-__all__ = ["map_tuple", "maps_of_one_score", "one_map"]
-
 
 def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
     """A tuple of maps that take one score each."""

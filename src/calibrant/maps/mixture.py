@@ -10,10 +10,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.arrays import Array
 from calibrant.errors import ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps.approximate import refine
-from calibrant.maps.base import Array, Map
+from calibrant.maps.base import Map
 from calibrant.maps.chain import Chain
 from calibrant.maps.checks import check_weights, in_blocks, numbers
 from calibrant.maps.identity import Identity
@@ -23,8 +24,6 @@ from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Clip, Linear, Node
-
-__all__ = ["Mixture"]
 
 #: points on the logit axis from the logit of 0 to that of 1, closest together where sigmoids bend
 GRID = np.concatenate((np.arange(-744.0, -40.0, 4.0), np.arange(-40.0, 36.5, 0.125)))

@@ -9,16 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.losses import logit, shift_odds, sigmoid
-from calibrant.maps.base import Array, Map
+from calibrant.maps.base import Map
 from calibrant.maps.checks import in_blocks, in_unit, numbers, word
 from calibrant.maps.logistic import WIDEST, rising_line
 from calibrant.plan.line_pieces import Pieces
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Node, Sigmoid
-
-__all__ = ["Piecewise", "flat_runs"]
 
 #: the largest logit at a knot: differences of two must not overflow
 LARGEST_LOGIT = 1e300

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.json_facts import fits_64_bits, is_text, shown
 from calibrant.data.segment_keys import (
     Key,
@@ -23,7 +24,7 @@ from calibrant.data.segment_keys import (
     segment_columns,
 )
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map
+from calibrant.maps.base import Map
 from calibrant.maps.chain import Chain
 from calibrant.maps.checks import in_unit, numbers, read_by, word
 from calibrant.maps.decision import decided_by
@@ -33,10 +34,6 @@ from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import PlanTarget, start
 from calibrant.plan.nodes import BySegment, Node, Variable
-
-__all__ = ["Segmented"]
-
-Index = NDArray[np.intp]
 
 
 def _keys(keys: Any) -> tuple[SegmentKey, ...]:
@@ -176,7 +173,7 @@ class Segmented(Map):
             self._check_kind(given)
         return codes
 
-    def is_new(self, codes: Index) -> NDArray[np.bool_]:
+    def is_new(self, codes: Index) -> Flags:
         """Which rows have a segment that is not known, or not in all of its columns."""
         count = self.columns
         new = [isinstance(key, tuple) and len(key) < count for key in self.seen]

@@ -10,19 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.maps.base import Array
-
-__all__ = [
-    "SimplexQuadratic",
-    "backward",
-    "block_size",
-    "factor",
-    "outer_pattern",
-    "product",
-    "symmetric",
-]
+from calibrant.arrays import Array, Flags, Index
 
 #: multiplications of one matrix product. Larger ones make BLAS start threads, which cost more than
 #: they bring on matrices of this size
@@ -96,7 +85,7 @@ class PlainSparse:
     [3.0, 0.0, 40.0]
     """
 
-    index: NDArray[np.intp]
+    index: Index
     data: Array
     pointer: list[int]
     rows: int
@@ -198,7 +187,7 @@ class SimplexQuadratic:
         p = np.maximum(result, 0.0)
         return np.asarray(p / p.sum(axis=0))
 
-    def _solve_free(self, full: Array, free: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+    def _solve_free(self, full: Array, free: Flags) -> tuple[Array, Flags]:
         """y with the classes that are not free at zero, and which classes are of the wrong sign."""
         b = free.astype(float)
         matrices = full.copy() if free.all() else full * b[:, None] * b[None]
@@ -212,7 +201,7 @@ class SimplexQuadratic:
         return y, np.where(free, y < -ZERO * y.max(axis=0), slope < -ZERO)
 
 
-def _flips(wrong: NDArray[np.bool_], one: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _flips(wrong: Flags, one: Flags) -> Flags:
     """All that are wrong, or only the last of them."""
     if not one.any():
         return wrong

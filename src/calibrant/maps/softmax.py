@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.kernels.block_arrays import log_shares, ops_of, powers
 from calibrant.losses import SMALLEST, log_softmax
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.checks import number, numbers, word
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
@@ -22,8 +23,6 @@ from calibrant.plan.row_nodes import (
     RowAxis,
     Within,
 )
-
-__all__ = ["Softmax", "refuse_logits"]
 
 #: numbers per block of rows: temporaries then stay in the cache
 BLOCK = 1 << 17

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.distributions import row_blocks
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.checks import number, read_by, word
 from calibrant.maps.member_fields import one_map
 from calibrant.maps.softmax import refuse_logits
@@ -28,8 +29,6 @@ from calibrant.plan.row_nodes import (
     Within,
     with_largest,
 )
-
-__all__ = ["TopLabel"]
 
 
 def _count(value: Any) -> int:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.distributions import row_blocks
 from calibrant.errors import InputError
 from calibrant.losses import softmax
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.checks import check_weights, number, numbers, read_by, word
 from calibrant.maps.softmax import refuse_logits
 from calibrant.plan.row_nodes import (
@@ -27,8 +28,6 @@ from calibrant.plan.row_nodes import (
     shares_of_largest,
     shares_of_sum,
 )
-
-__all__ = ["VectorMixture", "seen_by_members"]
 
 
 @dataclass(frozen=True, eq=False)

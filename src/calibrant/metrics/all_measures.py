@@ -6,14 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from calibrant.data.validation import check_word
 from calibrant.errors import ParameterError
-from calibrant.metrics.arguments import check_word
 from calibrant.metrics.change_intervals import ChangeIntervals
 from calibrant.metrics.evaluation_results import Changes, Spans
 from calibrant.metrics.intervals import MeasureIntervals
 from calibrant.metrics.measure import Measure
-
-__all__ = ["Records", "chosen_records", "interval_fields", "measure_all", "merge_notes"]
 
 Records = Mapping[str, Measure]
 

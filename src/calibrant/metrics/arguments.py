@@ -8,35 +8,18 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
+from calibrant.data.labels import Labels, read_labels
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import (
-    Labels,
     Rows,
     check_lengths,
-    check_word,
-    read_labels,
     read_probabilities,
     read_weight,
 )
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, read_classes
-
-__all__ = [
-    "check_flag",
-    "check_number",
-    "check_whole",
-    "check_word",
-    "read_column",
-    "read_generator",
-    "read_predictions",
-    "read_rows",
-    "read_table",
-    "refuse_positive",
-]
-
-Array = NDArray[np.float64]
 
 
 def read_predictions(

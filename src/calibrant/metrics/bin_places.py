@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import group_starts, mass_borders
 from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.weighted_cells import residuals
-
-__all__ = ["Places"]
-
-Array = NDArray[np.float64]
 
 
 class Places:

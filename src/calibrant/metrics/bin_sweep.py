@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.cell_runs import last_cells, starts_at
 from calibrant.other_words import did_you_mean
 
-__all__ = ["AUTO", "Bins", "bins_note", "check_bin_count", "equal_mass_starts", "sweep_starts"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Bins = int | Literal["auto"]
 
 AUTO: Literal["auto"] = "auto"

@@ -7,27 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import check_word
 from calibrant.errors import ParameterError
-from calibrant.metrics.arguments import check_word
 from calibrant.metrics.bin_sweep import AUTO, Bins, check_bin_count, sweep_starts
 from calibrant.metrics.cell_runs import starts_at
 from calibrant.metrics.probability_matrix import top_labels, top_table
-
-__all__ = [
-    "BINNINGS",
-    "Groups",
-    "check_bins",
-    "group",
-    "group_starts",
-    "mass_borders",
-    "row_groups",
-    "top_groups",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class Groups(NamedTuple):
@@ -81,9 +68,7 @@ def group(table: ScoreTable, bins: Bins, binning: str = "width", ties: str = "to
     return Groups(*(np.add.reduceat(column, starts) for column in columns))
 
 
-def row_groups(
-    p: NDArray[Any], positive: NDArray[np.bool_], weight: Array | None, bins: int
-) -> Groups:
+def row_groups(p: NDArray[Any], positive: Flags, weight: Array | None, bins: int) -> Groups:
     """Groups of equal mass, rows of equal predictions in the order in which they came."""
     order = np.argsort(p, kind="stable")
     each = np.ones(len(p)) if weight is None else np.asarray(weight, dtype=np.float64)

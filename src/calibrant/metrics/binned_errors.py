@@ -13,8 +13,6 @@ from calibrant.metrics.debiased import ErrorRule
 from calibrant.metrics.probability_matrix import has_several, top_table
 from calibrant.other_words import in_our_words
 
-__all__ = ["ece", "mce"]
-
 
 @in_our_words
 def ece(

@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, read_predictions
 from calibrant.metrics.probability_matrix import class_tables
-
-__all__ = ["calbin", "not_whole", "too_many", "window_error"]
-
-Array = NDArray[np.float64]
 
 #: windows computed together; this bounds the memory
 CHUNK = 1 << 15

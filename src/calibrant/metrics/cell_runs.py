@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
-
-__all__ = ["last_cells", "run_means", "starts_at", "to_cells"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def starts_at(cells: NDArray[Any], size: int) -> Index:

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.metrics.interval_formulas import (
@@ -31,19 +31,7 @@ from calibrant.metrics.weighted_cells import ClassColumns
 if TYPE_CHECKING:
     from calibrant.metrics.class_intervals import ClassIntervals
 
-__all__ = [
-    "ChangeIntervals",
-    "PairedCells",
-    "RowChangeIntervals",
-    "RowPredictions",
-    "against_curve",
-    "curve_against_base",
-    "placed",
-    "placements",
-]
 
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Losses = tuple[Array, ...]
 _Side = Union["RowPredictions", "ClassIntervals"]
 
@@ -132,7 +120,7 @@ class PairedCells(NamedTuple):
     positive: Flags
     weight: Array
     squares: Array | None = None
-    cluster: NDArray[np.intp] | None = None
+    cluster: Index | None = None
 
     @classmethod
     def of_rows(cls, after: Rows, scores: Array) -> PairedCells:
@@ -271,7 +259,7 @@ def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -
     return placed(table, np.searchsorted(table.scores, scores), positive, area)
 
 
-def placed(table: ScoreTable, cell: NDArray[np.intp], positive: Flags, area: float) -> Array:
+def placed(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
     """`placements` of rows whose cell of the table is known."""
     n0, n1 = table.negative, table.positive
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative

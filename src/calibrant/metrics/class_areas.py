@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.frozen import own as frozen
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
@@ -15,12 +15,6 @@ from calibrant.metrics.change_intervals import placed
 from calibrant.metrics.first_look import ALPHA, LEVEL
 from calibrant.metrics.interval_formulas import RowWeights, Span, area_interval, area_span
 from calibrant.metrics.ranking import area
-
-__all__ = ["ClassAreas", "rows_to_rank"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 
 #: the most scores that are looked at, but at least so many rows: of more rows, every second,
 #: third, … is taken

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.weighing import table_in_rows
 from calibrant.metrics.bin_sweep import Bins
@@ -36,10 +36,6 @@ from calibrant.metrics.probability_matrix import (
     top_table,
 )
 from calibrant.metrics.ranking import area
-
-__all__ = ["ClassChangeIntervals", "ClassIntervals"]
-
-Array = NDArray[np.float64]
 
 
 class ClassIntervals(MeasureIntervals):

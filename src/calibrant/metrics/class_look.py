@@ -11,12 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.to_numpy import plain
 from calibrant.metrics.class_areas import ClassAreas, rows_to_rank
 from calibrant.metrics.first_look import Face, Look, runs_wrong, worthless
-
-__all__ = ["ClassLook", "ClassNames", "class_look"]
 
 Found = Literal["one class", "wrong way", "swapped", "nothing", "no order", "not told", "something"]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
+from calibrant.arrays import Array
 from calibrant.metrics.change_intervals import RowChangeIntervals, RowPredictions
 from calibrant.metrics.cox_line import CoxLine, ratio_interval
 from calibrant.metrics.interval_formulas import Span
@@ -16,10 +14,6 @@ from calibrant.metrics.measure import Found, Measure, OfCurve, ValueWithNote
 from calibrant.metrics.prediction_facts import PredictionFacts, TableFacts
 from calibrant.metrics.ranking import one_class
 from calibrant.metrics.smooth_curve import CurveGaps
-
-__all__ = ["CLINICAL"]
-
-Array = NDArray[np.float64]
 
 #: a mean prediction below this is 0: a ratio to it would leave the floats
 NOTHING = 1e-290

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.binned import group_starts
@@ -23,11 +23,6 @@ from calibrant.metrics.weighted_cells import (
     table_for_test,
 )
 from calibrant.result_tables import Readable
-
-__all__ = ["CalibrationTest", "calibration_test", "chance_that_right"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: where it is only asked whether p is at most 5 %: how many redrawings, and the most single draws
 FEW, FEW_DRAWS = 199, 2_000_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, read_table
@@ -17,10 +17,6 @@ from calibrant.metrics.cox_line import cox_line, offset_intercept, ratio_interva
 from calibrant.metrics.interval_formulas import Span
 from calibrant.metrics.weighted_cells import chance_variance, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
-
-__all__ = ["Cox", "cox", "score_directions"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,26 +6,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError
 from calibrant.kernels.logistic import fit_logistic
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.interval_formulas import Span, normal, wald
 from calibrant.metrics.weighted_cells import class_columns, squares, take_cells
-
-__all__ = [
-    "CoxLine",
-    "OffsetIntercept",
-    "cox_line",
-    "offset_intercept",
-    "ratio_interval",
-    "uncertain",
-]
-
-Array = NDArray[np.float64]
 
 #: an intercept beyond this says that a class is absent
 FURTHEST = 100.0
@@ -62,7 +51,7 @@ class CoxLine(NamedTuple):
         """Wald's interval of the intercept (0) or the slope (1)."""
         return wald(self.value(which), math.sqrt(self.variances[which]), level)
 
-    def pull(self, which: int, p: Array, positive: NDArray[np.bool_], total: float) -> Array:
+    def pull(self, which: int, p: Array, positive: Flags, total: float) -> Array:
         """How far each row moves the intercept (0) or the slope (1), times ``total`` weight."""
         inner = (p > 0.0) & (p < 1.0)
         z = logit(np.where(inner, p, 0.5))
@@ -129,7 +118,7 @@ class OffsetIntercept(NamedTuple):
         """Wald's interval."""
         return wald(self.value, self.deviation, level)
 
-    def pull(self, p: Array, positive: NDArray[np.bool_], total: float) -> Array:
+    def pull(self, p: Array, positive: Flags, total: float) -> Array:
         """How far each row moves it, times ``total`` weight."""
         inner = (p > 0.0) & (p < 1.0)
         q = sigmoid(self.value + logit(np.where(inner, p, 0.5)))

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.attribute_table import AttributeColumn, AttributeTable, title
 from calibrant.data.segment_column import segment_names
 
-__all__ = ["ALL_ROWS", "PREDICTION", "CodedColumn", "Crossings", "GroupRule", "code_columns"]
-
-Array = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 Index = NDArray[np.int64]
 
@@ -52,7 +50,7 @@ class CodedColumn:
 
 
 def code_columns(
-    table: AttributeTable, p: Array, positive: NDArray[np.bool_], rule: GroupRule
+    table: AttributeTable, p: Array, positive: Flags, rule: GroupRule
 ) -> tuple[list[CodedColumn], list[str]]:
     """All rows, the predictions and the columns that tell rows apart; notes say what was left out.
 
@@ -88,7 +86,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _tells(column: CodedColumn, positive: NDArray[np.bool_]) -> bool:
+def _tells(column: CodedColumn, positive: Flags) -> bool:
     """Whether every group has labels of one kind only, and both kinds came."""
     rows = np.bincount(column.codes)
     ones = np.bincount(column.codes, positive)
@@ -166,7 +164,7 @@ def _number(value: float, digits: int) -> str:
     return text.replace("-", "−", 1) if value < 0 else text
 
 
-def _with_missing(column: CodedColumn, present: NDArray[np.bool_]) -> CodedColumn:
+def _with_missing(column: CodedColumn, present: Flags) -> CodedColumn:
     if present.all():
         return column
     codes = np.full(len(present), len(column.words), dtype=np.uint8)
@@ -205,7 +203,7 @@ class Crossings:
         where = (self.first, self.second, self.width, self.offset, self.place)
         add_to_groups(self.codes[:, rows], *where, values, into)
 
-    def keep(self, enough: NDArray[np.bool_], rows: Array) -> Index:
+    def keep(self, enough: Flags, rows: Array) -> Index:
         """Keep the cells that are large enough and not the same group as another; their numbers.
 
         A crossing that has as many rows as one of its two groups is that group again.

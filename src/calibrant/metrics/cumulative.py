@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.redrawn_labels import EXACT, redrawn_residuals, share_as_far
 from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
-
-__all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
-
-Array = NDArray[np.float64]
 
 #: the terms of a series are numbered 1 to 40; where a series is used, the 40th is below 1e-300
 TERMS = np.arange(1, 41, dtype=np.float64)

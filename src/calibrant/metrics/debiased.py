@@ -6,10 +6,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import erf
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_flag
@@ -23,10 +23,6 @@ from calibrant.metrics.weighted_cells import (
     squares,
     table_for_test,
 )
-
-__all__ = ["ROUNDING", "ErrorRule", "folded_mean", "without_chance"]
-
-Array = NDArray[np.float64]
 
 #: equal errors may differ by this much from rounding
 ROUNDING = 1e-12

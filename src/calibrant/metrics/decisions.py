@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, check_lengths, read_counts
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import read_rows, read_table
-
-__all__ = ["Profit", "profit"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -106,9 +102,7 @@ def _by_row(rows: Rows, gain: Array, loss: Array) -> Profit:
     return _result(rows.scores * gain > loss, positive, weight - positive, gain, loss)
 
 
-def _result(
-    acts: NDArray[np.bool_], positive: Array, negative: Array, gain: Array, loss: Array
-) -> Profit:
+def _result(acts: Flags, positive: Array, negative: Array, gain: Array, loss: Array) -> Profit:
     on_positive, on_negative = (gain - loss) * positive, -loss * negative
     each = on_positive + on_negative
     best = np.maximum(on_positive, 0.0) + np.maximum(on_negative, 0.0)

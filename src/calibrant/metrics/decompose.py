@@ -7,27 +7,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import check_word
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.metrics.arguments import check_whole, check_word, read_table
+from calibrant.metrics.arguments import check_whole, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
 from calibrant.metrics.cell_runs import last_cells, run_means, to_cells
 from calibrant.other_words import in_our_words
-
-__all__ = [
-    "RULES",
-    "DeGrootFienberg",
-    "Murphy",
-    "degroot_fienberg",
-    "mean_change",
-    "murphy",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class ScoringRule(NamedTuple):

@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.metrics.arguments import (
-    check_number,
-    check_whole,
-    check_word,
-    read_generator,
-    read_table,
-)
+from calibrant.arrays import Array
+from calibrant.data.validation import check_word
+from calibrant.metrics.arguments import check_number, check_whole, read_generator, read_table
 from calibrant.metrics.bin_places import Places
 from calibrant.metrics.binned import BINNINGS, group
 from calibrant.metrics.debiased import without_chance
@@ -22,10 +17,6 @@ from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
 from calibrant.metrics.weighted_cells import impossible, table_for_test
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
-
-__all__ = ["ECETest", "ece_test"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

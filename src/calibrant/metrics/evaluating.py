@@ -8,9 +8,10 @@ from typing import Any, overload
 
 import numpy as np
 
+from calibrant.data.labels import Labels
 from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import Labels, Rows, check_lengths, read_scores
+from calibrant.data.validation import Rows, check_lengths, read_scores
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.arguments import read_column, read_rows, read_table, refuse_positive
@@ -26,8 +27,6 @@ from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.probability_matrix import has_several
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.other_words import in_our_words
-
-__all__ = ["evaluate"]
 
 #: the level of the groups' intervals where the measures have no intervals
 LEVEL = 0.95

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from calibrant.data.distributions import row_blocks
-from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix
+from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import (
     Records,
@@ -27,8 +27,6 @@ from calibrant.metrics.intervals import IntervalOptions, weight_note
 from calibrant.metrics.prediction_facts import ClassFacts
 from calibrant.metrics.probability_matrix import LabelledMatrix, read_classes
 from calibrant.metrics.registry import CLASS_MEASURES
-
-__all__ = ["evaluate_classes", "read_raw_classes"]
 
 
 def evaluate_classes(

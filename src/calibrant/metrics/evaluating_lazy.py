@@ -32,11 +32,9 @@ from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measure
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
-from calibrant.metrics.lazy_sums import FINE, CellSums, OutsideError, Sums, refuse_outside
+from calibrant.metrics.lazy_sums import FINE, CellSums, Sums, refuse_outside
 from calibrant.metrics.prediction_facts import GroupFacts
 from calibrant.metrics.registry import MEASURES
-
-__all__ = ["OutsideError", "evaluate_rows", "read_frame", "refuse_frames"]
 
 #: the most cells of the first pass; later passes divide those that matter
 MOST = 2**16

@@ -22,8 +22,6 @@ from calibrant.metrics.notes import CHANGE, TIES, Note
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import MEASURES, OF_CURVE, REDRAWN
 
-__all__ = ["Measured", "evaluation_of", "measured"]
-
 
 class Measured(NamedTuple):
     """The measures of a set of predictions, notes on them, and what intervals need.

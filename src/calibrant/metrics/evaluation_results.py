@@ -25,15 +25,6 @@ from calibrant.result_tables import (
     shown_value,
 )
 
-__all__ = [
-    "Changes",
-    "Evaluation",
-    "MulticlassEvaluation",
-    "Spans",
-    "with_look",
-    "without_praise",
-]
-
 #: why a change is not called better
 NO_PRAISE = (
     "no change is called better here, only lower or higher: something is wrong with the scores "

@@ -8,8 +8,6 @@ from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluatio
 from calibrant.metrics.measure import SAME_ORDER
 from calibrant.result_tables import short_value
 
-__all__ = ["from_to", "in_words"]
-
 
 def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     """What changed, in two sentences: the size of the errors, and the ranking.

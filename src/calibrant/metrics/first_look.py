@@ -8,26 +8,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from calibrant.data.labels import plain
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import plain
 from calibrant.data.weighing import table_in_rows
 from calibrant.metrics.interval_formulas import area_interval
 from calibrant.metrics.ranking import area
 from calibrant.metrics.weighted_cells import class_sizes
 from calibrant.shell_words import quoted
-
-__all__ = [
-    "ALPHA",
-    "FEW",
-    "LEVEL",
-    "Face",
-    "FirstLook",
-    "LabelNames",
-    "Look",
-    "first_look",
-    "runs_wrong",
-    "worthless",
-]
 
 #: the level of the interval of AUC behind all claims: each end fails in 0.5 % of samples at most
 LEVEL = 0.99

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, erfc
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import check_word
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_whole, check_word, read_generator, read_table
+from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
 from calibrant.metrics.cell_runs import last_cells
 from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
@@ -27,11 +28,6 @@ from calibrant.metrics.weighted_cells import (
 )
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
-
-__all__ = ["HosmerLemeshow", "RiskGroups", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.attribute_table import read_table as read_features
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, check_lengths
@@ -40,10 +40,6 @@ from calibrant.metrics.redrawn_groups import (
 )
 from calibrant.metrics.weighted_cells import check_counts, check_weights
 from calibrant.other_words import in_our_words
-
-__all__ = ["multicalibration", "multicalibration_of_rows"]
-
-Array = NDArray[np.float64]
 
 #: fewer drawings give no interval at the usual levels
 FEWEST_REPLICATES = 100
@@ -240,7 +236,7 @@ def _impossible(rows: Rows) -> list[str]:
     return [f"{count:,} rows {said}" for count, said in words if count]
 
 
-def _large_enough(cells: GroupSums, rule: GroupRule) -> NDArray[np.bool_]:
+def _large_enough(cells: GroupSums, rule: GroupRule) -> Flags:
     enough = (cells.size >= rule.min_rows * (1.0 - 1e-9)) & (cells.weight > 0.0)
     enough[0] = True  # all rows
     return enough

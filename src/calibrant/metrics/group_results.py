@@ -19,8 +19,6 @@ from calibrant.result_tables import (
     shown_value,
 )
 
-__all__ = ["GroupError", "Multicalibration"]
-
 #: groups that are printed: those that are off beyond chance, and else the likeliest ones
 SHOWN, SHOWN_UNCLEAR = 10, 5
 

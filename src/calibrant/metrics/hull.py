@@ -6,26 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.arguments import check_word, read_table
+from calibrant.data.validation import check_word
+from calibrant.metrics.arguments import read_table
 from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.decompose import RULES, mean_change
-
-__all__ = [
-    "Corp",
-    "FlachMatsubara",
-    "calibration_loss",
-    "corp",
-    "flach_matsubara",
-    "hull_blocks",
-    "split_on_hull",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

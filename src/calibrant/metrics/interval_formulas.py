@@ -9,9 +9,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import weight_in_rows
 from calibrant.metrics.bin_sweep import Bins
@@ -24,30 +24,6 @@ from calibrant.metrics.weighted_cells import (
     squared_residuals,
 )
 
-__all__ = [
-    "Binned",
-    "Moments",
-    "RowWeights",
-    "Span",
-    "area_interval",
-    "area_span",
-    "bin_sums",
-    "brier_losses",
-    "cautious_gap",
-    "clopper_pearson",
-    "cubes",
-    "gap_interval",
-    "largest_gap_interval",
-    "log_losses",
-    "mean_interval",
-    "moments",
-    "normal",
-    "row_moments",
-    "share_interval",
-    "wald",
-]
-
-Array = NDArray[np.float64]
 Span = tuple[float, float]
 
 #: E|x| of a standard normal x
@@ -64,7 +40,7 @@ class RowWeights(NamedTuple):
 
     weight: Array
     squares: Array
-    cluster: NDArray[np.intp] | None = None
+    cluster: Index | None = None
 
     @classmethod
     def of(cls, given: Array | None, rows: int, weights: str) -> RowWeights:
@@ -85,7 +61,7 @@ class RowWeights(NamedTuple):
             squares = float(np.square(np.bincount(self.cluster, self.weight)).sum())
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
 
-    def by_class(self, positive: NDArray[np.bool_]) -> ClassColumns:
+    def by_class(self, positive: Flags) -> ClassColumns:
         """w of negatives and of positives, and w² of both; 0 where a row is of the other class."""
         n0, n1, q0, q1 = (
             np.where(at, w, 0.0)
@@ -268,7 +244,7 @@ class Binned(NamedTuple):
         """Σ|gap| less what chance adds, and at least 0: not above the true Σ|gap| on average."""
         return max(float(cautious_gap(self.gap, self.error).sum()), 0.0)
 
-    def pull(self, p: Array, positive: NDArray[np.bool_]) -> Array:
+    def pull(self, p: Array, positive: Flags) -> Array:
         """How far each row of a prediction p moves Σ|gap|."""
         sign = np.sign(self.gap)[np.searchsorted(self.borders, p, side="right")]
         return sign * (p - positive)

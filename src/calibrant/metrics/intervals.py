@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
@@ -35,16 +35,6 @@ from calibrant.metrics.measure import OfCurve
 from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
 from calibrant.metrics.smooth_curve import chance_of_curve
 from calibrant.metrics.weighted_cells import check_weights, class_columns, class_sizes
-
-__all__ = [
-    "IntervalOptions",
-    "MeasureIntervals",
-    "TableIntervals",
-    "read_interval_options",
-    "weight_note",
-]
-
-Array = NDArray[np.float64]
 
 #: the total weight and the effective number of rows may differ by this factor without a note
 WORTH_SAYING = 1.25

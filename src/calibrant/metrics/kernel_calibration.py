@@ -19,8 +19,6 @@ from calibrant.metrics.redrawn_labels import share_as_far
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
 
-__all__ = ["SKCETest", "skce", "skce_test"]
-
 #: equal values of the statistic may differ by this part of its spread from rounding
 ROUNDING = 1e-9
 

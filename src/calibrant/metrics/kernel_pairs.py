@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import matrix_in_rows
@@ -28,10 +29,6 @@ from calibrant.metrics.weighted_cells import (
     table_for_test,
 )
 
-__all__ = ["MatrixPairs", "Pairs", "TablePairs"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Codes = NDArray[np.int32]
 Random = np.random.Generator
 
@@ -86,9 +83,7 @@ class TablePairs:
         return np.asarray(2.0 * (within + 2.0 * between) / self.pairs)
 
 
-def _sums(
-    rows: CellRows, one: NDArray[np.bool_], many: Index, hits: NDArray[np.int64]
-) -> tuple[Array, Array]:
+def _sums(rows: CellRows, one: Flags, many: Index, hits: NDArray[np.int64]) -> tuple[Array, Array]:
     """Σw(y* − p) and Σw²(y* − p)² of each cell, from what `redrawn_hits` gives."""
     apart = rows.other * (one - rows.p)
     own = apart**2

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.optimize import brentq
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import read_table
 from calibrant.metrics.weighted_cells import residuals
 from calibrant.result_tables import Readable
-
-__all__ = ["SmoothECE", "smooth_ece", "smooth_error"]
-
-Array = NDArray[np.float64]
 
 #: sizes of the grid that errors are put on; the next one is tried where one is too coarse
 GRIDS = (1 << 16, 1 << 18, 1 << 20)

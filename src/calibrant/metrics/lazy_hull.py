@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.cells import Cells
 from calibrant.data.grouped_sums import Grouped, columns_of
 from calibrant.data.passes import Steps
@@ -15,10 +15,6 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.hull import FlachMatsubara, hull_blocks
 from calibrant.metrics.lazy_sums import Sums, link_of, predicted
-
-__all__ = ["Hull", "hull_of"]
-
-Array = NDArray[np.float64]
 
 
 class Hull(NamedTuple):
@@ -44,7 +40,7 @@ class _Points(NamedTuple):
     n0: Array
     n1: Array
     d: Array
-    hidden: NDArray[np.bool_]
+    hidden: Flags
 
 
 def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:

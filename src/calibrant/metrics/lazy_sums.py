@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.cell_pieces import FEW
 from calibrant.data.cells import Cells
 from calibrant.data.doubles import first_row
@@ -27,9 +28,6 @@ from calibrant.losses import sigmoid
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["FINE", "CellSums", "OutsideError", "Sums", "link_of", "predicted", "refuse_outside"]
-
-Array = NDArray[np.float64]
 
 #: the fewest fine bins; with them, sums of (p − the bin's border)² lose no digits
 FINE = 256
@@ -262,7 +260,7 @@ class Sums(NamedTuple):
     k: NDArray[np.int64]
     f: NDArray[np.int64]
     x: Array
-    single: NDArray[np.bool_]
+    single: Flags
     low: Array
     high: Array
     c: Array

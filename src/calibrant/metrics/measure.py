@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from calibrant.result_tables import shown_value
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from calibrant.arrays import Array
     from calibrant.metrics.interval_formulas import Span
     from calibrant.metrics.multilabel import LabelColumns
     from calibrant.metrics.redrawn_tables import RedrawnTable
     from calibrant.metrics.smooth_curve import CurveGaps
 
-__all__ = ["SAME_ORDER", "Found", "Measure", "OfClasses", "OfCurve", "ValueWithNote", "Verdict"]
 
 Verdict = Literal["better", "worse", "unclear", "same", "lower", "higher"]
 
@@ -36,7 +33,7 @@ class ValueWithNote(NamedTuple):
 #: what the function of a measure returns
 Found = float | ValueWithNote
 #: a measure of distances from smooth curves, one value for each curve
-OfCurve = Callable[["CurveGaps"], "NDArray[np.float64]"]
+OfCurve = Callable[["CurveGaps"], "Array"]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from calibrant.metrics.debiased import ErrorRule
 from calibrant.metrics.probability_matrix import class_tables, read_classes, top_table
 from calibrant.other_words import in_our_words
 
-__all__ = ["class_groups", "classwise_ece", "classwise_mce", "top_label_ece", "top_label_mce"]
-
 
 @in_our_words
 def top_label_ece(

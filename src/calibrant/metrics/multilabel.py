@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.frozen import Frozen
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
@@ -30,10 +31,7 @@ from calibrant.result_tables import (
     shown_value,
 )
 
-__all__ = ["MultilabelMeasures", "multilabel_measures"]
-
-Array = NDArray[np.float64]
-Known = tuple[Array, NDArray[np.bool_], Array | None]
+Known = tuple[Array, Flags, Array | None]
 
 #: how many predictions are sorted together for the AUC of all labels; this bounds the memory
 MOST_SORTED = 1 << 24
@@ -177,7 +175,7 @@ class _LabelColumn(NamedTuple):
         return self.negative + self.positive
 
     @classmethod
-    def of(cls, p: Array, hit: NDArray[np.bool_], weight: Array | None, bins: int) -> _LabelColumn:
+    def of(cls, p: Array, hit: Flags, weight: Array | None, bins: int) -> _LabelColumn:
         if not len(p):
             return cls({}, 0.0, 0.0, np.zeros(bins))
         table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
@@ -255,7 +253,7 @@ def _notes(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
 # --- the AUC of all labels together -------------------------------------------------------------
 
 
-def _cells(p: Array) -> NDArray[np.intp]:
+def _cells(p: Array) -> Index:
     """Which of `CELLS` ranges of [0, 1] each probability is in; larger ones in later cells."""
     return (p.astype(np.float32).view(np.uint32) >> 16).astype(np.intp)
 
@@ -310,7 +308,7 @@ def _range_table(
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _read_labels(Y: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _read_labels(Y: Any) -> tuple[Flags, Flags]:
     """Who has the label, and whether that is known; both of shape (n, k)."""
     if np.ma.isMaskedArray(Y):
         Y = np.ma.filled(Y.astype(np.float64), np.nan)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from calibrant.errors import InputError
 
-__all__ = ["holm_adjusted"]
-
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     """Holm's adjusted p-values, in the order they came.

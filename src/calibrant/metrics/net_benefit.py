@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_number, read_table
 from calibrant.metrics.interval_formulas import Moments, Span, cubes, mean_interval
 from calibrant.metrics.weighted_cells import class_columns, table_for_test
 from calibrant.result_tables import Readable
-
-__all__ = ["Benefits", "NetBenefit", "benefits", "net_benefit", "treat_all"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

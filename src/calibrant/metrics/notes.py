@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["CHANGE", "TIES", "Note", "topic_of"]
-
 Topic = Literal["change", "ties"]
 
 #: why the change from before to after has no intervals

@@ -14,8 +14,6 @@ from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.notes import TIES, Note, topic_of
 from calibrant.metrics.registry import MEASURES
 
-__all__ = ["evaluate_held_out", "with_auc_within_folds"]
-
 E = TypeVar("E", Evaluation, MulticlassEvaluation)
 
 #: bins as `evaluate` has them; tables drawn again are fewer, since people wait for a fit

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from calibrant.arrays import Array, Flags, Index
+from calibrant.data.labels import read_labels
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
-from calibrant.data.validation import check_lengths, read_labels, read_weight
+from calibrant.data.validation import check_lengths, check_word, read_weight
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.arguments import check_number, check_word, read_column, refuse_positive
+from calibrant.metrics.arguments import check_number, read_column, refuse_positive
 from calibrant.metrics.interval_formulas import RowWeights, brier_losses, log_losses
 from calibrant.metrics.probability_matrix import (
     has_several,
@@ -26,12 +27,6 @@ from calibrant.metrics.probability_matrix import (
 )
 from calibrant.metrics.weighted_cells import check_counts, check_weights
 from calibrant.result_tables import Readable
-
-__all__ = ["LossDifference", "loss_difference"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 
 #: with fewer (effective) rows of a class the t distribution is not to be trusted
 FEWEST = 10.0

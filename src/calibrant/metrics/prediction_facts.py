@@ -26,8 +26,6 @@ from calibrant.metrics.proper import mean_log_loss, mean_square
 from calibrant.metrics.ranking import area, one_class, share_correct
 from calibrant.metrics.smooth_curve import CurveGaps, curve_gaps, smooth_curve
 
-__all__ = ["ClassFacts", "GroupFacts", "PredictionFacts", "TableFacts"]
-
 
 class TableFacts:
     """The facts of a table, each computed when it is first asked for."""

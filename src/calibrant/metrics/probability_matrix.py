@@ -12,34 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.distributions import check_distributions, row_blocks
-from calibrant.data.labels import plain, read_many
+from calibrant.data.labels import read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import to_column, to_matrix
+from calibrant.data.to_numpy import plain, to_column, to_matrix
 from calibrant.data.validation import Rows, check_lengths, read_weight
 from calibrant.errors import InputError
-
-__all__ = [
-    "LabelledMatrix",
-    "class_table",
-    "class_tables",
-    "has_several",
-    "infinite_for_classes",
-    "log_losses_of_rows",
-    "mean_log_loss_of_classes",
-    "read_classes",
-    "read_probability_matrix",
-    "share_right",
-    "square_losses_of_rows",
-    "square_sum",
-    "top_labels",
-    "top_table",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: what to do about rows that are not distributions
 ADVICE = (
@@ -173,7 +154,7 @@ def top_labels(matrix: ScoreMatrix) -> tuple[Index, Array]:
     return top, confidence
 
 
-def _table(matrix: ScoreMatrix, p: NDArray[Any], hit: NDArray[np.bool_]) -> ScoreTable:
+def _table(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> ScoreTable:
     clean = p.astype(np.float64) + 0.0  # −0.0 joins 0.0
     return ScoreTable.from_rows(Rows(clean, hit, matrix.weight, np.array([False, True]), True))
 

@@ -11,23 +11,15 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import check_word
 from calibrant.errors import CalibrationWarning, ParameterError
-from calibrant.metrics.arguments import check_number, check_word, read_predictions
+from calibrant.metrics.arguments import check_number, read_predictions
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
     infinite_for_classes,
     mean_log_loss_of_classes,
     square_sum,
 )
-
-__all__ = [
-    "brier",
-    "infinite_because",
-    "log_loss",
-    "mean_log_loss",
-    "mean_square",
-    "rmse",
-]
 
 #: for two classes: which multiple of mean (y − p)² each normalisation is
 NORMALISE = {"binary": 1.0, "sum": 2.0, "mean_over_classes": 1.0}

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.data.labels import plain
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import plain
+from calibrant.data.validation import check_word
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_word, read_predictions
+from calibrant.metrics.arguments import read_predictions
 from calibrant.metrics.probability_matrix import LabelledMatrix, class_tables, share_right
-
-__all__ = ["accuracy", "area", "auc", "one_class", "share_correct"]
-
-Array = NDArray[np.float64]
 
 
 def auc(

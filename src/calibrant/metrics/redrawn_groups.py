@@ -9,18 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
+from calibrant.arrays import Array, Flags
 from calibrant.metrics.crossed_groups import Crossings
-
-__all__ = [
-    "GroupSums",
-    "RedrawnGroups",
-    "WeighedRows",
-    "redraw_groups",
-    "signed_root",
-    "sum_groups",
-]
-
-Array = NDArray[np.float64]
 
 #: rows that are looked at a time, and numbers that are held for all groups
 BLOCK, HELD = 8192, 1 << 22
@@ -37,7 +27,7 @@ class WeighedRows(NamedTuple):
     """
 
     p: Array
-    positive: NDArray[np.bool_]
+    positive: Flags
     weight: Array | None
     counts: bool
 

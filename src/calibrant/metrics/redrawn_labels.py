@@ -8,21 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.weighted_cells import raised, squares
-
-__all__ = [
-    "EXACT",
-    "ROUNDING",
-    "CellRows",
-    "redraw",
-    "redrawn_hits",
-    "redrawn_residuals",
-    "share_as_far",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: up to this many single draws, everything is drawn cell by cell
 EXACT = 20_000_000
@@ -130,7 +118,7 @@ def _redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator)
 
 def redrawn_hits(
     rows: CellRows, replicates: int, random: np.random.Generator
-) -> Iterator[tuple[NDArray[np.bool_], Index, NDArray[np.int64]]]:
+) -> Iterator[tuple[Flags, Index, NDArray[np.int64]]]:
     """Labels y* ~ Bernoulli(p) of the rows behind each cell, some redrawings at a time.
 
     Each time: whether the row of weight ``other`` is positive, shape (some, cells); the cells with

@@ -13,24 +13,11 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
-
-__all__ = [
-    "CELLS",
-    "FEWEST",
-    "Chance",
-    "OfRedrawn",
-    "RedrawnTable",
-    "chance_between",
-    "chance_of",
-    "isotonic_curve",
-]
-
-Array = NDArray[np.float64]
 
 #: tables are pooled to this many cells before others are drawn from them
 CELLS = 2_000

@@ -31,9 +31,6 @@ from calibrant.metrics.proper import infinite_because
 from calibrant.metrics.ranking import area, one_class
 from calibrant.metrics.redrawn_tables import RedrawnTable
 
-__all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "OF_CURVE", "RECORDS", "REDRAWN"]
-
-
 # --- values that come with a note ---------------------------------------------------------------
 
 

@@ -10,17 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.binned import group_starts
 from calibrant.metrics.cell_runs import last_cells
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.metrics.weighted_cells import squares
-
-__all__ = ["RisingBand"]
-
-Array = NDArray[np.float64]
 
 #: groups of rows; runs of them are compared
 GROUPS = 60

@@ -12,8 +12,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import ConvergenceError
@@ -23,10 +23,6 @@ from calibrant.metrics.cox_line import uncertain
 from calibrant.metrics.measure import OfCurve
 from calibrant.metrics.redrawn_tables import CELLS, Chance, chance_between
 from calibrant.metrics.weighted_cells import raised, squares
-
-__all__ = ["CurveGaps", "SmoothCurve", "chance_of_curve", "curve_gaps", "smooth_curve"]
-
-Array = NDArray[np.float64]
 
 #: where the knots are, as shares of the weight (Harrell's); fewer where predictions are tied
 KNOTS = (
@@ -176,7 +172,7 @@ def chance_of_curve(
 def _draw(
     of: tuple[OfCurve, ...],
     sample: ScoreTable,
-    inner: NDArray[np.bool_],
+    inner: Flags,
     eta: Array,
     knots: Array,
     replicates: int,
@@ -209,7 +205,7 @@ def _draw(
     return found, np.array([measure(true)[0] for measure in of])
 
 
-def _leaning(sample: ScoreTable, inner: NDArray[np.bool_], eta: Array, knots: Array) -> Array:
+def _leaning(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Array:
     """How the curve moves at each cell with each of some independent standard normal numbers.
 
     The covariance of the coefficients is H⁻¹VH⁻¹, H = Σwq(1 − q)uuᵀ and V = Σw²q(1 − q)uuᵀ.

@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.arguments import read_table
 from calibrant.metrics.smooth_curve import SmoothCurve, curve_gaps, smooth_curve
 from calibrant.result_tables import Readable
-
-__all__ = ["ICI", "ici"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

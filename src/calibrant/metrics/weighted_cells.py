@@ -5,33 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.frozen import own
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import check_word
 from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_word
 
-__all__ = [
-    "NOT_WHOLE",
-    "ClassColumns",
-    "chance_variance",
-    "check_counts",
-    "check_weights",
-    "class_columns",
-    "class_sizes",
-    "deviation",
-    "impossible",
-    "raised",
-    "residuals",
-    "squared_residuals",
-    "squares",
-    "table_for_test",
-    "take_cells",
-]
-
-Array = NDArray[np.float64]
 ClassColumns = tuple[Array, Array, Array, Array]
 
 NOT_WHOLE = (
@@ -73,7 +54,7 @@ def class_columns(table: ScoreTable) -> ClassColumns:
     return table.negative, table.positive, table.negative_sq, table.positive_sq
 
 
-def take_cells(table: ScoreTable, which: NDArray[np.bool_]) -> ScoreTable:
+def take_cells(table: ScoreTable, which: Flags) -> ScoreTable:
     """Some of the cells, by True and False for each; the table itself where all are taken.
 
     >>> table = ScoreTable.from_counts([0.1, 0.5, 1.0], [1, 0, 2], [0, 1, 3])

@@ -11,29 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import legvander
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from calibrant.arrays import Array
 from calibrant.kernels.cubic import quantile_knots, quantiles, spline_basis
 from calibrant.kernels.descent import descend, newton_step
 from calibrant.losses import sigmoid
 from calibrant.monitor.common_cells import Group
-
-__all__ = [
-    "ChangeFit",
-    "ComparedCells",
-    "Outcome",
-    "c_alpha",
-    "cells_of_map",
-    "cells_of_tables",
-    "fit",
-    "information_moments",
-    "information_of",
-    "stepwise_tests",
-    "terms_of",
-]
-
-Array = NDArray[np.float64]
 
 #: the precision of the Gaussian prior on every coefficient, whose deviation is 10. It keeps the fit
 #: of separable data finite, and a few rows outweigh it.

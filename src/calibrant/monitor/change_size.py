@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.losses import sigmoid
 from calibrant.monitor.change_models import (
     ChangeFit,
@@ -16,10 +16,6 @@ from calibrant.monitor.change_models import (
     information_of,
 )
 from calibrant.monitor.drift_value import Remedy
-
-__all__ = ["expected_rate", "reference_curve", "remedies_of"]
-
-Array = NDArray[np.float64]
 
 #: the remedies, each with one step more than the one before
 NAMES = ("none", "intercept", "refit", "new map")

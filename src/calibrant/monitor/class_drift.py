@@ -28,8 +28,6 @@ from calibrant.result_tables import (
     sure_p,
 )
 
-__all__ = ["ClassDrift", "check_class_drift"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassDrift(PrintsAsTable, Frozen):

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.frozen import own
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
@@ -18,10 +18,6 @@ from calibrant.maps.checks import in_blocks
 from calibrant.metrics.weighted_cells import NOT_WHOLE, take_cells
 from calibrant.monitor.probability_input import effective_size
 from calibrant.result_tables import shown_percent
-
-__all__ = ["Group", "against_map", "side_by_side"]
-
-Array = NDArray[np.float64]
 
 #: cells that a larger table is pooled to
 CELLS = 2000
@@ -182,7 +178,7 @@ def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
     return 1.0 / usual, spreads
 
 
-def _spread(weight: Array, square: Array, part: NDArray[np.intp], usual: float) -> Array:
+def _spread(weight: Array, square: Array, part: Index, usual: float) -> Array:
     total = float(weight.sum())
     whole = float(square.sum()) / total if total else usual
     top, bottom = np.bincount(part, square), np.bincount(part, weight)

@@ -6,11 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import SCALES, Number
+from calibrant.estimators.base import SCALES
+from calibrant.estimators.limits import Number
 from calibrant.export.map_given import fitted_of
 from calibrant.metrics.arguments import check_number
 from calibrant.metrics.first_look import FirstLook, first_look
@@ -30,10 +31,6 @@ from calibrant.monitor.common_cells import against_map, side_by_side
 from calibrant.monitor.drift_value import Drift, DriftTest, Rates, Remedy, map_of_one_score
 from calibrant.monitor.fit_facts import FOLLOWS, follows_its_rows, known_count, learned_from
 from calibrant.monitor.prior_adjust import known_rate
-
-__all__ = ["check_drift", "check_least"]
-
-Array = NDArray[np.float64]
 
 TESTS = ("intercept", "slope", "shape")
 #: rows of the rarer class that each table must have for a test of the slope, and of the shape

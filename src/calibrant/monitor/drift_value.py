@@ -14,8 +14,6 @@ from calibrant.maps import Map, VectorMap
 from calibrant.metrics.first_look import FirstLook
 from calibrant.result_tables import json_ready
 
-__all__ = ["Drift", "DriftTest", "Rates", "Remedy", "map_of_one_score"]
-
 
 class DriftTest(NamedTuple):
     """One of the three tests: intercept, slope given that, shape given both."""

@@ -8,8 +8,6 @@ from calibrant.metrics.first_look import LabelNames
 from calibrant.monitor.drift_value import Drift
 from calibrant.result_tables import aligned, shown_p, shown_percent, shown_value, sure_p
 
-__all__ = ["facts", "in_words", "table_of"]
-
 HEAD = ("what changes", "statistic", "df", "p-value", "remedy", "saves (nats/row)", "leaves (RMS)")
 LEFT = ("what changes", "remedy")
 

@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-__all__ = ["Alternatives", "Evidence", "NullBounds", "batch_gains", "share_of_start"]
-
-Array = NDArray[np.float64]
+from calibrant.arrays import Array
 
 #: how much an alternative adds to the log-odds
 SHIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.data.provenance import records
-from calibrant.estimators.base import Number
 from calibrant.estimators.fitted import Fitted
-
-__all__ = ["FOLLOWS", "follows_its_rows", "known_count", "learned_from"]
+from calibrant.estimators.limits import Number
 
 FOLLOWS = (
     "slope and shape: not tested, since an isotonic map follows the rows of its fit so closely "

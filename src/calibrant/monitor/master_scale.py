@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_probabilities
@@ -28,10 +29,6 @@ from calibrant.result_tables import (
     counted,
     shown_percent,
 )
-
-__all__ = ["GradeChecks", "GradeRow", "MasterScale"]
-
-Array = NDArray[np.float64]
 
 #: names of grades; if there are more grades than letters, they have numbers
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

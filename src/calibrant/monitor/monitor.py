@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from calibrant.data.labels import read_labels
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import Key, refuse_columns, segment_codes
-from calibrant.data.validation import Rows, check_lengths, read_labels, read_scores, read_weight
+from calibrant.data.validation import Rows, check_lengths, read_scores, read_weight
 from calibrant.data.weighing import rows_count_once
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
@@ -32,8 +33,6 @@ from calibrant.monitor.monitor_reading import (
 )
 from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows, reference_band
 from calibrant.monitor.monitor_windows import Window, joined
-
-__all__ = ["Monitor"]
 
 
 class Monitor:

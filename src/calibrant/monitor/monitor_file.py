@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.json_facts import shown
 from calibrant.data.segment_keys import segment_key
 from calibrant.data.weighing import WEIGHTS
@@ -21,10 +21,7 @@ from calibrant.monitor.evidence import Evidence
 from calibrant.monitor.monitor_state import Alarm, MonitorState, SegmentEvidence, Watched
 from calibrant.monitor.monitor_windows import EDGES, Window
 
-__all__ = ["FORMAT", "document_of", "state_of"]
-
 FORMAT, VERSION = "calibrant-monitor", 1
-Array = NDArray[np.float64]
 
 
 # --- out ----------------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from typing import Any
 from calibrant.data.segment_keys import Key
 from calibrant.monitor.monitor_state import BY_SEGMENT, Alarm, MonitorState
 
-__all__ = ["MonitorReading", "SegmentReading", "reading_of", "segment_readings"]
-
 #: what to do about each kind of change
 REMEDIES = {"shift": "intercept", "slope": "refit", "part": "new map"}
 

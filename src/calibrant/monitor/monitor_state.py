@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import Key
 from calibrant.data.weighing import rows_count_once
@@ -21,10 +21,6 @@ from calibrant.metrics.rising_band import RisingBand
 from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch_gains
 from calibrant.monitor.monitor_windows import EDGES, Window, thinned
-
-__all__ = ["Alarm", "MonitorState", "NewRows", "SegmentEvidence", "Watched", "reference_band"]
-
-Array = NDArray[np.float64]
 
 #: parts of the scale that are watched by themselves
 PARTS = 10

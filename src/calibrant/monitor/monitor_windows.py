@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.result_tables import plain_fields
-
-__all__ = ["EDGES", "Window", "joined", "thinned"]
-
-Array = NDArray[np.float64]
 
 #: where cells of probabilities begin, after the first
 EDGES = np.concatenate(

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from calibrant.monitor.monitor import Monitor
     from calibrant.monitor.monitor_reading import MonitorReading
 
-__all__ = ["described", "in_words", "taken"]
 
 TODO = {
     "intercept": "Add one number to the log-odds: {doer} does.",

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.provenance import records
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_matrix
@@ -25,10 +25,6 @@ from calibrant.monitor.prior_shifts import (
     shift_classes,
 )
 from calibrant.monitor.probability_input import read_distributions
-
-__all__ = ["adjust_prior", "known_rate"]
-
-Array = NDArray[np.float64]
 
 
 @overload

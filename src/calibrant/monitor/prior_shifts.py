@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.json_facts import shown
 from calibrant.errors import ParameterError
 from calibrant.losses import LARGEST, shift_odds
 from calibrant.monitor.rate_values import RateEstimate, RateEstimates
-
-__all__ = ["GivenShift", "ProbabilityKind", "Shift", "check_rates", "read_shift", "shift_classes"]
-
-Array = NDArray[np.float64]
 
 #: limits of rates, shares and weights, so that products and ratios of them stay finite
 SMALLEST_RATE, LARGEST_RATE = 1e-100, LARGEST

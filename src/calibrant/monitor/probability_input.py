@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.distributions import check_distributions
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
-
-__all__ = ["effective_size", "read_distributions"]
-
-Array = NDArray[np.float64]
 
 ADVICE = "Calibrate logits first; take labels that do not exclude each other one column at a time."
 

@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_probabilities, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
@@ -24,10 +24,6 @@ from calibrant.monitor.rate_likelihood import (
     rate_at,
 )
 from calibrant.monitor.rate_values import RateEstimate, RateEstimates
-
-__all__ = ["estimate_rate", "estimate_rates"]
-
-Array = NDArray[np.float64]
 
 
 def estimate_rate(

@@ -12,21 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.losses import logit, sigmoid
 
-__all__ = [
-    "BinaryLikelihood",
-    "ClassLikelihood",
-    "ProfileLikelihood",
-    "interval",
-    "logit_of",
-    "most_likely",
-    "rate_at",
-]
-
-Array = NDArray[np.float64]
 #: a value and its slope, as functions of the logit of a rate
 Sloped = Callable[[float], tuple[float, float]]
 

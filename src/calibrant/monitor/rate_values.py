@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
 from calibrant.result_tables import PlainFields
-
-__all__ = ["RateEstimate", "RateEstimates"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.arrays import Array
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import ParameterError
@@ -18,20 +19,6 @@ from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.maps import Coded, Map, Piecewise, VectorMap
 from calibrant.multiclass.codes import Code
 from calibrant.multiclass.combine import NEEDS
-
-__all__ = [
-    "COMBINE",
-    "ColumnsCalibrator",
-    "column_calibrator",
-    "column_rows",
-    "combiner",
-    "fit_column",
-    "one_sided",
-    "range_of_columns",
-    "weighted_code",
-]
-
-Array = NDArray[np.float64]
 
 #: the words for ``combine``
 COMBINE: tuple[str, ...] = ("auto", "normalize", "least_squares", "coupling", "pairwise")

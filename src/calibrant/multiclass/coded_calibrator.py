@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.labels import plain, read_many
-from calibrant.data.to_numpy import to_column
+from calibrant.data.labels import read_many
+from calibrant.data.to_numpy import plain, to_column
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
-from calibrant.estimators.base import Calibrator, Limit, OneOf, row_facts
+from calibrant.estimators.base import Calibrator, row_facts
 from calibrant.estimators.fitted import read_column_scores
+from calibrant.estimators.limits import Limit, OneOf
 from calibrant.estimators.score_estimator import ScoreTransformer
 from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.code_columns import (
@@ -27,10 +28,6 @@ from calibrant.multiclass.code_columns import (
 )
 from calibrant.multiclass.codes import Code, read_code
 from calibrant.scaling.base import Views, count_columns
-
-__all__ = ["CodedCalibrator"]
-
-Array = NDArray[np.float64]
 
 #: the map of a column whose classes are all absent
 UNDECIDED = Piecewise.constant(0.5)

@@ -14,13 +14,15 @@ from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.data.labels import plain
+from calibrant.arrays import Array, Index
 from calibrant.data.score_range import ScoreRange
+from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.estimators.base import Calibrator, Limit, OneOf, check_parameters, row_facts
+from calibrant.estimators.base import Calibrator, row_facts
 from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.limits import Limit, OneOf, check_parameters
 from calibrant.estimators.model_folds import (
     SCORE_METHODS,
     Method,
@@ -52,10 +54,6 @@ from calibrant.multiclass.code_columns import (
 from calibrant.multiclass.codes import Code, read_code
 from calibrant.other_words import in_our_words
 
-__all__ = ["CodedClassifier"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Pair = tuple[Index | None, Index | None]
 
 #: the two sides of a column, as its models know them

@@ -19,8 +19,6 @@ from calibrant.estimators.limits import Number
 from calibrant.maps.combiners import linked, some
 from calibrant.other_words import did_you_mean
 
-__all__ = ["Code", "all_pairs", "ecoc", "one_vs_rest", "read_code"]
-
 Matrix = NDArray[np.int8]
 
 #: the most classes of an exhaustive code: 2047 columns

@@ -11,16 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps.combiners import combine_rows, is_all_pairs, singled_out
 from calibrant.multiclass.codes import Code, read_code
-
-__all__ = ["NEEDS", "coupling", "least_squares", "normalize", "pairwise"]
-
-Array = NDArray[np.float64]
 
 
 def normalize(r: Any, code: Any, *, weights: Any = None) -> Array:

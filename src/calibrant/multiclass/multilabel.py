@@ -20,10 +20,6 @@ from calibrant.multiclass.code_columns import (
     range_of_columns,
 )
 
-__all__ = ["MultiLabelCalibrator"]
-
-Array = NDArray[np.float64]
-
 
 class MultiLabelCalibrator(ColumnsCalibrator):
     """One calibrator per label, where a row may have any number of labels.

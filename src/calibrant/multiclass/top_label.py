@@ -9,16 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.estimators.base import SCALES, Calibrator, Limit, OneOf
+from calibrant.estimators.base import SCALES, Calibrator
+from calibrant.estimators.limits import Limit, OneOf
 from calibrant.maps import Identity, TopLabel
 from calibrant.multiclass.code_columns import column_calibrator, fit_column
 from calibrant.scaling.base import VectorCalibrator, reading
-
-__all__ = ["TopLabelCalibrator"]
-
-Array = NDArray[np.float64]
 
 
 class TopLabelCalibrator(VectorCalibrator):

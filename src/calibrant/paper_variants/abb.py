@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.kernels.paper_variants.highest_scores import average_of_maxima
 from calibrant.maps import Piecewise
-
-__all__ = ["average_by_highest_scores", "stored_in_cells"]
-
-Array = NDArray[np.float64]
 
 
 def average_by_highest_scores(

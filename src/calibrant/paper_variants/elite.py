@@ -6,16 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels.paper_variants.fused_steps import FusedFit, FusedPoints
 from calibrant.kernels.paper_variants.parabolas import Curves, ParabolaFit
 from calibrant.kernels.simplify import simplify
 from calibrant.maps import Piecewise
-
-__all__ = ["PARABOLAS", "STEPS", "TrendKind"]
-
-Array = NDArray[np.float64]
 
 #: how far a map of parabolas is from them at most: half by drawing it, half by thinning it
 CURVE_ERROR = 1e-5

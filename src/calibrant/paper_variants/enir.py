@@ -6,14 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.kernels.paper_variants.authors_path import authors_models
-
-__all__ = ["AuthorsAverage", "authors_average"]
-
-Array = NDArray[np.float64]
 
 
 class AuthorsAverage(NamedTuple):

@@ -12,21 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "LARGEST_DOUBLE",
-    "WHOLE",
-    "Regions",
-    "Stretches",
-    "borders",
-    "first_beyond",
-    "number",
-    "on_stretches",
-    "rank",
-    "regions",
-    "regions_between",
-]
+from calibrant.arrays import Array, Flags
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 LARGEST_DOUBLE = float(np.finfo(np.float64).max)
@@ -127,7 +114,7 @@ def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bo
 def first_beyond(
     knots: Array,
     function: Callable[[Array], Array],
-    falling: NDArray[np.bool_],
+    falling: Flags,
     low: Index,
     high: Index,
 ) -> Index:

@@ -8,12 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.cells import Cells
 from calibrant.plan.borders import LARGEST_DOUBLE
 
-__all__ = ["Grid", "grid_of", "listed", "packed"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: cells of a lookup table: the fewest, the most, and how many for each piece

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.plan.nodes import (
     BySegment,
     Clip,
@@ -25,9 +26,6 @@ from calibrant.plan.nodes import (
 )
 from calibrant.plan.segment_places import finest
 
-__all__ = ["evaluate"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOST", "Pieces", "flat_value", "line_columns", "on_line", "trend_of"]
+from calibrant.arrays import Array, Flags
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 #: how far rounding may move a line written as base + slope · s
@@ -61,7 +60,7 @@ class Pieces:
         return bool(both.min() >= 0.0 and both.max() <= 1.0)
 
     @functools.cached_property
-    def outer(self) -> NDArray[np.bool_]:
+    def outer(self) -> Flags:
         """Which pieces are the first and the last, which are flat and have no end."""
         return np.asarray(np.arange(len(self.x) + 1) % len(self.x) == 0)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.losses import logit, sigmoid
 from calibrant.plan.borders import WHOLE, Stretches, rank
@@ -33,10 +33,6 @@ from calibrant.plan.nodes import (
     Variable,
     values_of,
 )
-
-__all__ = ["MapInput", "PlanTarget", "Scale", "start", "stretches"]
-
-Array = NDArray[np.float64]
 
 
 class PlanTarget(NamedTuple):

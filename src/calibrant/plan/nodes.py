@@ -17,42 +17,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.plan.borders import Regions, Stretches, on_stretches, regions
 from calibrant.plan.line_pieces import Pieces
 
-__all__ = [
-    "BySegment",
-    "Clip",
-    "Constant",
-    "Input",
-    "Let",
-    "LinePieces",
-    "Linear",
-    "Log",
-    "Logit",
-    "MinusLogRest",
-    "Node",
-    "Number",
-    "PieceChoice",
-    "PlanColumn",
-    "PlanPrinter",
-    "Rising",
-    "Sigmoid",
-    "Softplus",
-    "Square",
-    "StepPieces",
-    "Variable",
-    "columns_of",
-    "names_of",
-    "operands",
-    "rebuilt",
-    "uses",
-    "values_of",
-]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Function = Callable[[Array], Array]
 

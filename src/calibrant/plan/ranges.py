@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.plan.borders import LARGEST_DOUBLE
 from calibrant.plan.nodes import (
     Clip,
@@ -25,9 +25,6 @@ from calibrant.plan.nodes import (
     values_of,
 )
 
-__all__ = ["EVERYWHERE", "Range", "about", "ends_of", "reach"]
-
-Array = NDArray[np.float64]
 Range = tuple[float, float]
 
 #: how far from what NumPy gives an engine's value may be, as a share of it, or of 1

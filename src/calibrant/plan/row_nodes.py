@@ -6,39 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.losses import SMALLEST, log_softmax
 from calibrant.plan.interpreter import evaluate
 from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node, PlanPrinter
-
-__all__ = [
-    "AHEAD",
-    "Affine",
-    "Among",
-    "Combined",
-    "EachColumn",
-    "Exponentials",
-    "LargestMapped",
-    "LogSoftmax",
-    "Logarithms",
-    "Normalised",
-    "Power",
-    "Relative",
-    "Row",
-    "RowAverage",
-    "RowAxis",
-    "RowInput",
-    "Within",
-    "evaluate_rows",
-    "shares_of_largest",
-    "shares_of_sum",
-    "start_row",
-    "with_largest",
-]
-
-Array = NDArray[np.float64]
 
 #: logits are cut at ± this, and no parameter may be larger: their products stay finite
 LARGEST_LOGIT = 1e100
@@ -166,7 +139,7 @@ class Combined(RowOf):
     rule: str
     code: Array
     weights: Array
-    known: NDArray[np.bool_]
+    known: Flags
     solve: Callable[[Array], Array]
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["ColumnStep", "column_steps", "finest"]
-
 KeyPath = tuple[str | int, ...]
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.plan.borders import borders, regions_between
 from calibrant.plan.nodes import (
     Function,
@@ -24,9 +25,6 @@ from calibrant.plan.nodes import (
     uses,
 )
 
-__all__ = ["StackedPlans", "find_borders", "parameter_table", "stacked"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 

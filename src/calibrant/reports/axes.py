@@ -7,14 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.diagrams.bins import CORNER, window
 from calibrant.losses import logit, sigmoid
-
-__all__ = ["PageAxis", "PlotArea", "linear_axis", "logit_axis", "numbered", "path_of", "ticks"]
-
-Array = NDArray[np.float64]
 
 #: probabilities that may be ticks of a log-odds axis
 LOGIT_TICKS = tuple(

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.map_lines import MapCurve
 from calibrant.reports.axes import (
     PageAxis,
@@ -30,10 +29,6 @@ from calibrant.reports.svg_parts import (
     mark_of,
     told_points,
 )
-
-__all__ = ["common_axis", "forest", "map_picture", "reliability", "small"]
-
-Array = NDArray[np.float64]
 
 #: the picture of reliability: its size, and where its square and its histogram are
 WIDTH, SIDE, LEFT, TOP, HIST_TOP, HIST, HEIGHT = 560, 470, 66, 14, 524, 64, 616

@@ -23,18 +23,6 @@ from calibrant.metrics.combined_test import chance_that_right
 from calibrant.reports.report_value import Panel
 from calibrant.reports.sentences import AS_THEY_ARE
 
-__all__ = [
-    "FOLDS",
-    "LEVEL",
-    "TOO_FEW",
-    "Contest",
-    "Entrants",
-    "ReportData",
-    "contest_behind",
-    "contest_of",
-    "decide",
-]
-
 #: folds and level where the caller brings no `AutoCalibrator` with its own
 FOLDS = 5
 LEVEL = 0.95

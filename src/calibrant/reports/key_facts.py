@@ -17,8 +17,6 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.result_tables import worded
 from calibrant.version import __version__
 
-__all__ = ["fingerprint", "map_facts", "source_facts", "source_files", "version_facts"]
-
 
 def source_facts(source: Any) -> dict[str, str]:
     """What the caller says of the data: a name, several, or a mapping of words to values.

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.auto.several_classes import HeldOutClasses
-from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import to_matrix
+from calibrant.data.to_numpy import plain, to_matrix
 from calibrant.diagrams.axes_view import cell_edges
 from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curves import reliability_curve
@@ -32,8 +31,6 @@ from calibrant.reports.sentences import under, verdict_of, word_of
 from calibrant.reports.several_classes import SeveralClasses
 from calibrant.reports.two_classes import TwoClasses
 from calibrant.reports.where_wrong import check_features, groups_of
-
-__all__ = ["calibration_report", "report_of"]
 
 #: groups of equal weight of each curve, and cells of the histograms
 BINS, CELLS = 10, 40

@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Markup", "cleaned", "element", "join", "script_json"]
-
 #: control characters and halves of surrogate pairs, which no page may hold
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 #: elements that have no content

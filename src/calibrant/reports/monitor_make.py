@@ -19,8 +19,6 @@ from calibrant.reports.report_value import Recipe
 from calibrant.result_tables import shown_percent
 from calibrant.shell_words import quoted
 
-__all__ = ["monitor_report"]
-
 #: the most periods before a change, and from then on; and the groups of each one's curve
 PERIODS, BINS = 3, 5
 #: of the bands

@@ -24,8 +24,6 @@ from calibrant.reports.page_parts import (
 from calibrant.reports.time_charts import batch_words, evidence_chart, share_chart
 from calibrant.result_tables import counted, shown_percent
 
-__all__ = ["to_html"]
-
 #: batches that the page shows at once; all others are folded away
 SHOWN = 10
 #: segments that the page shows

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibrant.data.frozen import Frozen
-from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.monitor_curve import MonitorCurve
 from calibrant.monitor.monitor_reading import MonitorReading, SegmentReading
 from calibrant.reports.report_value import PageValue, Recipe
 from calibrant.result_tables import json_ready
-
-__all__ = ["MonitorReport", "Period"]
 
 
 @dataclass(frozen=True, eq=False)

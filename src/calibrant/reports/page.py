@@ -21,8 +21,6 @@ from calibrant.reports.report_value import Method, Report
 from calibrant.reports.svg_parts import swatch
 from calibrant.reports.where_wrong import where_section
 
-__all__ = ["to_html"]
-
 
 def to_html(report: Report) -> str:
     """The page as text; whatever comes from data is escaped."""

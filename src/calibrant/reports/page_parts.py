@@ -13,22 +13,6 @@ from calibrant.reports.markup import Markup, element, join, script_json
 from calibrant.reports.report_value import Recipe
 from calibrant.result_tables import short_value
 
-__all__ = [
-    "Word",
-    "explained",
-    "fact_section",
-    "figure",
-    "page_section",
-    "page_table",
-    "radio_buttons",
-    "recipe_section",
-    "signed",
-    "small_text",
-    "tile_row",
-    "verdict_section",
-    "whole_page",
-]
-
 #: code of more characters is folded away
 LONG = 2000
 THEMES = (("auto", "Auto"), ("light", "Light"), ("dark", "Dark"))

@@ -14,9 +14,6 @@ from calibrant.reports.report_value import Method, Panel, Report
 from calibrant.reports.svg_parts import swatch
 from calibrant.result_tables import counted, short_value, shown_percent, shown_value
 
-__all__ = ["leaderboard", "measures", "panel_table", "points", "tiles"]
-
-
 # --- leaderboard --------------------------------------------------------------------------------
 
 

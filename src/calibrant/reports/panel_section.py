@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Index
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments, segment_names
@@ -15,8 +16,6 @@ from calibrant.diagrams.curves import reliability_curve
 from calibrant.maps import Map
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.reports.report_value import Panel
-
-__all__ = ["MOST_PANELS", "panel_of", "segment_panels"]
 
 #: of more segments the smallest are put together; of more classes the rarest are left out
 MOST_PANELS = 24
@@ -65,9 +64,7 @@ def segment_panels(
     return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
 
 
-def _with_small_joined(
-    names: NDArray[Any], codes: NDArray[np.intp], rows: Rows
-) -> tuple[list[str], NDArray[np.intp]]:
+def _with_small_joined(names: NDArray[Any], codes: Index, rows: Rows) -> tuple[list[str], Index]:
     """The segments, the smallest of too many joined to one."""
     if len(names) <= MOST_PANELS:
         return list(names), codes

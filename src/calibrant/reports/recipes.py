@@ -9,8 +9,6 @@ from calibrant.maps import Identity, Segmented, VectorMap
 from calibrant.reports.report_value import Recipe
 from calibrant.shell_words import quoted
 
-__all__ = ["recipes_for"]
-
 #: characters of a query that a page shows; a longer one is for a file
 LONGEST = 6_000
 

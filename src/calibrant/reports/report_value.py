@@ -11,21 +11,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
-from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.map_lines import MapCurve
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.metrics import Evaluation, Multicalibration, MulticlassEvaluation
 from calibrant.outputs import find_target, write_whole
 from calibrant.result_tables import json_ready
-
-__all__ = ["Method", "PageValue", "Panel", "PredictionSpread", "Recipe", "Report"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,6 @@ from calibrant.metrics.measure import SAME_ORDER, Verdict
 from calibrant.reports.report_value import Method
 from calibrant.result_tables import short_value
 
-__all__ = ["AS_THEY_ARE", "under", "verdict_of", "word_of"]
-
 #: what the page calls the scores without a calibrator
 AS_THEY_ARE = "scores as they are"
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.arrays import Array, Index
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.candidate_limits import KINDS
 from calibrant.auto.several_classes import (
@@ -22,9 +23,9 @@ from calibrant.auto.several_classes import (
     unchanged,
 )
 from calibrant.data.distributions import check_distributions
-from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import plain
 from calibrant.errors import CalibrationWarning, InputError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.fitted import Fitted
@@ -42,11 +43,6 @@ from calibrant.reports.panel_section import MOST_PANELS, panel_of
 from calibrant.reports.report_value import Panel
 from calibrant.result_tables import counted
 from calibrant.scaling.base import provenance_of, range_of_rows
-
-__all__ = ["SeveralClasses"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

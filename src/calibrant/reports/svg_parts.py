@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.reports.axes import PlotArea, path_of
 from calibrant.reports.markup import Markup, element, join
-
-__all__ = [
-    "area_between",
-    "chart_frame",
-    "chart_text",
-    "line_through",
-    "look",
-    "mark_of",
-    "swatch",
-    "told_points",
-]
-
-Array = NDArray[np.float64]
 
 #: colours and dashes by number: 0 is for the scores as they are, 1 for what was chosen
 COLOURS, DASHES = 7, 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.diagrams.monitor_curve import MonitorCurve, time_words
 from calibrant.reports.axes import PageAxis, PlotArea, linear_axis, numbered, ticks
@@ -19,10 +18,6 @@ from calibrant.reports.svg_parts import (
     told_points,
 )
 from calibrant.result_tables import counted, shown_percent
-
-__all__ = ["evidence_chart", "share_chart"]
-
-Array = NDArray[np.float64]
 
 #: the size of a picture, and where its field is
 WIDTH, HEIGHT, LEFT, TOP, FIELD, TALL = 560, 312, 84, 14, 452, 250

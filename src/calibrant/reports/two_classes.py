@@ -8,20 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.advice import advise_table
 from calibrant.advice.segment_checks import segment_gaps
 from calibrant.advice.table_checks import SAID_FIRST
+from calibrant.arrays import Array
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.folds import Fold, parts_of_table, table_cv
 from calibrant.auto.scoring import Judged, judge, judge_maps, pairs_of, sample_of
 from calibrant.calibrators.uncalibrated import Uncalibrated
-from calibrant.data.labels import plain, read_classes
+from calibrant.data.labels import read_classes
 from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments, segment_names
+from calibrant.data.to_numpy import plain
 from calibrant.data.validation import Rows, check_lengths, read_binary, read_probabilities
 from calibrant.diagrams.bins import window
 from calibrant.diagrams.map_lines import MapCurve, map_curve
@@ -40,10 +41,6 @@ from calibrant.reports.panel_section import segment_panels
 from calibrant.reports.report_value import Panel
 from calibrant.reports.sentences import AS_THEY_ARE
 from calibrant.result_tables import counted, shown_percent
-
-__all__ = ["TwoClasses"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,6 @@ from calibrant.reports.page_parts import (
 from calibrant.reports.svg_parts import chart_text, look, told_points
 from calibrant.result_tables import counted, short_value, shown_value
 
-__all__ = ["check_features", "for_page", "groups_of", "where_section"]
-
 #: groups that a page holds, of all that were looked at
 MOST_GROUPS = 30
 #: the picture: its width, what is free at the sides, the height of a group and of the axis

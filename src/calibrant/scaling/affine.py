@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.estimators.base import SCALES, WEIGHTS, Limit, Number, OneOf
+from calibrant.estimators.base import SCALES, WEIGHTS
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.kernels.softmax import SoftmaxFit
 from calibrant.maps import Softmax, VectorMap
 from calibrant.scaling.affine_family import Family, HeldOutRows, choose_strength
 from calibrant.scaling.base import LABEL_SMOOTHING, VectorCalibrator, reading
-
-__all__ = ["AffineCalibrator", "RidgeCalibrator"]
-
-Array = NDArray[np.float64]
 
 
 class AffineCalibrator(VectorCalibrator):

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.kernels.block_arrays import Source, log_shares, ops_of
 from calibrant.kernels.softmax import (
@@ -23,10 +23,6 @@ from calibrant.kernels.softmax import (
 from calibrant.kernels.temperature import RIDGE, BlockSums, fit_temperature, spread
 from calibrant.maps import Softmax
 from calibrant.scaling.base import KEPT, Reading
-
-__all__ = ["Family", "HeldOutRows", "choose_strength", "deal"]
-
-Array = NDArray[np.float64]
 
 FOLDS = 5
 #: folds are made of at most so many rows; of more rows, a sample spread evenly over their order
@@ -148,7 +144,7 @@ class Family:
         fold = deal(matrix, count)
 
         def part(j: int, held: bool) -> Source:
-            def blocks() -> Iterator[tuple[Array, NDArray[np.intp], Array]]:
+            def blocks() -> Iterator[tuple[Array, Index, Array]]:
                 start = 0
                 for x, codes, w in self.source():
                     kept = np.flatnonzero((fold[start : start + len(x)] == j) == held)
@@ -182,7 +178,7 @@ class Family:
     def _retuned(self, source: Source, factor: float) -> Source:
         """Features at another temperature: x becomes ln softmax(factor·x), in units of size."""
 
-        def blocks() -> Iterator[tuple[Array, NDArray[np.intp], Array]]:
+        def blocks() -> Iterator[tuple[Array, Index, Array]]:
             for x, codes, w in source():
                 yield log_shares(factor * x) / self.size, codes, w
 
@@ -251,7 +247,7 @@ class Family:
         return self.read.map(1.0, np.zeros(self.k))
 
 
-def deal(matrix: ScoreMatrix, count: int = FOLDS) -> NDArray[np.intp]:
+def deal(matrix: ScoreMatrix, count: int = FOLDS) -> Index:
     """The fold of each row: rows sorted by their scores and dealt in turn.
 
     Nothing is random, and neither the order of the rows nor their labels matter (except among
@@ -264,7 +260,7 @@ def deal(matrix: ScoreMatrix, count: int = FOLDS) -> NDArray[np.intp]:
     return fold
 
 
-def _order(matrix: ScoreMatrix) -> NDArray[np.intp]:
+def _order(matrix: ScoreMatrix) -> Index:
     """Rows by their scores, then class and weight."""
     columns = matrix.leading(matrix.n_classes if matrix.size <= KEPT else 2).T
     least = [] if matrix.weight is None else [matrix.weight]

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.labels import plain
+from calibrant.arrays import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_range import OnRange, ScoreRange
-from calibrant.data.to_numpy import to_matrix
+from calibrant.data.to_numpy import plain, to_matrix
 from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
-from calibrant.estimators.base import Calibrator, Number
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.limits import Number
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
 from calibrant.kernels.temperature import (
     BlockSums,
@@ -27,21 +28,6 @@ from calibrant.kernels.temperature import (
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap
 from calibrant.version import __version__
-
-__all__ = [
-    "LABEL_SMOOTHING",
-    "OneOrMany",
-    "Reading",
-    "VectorCalibrator",
-    "Views",
-    "count_columns",
-    "provenance_of",
-    "range_of_rows",
-    "reading",
-]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: limits of ``label_smoothing``
 LABEL_SMOOTHING: Number = Number(0.0, 0.999)

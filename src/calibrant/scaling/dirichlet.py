@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from calibrant.scaling.affine import RidgeCalibrator
 
-__all__ = ["Dirichlet"]
-
 
 class Dirichlet(RidgeCalibrator):
     """P = softmax(W·ln p + b), off-diagonal of W and b shrunk to zero (ODIR).

@@ -8,16 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_tensor import read_where_it_is
-from calibrant.estimators.base import SCALES, Limit
+from calibrant.estimators.base import SCALES
+from calibrant.estimators.limits import Limit
 from calibrant.kernels.mixture_shares import mixture_weights
 from calibrant.maps import VectorMap, VectorMixture
 from calibrant.scaling.base import Reading, VectorCalibrator, reading
-
-__all__ = ["EnsembleTemperature"]
-
-Array = NDArray[np.float64]
 
 #: a member of less than this share is left out
 LEAST_SHARE = 1e-9

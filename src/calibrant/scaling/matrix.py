@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from calibrant.scaling.affine import RidgeCalibrator
 
-__all__ = ["MatrixScaling"]
-
 
 class MatrixScaling(RidgeCalibrator):
     """P = softmax(W·z + b) of logits z, off-diagonal of W and b shrunk to zero.

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_tensor import read_where_it_is
-from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
+from calibrant.estimators.base import WEIGHTS
+from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.maps import VectorMap
 from calibrant.scaling.affine import AffineCalibrator
 from calibrant.scaling.affine_family import Family
 from calibrant.scaling.base import reading
 from calibrant.tensors import library_of
-
-__all__ = ["StructuredScaling"]
 
 
 class StructuredScaling(AffineCalibrator):

@@ -6,18 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.score_tensor import read_where_it_is
-from calibrant.estimators.base import (
-    SCALES,
-    Limit,
-    check_parameters,
-    inner_interval,
-    on_logit_scale,
-)
+from calibrant.estimators.base import SCALES, inner_interval, on_logit_scale
+from calibrant.estimators.limits import Limit, check_parameters
 from calibrant.kernels.logistic import STEEPEST, fit_logistic
 from calibrant.kernels.temperature import RIDGE
 from calibrant.losses import logit
@@ -29,10 +24,6 @@ from calibrant.scaling.base import (
     count_columns,
     reading,
 )
-
-__all__ = ["Temperature"]
-
-Array = NDArray[np.float64]
 
 #: the flattest map: 1/T times the logits' root mean square is at least this
 FLATTEST = 1e-3

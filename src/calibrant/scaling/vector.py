@@ -12,8 +12,6 @@ from calibrant.scaling.affine import AffineCalibrator
 from calibrant.scaling.affine_family import Family
 from calibrant.scaling.base import reading
 
-__all__ = ["VectorScaling"]
-
 
 class VectorScaling(AffineCalibrator):
     """P = softmax(v·z + b), a factor and an offset per class, by maximum likelihood.

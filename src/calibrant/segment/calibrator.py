@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.auto.folds import table_cv
 from calibrant.data.labels import read_classes
 from calibrant.data.score_range import OnRange
@@ -20,16 +21,8 @@ from calibrant.data.segment_keys import (
 )
 from calibrant.data.validation import Rows, check_lengths, read_binary
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import (
-    WEIGHTS,
-    Calibrator,
-    Limit,
-    Number,
-    OneOf,
-    check_parameters,
-    range_of_table,
-    table_facts,
-)
+from calibrant.estimators.base import WEIGHTS, Calibrator, range_of_table, table_facts
+from calibrant.estimators.limits import Limit, Number, OneOf, check_parameters
 from calibrant.estimators.registry import calibrator_of
 from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.estimators.splits import Splits
@@ -39,11 +32,6 @@ from calibrant.segment.fits import Own, Residual
 from calibrant.segment.records import Segment
 from calibrant.segment.segment_cells import SegmentCells, coarser_tables, read_tables, stack_of
 from calibrant.segment.splits import SegmentFold, folds_of_rows, rows_by_segment
-
-__all__ = ["SegmentedCalibrator"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class OneScore:

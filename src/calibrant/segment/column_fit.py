@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.data.weighing import table_in_rows
@@ -19,11 +19,6 @@ from calibrant.segment.records import Segment, ShrinkageTrial
 from calibrant.segment.segment_cells import SegmentCells, stack_of
 from calibrant.segment.shrink import between, choose, cross_validate, small
 from calibrant.segment.splits import MakeFolds, dealt
-
-__all__ = ["FittedLevel", "LevelData", "ShrinkageOptions", "fit_column"]
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 #: why a segment has no map of its own
 TOO_FEW = "too few rows"

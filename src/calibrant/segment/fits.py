@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError
@@ -16,12 +16,6 @@ from calibrant.kernels.descent import is_hidden
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Logistic, Map
 from calibrant.segment.segment_cells import SegmentCells
-
-__all__ = ["Own", "Residual", "Way"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 
 #: prior standard deviations of a segment's offset (at its mean) and slope, on the logit scale
 OFFSET, SLOPE = 1.0, 0.3

@@ -14,8 +14,6 @@ from calibrant.segment.calibrator import SegmentedCalibrator
 from calibrant.segment.segment_cells import read_tables, stack_of
 from calibrant.segment.splits import dealt
 
-__all__ = ["held_out"]
-
 
 def held_out(
     calibrator: SegmentedCalibrator, tables: Mapping[Any, ScoreTable], folds: int, seed: int = 0

@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.maps import Map
 from calibrant.segment.fits import Way
 from calibrant.segment.segment_cells import SegmentCells
-
-__all__ = ["Level", "LevelRule", "fit_level", "shares", "values_at"]
-
-Array = NDArray[np.float64]
 
 #: the maps of the segments of one column, and how much each counts
 Level = dict[SegmentKey, tuple[Map, float]]

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from calibrant.data.segment_keys import SegmentKey
 
-__all__ = ["Segment", "ShrinkageTrial"]
-
 
 @dataclass(frozen=True)
 class Segment:

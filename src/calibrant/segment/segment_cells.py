@@ -7,17 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey, segment_path
 from calibrant.errors import InputError
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds
-
-__all__ = ["SegmentCells", "coarser_tables", "read_tables", "stack_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ class SegmentCells:
         return np.minimum(_kish(n0, q0), _kish(n1, q1))
 
     @property
-    def within(self) -> NDArray[np.bool_]:
+    def within(self) -> Flags:
         """Which segments have all of their present scores in [0, 1]."""
         present = (self.counts.negative + self.counts.positive) > 0.0
         outside = present & ((self.scores < 0.0) | (self.scores > 1.0))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.estimators.held_out_means import Sample
@@ -17,11 +17,6 @@ from calibrant.segment.levels import Level, LevelRule, fit_level, shares, values
 from calibrant.segment.records import ShrinkageTrial
 from calibrant.segment.segment_cells import SegmentCells, coarser_tables, stack_of
 from calibrant.segment.splits import SegmentFold
-
-__all__ = ["between", "choose", "cross_validate", "small"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the candidates for κ are 0, this number and its doubles up to so many times the rows of the
 #: largest segment, and infinity
@@ -42,7 +37,7 @@ class _Rows(NamedTuple):
     Cells of equal rows stand for them.
     """
 
-    positive: NDArray[np.bool_]
+    positive: Flags
     own: Array
     common: Array
     rows: Array

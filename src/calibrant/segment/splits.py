@@ -7,19 +7,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.data.validation import Rows
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.splits import split_present
 from calibrant.estimators.table_folds import HeldOutCells, possible_folds
 from calibrant.segment.segment_cells import SegmentCells
-
-__all__ = ["MakeFolds", "SegmentFold", "dealt", "folds_of_rows", "rows_by_segment"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class SegmentFold(NamedTuple):

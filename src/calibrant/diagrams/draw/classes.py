@@ -12,8 +12,6 @@ from calibrant.other_words import in_our_words
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["class_diagram"]
-
 
 @in_our_words
 def class_diagram(

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["decision_diagram"]
 
 #: inches
 HEIGHT = 2.1

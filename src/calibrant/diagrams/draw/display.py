@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant.data.labels import plain, read_classes
+from calibrant.data.labels import read_classes
+from calibrant.data.to_numpy import plain
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.curves import Curve, compare_curves
+from calibrant.diagrams.curve_value import Curve
+from calibrant.diagrams.curves import compare_curves
 from calibrant.diagrams.draw.figures import refuse_other_axes, render
 from calibrant.diagrams.draw.reliability import comparison_diagram
 from calibrant.errors import InputError, ParameterError
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
-
-__all__ = ["ReliabilityDisplay"]
 
 
 @dataclass(frozen=True)

@@ -19,25 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "axes_at",
-    "drawn_into",
-    "legend_below",
-    "legend_inside",
-    "legend_room",
-    "look_of",
-    "new_figure",
-    "plain_ticks",
-    "plain_words",
-    "refuse_other",
-    "refuse_other_axes",
-    "render",
-    "round_ticks",
-    "set_title",
-    "sheet_with_legend",
-    "title_height",
-    "wrapped",
-]
 
 #: Okabe and Ito's colours, told apart by every kind of eye; markers differ too
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["group_diagram"]
 
 #: inches: a group, what is left free at either side, and a second line under the axis
 EACH, SIDE, LINE = 0.3, 0.15, 0.14

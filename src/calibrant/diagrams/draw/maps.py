@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["map_diagram", "map_panel"]
 
 #: the part of the frame that is left free beyond its ends
 ROOM = 0.02

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from calibrant.monitor.monitor import Monitor
 
-__all__ = ["monitor_diagram"]
 
 #: inches
 RATES, EVIDENCE, GAP = 1.7, 1.2, 0.16

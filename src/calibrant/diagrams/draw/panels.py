@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
-from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.draw.figures import (
     BOTTOM,
     DIGITS,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["panel_diagram"]
 
 #: inches: a column's square, its histogram, the gaps beside and between, and room for names
 SIDE, HISTOGRAM, BESIDE, BETWEEN, NAME = 1.2, 0.5, 0.11, 0.1, 0.14

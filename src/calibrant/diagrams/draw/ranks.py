@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["critical_difference_diagram"]
 
 #: inches: the length of the axis, more for each rank beyond eight, a letter, the rows of names
 SCALE, STRETCH, LETTER, LINE = 3.0, 0.2, 0.064, 0.165

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
 from calibrant.diagrams.curve_options import CurveOptions, one_of
-from calibrant.diagrams.curves import ComparedCurves, Curve, compare_curves
+from calibrant.diagrams.curve_value import Curve
+from calibrant.diagrams.curves import ComparedCurves, compare_curves
 from calibrant.diagrams.draw.figures import (
     DIGITS,
     EDGE,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["comparison_diagram", "reliability_diagram"]
 
 #: the part of the frame that is left free beyond its ends
 ROOM = 0.02

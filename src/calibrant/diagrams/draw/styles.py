@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, tick_words
-from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.draw.figures import (
     BLACK,
     BLUE,
@@ -26,20 +26,6 @@ from calibrant.diagrams.map_lines import MapCurve
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "IDEAL",
-    "CurveStyle",
-    "band_key",
-    "draw_axes",
-    "draw_curves",
-    "draw_histogram",
-    "draw_map",
-    "label_axes",
-    "looks_of",
-    "name_of_band",
-    "set_scale",
-    "x_words",
-]
 
 #: colours, markers and dashes all differ, so that one of them is enough
 COLORS = (BLUE, VERMILION, PURPLE, ORANGE, BLACK, SKY)

@@ -36,8 +36,6 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 from calibrant.outputs import find_target, keep_apart, whole_file
 
-__all__ = ["apply_file"]
-
 FUNCTION, SET = "calibrant_calibrate", "calibrant_set_member"
 FEATURE = "feature"
 #: the column that holds the probabilities of all classes of a row

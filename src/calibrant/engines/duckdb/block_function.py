@@ -18,8 +18,6 @@ from calibrant.errors import import_extra
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 
-__all__ = ["BlockWatch", "StopError", "calibrating", "takes_distributions"]
-
 
 class StopError(Exception):
     """A score cannot be calibrated; which one is found out afterwards."""

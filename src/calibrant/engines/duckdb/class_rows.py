@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.data.lazy_checks import MANY, BadRowsError, Names
 from calibrant.data.validation import HEAVIEST
 from calibrant.engines.duckdb.column_sql import number, spelling, text
@@ -19,12 +19,10 @@ from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
 from calibrant.engines.files.number_spelling import NumberSpelling
-from calibrant.engines.files.spelled_labels import Label
 from calibrant.engines.files.typed_features import typed_feature
+from calibrant.engines.files.yes_no_words import Label
 from calibrant.engines.rows_of_classes import ClassRows, ColumnsRead, refuse_many
 from calibrant.errors import InputError, import_extra
-
-__all__ = ["MatrixRows", "class_rows"]
 
 #: rows that are fetched together
 BATCH = 100_000
@@ -174,7 +172,7 @@ def _next(reader: Any) -> Any:
         raise BadRowsError from error
 
 
-def _numbers(columns: Sequence[Any]) -> NDArray[np.float64]:
+def _numbers(columns: Sequence[Any]) -> Array:
     """Arrow columns side by side; BadRowsError where one holds no finite number."""
     made = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
     if not np.isfinite(made).all():
@@ -182,14 +180,14 @@ def _numbers(columns: Sequence[Any]) -> NDArray[np.float64]:
     return made.astype(np.float64, copy=False)
 
 
-def _weights(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weights(weight: Array) -> Array:
     """Weights; BadRowsError where one is negative or too heavy."""
     if ((weight < 0.0) | (weight > HEAVIEST)).any():
         raise BadRowsError
     return weight
 
 
-def _coded(spelled: Any, codes: Mapping[Any, int]) -> NDArray[np.intp]:
+def _coded(spelled: Any, codes: Mapping[Any, int]) -> Index:
     """The codes of labels; BadRowsError where one is missing or not known."""
     if spelled.null_count:
         raise BadRowsError
@@ -197,5 +195,5 @@ def _coded(spelled: Any, codes: Mapping[Any, int]) -> NDArray[np.intp]:
     known = [codes.get(word, -1) for word in words.dictionary.to_pylist()]
     if -1 in known:
         raise BadRowsError
-    places: NDArray[np.intp] = np.asarray(known, dtype=np.intp)[words.indices.to_numpy()]
+    places: Index = np.asarray(known, dtype=np.intp)[words.indices.to_numpy()]
     return places

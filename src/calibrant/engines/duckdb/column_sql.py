@@ -12,20 +12,6 @@ from calibrant.engines.rows_of_files import not_in_json
 from calibrant.engines.segment_texts import POWER, WHOLE, KeySpelling
 from calibrant.errors import InputError
 
-__all__ = [
-    "checked_number",
-    "document",
-    "finite",
-    "is_missing",
-    "is_one_of",
-    "is_text",
-    "number",
-    "segment",
-    "segment_text",
-    "spelling",
-    "text",
-]
-
 #: a column of these types can be read as numbers
 NUMERIC = re.compile(
     r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN|VARCHAR|JSON)$"

@@ -17,19 +17,6 @@ from calibrant.engines.range_watch import AS_FITTED
 from calibrant.engines.rows_of_files import OUTSIDE_ADVICE
 from calibrant.errors import InputError
 
-__all__ = [
-    "BEYOND",
-    "HEAVY",
-    "INFINITE",
-    "LEFT_OUT",
-    "MISSING",
-    "NEGATIVE",
-    "OUTSIDE",
-    "TEXT",
-    "Check",
-    "refuse",
-]
-
 
 @dataclass(frozen=True)
 class Check:

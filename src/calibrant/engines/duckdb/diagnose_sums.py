@@ -10,8 +10,6 @@ from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
 from calibrant.errors import InputError
 
-__all__ = ["SUMS_TO_APPLY", "SUMS_TO_MEASURE", "refuse_sums"]
-
 #: what to do about rows that are to be calibrated
 SUMS_TO_APPLY = (
     "The calibrator was fitted on such rows: divide percentages by 100, and make sure that there "

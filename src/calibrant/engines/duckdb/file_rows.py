@@ -44,11 +44,10 @@ from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
 from calibrant.engines.files.data_files import find_files, kind_of, one_kind
 from calibrant.engines.files.number_spelling import NumberSpelling
-from calibrant.engines.files.spelled_labels import Label, missing_words, typed_present
+from calibrant.engines.files.spelled_labels import missing_words, typed_present
+from calibrant.engines.files.yes_no_words import Label
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError
-
-__all__ = ["FileRows", "column_names", "count_where", "file_rows", "first_rows", "look_at"]
 
 
 def file_rows(

@@ -14,8 +14,6 @@ from calibrant.engines.files.number_spelling import (
     choose_spelling,
 )
 
-__all__ = ["find_spelling"]
-
 
 def find_spelling(
     session: Session, sources: Sequence[Source], column: str, role: str

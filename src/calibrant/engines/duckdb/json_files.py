@@ -13,8 +13,6 @@ from typing import Any
 from calibrant.engines.duckdb.source import Source, literal, pattern
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["LINE", "appended", "json_source", "key_of", "member_setter", "one_line", "set_member"]
-
 Query = Callable[[str], list[tuple[Any, ...]]]
 
 #: the column with a row's text

@@ -10,8 +10,6 @@ from calibrant.engines.duckdb.partitions import folder_values
 from calibrant.engines.duckdb.source import Source
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["changed_types", "copy_beside"]
-
 #: rows that are copied together
 BATCH = 122_880
 

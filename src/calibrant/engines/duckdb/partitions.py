@@ -10,8 +10,6 @@ from calibrant.engines.duckdb.source import Source, literal
 from calibrant.engines.files.partitions import WHOLE, partitions_of
 from calibrant.errors import InputError
 
-__all__ = ["folder_values", "with_partitions"]
-
 
 def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Source) -> Source:
     """A file with the columns that its folders' names hold, where it has none of that name.

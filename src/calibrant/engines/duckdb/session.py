@@ -24,8 +24,6 @@ from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
 from calibrant.errors import InputError, ParameterError, import_extra
 from calibrant.outputs import private_file
 
-__all__ = ["NO_SPACE", "Progress", "Session"]
-
 T = TypeVar("T")
 
 #: called now and then with the fraction that is done, 0 to 1

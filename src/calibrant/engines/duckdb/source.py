@@ -7,8 +7,6 @@ from pathlib import Path
 
 from calibrant.engines.files.data_files import find_column
 
-__all__ = ["Source", "identifier", "literal", "pattern"]
-
 
 @dataclass(frozen=True)
 class Source:

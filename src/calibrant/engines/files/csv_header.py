@@ -21,8 +21,6 @@ from calibrant.engines.files.data_files import SEPARATORS, kind_of
 from calibrant.engines.files.partitions import partitions_of
 from calibrant.errors import InputError
 
-__all__ = ["CsvHeader", "best_separator", "not_utf8", "read_csv_header", "separators"]
-
 
 class CsvHeader(NamedTuple):
     """What a CSV file says before its rows are read.

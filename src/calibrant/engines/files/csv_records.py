@@ -17,9 +17,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Flags
 from calibrant.errors import InputError
-
-__all__ = ["BOM", "Above", "Records", "count_records", "open_bytes", "wrong_fields"]
 
 BOM = b"\xef\xbb\xbf"
 #: bytes that are looked at together; about what fits into a core's own cache
@@ -169,7 +168,7 @@ def _add(counted: _Counts, block: bytes, before: int, after: int, mark: int) -> 
     quoted = counted.inside or b'"' in block
     outside = _outside(counted, here, before, after, mark) if quoted else None
 
-    def among(found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def among(found: Flags) -> Flags:
         return found if outside is None else found & outside
 
     counted.separators += _number_of(among(here == mark))
@@ -187,13 +186,13 @@ def _add(counted: _Counts, block: bytes, before: int, after: int, mark: int) -> 
         counted.blank += bool(returns[0]) and before in (FEED, RETURN)
 
 
-def _number_of(found: NDArray[np.bool_]) -> int:
+def _number_of(found: Flags) -> int:
     return int(np.count_nonzero(found))
 
 
 def _outside(
     counted: _Counts, here: NDArray[np.uint8], before: int, after: int, mark: int
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Which bytes are outside of quotes; every quote must stand where one may."""
     quotes = here == QUOTE
     inside = (np.cumsum(quotes, dtype=np.uint8) + np.uint8(counted.inside)) & 1
@@ -208,7 +207,7 @@ def _outside(
     if not allowed[neighbours].all():
         raise _UnusualError
     counted.inside = int(inside[-1])
-    outside: NDArray[np.bool_] = inside == 0
+    outside: Flags = inside == 0
     return outside
 
 

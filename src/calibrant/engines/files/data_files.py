@@ -13,22 +13,6 @@ from pathlib import Path
 from calibrant.data.naming import unknown_column
 from calibrant.errors import InputError
 
-__all__ = [
-    "KINDS",
-    "MISSING",
-    "SEPARATORS",
-    "find_column",
-    "find_files",
-    "is_calibrator",
-    "kind_of",
-    "nameless",
-    "one_kind",
-    "output_kind",
-    "refuse_different",
-    "refuse_empty",
-    "refuse_url",
-]
-
 #: the kind of a file by its ending; CSV, TSV and JSON lines may be followed by .gz
 KINDS = {
     ".csv": "csv",

@@ -10,8 +10,6 @@ from typing import IO, Any
 
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["sheet_as_csv"]
-
 
 def sheet_as_csv(path: Path, to: IO[str], wanted: Sequence[str] = ()) -> str:
     """Write the sheet that has the columns wanted as CSV; what to say of it, if there are others.

@@ -14,8 +14,6 @@ from functools import cached_property
 
 from calibrant.errors import InputError
 
-__all__ = ["PERCENT", "SPELLINGS", "NumberSpelling", "choose_spelling"]
-
 #: blanks that stand between thousands, the narrow and the unbroken one of typesetters among them
 BLANK = "[ \u00a0\u202f]"
 #: marks between thousands beside the one that is no decimal mark

@@ -8,8 +8,6 @@ from urllib.parse import unquote
 
 from calibrant.errors import InputError
 
-__all__ = ["ABSENT", "WHOLE", "partitions_of"]
-
 #: how a missing value is written
 ABSENT = "__HIVE_DEFAULT_PARTITION__"
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})$")

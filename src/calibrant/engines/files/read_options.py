@@ -9,8 +9,6 @@ from calibrant.data.validation import check_word
 from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.errors import ParameterError
 
-__all__ = ["FORMATS", "PLAIN_READING", "ReadOptions"]
-
 ON_MISSING = ("error", "drop")
 #: what standard input and output may be
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "xlsx")

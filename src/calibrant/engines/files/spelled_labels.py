@@ -7,22 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from calibrant.data.labels import plain, read_labels, read_many
+from calibrant.data.labels import read_labels, read_many
 from calibrant.data.lazy_checks import Coding, coding_of, refuse_classes, refuse_soft
+from calibrant.data.to_numpy import plain
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.yes_no_words import Label, partner_of
 from calibrant.errors import InputError
 from calibrant.shell_words import quoted
-
-__all__ = [
-    "Label",
-    "classes_of",
-    "match_label",
-    "missing_words",
-    "sorted_classes",
-    "typed",
-    "typed_present",
-]
 
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
 TRUTH = {"true": True, "false": False}

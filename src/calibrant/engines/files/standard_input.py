@@ -13,8 +13,6 @@ from calibrant.engines.files.read_options import ReadOptions
 from calibrant.errors import InputError
 from calibrant.outputs import private_file
 
-__all__ = ["repeatable", "spool"]
-
 #: how a file of each format begins, where that tells; all else is CSV
 BEGINNINGS = {b"PAR1": "parquet", b"PK\x03\x04": "xlsx"}
 PACKED = b"\x1f\x8b"

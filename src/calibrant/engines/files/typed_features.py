@@ -10,8 +10,6 @@ from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.number_spelling import SPELLINGS, NumberSpelling, choose_spelling
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["TRUTH", "number_of", "typed_feature"]
-
 #: words for truth values, in lower case
 TRUTH = {"true": True, "false": False}
 #: words for infinite numbers, in lower case and without sign

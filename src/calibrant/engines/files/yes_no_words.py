@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["Label", "partner_of", "yes_of"]
-
 Label = str | int | float | bool
 
 #: the yes and its no; pairs that some use one way and some the other, such as good and bad, are out

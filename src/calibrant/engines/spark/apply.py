@@ -27,8 +27,6 @@ from calibrant.errors import import_extra
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Segmented
 
-__all__ = ["apply_file"]
-
 
 def apply_file(
     session: Spark,

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CHECK", "RAISED", "name_of", "reworded", "why_not_started"]
-
 #: how a message that our own expressions raise begins
 RAISED = "calibrant: "
 

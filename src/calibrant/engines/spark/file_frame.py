@@ -14,8 +14,6 @@ from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["LINE", "FileFrame", "failure", "finite", "not_text", "quoted"]
-
 #: the column with the text of a line of JSON
 LINE = "calibrant_line"
 

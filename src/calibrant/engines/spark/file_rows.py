@@ -12,14 +12,13 @@ import narwhals as nw
 from calibrant.data.doubles import first_row
 from calibrant.data.lazy_checks import Coding, Names, distinct_labels, refuse_labels, refuse_rows
 from calibrant.data.lazy_rows import LazyRows
-from calibrant.engines.files.spelled_labels import Label, typed_present
+from calibrant.engines.files.spelled_labels import typed_present
+from calibrant.engines.files.yes_no_words import Label
 from calibrant.engines.rows_of_files import OUTSIDE_ADVICE, RowsOfFiles
 from calibrant.engines.spark.file_frame import FileFrame
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError
-
-__all__ = ["SparkRows", "file_rows", "first_rows"]
 
 
 def file_rows(

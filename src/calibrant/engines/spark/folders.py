@@ -15,8 +15,6 @@ from calibrant.engines.spark.file_frame import quoted
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError
 
-__all__ = ["add_folders", "refuse_both", "refuse_replaced"]
-
 
 def add_folders(spark: Spark, frame: Any, paths: Sequence[Path], kind: str) -> Any:
     """A frame of local files with the columns that their folders' names hold.

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["interrupt_handler", "interrupts_later"]
-
 
 def interrupt_handler() -> Any:
     """What Ctrl-C does now, if this thread may set it."""

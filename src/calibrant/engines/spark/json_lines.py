@@ -17,8 +17,6 @@ from calibrant.engines.spark.folders import refuse_both
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import import_extra
 
-__all__ = ["json_lines", "with_members"]
-
 #: what Spark would take besides JSON
 STRICT = {"allowSingleQuotes": "false"}
 BLANKS = " \t\r"

@@ -31,8 +31,6 @@ from calibrant.engines.spark.json_lines import json_lines
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["is_url", "local_url", "read_files"]
-
 #: CSV files without quotes are cut into pieces of this many bytes, which are read side by side
 PIECE = 128 * 2**20
 #: frames, and the number of rows that each local file must hold, None where it is not known

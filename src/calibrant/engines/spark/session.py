@@ -22,8 +22,6 @@ from calibrant.engines.spark.failures import CHECK, reworded, why_not_started
 from calibrant.engines.spark.interrupts import interrupt_handler, interrupts_later
 from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
 
-__all__ = ["Progress", "Spark"]
-
 T = TypeVar("T")
 
 #: called now and then with the fraction that is done, 0 to 1

@@ -30,8 +30,6 @@ from calibrant.outputs import (
     path_of_url,
 )
 
-__all__ = ["write_file"]
-
 #: what Spark leaves in a folder that it has written whole
 DONE = "_SUCCESS"
 

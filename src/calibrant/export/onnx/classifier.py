@@ -12,18 +12,6 @@ import numpy as np
 
 from calibrant.errors import InputError, import_extra
 
-__all__ = [
-    "ModelOutput",
-    "labels_among",
-    "load_model",
-    "outputs_of",
-    "remove_idle",
-    "rename",
-    "scores_among",
-    "used_names",
-    "weight_files",
-]
-
 #: the names that converters give to these outputs
 SCORES = ("probabilities", "probability", "output_probability")
 LABELS = ("label", "output_label", "labels")

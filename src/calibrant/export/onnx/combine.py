@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.export.onnx.coupling import couple
 from calibrant.export.onnx.formulas import shares_of
@@ -18,9 +18,6 @@ from calibrant.export.onnx.simplex import anywhere, least_squares
 from calibrant.maps.combiners import is_all_pairs
 from calibrant.plan.row_nodes import Combined
 
-__all__ = ["combined"]
-
-Array = NDArray[np.float64]
 Combiner = Callable[[Tensor, Array, Array], Tensor]
 
 #: the most rounds of the search for the balance

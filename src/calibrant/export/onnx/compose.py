@@ -34,8 +34,6 @@ from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_in
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import Node
 
-__all__ = ["compose_onnx", "free_prefix", "label_table", "name_labels", "set_opsets"]
-
 #: the output with the calibrated probabilities, and what another one of that name is called then
 RESULT, OTHER = "probabilities", "uncalibrated_probabilities"
 

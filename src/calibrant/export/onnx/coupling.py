@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.export.onnx.formulas import shares_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.simplex import (
@@ -30,10 +30,6 @@ from calibrant.maps.combiners import (
     TINY,
     is_pairs,
 )
-
-__all__ = ["couple"]
-
-Array = NDArray[np.float64]
 
 
 def couple(r: Tensor, code: Array, weights: Array) -> Tensor:

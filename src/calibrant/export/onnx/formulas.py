@@ -13,19 +13,6 @@ import numpy as np
 from calibrant.export.onnx.graph import Tensor
 from calibrant.losses import LARGEST, SMALLEST, logit
 
-__all__ = [
-    "between_logits",
-    "log_of",
-    "log_softmax",
-    "logit_of",
-    "neg_log_rest_of",
-    "shares_of",
-    "sigmoid_of",
-    "softmax_of",
-    "softplus_of",
-    "sum_of",
-]
-
 #: the logits of 0 and 1
 LOWEST, HIGHEST = (float(end) for end in logit(np.array([0.0, 1.0])))
 #: the power of two that makes subnormal numbers normal ones

@@ -12,8 +12,6 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Graph", "OnnxNode", "Operand", "Tensor"]
-
 Array = NDArray[Any]
 #: what stands in a formula: a tensor, a number, or an array of constants
 Operand: TypeAlias = Union["Tensor", float, np.generic, Array]

@@ -20,8 +20,6 @@ from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row
 from calibrant.version import __version__
 
-__all__ = ["assembled", "facts_of", "guarded", "properties", "read_options", "to_onnx", "written"]
-
 #: the oldest operators that suffice, and the format of files that goes with them
 OPSET, ML_OPSET, IR = 13, 2, 7
 #: float= by number of bits

@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.export.onnx.graph import Tensor
 from calibrant.plan.line_pieces import Pieces
 from calibrant.plan.nodes import LinePieces, PieceChoice, StepPieces
 
-__all__ = ["PieceTable", "find", "read", "tables_of"]
-
-Array = NDArray[np.float64]
 Float = np.dtype[Any]
 
 

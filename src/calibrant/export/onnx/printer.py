@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.export.onnx.formulas import (
     between_logits,
@@ -31,10 +31,6 @@ from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, values_of
 from calibrant.plan.segment_places import column_steps
 from calibrant.plan.stacked_plans import stacked
-
-__all__ = ["ML", "ONNX", "OnnxPrinter", "encoded", "refuse_large", "segment_inputs"]
-
-Array = NDArray[np.float64]
 
 #: the domain of operators for classical models
 ML = "ai.onnx.ml"

@@ -10,8 +10,6 @@ import numpy as np
 from calibrant.errors import import_extra
 from calibrant.export.onnx.graph import Graph, OnnxNode
 
-__all__ = ["constant_protos", "element_type", "node_protos", "tensor_info"]
-
 
 def element_type(dtype: Any) -> int:
     """ONNX's number of a NumPy type; strings are objects."""

@@ -12,8 +12,6 @@ from calibrant.plan import row_nodes
 from calibrant.plan.nodes import PlanPrinter
 from calibrant.plan.row_nodes import Row
 
-__all__ = ["OnnxRowPrinter"]
-
 #: logits are cut at ± this in float32
 LARGEST_LOGIT_32 = 1e15
 

@@ -7,15 +7,11 @@ done; rows that are done before no longer change.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.export.onnx.formulas import shares_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.maps.simplex import PIVOT, PIVOTS, RIDGE, ZERO
-
-__all__ = ["anywhere", "inverse", "least_squares", "of_columns", "outer", "times"]
-
-Array = NDArray[np.float64]
 
 #: rounds without progress after which only one wrong class is flipped at a time
 PATIENCE = 3.0

@@ -15,8 +15,6 @@ from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, encoded
 from calibrant.export.onnx.protos import tensor_info
 from calibrant.export.tree_parts import TreeParts
 
-__all__ = ["tree_model"]
-
 #: TreeEnsemble came with ai.onnx.ml 5, and that with these versions
 OPSET, ML_OPSET, IR = 21, 5, 10
 #: ONNX's number for "up to"

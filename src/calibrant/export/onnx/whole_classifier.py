@@ -20,8 +20,6 @@ from calibrant.export.onnx.compose import (
 from calibrant.export.onnx.graph import Graph
 from calibrant.export.onnx.protos import constant_protos, node_protos
 
-__all__ = ["classifier_model"]
-
 #: what the input and the labels are called, whatever the converter calls them
 FEATURES, LABEL = "X", "label"
 #: the operators that models are written with: all converters know them

@@ -10,8 +10,6 @@ from calibrant.export.python.text import Function, Text, number, spread
 from calibrant.plan import nodes
 from calibrant.plan.nodes import Node, Number, PlanPrinter, uses
 
-__all__ = ["PythonPrinter", "function_of"]
-
 #: the most terms of one expression; a longer sum is several statements
 MANY = 8
 #: the names of variables that hold the value of a node

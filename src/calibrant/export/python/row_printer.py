@@ -11,8 +11,6 @@ from calibrant.export.python.text import Function, number
 from calibrant.plan import row_nodes
 from calibrant.plan.nodes import Node, PlanPrinter
 
-__all__ = ["PythonRowPrinter"]
-
 
 class PythonRowPrinter(PlanPrinter[str]):
     """Writes plans of the variable ``scores`` into the body of a function, as lists."""

@@ -9,12 +9,8 @@ import re
 from collections.abc import Iterable
 from textwrap import indent
 
-import numpy as np
-from numpy.typing import NDArray
-
+from calibrant.arrays import Array
 from calibrant.export.python import helpers
-
-__all__ = ["Function", "Text", "in_docstring", "number", "spread"]
 
 #: columns of a line
 WIDTH = 100
@@ -77,7 +73,7 @@ class Text:
             self._said[written] = says
         return self._tables[written]
 
-    def numbers(self, hint: str, values: NDArray[np.float64], says: str) -> str:
+    def numbers(self, hint: str, values: Array, says: str) -> str:
         """The name of a tuple of these numbers."""
         return self.table(hint, map(repr, values.tolist()), says)
 

@@ -7,8 +7,6 @@ from calibrant.export.python.text import Function, Text, in_docstring, number
 from calibrant.export.tree_parts import TreeParts
 from calibrant.plan.map_input import PlanTarget
 
-__all__ = ["tree_module"]
-
 #: the parameters of the function
 SCORE, FEATURES = "score: float", "features: dict | list"
 

@@ -7,8 +7,6 @@ from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, inside
 from calibrant.plan.grids import Grid
 
-__all__ = ["cell"]
-
 #: scores further out than so many spreads count as this far out: so no product overflows
 FAR = 2.0**60
 

@@ -11,8 +11,6 @@ from calibrant.errors import ParameterError
 from calibrant.export.sql.literals import LARGEST, by_quotient, cast, of_normals, plain, quoted
 from calibrant.export.sql.reserved_words import RESERVED, SNOWFLAKE
 
-__all__ = ["DIALECTS", "Dialect", "dialect_of"]
-
 #: characters that a string must not hold, and what is written instead; strings stay on one line
 STANDARD = {"'": "''", "\n": "' || CHR(10) || '", "\r": "' || CHR(13) || '"}
 SQLITE = {"'": "''", "\n": "' || CHAR(10) || '", "\r": "' || CHAR(13) || '"}

@@ -10,22 +10,6 @@ from collections.abc import Mapping, Sequence
 from calibrant.errors import InputError
 from calibrant.export.sql.dialects import Dialect
 
-__all__ = [
-    "case",
-    "clamp",
-    "column_name",
-    "comment",
-    "inside",
-    "label",
-    "linear",
-    "name",
-    "shifted",
-    "string",
-    "table_name",
-    "total",
-    "tree",
-]
-
 End = float | str | None
 
 #: names that need no quotes, and mean the same whether a database folds names up or down

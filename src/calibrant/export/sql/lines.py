@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Flags
 from calibrant.export.sql.layout import linear
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.plan.borders import Regions
 from calibrant.plan.interpreter import evaluate
 from calibrant.plan.line_pieces import LOST, Pieces
 from calibrant.plan.nodes import Input, LinePieces, Node
-
-__all__ = ["bounds", "is_steep", "line", "numbered_line"]
-
-Array = NDArray[np.float64]
 
 #: how far values of different engines may differ, as a share of the value
 ROUNDING = 2.0**-51
@@ -25,7 +21,7 @@ ROUNDING = 2.0**-51
 # --- where rounding matters ---------------------------------------------------------------------
 
 
-def is_steep(pieces: Pieces, x: Node) -> NDArray[np.bool_]:
+def is_steep(pieces: Pieces, x: Node) -> Flags:
     """The pieces that are so steep that the last bits of x change the value of the line.
 
     >>> from calibrant.plan.nodes import Logit

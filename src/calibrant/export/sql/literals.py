@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-__all__ = ["LARGEST", "by_quotient", "cast", "of_normals", "plain", "quoted"]
-
 LARGEST = 1.7976931348623157e308
 SMALLEST_NORMAL = 2.2250738585072014e-308
 #: up to which whole number, and which power of ten, doubles are exact

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.export.sql.dialects import Dialect
 from calibrant.plan.borders import LARGEST_DOUBLE
 from calibrant.plan.nodes import Clip, Linear, Node, Number, PlanColumn, rebuilt, values_of
 from calibrant.plan.ranges import Range, ends_of, reach
-
-__all__ = ["STEEPEST", "guarded", "is_bounded"]
-
-Array = NDArray[np.float64]
 
 #: beyond ± this a sigmoid is 0 (to 1e-260) or 1; further out some engines refuse the exp in it, or
 #: its product with a weight

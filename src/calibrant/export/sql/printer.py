@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, inside, linear, tree
@@ -27,10 +26,6 @@ from calibrant.plan.line_pieces import flat_value, line_columns, on_line
 from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 from calibrant.plan.ranges import EVERYWHERE, Range, about, ends_of, reach
-
-__all__ = ["SQL", "SqlPrinter", "factor"]
-
-Array = NDArray[np.float64]
 
 SQL = PlanTarget(
     "SQL",

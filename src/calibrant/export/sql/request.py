@@ -32,8 +32,6 @@ from calibrant.maps import Map, Segmented, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.row_nodes import Row
 
-__all__ = ["Request", "TooLongError"]
-
 #: the most characters of one expression or query: parsers are not made for more
 LONGEST = 1_000_000
 #: from this length on, users of a database that compiles queries are told to turn that off

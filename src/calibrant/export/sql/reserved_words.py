@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["RESERVED", "SNOWFLAKE"]
-
 #: reserved by at least one database; where a word is not reserved, quotes do no harm
 _ANY = """
 accessible add all alter analyse analyze and anti any array as asc assert_rows_modified

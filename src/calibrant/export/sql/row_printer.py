@@ -18,8 +18,6 @@ from calibrant.plan import row_nodes
 from calibrant.plan.nodes import Node, PlanPrinter
 from calibrant.plan.row_nodes import EachColumn, LogSoftmax, RowInput
 
-__all__ = ["HEADS", "QuerySteps", "SqlRowPrinter"]
-
 #: the names of columns of steps, before their numbers
 HEADS = (
     *("s", "known", "r", "z", "x", "eta", "largest", "e", "total", "log_total", "ties", "rest"),

@@ -11,8 +11,6 @@ from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import comment, name, shifted, string, table_name
 from calibrant.export.sql.writer import Join, LookupTable
 
-__all__ = ["NEW", "OLD", "Sql", "from_rows", "script", "tables"]
-
 #: rows of one INSERT
 BATCH = 500
 #: the ends of the names of tables that are not yet, or no longer, in their place

@@ -15,8 +15,6 @@ from calibrant.export.sql.printer import SqlPrinter
 from calibrant.plan.nodes import BySegment, uses
 from calibrant.plan.stacked_plans import StackedPlans, parameter_table, stacked
 
-__all__ = ["write_segmented"]
-
 
 def write_segmented(plan: BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
     """The plan of a score and of columns of segments as SQL."""

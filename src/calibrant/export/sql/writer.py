@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.export.sql.cell_key import cell
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import name
@@ -16,9 +17,6 @@ from calibrant.export.sql.literals import LARGEST
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, grid_of, listed
 
-__all__ = ["Join", "LookupTable", "SqlWriter"]
-
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)

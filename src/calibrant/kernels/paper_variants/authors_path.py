@@ -14,12 +14,8 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["AuthorsModel", "AuthorsPath", "authors_models", "authors_path"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from calibrant.arrays import Array, Index
 
 #: values closer than this meet at once
 NEAR = 1e-10

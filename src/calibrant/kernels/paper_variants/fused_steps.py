@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels._jit import jit
-
-__all__ = ["FusedFit", "FusedPoints", "fused", "fused_lambda"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @jit

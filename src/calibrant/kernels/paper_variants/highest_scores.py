@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array
 from calibrant.kernels._jit import jit
-
-__all__ = ["average_of_maxima"]
-
-Array = NDArray[np.float64]
 
 
 @jit

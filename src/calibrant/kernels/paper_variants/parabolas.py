@@ -11,17 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.arrays import Array, Index
 from calibrant.kernels._jit import jit
 from calibrant.kernels.banded_qp import least_squares, solve_rows
 from calibrant.kernels.candidates import with_room
 from calibrant.kernels.cubic import divided
-
-__all__ = ["Curves", "ParabolaFit", "curvatures", "curve_values"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: the complementarity gap that the solver may leave on the candidates, relative to the objective
 INNER = 1e-12

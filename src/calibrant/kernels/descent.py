@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrs
 
 from calibrant.arrays import Array, Flags
 from calibrant.errors import ConvergenceError
@@ -133,8 +133,8 @@ def is_hidden(
 
 def newton_step(hessian: Array, gradient: Array) -> Array:
     """−H⁻¹g, for a gradient of any shape."""
-    flat = gradient.reshape(-1)
-    return -np.asarray(cho_solve((factor(hessian), True), flat)).reshape(gradient.shape)
+    solved, _ = dpotrs(factor(hessian), gradient.reshape(-1), lower=1)
+    return -np.asarray(solved).reshape(gradient.shape)
 
 
 def factor(hessian: Array) -> Array:
@@ -147,7 +147,7 @@ def factor(hessian: Array) -> Array:
     unit, shift = hessian / scale / scale[:, None], 0.0
     for _ in range(60):
         try:
-            lower = np.linalg.cholesky(unit + shift * np.eye(len(unit)))
+            lower = np.linalg.cholesky(unit + shift * np.eye(len(unit)) if shift else unit)
             return np.asarray(scale[:, None] * lower)
         except np.linalg.LinAlgError:
             shift = max(shift * 10.0, 1e-15)

@@ -43,6 +43,8 @@ def smoothed(n0: Array, n1: Array, smoothing: tuple[float, float]) -> tuple[Arra
     n₀ + n₁ − t₁: of many rows the share is tiny, but it is all that keeps a fit finite.
     """
     low, miss = smoothing
+    if low == miss == 0.0:
+        return n0, n1
     return (1.0 - low) * n0 + miss * n1, low * n0 + (1.0 - miss) * n1
 
 
@@ -110,7 +112,8 @@ class LogisticProblem(NamedTuple):
             eta = theta @ u
             tail = np.exp(-np.abs(eta))  # e^{−|η|} serves the loss, p and p(1−p)
             share = 1.0 / (1.0 + tail)
-            p, q = np.where(eta >= 0.0, (share, tail * share), (tail * share, share))
+            small, above = tail * share, eta >= 0.0
+            p, q = np.where(above, share, small), np.where(above, small, share)
             t = t0 + t1
             # ln(1 + e^{−|η|}) is common; the linear part goes to the class on the wrong side
             wrong = t0 @ np.maximum(eta, 0.0) - t1 @ np.minimum(eta, 0.0)

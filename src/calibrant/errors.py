@@ -10,6 +10,16 @@ from typing import Any
 
 from calibrant.shell_words import quoted
 
+__all__ = [
+    "AdviceWarning",
+    "CalibrationWarning",
+    "ConvergenceError",
+    "InputError",
+    "MissingExtraError",
+    "ParameterError",
+    "RangeWarning",
+]
+
 #: where this package lies
 PACKAGE = os.path.dirname(__file__) + os.sep
 

@@ -36,7 +36,7 @@ def average_of(c, s, y, w=None):
     """The average that a fit of ``c`` draws, with all of its members."""
     table = cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1])
     axis = room._axis(table)
-    cells = room._cells(table, axis, table.total)
+    cells = room._cells(table, axis, room._places(table, axis), table.total)
     where = bls_members.Coordinates.of(cells, axis)
     fits = tuple(bls_members.fit_members(cells, where))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()

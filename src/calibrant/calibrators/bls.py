@@ -201,7 +201,8 @@ class BLS(Calibrator):
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
         axis = _axis(table)
-        cells = _cells(table, axis, min(table.total, MOST_WEIGHT))
+        places = _places(table, axis)
+        cells = _cells(table, axis, places, min(table.total, MOST_WEIGHT))
         where = Coordinates.of(cells, axis)
         fits = fit_members(cells, where)
         self.evidences_ = np.array([fit.log_evidence for fit in fits])
@@ -211,7 +212,7 @@ class BLS(Calibrator):
         average = MemberAverage(
             where, *_that_count(fits, self.weights_), self.moderation, cells.base
         )
-        drawn, at, point = self._draw(average, cells, table)
+        drawn, at, point = self._draw(average, cells, places, table.weight / table.total)
         kind = "logit" if average.where.axis.on_logit else "score"
         # the identity is certain of itself, and would leave a band without any width
         others = [fit for fit in fits if fit.name != "identity"]
@@ -225,9 +226,12 @@ class BLS(Calibrator):
         return drawn
 
     def _draw(
-        self, average: MemberAverage, cells: AxisCells, table: ScoreTable
+        self, average: MemberAverage, cells: AxisCells, places: Array, share: Array
     ) -> tuple[Map, Array, Array]:
-        """The average as straight pieces; the places where bands are given, and it is there."""
+        """The average as straight pieces; the places where bands are given, and it is there.
+
+        ``places`` are those of all scores on the axis, ``share`` their shares of the weight.
+        """
         axis = average.where.axis
         kind = "logit" if axis.on_logit else "score"
         ends = _ends(axis)
@@ -238,8 +242,7 @@ class BLS(Calibrator):
         if self.monotone:
             v = rising(a, v, cells)
         kept = thinned(a, v, MAP_ERROR / 2)
-        drawn_at = _log_odds(table.scores, axis, a[kept], v[kept])
-        share = table.weight / table.total
+        drawn_at = in_blocks(lambda part: between(part, a[kept], v[kept]), places)
         shift = shift_to_rate(drawn_at, share, expected_rate(average, cells))
         v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
@@ -283,6 +286,11 @@ def _axis(table: ScoreTable) -> ScoreAxis:
     return ScoreAxis(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
 
 
+def _places(table: ScoreTable, axis: ScoreAxis) -> Array:
+    """Where the scores are on the axis."""
+    return in_blocks(logit, table.scores) if axis.on_logit else table.scores
+
+
 def _ends(axis: ScoreAxis) -> Array:
     """The ends of the map, and where the linear coordinate stops; ascending."""
     if axis.on_logit:
@@ -293,9 +301,9 @@ def _ends(axis: ScoreAxis) -> Array:
         return np.unique(np.clip([axis.low - width, axis.high + width], -most, most))
 
 
-def _cells(table: ScoreTable, axis: ScoreAxis, size: float) -> AxisCells:
-    """The table's cells, weights scaled to the given sum; of many, neighbours are merged."""
-    a = in_blocks(logit, table.scores) if axis.on_logit else table.scores
+def _cells(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
+    """The table's cells at places a on the axis, weights scaled to the given sum; of many,
+    neighbours are merged."""
     n0, n1, scale = table.negative, table.positive, size / table.total
     share = table.weight / table.total
     starts = _apart_from_rounding(table.scores, a, axis)
@@ -344,8 +352,3 @@ def _starts(table: ScoreTable, axis: ScoreAxis) -> Index:
     by_width = np.searchsorted(table.scores, sigmoid(edges) if axis.on_logit else edges)
     starts = np.unique(np.concatenate(([0], by_weight, by_width)))
     return np.asarray(starts[starts < len(table)])
-
-
-def _log_odds(scores: Array, axis: ScoreAxis, a: Array, v: Array) -> Array:
-    """The log-odds of scores, on straight lines between the knots (a, v)."""
-    return in_blocks(lambda s: between(logit(s) if axis.on_logit else s, a, v), scores)

@@ -189,9 +189,12 @@ def between(x: Array, places: Array, values: Array) -> Array:
         return np.full(len(x), values[0])
     i = piece_of(places, x)
     low, high = places[i], places[i + 1]
+    x = np.minimum(np.maximum(x, low), high)
     with np.errstate(over="ignore"):
-        scale = np.where(np.isinf(high - low), 0.5, 1.0)
-    low, high, x = low * scale, high * scale, np.clip(x, low, high) * scale
+        wide = np.isinf(places[1:] - places[:-1])
+    if wide.any():
+        scale = np.where(wide, 0.5, 1.0)[i]
+        low, high, x = low * scale, high * scale, x * scale
     t = (x - low) / np.maximum(high - low, 5e-324)  # places may be equal
     return np.asarray((1.0 - t) * values[i] + t * values[i + 1])
 

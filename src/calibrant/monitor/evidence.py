@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from calibrant.arrays import Array
+from calibrant.result_tables import plain_fields
 
 #: how much an alternative adds to the log-odds
 SHIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)
@@ -218,3 +219,11 @@ class Evidence:
     def leader(self, prior: Array) -> int:
         """The alternative whose best beginning explains most."""
         return int(np.argmax(self.best + np.log(prior)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON. A wealth of 0, whose ln is −∞, is None."""
+        columns = {
+            name: [value if math.isfinite(value) else None for value in values.tolist()]
+            for name, values in (("wealth", self.wealth), ("best", self.best))
+        }
+        return plain_fields(self) | columns

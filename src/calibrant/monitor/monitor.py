@@ -30,9 +30,16 @@ from calibrant.monitor.monitor_reading import (
     SegmentReading,
     reading_of,
     segment_readings,
+    taken,
 )
-from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows, reference_band
-from calibrant.monitor.monitor_windows import Window, joined
+from calibrant.monitor.monitor_state import (
+    Alarm,
+    MonitorState,
+    NewRows,
+    Window,
+    joined,
+    reference_band,
+)
 
 
 class Monitor:
@@ -343,9 +350,7 @@ class Monitor:
         return check_drift(Identity(), joined(windows).table(), least=self._state.least)
 
     def __str__(self) -> str:
-        from calibrant.monitor.monitor_words import described
-
-        return described(self)
+        return f"Monitor({taken(self.batches, self.rows)})\n{self.reading}"
 
     __repr__ = __str__
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -90,13 +90,11 @@ class Progress:
 
 def judge(
     named: Mapping[str, Any], table: ScoreTable, parts: list[Fold], *, progress: bool
-) -> tuple[dict[str, CandidateTrial], Sample | None]:
+) -> tuple[dict[str, CandidateTrial], Sample]:
     """Fit every candidate to each fold's rest and to the whole table; judge it on what is held.
 
-    Without folds nothing is judged: no trials, and no sample.
+    There must be at least one fold.
     """
-    if not parts:
-        return {}, None
     bar = Progress(len(named) * (len(parts) + 1), show=progress)
     rests = [part.rest for part in parts]
     trials = {}
@@ -145,6 +143,12 @@ def judge_maps(
     certain = bool(oof.scores[0] <= 0.0 or oof.scores[-1] >= 1.0)
     losses = np.concatenate(surprise), np.concatenate(square)
     return Judged(*losses, auc, certain, whole, np.concatenate(own)), oof
+
+
+def told_certain(trial: CandidateTrial, whole: ScoreTable) -> CandidateTrial:
+    """The trial, with exact 0 and 1 seen where they are among the probabilities of all rows."""
+    certain = bool(whole.scores[0] <= 0.0 or whole.scores[-1] >= 1.0)
+    return replace(trial, judged=trial.judged._replace(certain=certain))
 
 
 def pairs_of(judged: Mapping[str, Judged], parts: list[Fold]) -> dict[str, PairedCells]:

@@ -336,7 +336,7 @@ def unseen(model: Any, classes: NDArray[Any]) -> Flags:
     own = getattr(model, "classes_", None)
     if own is None or len(classes) == 2:
         return np.zeros(len(classes), dtype=bool)
-    return np.array([not any(_same(c, label) for c in own) for label in classes])
+    return np.asarray(_places(own, classes) < 0)
 
 
 def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> Index:
@@ -348,31 +348,25 @@ def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> 
     own = getattr(model, "classes_", None)
     if own is None:
         return np.arange(len(classes))
-    known = list(own)
-    if len(known) == len(classes):
-        order = [_place(known, label) for label in classes]
-        if -1 not in order:
-            return np.asarray(order, dtype=np.intp)
-    if partly and 2 <= len(known) < len(classes):
-        absent = unseen(model, classes)
-        if len(classes) - int(absent.sum()) == len(known):
-            places = [
-                -1 if gone else _place(known, c) for c, gone in zip(classes, absent, strict=True)
-            ]
-            return np.asarray(places, dtype=np.intp)
+    places = _places(own, classes)
+    missing = np.count_nonzero(places < 0)
+    allowed = not missing or (partly and len(own) >= 2)
+    if allowed and missing == len(classes) - len(own):
+        return places
     raise InputError(
         f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
-        f"{[plain(c) for c in known][:20]}. Calibrate it with the labels that it was fitted on; "
+        f"{[plain(c) for c in own][:20]}. Calibrate it with the labels that it was fitted on; "
         "with folds that lack a class, use stratified ones or a model with predict_proba."
     )
 
 
-def _place(known: list[Any], label: Any) -> int:
-    return next((j for j, c in enumerate(known) if _same(c, label)), -1)
-
-
-def _same(a: Any, b: Any) -> bool:
-    return bool(np.all(a == b))
+def _places(own: Any, classes: NDArray[Any]) -> Index:
+    """The place of each class among those of a model; −1 for one that is not among them."""
+    places = (
+        next((place for place, known in enumerate(own) if np.all(known == label)), -1)
+        for label in classes
+    )
+    return np.fromiter(places, dtype=np.intp)
 
 
 def _name(model: Any) -> str:

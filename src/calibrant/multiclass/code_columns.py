@@ -121,3 +121,11 @@ def fit_column(
         return None
     one: Calibrator = clone(calibrator).set_params(classes=[False, True])
     return one.fit(scores[used], signs[used] > 0, None if weight is None else weight[used])
+
+
+def fit_columns(
+    calibrator: Calibrator, scores: NDArray[Any], signs: NDArray[Any], weight: Array | None
+) -> list[Calibrator | None]:
+    """The calibrators of all columns."""
+    columns = zip(scores.T, signs.T, strict=True)
+    return [fit_column(calibrator, s.astype(np.float64), sign, weight) for s, sign in columns]

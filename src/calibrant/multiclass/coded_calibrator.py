@@ -22,7 +22,7 @@ from calibrant.multiclass.code_columns import (
     ColumnsCalibrator,
     column_rows,
     combiner,
-    fit_column,
+    fit_columns,
     range_of_columns,
     weighted_code,
 )
@@ -129,10 +129,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
-        fitted = [
-            fit_column(calibrator, matrix[:, b].astype(np.float64), signs[:, b], weight)
-            for b in range(len(code))
-        ]
+        fitted = fit_columns(calibrator, matrix, signs, weight)
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = column_rows(signs, weight, calibrator)

@@ -160,7 +160,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     chosen_: str
     refused_: str | None
     p_value_: float | None
-    look_: FirstLook | ClassLook | None
+    look_: FirstLook | ClassLook
     scores_are_: str
 
     def __init__(
@@ -269,8 +269,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         self.p_value_ = chance_that_right(
             whole, grouped=grouped, weights=self.weights, seed=self.random_state
         )
-        distinct = {name: len(np.unique(trial.map(table.scores))) for name, trial in trials.items()}
-        self._settle(trials, sample, distinct, len(parts), notes)
+        self._settle(trials, sample, table.scores, len(parts), notes)
         self.oof_ = {name: trial.oof for name, trial in trials.items()}
         self.pairs_ = pairs_of({name: trial.judged for name, trial in trials.items()}, parts)
         fitted: Map = trials["BLS" if self.chosen_ == FEATURES else self.chosen_].map
@@ -307,28 +306,26 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         self,
         trials: Mapping[str, CandidateTrial],
         sample: Sample,
-        distinct: Mapping[str, int],
+        scores: NDArray[Any],
         folds: int,
         notes: tuple[str, ...] = (),
         left_out: tuple[str, ...] = (),
     ) -> None:
         """Take one of the candidates, and keep how all of them did.
 
-        ``distinct`` are the numbers of their different predictions.
+        Their different predictions are counted on the ``scores``.
         """
         judged = {name: trial.judged for name, trial in trials.items()}
         errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
-        demanding = {FEATURES} & set(judged)
-        chosen, tied = choose(
-            judged, sample, right=self.p_value_, errors=errors, demanding=demanding
-        )
+        costly = {FEATURES} & set(judged)
+        chosen, tied = choose(judged, sample, right=self.p_value_, errors=errors, demanding=costly)
         rows = standings(
             judged,
             sample,
             level=self.level,
             chosen=chosen,
             tied=tied,
-            distinct=distinct,
+            distinct={name: count_distinct(trial.map(scores)) for name, trial in trials.items()},
             seconds={name: trial.seconds for name, trial in trials.items()},
         )
         board = Leaderboard(rows, folds, self.level, sample.total, notes, left_out)
@@ -352,10 +349,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         trials, sample = judge_classes(
             named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
         )
-        some = rows_to_count(matrix.scores)
-        distinct = {name: count_distinct(trial.map(some)) for name, trial in trials.items()}
         out = left_out(matrix.n_classes, len(matrix))
-        self._settle(trials, sample, distinct, len(pairs), left_out=out)
+        self._settle(trials, sample, rows_to_count(matrix.scores), len(pairs), left_out=out)
         held = matrix.take(np.concatenate([test for _, test in pairs]))
         self.oof_ = {
             name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
@@ -380,28 +375,25 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         A smooth curve (BLS) was chosen
         """
         check_is_fitted(self)
-        first = ""
         if isinstance(self.look_, ClassLook):
             known = names if isinstance(names, ClassNames) else ClassNames.of(self.classes_)
             first = self.look_.headline(known)
-        elif self.look_ is not None:
+        else:
             labels = names if isinstance(names, LabelNames) else None
             first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
-        useless = self.look_ is not None and self.look_.unproven
-        of_scores = (self.refused_, self.scores_are_)
-        said = explanation(self.leaderboard_, *of_scores, useless=useless, p_value=self.p_value_)
+        known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
+        said = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
         return f"{first} {said} {self._feature_words()}".strip()
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""
-        fitted: Any = super().to_fitted()
+        fitted: Fitted = super().to_fitted()
         choice: dict[str, Any] = {"chosen": self.chosen_}
         if self.refused_ is not None:
             choice["refused"] = self.refused_
         if self.leaderboard_ is not None:
             choice["measures"] = self.leaderboard_.measures()
             choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
-        made: Fitted = replace(fitted, provenance={**fitted.provenance, **choice})
-        return made
+        return replace(fitted, provenance={**fitted.provenance, **choice})

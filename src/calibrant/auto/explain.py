@@ -57,9 +57,9 @@ def explanation(
     board: Leaderboard,
     refused: str | None,
     scores_are: str,
+    p_value: float | None,
     *,
     useless: bool = False,
-    p_value: float | None = None,
 ) -> str:
     """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
     ``useless`` scores only what was fitted all the same.

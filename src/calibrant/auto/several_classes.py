@@ -297,7 +297,10 @@ def rows_to_count(scores: NDArray[Any]) -> NDArray[Any]:
 
 
 def count_distinct(p: Array) -> int:
-    """How many different distributions there are, counted on at most `MOST_COUNTED` rows."""
+    """How many different probabilities there are; distributions are counted on at most
+    `MOST_COUNTED` rows."""
+    if p.ndim == 1:
+        return len(np.unique(p))
     p = p[:: -(-len(p) // MOST_COUNTED)]
     return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))
 

@@ -86,8 +86,12 @@ def row_pairs(
         groups = to_column(groups, "groups")
         check_lengths(groups=len(groups), y=len(data.codes))
     if kind == "fraction":
-        return hold_out(float(cv), data, groups, random_state, complete=complete)
-    return row_folds(cv, data, groups, complete=complete)
+        pairs = hold_out(float(cv), data, groups, random_state, complete=complete)
+    else:
+        pairs = row_folds(cv, data, groups, complete=complete)
+    if complete:
+        _check_pairs(pairs, data)
+    return pairs
 
 
 @dataclass(frozen=True)
@@ -202,8 +206,6 @@ def row_folds(
     pairs = _given_pairs(splits, len(data.codes))
     if not pairs:
         raise InputError("cv must give at least one split, but it gave none. Was it used up?")
-    if complete:
-        _check_pairs(pairs, data)
     return pairs
 
 
@@ -275,8 +277,6 @@ def hold_out(
         folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
         train, test = next(iter(folds.split(nothing, data.codes, groups)))
         pairs = [(train, test) if fraction <= 0.5 else (test, train)]
-    if complete:
-        _check_pairs(pairs, data)
     return pairs
 
 

@@ -20,6 +20,7 @@ from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.code_columns import (
     COMBINE,
     ColumnsCalibrator,
+    column_calibrator,
     column_rows,
     combiner,
     fit_columns,
@@ -113,7 +114,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
             Weights ≥ 0; a row of weight zero is as if absent.
         """
         self._check_fit(scores, y)
-        calibrator = self._of_one_column()
+        calibrator = column_calibrator(self.calibrator)
         own = isinstance(self.code, str) and self.code == "one_vs_rest"  # a column for each class
         columns = count_columns(scores) if own else 0
         classes, codes = read_many(y, classes=self.classes, columns=columns)

@@ -16,6 +16,7 @@ from calibrant.estimators.fitted import read_column_scores
 from calibrant.maps import Columns
 from calibrant.multiclass.code_columns import (
     ColumnsCalibrator,
+    column_calibrator,
     fit_columns,
     range_of_columns,
 )
@@ -76,7 +77,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        calibrator = self._of_one_column()
+        calibrator = column_calibrator(self.calibrator)
         if Y is None:
             raise InputError(
                 "this calibrator requires y to be passed, but the target y is None. Here it is Y, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,27 +66,20 @@ def params_of_fit(
 # --- labels ---------------------------------------------------------------------------------------
 
 
-class LabelsOfModel(NamedTuple):
-    """The classes, which of them each row has, and soft labels where there are such."""
+def labels_of_model(
+    y: Any, estimator: Any, calibrator: Any, *, fitted: bool
+) -> tuple[NDArray[Any], Index, Array | None]:
+    """The classes, which of them each row has, and soft labels where there are such.
 
-    classes: NDArray[Any]
-    codes: Index
-    share: Array | None = None
-
-
-def labels_of_model(y: Any, estimator: Any, calibrator: Any, *, fitted: bool) -> LabelsOfModel:
-    """The labels that a model and its calibrator learn from; those of a ``fitted`` model are its
-    own.
-
-    Soft labels are refused where the calibrator, or a model that is to be fitted, cannot learn from
-    both halves of a row.
+    The classes of a ``fitted`` model are its own. Soft labels are refused where the calibrator, or
+    a model that is to be fitted, cannot learn from both halves of a row.
     """
     column = None if y is None else to_column(y, "y")  # None is refused with all else
     pos_label = getattr(calibrator, "pos_label", None)
     soft = None if column is None else soft_labels(column, pos_label, calibrator.classes)
     if soft is None:
         known = estimator if fitted else None
-        return LabelsOfModel(*model_classes(column, known, calibrator.classes))
+        return *model_classes(column, known, calibrator.classes), None
     if not isinstance(calibrator, Calibrator):
         raise ParameterError(
             "soft labels need a calibrator of one score, such as Platt(), BLS() or "
@@ -97,7 +90,7 @@ def labels_of_model(y: Any, estimator: Any, calibrator: Any, *, fitted: bool) ->
         _check_takes_weights(estimator)
     elif (known := getattr(estimator, "classes_", None)) is not None:
         _check_classes(estimator, [plain(label) for label in known])
-    return LabelsOfModel(soft.classes, soft.positive.astype(np.intp), soft.share)
+    return soft.classes, soft.positive.astype(np.intp), soft.share
 
 
 def _check_takes_weights(estimator: Any) -> None:

@@ -280,8 +280,7 @@ class Fitted(Frozen):
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         """
         best = self._applied.predict(scores, segments, on_range)
-        labels: NDArray[Any] = best if best.ndim == 2 else label_array(self.classes)[best]
-        return labels
+        return best if best.ndim == 2 else label_array(self.classes).take(best)
 
     def __repr__(self) -> str:
         return "\n  ".join(in_lines(self, f"map: {self.map!r}"))

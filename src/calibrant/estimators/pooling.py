@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +17,13 @@ from calibrant.estimators.model_folds import ModelRows
 Part = tuple[Array, Index | None]
 
 
-class PooledScores(NamedTuple):
-    """The scores of all parts, the rows that they belong to, and their weights."""
-
-    scores: Array
-    rows: Index
-    weight: Array | None
-
-
 @contextmanager
-def pooled(calibrator: Any, data: ModelRows, parts: list[Part]) -> Iterator[PooledScores]:
-    """What the calibrator is to be fitted to, inside the block.
+def pooled(
+    calibrator: Any, data: ModelRows, parts: list[Part]
+) -> Iterator[tuple[Array, Index, Array | None]]:
+    """The scores of all parts, the rows that they belong to, and the weights of the scores.
+
+    The calibrator is to be fitted to them inside the block.
 
     With repeated splits a row that is scored r times counts 1/r each time, so that all its scores
     together count as one row. Weights are then in units of rows, and inside the block the
@@ -38,7 +34,7 @@ def pooled(calibrator: Any, data: ModelRows, parts: list[Part]) -> Iterator[Pool
     rows = np.concatenate([np.arange(n) if test is None else test for _, test in parts])
     times = np.bincount(rows, minlength=n)
     if times.max(initial=1) <= 1:
-        yield PooledScores(scores, rows, take(data.weight, rows))
+        yield scores, rows, take(data.weight, rows)
         return
     told = _weights_told(calibrator)
     size = np.ones(n)
@@ -47,7 +43,7 @@ def pooled(calibrator: Any, data: ModelRows, parts: list[Part]) -> Iterator[Pool
         in_rows = weight_in_rows(data.weight[seen], next(iter(told.values()), "importance"))
         size[seen] = 1.0 if in_rows is None else in_rows
     counting_rows(calibrator)
-    yield PooledScores(scores, rows, (size / np.maximum(times, 1))[rows])
+    yield scores, rows, (size / np.maximum(times, 1))[rows]
     calibrator.set_params(**told)  # the parameters that are saved are those of the user
 
 

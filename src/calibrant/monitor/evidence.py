@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from calibrant.arrays import Array
-from calibrant.result_tables import plain_fields
 
 #: how much an alternative adds to the log-odds
 SHIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)
@@ -222,8 +221,9 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON. A wealth of 0, whose ln is −∞, is None."""
-        columns = {
-            name: [value if math.isfinite(value) else None for value in values.tolist()]
-            for name, values in (("wealth", self.wealth), ("best", self.best))
-        }
-        return plain_fields(self) | columns
+        wealth, best = (
+            [value if math.isfinite(value) else None for value in values.tolist()]
+            for values in (self.wealth, self.best)
+        )
+        columns = {"wealth": wealth, "best": best, "since": self.since.tolist()}
+        return vars(self) | columns

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
 from calibrant.data.provenance import records
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.limits import Number
@@ -54,13 +53,16 @@ def known_count(value: Any) -> float | None:
 
 def known_rate(fitted: Fitted) -> Any:
     """The rate at which the probabilities are calibrated, if the provenance tells it."""
-    last = _last_move(fitted.provenance)
-    many = isinstance(fitted.map, VectorMap)
+    facts, many = fitted.provenance, isinstance(fitted.map, VectorMap)
+    last = _last_move(facts)
     try:
-        if last is None:
-            rate = _rate_of_fit(fitted.provenance, many=many)
-        else:
+        if last is not None:
             rate = np.asarray(last["rate"], dtype=np.float64)
+        elif many:
+            weights = np.asarray(facts["class_weights"], dtype=np.float64)
+            rate = weights / (weights.sum() or 1.0)
+        else:
+            rate = np.asarray(float(facts["positive_weight"]) / float(facts["weight"]))
     except (KeyError, TypeError, ValueError, ZeroDivisionError):  # there are no such numbers
         return None
     fits = rate.ndim == int(many) and bool(((rate > 0.0) & (rate < 1.0)).all())
@@ -74,10 +76,3 @@ def _last_move(facts: Mapping[str, Any]) -> Any:
     if isinstance(newest, Mapping) and newest.get("after_adjustments") == len(adjusted):
         return newest
     return adjusted[-1] if adjusted else None
-
-
-def _rate_of_fit(facts: Mapping[str, Any], *, many: bool) -> Array:
-    if many:
-        weights = np.asarray(facts["class_weights"], dtype=np.float64)
-        return np.asarray(weights / (weights.sum() or 1.0))
-    return np.asarray(float(facts["positive_weight"]) / float(facts["weight"]))

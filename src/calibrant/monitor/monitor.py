@@ -130,12 +130,10 @@ class Monitor:
 
     def _watch(self, calibrator: Any) -> None:
         """Take a calibrator, whose labels are those of the rows."""
-        map_ = map_of_one_score(calibrator)
-        self._fitted = fitted_of(calibrator) or Fitted(map_, (0, 1), 1)
-        if fitted_of(calibrator) is not None and self._state.classes is None:
-            self._state = replace(
-                self._state, classes=self._fitted.classes, pos_label=self._fitted.pos_label
-            )
+        map_, known = map_of_one_score(calibrator), fitted_of(calibrator)
+        self._fitted = known or Fitted(map_, (0, 1), 1)
+        if known is not None and self._state.classes is None:
+            self._state = replace(self._state, classes=known.classes, pos_label=known.pos_label)
 
     def _known(self) -> Fitted:
         if self._fitted is None:

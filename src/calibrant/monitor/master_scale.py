@@ -110,9 +110,8 @@ class MasterScale(PrintsAsTable, Frozen):
 
     def grade(self, p: Any) -> NDArray[np.str_]:
         """The name of the grade of each probability."""
-        return np.array(self.names)[
-            np.searchsorted(self.boundaries, read_probabilities(p), "right")
-        ]
+        place = np.searchsorted(self.boundaries, read_probabilities(p), "right")
+        return np.array(self.names)[place]
 
     def check(
         self, y: Any, p: Any = None, *, pos_label: Any = None, level: float = 0.05
@@ -289,11 +288,7 @@ def _boundaries(grades: int, given: Any) -> Array:
 
 def _names(given: Any, count: int) -> tuple[str, ...]:
     if given is None:
-        return (
-            tuple(LETTERS[:count])
-            if count <= len(LETTERS)
-            else tuple(map(str, range(1, count + 1)))
-        )
+        return tuple(LETTERS[:count] if count <= len(LETTERS) else map(str, range(1, count + 1)))
     names = tuple(map(str, given))
     if len(names) != count or len(set(names)) != count:
         raise ParameterError(f"there must be {count} different names, but {names!r} came.")

@@ -182,9 +182,8 @@ class Monitor:
         if segments is not None:
             keys, codes = segment_codes(segments)
             check_lengths(y=len(rows.scores), segments=len(codes))
-            tables = {
-                key: ScoreTable.from_rows(rows.take(codes == at)) for at, key in enumerate(keys)
-            }
+            made = (ScoreTable.from_rows(rows.take(codes == at)) for at in range(len(keys)))
+            tables = {key: table for key, table in zip(keys, made, strict=True) if table}
         heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
         labels, positive = check_labels(rows.classes.tolist()), check_label(rows.pos_label)
         batch = NewRows(ScoreTable.from_rows(rows), tables, rows.count, heaviest, str(when))
@@ -275,9 +274,6 @@ class Monitor:
     ) -> MonitorReading:
         if not batch.table:
             raise InputError("a batch must hold rows with a weight above 0, but it has none.")
-        batch = batch._replace(segments={k: table for k, table in batch.segments.items() if table})
-        if self._state.weights == "counts":
-            batch = batch._replace(heaviest=None)
         self._state = replace(self._state.after(batch), classes=classes, pos_label=pos_label)
         return self.reading
 

@@ -95,15 +95,15 @@ class Alarm:
 
 
 class NewRows(NamedTuple):
-    """New rows: a table of probabilities or scores, and that of each segment, if there are any.
+    """New rows: a table of probabilities or scores, and that of each segment that has rows.
 
-    ``heaviest`` is the largest weight of a row; None where weights are numbers of rows.
+    ``heaviest`` is the largest weight of a row.
     """
 
     table: ScoreTable
     segments: Mapping[Key, ScoreTable]
     rows: int
-    heaviest: float | None
+    heaviest: float
     when: str = ""
 
     @property
@@ -193,12 +193,9 @@ class MonitorState:
         unused = max(1.0 - sum(share for share, _ in shares), 0.0)
         about = [math.log(share) + value for share, value in shares]
         about += [math.log(unused)] if unused else []
-        return float(
-            np.logaddexp(
-                math.log(1.0 - BY_SEGMENT) + self.evidence.total,
-                math.log(BY_SEGMENT) + float(np.logaddexp.reduce(about)),
-            )
-        )
+        of_segments = math.log(BY_SEGMENT) + float(np.logaddexp.reduce(about))
+        of_all = math.log(1.0 - BY_SEGMENT) + self.evidence.total
+        return float(np.logaddexp(of_all, of_segments))
 
     def bounds(self, table: ScoreTable) -> NullBounds:
         """What is claimed of a table's scores, and how far the truth may be from it."""
@@ -210,21 +207,21 @@ class MonitorState:
 
     def after(self, batch: NewRows) -> MonitorState:
         """With one more batch; a batch that came before is refused."""
+        heaviest = max(self.heaviest, batch.heaviest)
         if self.weights == "counts":
             table_for_test(batch.table, self.weights)  # refuses weights that are not whole
-        number = self.batches + 1
-        mark = batch.mark
-        if len(batch.table) >= TELLING:
-            for earlier, known in self.marks:
-                if known == mark:
-                    raise InputError(
-                        f"this batch is the same as batch {earlier}: its {batch.rows:,} rows would "
-                        "count twice. Pass rows that came since."
-                    )
+            heaviest = 1.0  # each is a number of rows
+        number, mark = self.batches + 1, batch.mark
+        earlier = next((at for at, known in self.marks if known == mark), None)
+        if earlier is not None and len(batch.table) >= TELLING:
+            raise InputError(
+                f"this batch is the same as batch {earlier}: its {batch.rows:,} rows would count "
+                "twice. Pass rows that came since."
+            )
         bounds = self.bounds(batch.table)
         watched = self.watched or Watched.by(bounds.p)
         alternatives = watched.alternatives()
-        heaviest = 1.0 if batch.heaviest is None else max(self.heaviest, batch.heaviest)
+        impossible = bounds.impossible(batch.table.negative, batch.table.positive)
         before = self.evidence if self.batches else Evidence.none(len(alternatives.prior))
         made = replace(
             self,
@@ -237,9 +234,8 @@ class MonitorState:
             segments=self._segments(batch, watched, heaviest),
             first_segments=self.first_segments if self.batches else len(batch.segments),
             marks=(*self.marks, (number, mark))[-REMEMBERED:],
+            impossible=self.impossible or (number if impossible else 0),
         )
-        if bounds.impossible(batch.table.negative, batch.table.positive):
-            made = replace(made, impossible=self.impossible or number)
         made = replace(made, peak=max(self.peak, made.total))
         if made.alarm is None and (made.peak >= made.enough or made.impossible):
             made = replace(made, alarm=Alarm(number, batch.when))

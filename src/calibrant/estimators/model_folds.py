@@ -105,18 +105,29 @@ class ModelRows:
         present = codes if weight is None else codes[weight > 0]
         return np.bincount(present, minlength=len(self.classes))
 
-    def fit(self, estimator: Any, rows: Index | None = None, held: Index | None = None) -> Any:
+    def fit(
+        self,
+        estimator: Any,
+        rows: Index | None = None,
+        held: Index | None = None,
+        rounds: int | None = None,
+    ) -> Any:
         """A copy of the estimator, fitted on some rows (all of them by default).
 
-        The rows ``held`` are its evaluation set, if that was asked for.
+        The rows ``held`` are its evaluation set, if that was asked for. With ``rounds`` it does so
+        many and does not stop early.
         """
         model = clone(estimator, safe=False)
-        learned = self.learned(rows)
-        params = self.fit_params.of_rows(learned[0])
-        if held is not None and self.fit_params.on_fold:
-            judged, y, weight = self.learned(held)
-            params |= self.fit_params.of_fold(model, take(self.X, judged), y, weight)
-        return self._fit(model, learned, params)
+        learned, y, weight = self.learned(rows)
+        params = self.fit_params.of_rows(learned)
+        if rounds is not None:
+            params = without_stopping(model, params, rounds)
+        elif held is not None and self.fit_params.on_fold:
+            judged, its_y, its_weight = self.learned(held)
+            params |= self.fit_params.of_fold(model, take(self.X, judged), its_y, its_weight)
+        name = None if weight is None else weight_argument(model)
+        model.fit(take(self.X, learned), y, **({} if name is None else {name: weight}), **params)
+        return model
 
     def fit_again(self, estimator: Any, fold_models: list[Any]) -> Any:
         """A copy of the estimator, fitted on all rows.
@@ -124,18 +135,8 @@ class ModelRows:
         Where folds were the evaluation sets of their models, no rows are left to stop on: it does
         as many rounds as those models kept, on average.
         """
-        if not self.fit_params.on_fold:
-            return self.fit(estimator)
-        model, learned = clone(estimator, safe=False), self.learned(None)
-        params = self.fit_params.of_rows(learned[0])
-        params = without_stopping(model, params, rounds_found(fold_models))
-        return self._fit(model, learned, params)
-
-    def _fit(self, model: Any, learned: tuple[Any, Any, Any], params: dict[str, Any]) -> Any:
-        rows, y, weight = learned
-        name = None if weight is None else weight_argument(model)
-        model.fit(take(self.X, rows), y, **({} if name is None else {name: weight}), **params)
-        return model
+        rounds = rounds_found(fold_models) if self.fit_params.on_fold else None
+        return self.fit(estimator, rounds=rounds)
 
     def scores(self, model: Any, rows: Index | None = None) -> Array:
         """The scores that a fitted model gives to some rows (all of them by default)."""
@@ -162,10 +163,10 @@ def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArr
 
 def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
     """With two classes: which of them a high score means."""
-    if len(classes) == 2:
-        ordered, label = read_classes(list(classes), getattr(calibrator, "pos_label", None))
-        return int(ordered[1] == label)
     pos_label = getattr(calibrator, "pos_label", None)
+    if len(classes) == 2:
+        ordered, label = read_classes(list(classes), pos_label)
+        return int(ordered[1] == label)
     if pos_label is not None:
         raise ParameterError(
             f"pos_label of the calibrator must be None with {len(classes)} classes, each of which "

@@ -13,14 +13,7 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.maps import Map, VectorMap
 from calibrant.metrics.first_look import FirstLook, LabelNames
-from calibrant.result_tables import (
-    aligned,
-    json_ready,
-    shown_p,
-    shown_percent,
-    shown_value,
-    sure_p,
-)
+from calibrant.result_tables import aligned, json_ready, shown_p, shown_percent, shown_value, sure_p
 
 
 class DriftTest(NamedTuple):

@@ -112,7 +112,9 @@ def test_the_mixture_of_a_single_part_is_judged_by_halves(monkeypatch):
 @pytest.mark.parametrize("name", ["top-label BLS", "ensemble temperature", "structured vector"])
 def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
     z, y = draw(300, 35)
-    monkeypatch.setattr("calibrant.auto.gate.choose", lambda judged, sample, **_: (name, {name}))
+    monkeypatch.setattr(
+        "calibrant.auto.calibrator.choose", lambda judged, sample, **_: (name, {name})
+    )
     auto = cal.AutoCalibrator().fit(z, y)
     cal.save(auto, tmp_path / "a.json")
     want = auto.predict_proba(z).tolist()

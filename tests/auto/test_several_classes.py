@@ -341,7 +341,9 @@ def test_absent_rows_and_weights():
 @pytest.mark.parametrize("name", ["temperature", "structured", "one-vs-rest BLS", "mixture"])
 def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
     z, y = draw(120, factor=30.0)
-    monkeypatch.setattr("calibrant.auto.gate.choose", lambda judged, sample, **_: (name, {name}))
+    monkeypatch.setattr(
+        "calibrant.auto.calibrator.choose", lambda judged, sample, **_: (name, {name})
+    )
     auto = cal.AutoCalibrator().fit(z, y)
     cal.save(auto, tmp_path / "a.json")
     assert cal.load(tmp_path / "a.json").predict_proba(z).tolist() == check(auto, z).tolist()

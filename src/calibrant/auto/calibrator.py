@@ -14,11 +14,10 @@ from calibrant.advice import Advice, advise_table, warn_of
 from calibrant.advice.table_checks import said_first
 from calibrant.auto.candidate_limits import KINDS, Candidates
 from calibrant.auto.class_members import left_out
-from calibrant.auto.explain import POINTS, SOFT, explanation
+from calibrant.auto.explain import POINTS, SOFT, explanation, refusal, too_few
 from calibrant.auto.folds import Fold, parts_of_table, table_cv
-from calibrant.auto.gate import settle, told_certain, too_few
 from calibrant.auto.leaderboard import Leaderboard
-from calibrant.auto.scoring import CandidateTrial, judge, pairs_of
+from calibrant.auto.scoring import CandidateTrial, judge, pairs_of, standings, told_certain
 from calibrant.auto.several_classes import (
     MIXTURE,
     count_distinct,
@@ -38,6 +37,8 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS, Calibrator
 from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.held_out_choice import CLASS_ERRORS, ONE_SIDED, choose
+from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.limits import Limit, Number, OneOf, check_parameters
 from calibrant.estimators.named_methods import BEFORE, check_orientation, named_methods
 from calibrant.estimators.splits import FOLDS, Splits
@@ -159,7 +160,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     chosen_: str
     refused_: str | None
     p_value_: float | None
-    look_: FirstLook | ClassLook | None
+    look_: FirstLook | ClassLook
     scores_are_: str
 
     def __init__(
@@ -264,16 +265,13 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         trials |= self._feature_trials(parts)
         whole = table.through(trials[BEFORE].map)  # the folds may be of pooled cells
         trials[BEFORE] = told_certain(trials[BEFORE], whole)
-        grouped = sample is None or sample.cluster is not None or SOFT in notes
+        grouped = sample.cluster is not None or SOFT in notes
         self.p_value_ = chance_that_right(
             whole, grouped=grouped, weights=self.weights, seed=self.random_state
         )
-        self._settle(
-            trials, sample, len(parts), lambda own: len(np.unique(own(table.scores))), notes
-        )
+        self._settle(trials, sample, table.scores, len(parts), notes)
         self.oof_ = {name: trial.oof for name, trial in trials.items()}
         self.pairs_ = pairs_of({name: trial.judged for name, trial in trials.items()}, parts)
-        self.calibrator_ = trials[self.chosen_].calibrator
         fitted: Map = trials["BLS" if self.chosen_ == FEATURES else self.chosen_].map
         return fitted
 
@@ -299,7 +297,6 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
 
     def _cannot_judge(self, table: ScoreTable) -> Map:
         self.calibrator_ = Uncalibrated().fit_table(table)
-        self.look_, self.scores_are_, self.p_value_ = first_look(table), kind_of(table), None
         self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
         self.refused_ = too_few(table)
         fitted: Map = self.calibrator_.map_
@@ -308,23 +305,34 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     def _settle(
         self,
         trials: Mapping[str, CandidateTrial],
-        sample: Any,
+        sample: Sample,
+        scores: NDArray[Any],
         folds: int,
-        count_values: Callable[[Map], int],
         notes: tuple[str, ...] = (),
-        out: tuple[str, ...] = (),
+        left_out: tuple[str, ...] = (),
     ) -> None:
-        self.chosen_, self.leaderboard_, self.refused_ = settle(
-            trials,
+        """Take one of the candidates, and keep how all of them did.
+
+        Their different predictions are counted on the ``scores``.
+        """
+        judged = {name: trial.judged for name, trial in trials.items()}
+        errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
+        costly = {FEATURES} & set(judged)
+        chosen, tied = choose(judged, sample, right=self.p_value_, errors=errors, demanding=costly)
+        rows = standings(
+            judged,
             sample,
-            {name: count_values(trial.map) for name, trial in trials.items()},
-            self.p_value_,
-            folds=folds,
             level=self.level,
-            scores_are=self.scores_are_,
-            notes=notes,
-            left_out=out,
+            chosen=chosen,
+            tied=tied,
+            distinct={name: count_distinct(trial.map(scores)) for name, trial in trials.items()},
+            seconds={name: trial.seconds for name, trial in trials.items()},
         )
+        board = Leaderboard(rows, folds, self.level, sample.total, notes, left_out)
+        kept = chosen == BEFORE
+        self.refused_ = refusal(board, self.scores_are_, self.p_value_) if kept else None
+        self.chosen_, self.leaderboard_ = chosen, board
+        self.calibrator_ = trials[chosen].calibrator
 
     # --- several classes ------------------------------------------------------------------------
 
@@ -341,10 +349,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         trials, sample = judge_classes(
             named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
         )
-        some = rows_to_count(matrix.scores)
         out = left_out(matrix.n_classes, len(matrix))
-        self._settle(trials, sample, len(pairs), lambda own: count_distinct(own(some)), out=out)
-        self.calibrator_ = trials[self.chosen_].calibrator
+        self._settle(trials, sample, rows_to_count(matrix.scores), len(pairs), left_out=out)
         held = matrix.take(np.concatenate([test for _, test in pairs]))
         self.oof_ = {
             name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
@@ -369,28 +375,25 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         A smooth curve (BLS) was chosen
         """
         check_is_fitted(self)
-        first = ""
         if isinstance(self.look_, ClassLook):
             known = names if isinstance(names, ClassNames) else ClassNames.of(self.classes_)
             first = self.look_.headline(known)
-        elif self.look_ is not None:
+        else:
             labels = names if isinstance(names, LabelNames) else None
             first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
-        useless = self.look_ is not None and self.look_.unproven
-        of_scores = (self.refused_, self.scores_are_)
-        said = explanation(self.leaderboard_, *of_scores, useless=useless, p_value=self.p_value_)
+        known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
+        said = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
         return f"{first} {said} {self._feature_words()}".strip()
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""
-        fitted: Any = super().to_fitted()
+        fitted: Fitted = super().to_fitted()
         choice: dict[str, Any] = {"chosen": self.chosen_}
         if self.refused_ is not None:
             choice["refused"] = self.refused_
         if self.leaderboard_ is not None:
             choice["measures"] = self.leaderboard_.measures()
             choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
-        made: Fitted = replace(fitted, provenance={**fitted.provenance, **choice})
-        return made
+        return replace(fitted, provenance={**fitted.provenance, **choice})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from calibrant.auto.leaderboard import Leaderboard, Standing
+from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.held_out_choice import LEVEL
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import in_plain_words
@@ -43,13 +44,22 @@ def refusal(
 _KEPT = {"points": "No map of these scores is better than one rate for all rows"}
 
 
+def too_few(table: ScoreTable) -> str:
+    """Why the scores are kept where a class has a single row."""
+    rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
+    return (
+        f"The scores are kept as they are: there are fewer than two {rarer}, so that nothing can "
+        "be judged on rows that were not learned from."
+    )
+
+
 def explanation(
     board: Leaderboard,
     refused: str | None,
     scores_are: str,
+    p_value: float | None,
     *,
     useless: bool = False,
-    p_value: float | None = None,
 ) -> str:
     """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
     ``useless`` scores only what was fitted all the same.

@@ -15,6 +15,7 @@ from calibrant.result_tables import (
     TableRow,
     frame_of,
     json_ready,
+    plain_fields,
     rows_in_words,
     shown_value,
 )
@@ -123,16 +124,12 @@ standard error
 
     def to_dict(self, *, times: bool = True) -> dict[str, Any]:
         """Plain values, ready for JSON; infinity becomes "inf". Seconds are left out on demand."""
-        names = [name for name in _FIELDS if times or name != "seconds"]
-        rows = [{name: json_ready(getattr(row, name)) for name in names} for row in self.rows]
-        found = {
-            "rows": rows,
-            "folds": self.folds,
-            "level": self.level,
-            "weight": self.weight,
-            "notes": list(self.notes),
-        }
-        return found | ({"left_out": list(self.left_out)} if self.left_out else {})
+        found = plain_fields(self)
+        for row in () if times else found["rows"]:
+            del row["seconds"]
+        if not self.left_out:
+            del found["left_out"]
+        return found
 
     def measures(self) -> dict[str, Any]:
         """The figures before and after on rows held out, and their change, as `save` keeps them.

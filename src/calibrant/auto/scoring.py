@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.arrays import Array, Flags
 from calibrant.auto.folds import Fold
 from calibrant.auto.leaderboard import Standing
 from calibrant.data.score_table import ScoreTable
@@ -90,13 +90,11 @@ class Progress:
 
 def judge(
     named: Mapping[str, Any], table: ScoreTable, parts: list[Fold], *, progress: bool
-) -> tuple[dict[str, CandidateTrial], Sample | None]:
+) -> tuple[dict[str, CandidateTrial], Sample]:
     """Fit every candidate to each fold's rest and to the whole table; judge it on what is held.
 
-    Without folds nothing is judged: no trials, and no sample.
+    There must be at least one fold.
     """
-    if not parts:
-        return {}, None
     bar = Progress(len(named) * (len(parts) + 1), show=progress)
     rests = [part.rest for part in parts]
     trials = {}
@@ -131,10 +129,8 @@ def judge_maps(
         square += [np.square(p[zero]), np.square(1.0 - p[one])]
         own += [p[zero], p[one]]
         outputs.append(p)
-        counted = ScoreTable.from_counts(part.scores if ranks else p, *held)
-        if not one_class(counted):
-            n = counted.total_negative * counted.total_positive
-            pairs, ordered = pairs + n, ordered + n * area(counted)
+        n, right = pairs_in_order(ScoreTable.from_counts(part.scores if ranks else p, *held))
+        pairs, ordered = pairs + n, ordered + right
     columns = [np.concatenate(c) for c in zip(*(part.held for part in parts), strict=True)]
     oof = ScoreTable.from_counts(np.concatenate(outputs), *columns)
     whole = None
@@ -142,37 +138,53 @@ def judge_maps(
         scores = np.concatenate([part.scores for part in parts])
         whole = area(ScoreTable.from_counts(scores, *columns))
     auc = ordered / pairs if pairs else None
-    certain = bool(oof.scores[0] <= 0.0 or oof.scores[-1] >= 1.0)
     losses = np.concatenate(surprise), np.concatenate(square)
-    return Judged(*losses, auc, certain, whole, np.concatenate(own)), oof
+    return Judged(*losses, auc, _holds_certain(oof), whole, np.concatenate(own)), oof
+
+
+def told_certain(trial: CandidateTrial, whole: ScoreTable) -> CandidateTrial:
+    """The trial, with exact 0 and 1 seen where they are among the probabilities of all rows."""
+    return replace(trial, judged=trial.judged._replace(certain=_holds_certain(whole)))
+
+
+def _holds_certain(table: ScoreTable) -> bool:
+    """Whether a table of probabilities holds an exact 0 or 1."""
+    return bool(table.scores[0] <= 0.0 or table.scores[-1] >= 1.0)
 
 
 def pairs_of(judged: Mapping[str, Judged], parts: list[Fold]) -> dict[str, PairedCells]:
     """The predictions of each candidate beside the scores of the same cells."""
     sample = sample_of(parts)
-    scores, positive = [], []
-    for part in parts:
-        for sign, weight in ((False, part.held.negative), (True, part.held.positive)):
-            scores.append(part.scores[weight > 0])
-            positive.append(np.full(len(scores[-1]), sign))
-    before, hit = np.concatenate(scores), np.concatenate(positive)
+    scores = [part.scores[some] for part, some, _, _ in _sides(parts)]
+    is_positive = np.arange(len(scores)) % 2 == 1
+    before, hit = np.concatenate(scores), np.repeat(is_positive, [len(one) for one in scores])
     rows = (hit, sample.weight, sample.square, sample.cluster)
     return {n: PairedCells(one.p, before, *rows) for n, one in judged.items() if one.p is not None}
 
 
 def sample_of(parts: list[Fold]) -> Sample:
     """The weights of the cells, in the order of the losses."""
-    weight, square, cluster = [], [], []
+    sides = list(_sides(parts))
+    weight, square = (np.concatenate([side[column] for side in sides]) for column in (2, 3))
+    clusters = [part.cluster[some] for part, some, _, _ in sides if part.cluster is not None]
+    return Sample(weight, square, np.concatenate(clusters) if clusters else None)
+
+
+def _sides(parts: list[Fold]) -> Iterator[tuple[Fold, Flags, Array, Array]]:
+    """The negatives of each fold, then its positives: the fold, which of its cells, Σw and Σw²."""
     for part in parts:
         held = part.held
         for w, q in ((held.negative, held.negative_sq), (held.positive, held.positive_sq)):
             some = w > 0
-            weight.append(w[some])
-            square.append(q[some])
-            if part.cluster is not None:
-                cluster.append(part.cluster[some])
-    together = np.concatenate(cluster) if cluster else None
-    return Sample(np.concatenate(weight), np.concatenate(square), together)
+            yield part, some, w[some], q[some]
+
+
+def pairs_in_order(table: ScoreTable) -> tuple[float, float]:
+    """How many pairs of a negative and a positive there are, and how many are in order."""
+    if one_class(table):
+        return 0.0, 0.0
+    pairs = table.total_negative * table.total_positive
+    return pairs, pairs * area(table)
 
 
 def standings(

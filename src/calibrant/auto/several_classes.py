@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from calibrant.arrays import Array, Flags, Index
 from calibrant.auto.class_members import FEW_CLASSES, members_for, single_part
-from calibrant.auto.scoring import CandidateTrial, Judged, Progress
+from calibrant.auto.scoring import CandidateTrial, Judged, Progress, pairs_in_order
 from calibrant.data.distributions import row_blocks
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.weighing import weight_in_rows
@@ -26,7 +26,6 @@ from calibrant.kernels.mixture_shares import mixture_weights
 from calibrant.maps import Softmax, VectorMap, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.metrics.probability_matrix import class_tables
-from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.scaling.affine_family import deal
 from calibrant.scaling.temperature import Temperature
@@ -232,10 +231,9 @@ class HeldOutMatrix:
         for here in parts:
             part = ScoreMatrix(p[here], self.codes[here], self.weight[here])
             for column, table in enumerate(class_tables(part) if len(part) else ()):
-                if not one_class(table):
-                    n = table.total_negative * table.total_positive
-                    pairs[column] += n
-                    ordered[column] += n * area(table)
+                n, right = pairs_in_order(table)
+                pairs[column] += n
+                ordered[column] += right
         some = pairs > 0
         return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
 
@@ -297,7 +295,10 @@ def rows_to_count(scores: NDArray[Any]) -> NDArray[Any]:
 
 
 def count_distinct(p: Array) -> int:
-    """How many different distributions there are, counted on at most `MOST_COUNTED` rows."""
+    """How many different probabilities there are; distributions are counted on at most
+    `MOST_COUNTED` rows."""
+    if p.ndim == 1:
+        return len(np.unique(p))
     p = p[:: -(-len(p) // MOST_COUNTED)]
     return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))
 

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import warn_of
 from calibrant.arrays import Array
@@ -69,7 +68,7 @@ class TakesFeatures(OneOrMany):
         self.feature_calibrator_ = local
         if local.trial_ is None:  # nothing can be held out
             table = ScoreTable.from_rows(rows)
-            return self._learn(table, rows.classes, rows.pos_label, self._cannot_judge)
+            return self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, []))
         return self._learn_by_rows(rows, cv, groups, notes)
 
     def _learn_by_rows(self, rows: Rows, cv: Any, groups: Any, notes: tuple[str, ...] = ()) -> Self:
@@ -127,7 +126,6 @@ class TakesFeatures(OneOrMany):
         ``features`` are needed where ``chosen_`` is ``"features"``, and not looked at elsewhere.
         ``on_range`` is as in `Calibrator`.
         """
-        check_is_fitted(self)
         if self._by_features:
             return self.calibrator_.calibrate(scores, features=features, on_range=on_range)
         return super().calibrate(scores, on_range=on_range)
@@ -136,7 +134,6 @@ class TakesFeatures(OneOrMany):
         self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
     ) -> Array:
         """The probability of each class, columns in the order of ``classes_``: see `calibrate`."""
-        check_is_fitted(self)
         if self._by_features:
             p: Array = self.calibrator_.predict_proba(scores, features=features, on_range=on_range)
             return p
@@ -146,7 +143,6 @@ class TakesFeatures(OneOrMany):
         self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
     ) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self)
         if self._by_features:
             labels: NDArray[Any] = self.calibrator_.predict(
                 scores, features=features, on_range=on_range
@@ -155,7 +151,6 @@ class TakesFeatures(OneOrMany):
         return super().predict(scores, on_range=on_range)
 
     def to_fitted(self) -> Any:
-        check_is_fitted(self)
         return self.calibrator_.to_fitted() if self._by_features else super().to_fitted()
 
     def __sklearn_is_fitted__(self) -> bool:

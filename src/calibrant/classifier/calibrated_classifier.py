@@ -16,16 +16,15 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.advice import known_rows, warn_of
 from calibrant.arrays import Array
+from calibrant.classifier.fit_arguments import labels_of_model, params_of_fit, router_of
 from calibrant.classifier.fitted_member import (
     AnyCalibrator,
     Member,
     any_calibrator_of,
     fit_member,
+    fit_models,
+    segmented_of,
 )
-from calibrant.classifier.fold_models import FittedModel, ModelToKeep, fit_models
-from calibrant.classifier.routing import params_of_fit, router_of
-from calibrant.classifier.segment_columns import segmented_of
-from calibrant.classifier.soft_rows import labels_of_model
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fit_params import weight_argument
@@ -229,13 +228,11 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if fit_params and data.share is not None:
             params.check_soft(estimator)
         data = replace(data, fit_params=params)
-        if kind == "prefit":
+        trained = None if kind == "prefit" else data
+        if trained is None:
             warn_of(known_rows(estimator, X), depth=3)
-            whole = FittedModel(estimator, None)
-            one = ModelToKeep(whole, [(data.scores(estimator), None)], [whole])
-            return self._keep([fit_member(calibrator, data, one, None, self.segments)])
         found = fit_models(self, data, estimator, kind, groups)
-        return self._keep([fit_member(calibrator, data, m, data, self.segments) for m in found])
+        return self._keep([fit_member(calibrator, data, m, trained, self.segments) for m in found])
 
     def _kind(self) -> str:
         """What ``cv`` asks for; a frozen model is prefit, whatever the folds."""

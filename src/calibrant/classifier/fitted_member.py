@@ -1,19 +1,19 @@
-"""A fitted model together with what calibrates its scores."""
+"""Fitted models, each together with what calibrates its scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
 
 from calibrant.arrays import Array, Flags, Index
 from calibrant.auto import AutoCalibrator
-from calibrant.classifier.fold_models import ModelToKeep
-from calibrant.classifier.segment_columns import fit_segments, segments_of
 from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Calibrator
@@ -22,13 +22,15 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.model_folds import (
     Method,
     ModelRows,
+    fit_and_score,
     may_be_probabilities,
     model_scores,
     score_method,
     unseen,
 )
-from calibrant.estimators.pooling import Part, fit_calibrator, fit_pooled
+from calibrant.estimators.pooling import Part, pooled
 from calibrant.estimators.registry import calibrator_of
+from calibrant.estimators.splits import SPLITTING, check_calibrating, row_pairs, warn_of_missing
 from calibrant.local.base import LocalCalibrator
 from calibrant.local.rule import LocalFitted, RowInputs
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
@@ -90,42 +92,87 @@ class Member:
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities of the classes, in their order."""
         scores = model_scores(self.estimator, X, self.classes, self.positive, self.method)
+        return _without(self._calibrated(scores, X), unseen(self.estimator, self.classes))
+
+    def _calibrated(self, scores: Array, X: Any) -> Array:
+        """The calibrator's probabilities; scores of the same model as in the fit may be any."""
         if isinstance(self.calibrator, LocalCalibrator):
             if self.companion is None:
                 raise InputError("a member with a local calibrator must have a companion.")
-            local = self.calibrator.predict_rows(scores, self.companion(X))
-            return _without(local, unseen(self.estimator, self.classes))
+            return self.calibrator.predict_rows(scores, self.companion(X))
         if isinstance(self.calibrator, SegmentedCalibrator):
-            found = segments_of(X, self.segments)
-            p = self.calibrator.predict_proba(scores, found, on_range="allow")
-            return _without(p, unseen(self.estimator, self.classes))
+            segments = segments_of(X, self.segments)
+            return self.calibrator.predict_proba(scores, segments, on_range="allow")
         if scores.ndim == 1 and not isinstance(self.calibrator, Calibrator):
             scores = _pair(scores, self.margins)
-        # the same model's scores as in the fit
-        p = self.calibrator.predict_proba(scores, on_range="allow")
-        return _without(p, unseen(self.estimator, self.classes))
+        return self.calibrator.predict_proba(scores, on_range="allow")
 
     def to_fitted(self) -> Fitted | LocalFitted:
         """What calibrates the scores, as a plain value; the model is not in it."""
         fitted = self.calibrator.to_fitted()
-        if not may_be_probabilities(self.estimator, self.method):
-            fitted = replace(fitted, score_range=_numbers(fitted.score_range))
-        inner = self.calibrator.calibrator if isinstance(self.calibrator, CodedCalibrator) else None
-        if inner is None:
+        known = fitted.score_range
+        if known is not None and not may_be_probabilities(self.estimator, self.method):
+            # new scores need not lie in [0, 1], although those of the fit may do
+            fitted = replace(fitted, score_range=ScoreRange("number", known.low, known.high))
+        if not isinstance(self.calibrator, CodedCalibrator):
             return fitted
         one = next(c for c in self.calibrators if c is not None).to_fitted()
         return replace(fitted, method=one.method, params=one.params)
 
 
-def _numbers(known: ScoreRange | None) -> ScoreRange | None:
-    """The same range, of scores that need not lie in [0, 1] although those of the fit did."""
-    return None if known is None else ScoreRange("number", known.low, known.high)
+# --- models ---------------------------------------------------------------------------------------
+
+
+class FittedModel(NamedTuple):
+    """A fitted model and the rows that it learned (None: all of them)."""
+
+    model: Any
+    learned: Index | None
+
+
+class ModelToKeep(NamedTuple):
+    """A model that predicts, and the scores to calibrate it on, part by part.
+
+    Each part was scored by the model of ``scored_by`` at its place.
+    """
+
+    kept: FittedModel
+    parts: list[Part]
+    scored_by: list[FittedModel]
+
+
+def fit_models(
+    classifier: Any, data: ModelRows, estimator: Any, kind: str, groups: Any
+) -> list[ModelToKeep]:
+    """The models to keep. ``kind`` is that of the classifier's cv."""
+    if kind == "prefit":
+        whole = FittedModel(estimator, None)
+        return [ModelToKeep(whole, [(data.scores(estimator), None)], [whole])]
+    pairs = row_pairs(classifier.cv, data, groups, classifier.random_state)
+    if kind in SPLITTING:
+        warn_of_missing(pairs, data, estimator)
+    if classifier.ensemble:
+        check_calibrating(pairs, data)
+    scored = Parallel(n_jobs=classifier.n_jobs)(
+        delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
+    )
+    parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
+    models = [
+        FittedModel(model, train) for (model, _), (train, _) in zip(scored, pairs, strict=True)
+    ]
+    if kind == "folds" and not classifier.ensemble:
+        again = FittedModel(data.fit_again(estimator, [model for model, _ in models]), None)
+        return [ModelToKeep(again, parts, models)]
+    return [ModelToKeep(model, [part], [model]) for model, part in zip(models, parts, strict=True)]
+
+
+# --- calibrators ----------------------------------------------------------------------------------
 
 
 def fit_member(
     calibrator: AnyCalibrator,
     data: ModelRows,
-    fitted_model: ModelToKeep,
+    kept: ModelToKeep,
     trained: ModelRows | None,
     segments: Any = None,
 ) -> Member:
@@ -133,43 +180,52 @@ def fit_member(
 
     ``trained`` is the data whose rows the models learned; None means that nobody knows.
     """
-    (model, rows), parts, _ = fitted_model
+    (model, learned), parts, _ = kept
+    more: dict[str, Any] = {}
+    fitted: AnyCalibrator
     if isinstance(calibrator, LocalCalibrator):
-        local = _fit_local(calibrator, data, fitted_model, trained)
-        companion = local.companion(model, trained, rows)
-        return Member(model, local, data.classes, data.positive, data.method, companion)
-    if isinstance(calibrator, SegmentedCalibrator):
-        by_segment = fit_segments(calibrator, data, parts, segments)
-        labels = data.classes, data.positive, data.method
-        return Member(model, by_segment, *labels, segments=segments)
-    if isinstance(calibrator, Calibrator) and len(data.classes) == 2:
-        fitted = fit_calibrator(calibrator, data, parts)
-        return Member(model, fitted, data.classes, data.positive, data.method)
-    return _fit_all(calibrator, data, model, parts)
+        fitted = _fit_local(calibrator, data, kept, trained)
+        more["companion"] = fitted.companion(model, trained, learned)
+    elif isinstance(calibrator, SegmentedCalibrator):
+        fitted = _fit_segments(calibrator, data, parts, segments)
+        more["segments"] = segments
+    elif isinstance(calibrator, Calibrator) and len(data.classes) == 2:
+        fitted = _with_labels(calibrator, data)
+        labels = data.y if data.share is None else data.share
+        with pooled(fitted, data, parts) as (scores, rows, weight):
+            fitted.fit(scores, labels[rows], weight)
+    else:
+        fitted, more["margins"] = _fit_all(calibrator, data, parts)
+    return Member(model, fitted, data.classes, data.positive, data.method, **more)
+
+
+def _with_labels(calibrator: Any, data: ModelRows) -> Any:
+    """A clone that is told the labels and, with two classes, what a high score means."""
+    labels: dict[str, Any] = {"classes": list(data.classes)}
+    if len(data.classes) == 2 and hasattr(calibrator, "pos_label"):
+        labels["pos_label"] = data.classes[data.positive]
+    return clone(calibrator).set_params(**labels)
 
 
 def _fit_all(
     calibrator: Calibrator | VectorCalibrator | CodedCalibrator,
     data: ModelRows,
-    model: Any,
     parts: list[Part],
-) -> Member:
-    """Fitted to the scores of all classes: to all at once, or to each class against the rest."""
-    whole: AnyCalibrator = clone(calibrator)
-    if isinstance(whole, Calibrator) and not whole.multiclass:
-        whole = CodedCalibrator(whole.set_params(classes=None))
-    if isinstance(whole, CodedCalibrator):
-        _check_one_each(whole, len(data.classes))
-    whole.set_params(classes=list(data.classes))
+) -> tuple[AnyCalibrator, bool]:
+    """Fitted to the scores of all classes: to all at once, or to each class against the rest.
+
+    And whether the single scores of two classes are margins.
+    """
+    if isinstance(calibrator, Calibrator) and not calibrator.multiclass:
+        calibrator = CodedCalibrator(clone(calibrator).set_params(classes=None))
+    if isinstance(calibrator, CodedCalibrator):
+        _check_one_each(calibrator, len(data.classes))
+    whole = _with_labels(calibrator, data)
     one_column = parts[0][0].ndim == 1
     margins = one_column and any(s.min() < 0.0 or s.max() > 1.0 for s, _ in parts)
-
-    def fit(scores: Array, rows: Index, weight: Array | None) -> None:
-        columns = _pair(scores, margins) if one_column else scores
-        whole.fit(columns, data.classes[data.codes[rows]], weight)
-
-    fit_pooled(whole, data.weight, parts, fit, len(data.codes))
-    return Member(model, whole, data.classes, 1, data.method, margins=margins)
+    with pooled(whole, data, parts) as (scores, rows, weight):
+        whole.fit(_pair(scores, margins) if one_column else scores, data.y[rows], weight)
+    return whole, margins
 
 
 def _without(p: Array, absent: Flags) -> Array:
@@ -199,35 +255,24 @@ def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
 
 
 def _fit_local(
-    calibrator: LocalCalibrator,
-    data: ModelRows,
-    fitted_model: ModelToKeep,
-    trained: ModelRows | None,
+    calibrator: LocalCalibrator, data: ModelRows, kept: ModelToKeep, trained: ModelRows | None
 ) -> LocalCalibrator:
     """Fitted to scores together with the rows that they belong to."""
-    parts = fitted_model.parts
-    labels: dict[str, Any] = {"classes": list(data.classes)}
-    if len(data.classes) == 2:
-        labels["pos_label"] = data.classes[data.positive]
-    elif not calibrator.multiclass:
+    if len(data.classes) > 2 and not calibrator.multiclass:
         raise InputError(
             f"{type(calibrator).__name__} calibrates two classes, but {len(data.classes)} came."
         )
-    whole = len(parts) == 1 and parts[0][1] is None
-    local: LocalCalibrator = clone(calibrator).set_params(**labels)
+    local: LocalCalibrator = _with_labels(calibrator, data)
     inputs = None
     if local.judges_inputs:
         inputs = _joined(
-            local.companion(model, trained, learned)(data.X if rows is None else take(data.X, rows))
-            for (model, learned), (_, rows) in zip(fitted_model.scored_by, parts, strict=True)
+            local.companion(model, trained, learned)(take(data.X, rows))
+            for (model, learned), (_, rows) in zip(kept.scored_by, kept.parts, strict=True)
         )
-
-    def fit(scores: Array, rows: Index, weight: Array | None) -> None:
+    whole = len(kept.parts) == 1 and kept.parts[0][1] is None
+    with pooled(local, data, kept.parts) as (scores, rows, weight):
         X = data.X if whole else take(data.X, rows)
-        y = data.classes[data.codes[rows]]
-        local.fit_rows(scores, y, X, weight, groups=rows, inputs=inputs)
-
-    fit_pooled(local, data.weight, parts, fit, len(data.codes))
+        local.fit_rows(scores, data.y[rows], X, weight, groups=rows, inputs=inputs)
     return local
 
 
@@ -238,6 +283,44 @@ def _joined(parts: Iterable[RowInputs]) -> RowInputs:
         np.concatenate([np.asarray(end) for end in side]) for side in zip(*ends, strict=True)
     )
     return RowInputs(lower=lower, upper=upper)
+
+
+def _fit_segments(
+    calibrator: SegmentedCalibrator, data: ModelRows, parts: list[Part], columns: Any
+) -> SegmentedCalibrator:
+    """Fitted to scores and the segments of the rows that they belong to."""
+    if len(data.classes) != 2:
+        raise InputError(f"segments are for two classes, but {len(data.classes)} came.")
+    one: SegmentedCalibrator = _with_labels(calibrator, data)
+    segments = segments_of(data.X, columns)
+    with pooled(one, data, parts) as (scores, rows, weight):
+        groups = None if len(np.unique(rows)) == len(rows) else rows
+        one.fit(scores, data.y[rows], weight, segments=take(segments, rows), groups=groups)
+    return one
+
+
+def segments_of(X: Any, columns: Any) -> Any:
+    """The columns of rows that hold their segments."""
+    named = list(columns) if isinstance(columns, (list, tuple)) else columns
+    try:
+        return _safe_indexing(X, named, axis=1)
+    except (ValueError, KeyError, IndexError, TypeError) as wrong:
+        raise InputError(
+            f"segments must name columns of X, or their places, but {columns!r} came: {wrong}"
+        ) from wrong
+
+
+def segmented_of(given: Any) -> SegmentedCalibrator:
+    """The calibrator of segments: the one given, or one whose maps are of the kind given."""
+    made = None if given is None else calibrator_of(given)
+    if isinstance(made, SegmentedCalibrator):
+        return made
+    if made is None or isinstance(made, Calibrator):
+        return SegmentedCalibrator(made)
+    raise ParameterError(
+        "with segments, calibrator must be one of a single score such as Platt(), or a "
+        f"SegmentedCalibrator, but {made!r} came."
+    )
 
 
 def any_calibrator_of(given: Any) -> AnyCalibrator:

@@ -261,7 +261,7 @@ def _document(result: _Result) -> dict[str, Any]:
 
 def _in_words(result: _Result) -> tuple[str, str]:
     """What was found, and what to do: by which command, and not in Python."""
-    from calibrant.monitor.drift_words import in_words
+    from calibrant.monitor.drift_value import in_words
 
     remedy = "calibrant check --calibrator JSON --update OUT"
     if result.written is not None:
@@ -272,7 +272,7 @@ def _in_words(result: _Result) -> tuple[str, str]:
 
 def _print(result: _Result, files: list[str], columns: ColumnRoles) -> None:
     """The table, the figures, what was found and what to do."""
-    from calibrant.monitor.drift_words import facts, table_of
+    from calibrant.monitor.drift_value import facts, table_of
 
     drift = result.drift
     for line in table_of(drift):

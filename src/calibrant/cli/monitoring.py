@@ -233,14 +233,14 @@ def _tell(
     written: Mapping[str, Path | None],
     json: bool,
 ) -> None:
-    from calibrant.monitor.monitor_words import in_words, taken
+    from calibrant.monitor.monitor_reading import in_words, taken
 
     if json:
         counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
         places = {name: str(path) for name, path in written.items() if path is not None}
         say_json({**watching.reading.to_dict(), **counts, **places, **jobs.file_facts(read)})
         return
-    say(f"{taken(watching)} so far in ", (str(state), "bold"))
+    say(f"{taken(watching.batches, watching.rows)} so far in ", (str(state), "bold"))
     tell(" ".join(in_words(watching.reading, "calibrant check with --update")))
     if written["report"] is not None:
         say("The page: ", (str(written["report"]), "bold"))

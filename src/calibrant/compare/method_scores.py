@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from calibrant.data.to_numpy import to_incomplete
 from calibrant.errors import InputError, ParameterError
 
 
-class Scores(NamedTuple):
-    """A row for each dataset, a column for each method."""
+def read_scores(
+    scores: Any, names: Any = None, *, finite: bool = False
+) -> tuple[Array, tuple[str, ...]]:
+    """Scores from a 2-d array, a frame, or a mapping of name to column; without gaps.
 
-    values: Array
-    names: tuple[str, ...]
-
-
-def read_scores(scores: Any, names: Any = None, *, finite: bool = False) -> Scores:
-    """Scores from a 2-d array, a frame, or a mapping of name to column; without gaps."""
+    They have a row for each dataset and a column for each method, whose names come with them.
+    """
     values, found = _columns(scores)
     if found is not None and names is not None:
         raise InputError(
@@ -44,7 +42,7 @@ def read_scores(scores: Any, names: Any = None, *, finite: bool = False) -> Scor
         given = [f"method {number}" for number in range(1, columns + 1)]
     called = check_names(given, columns)
     _check_known(values, called, finite)
-    return Scores(values, called)
+    return values, called
 
 
 def _columns(scores: Any) -> tuple[Array, list[str] | None]:

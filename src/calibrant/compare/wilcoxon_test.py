@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.arrays import Array
 from calibrant.compare.method_scores import read_pair, read_scores
 from calibrant.compare.result_base import Result, Tabular, percent
 from calibrant.data.validation import check_word
@@ -20,6 +19,8 @@ from calibrant.metrics.multiplicity import holm_adjusted
 
 #: up to this many differences the p-value is exact
 EXACT = 100
+#: what ``zeros=`` may say
+ZEROS = ("drop", "pratt", "split")
 #: differences count as equal within this many roundings of the figures they come from
 ROUNDINGS = 4.0
 
@@ -101,10 +102,7 @@ class WilcoxonPairs(Tabular):
         return ("first", "second", "median difference", "p", "Holm's p", "better")
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        return [
-            (p.first, p.second, p.median_difference, p.p_value, p.adjusted, p.better)
-            for p in self.pairs
-        ]
+        return [astuple(pair) for pair in self.pairs]
 
     def _below(self) -> list[str]:
         better = "larger" if self.larger_is_better else "smaller"
@@ -169,42 +167,18 @@ def _signed_ranks(first: Array, second: Array, zeros: str) -> WilcoxonResult:
         difference = first - second
     noise = ROUNDINGS * np.finfo(float).eps * np.maximum(np.abs(first), np.abs(second))
     some = np.abs(difference) > noise
-    ranking = ZEROS[zeros](np.where(some, np.abs(difference), 0.0), noise, some)
-    ranks, more = ranking.ranks, difference[some] > 0.0
+    size = np.where(some, np.abs(difference), 0.0)
+    ranked = some if zeros == "drop" else np.ones(len(some), dtype=bool)
+    all_ranks, known = _ranks(size[ranked], noise[ranked]), some[ranked]
+    ranks, more = all_ranks[known], difference[some] > 0.0
     plus, minus = float(ranks[more].sum()), float(ranks[~more].sum())
     exact = len(ranks) <= EXACT
     p = (_exact if exact else _normal)(ranks, min(plus, minus))
-    plus, minus = plus + ranking.shared, minus + ranking.shared
+    if zeros == "split":
+        half = float(all_ranks[~known].sum()) / 2.0
+        plus, minus = plus + half, minus + half
     n, median = int(some.sum()), float(np.median(difference))
     return WilcoxonResult(median, p, min(plus, minus), plus, minus, n, len(some) - n, exact)
-
-
-class _Ranking(NamedTuple):
-    """Ranks of the differences that are not zero, and what each side gets of the zeros' ranks."""
-
-    ranks: Array
-    shared: float
-
-
-def _without_zeros(size: Array, noise: Array, some: Flags) -> _Ranking:
-    return _Ranking(_ranks(size[some], noise[some]), 0.0)
-
-
-def _beside_zeros(size: Array, noise: Array, some: Flags) -> _Ranking:
-    return _Ranking(_ranks(size, noise)[some], 0.0)
-
-
-def _split_zeros(size: Array, noise: Array, some: Flags) -> _Ranking:
-    ranks = _ranks(size, noise)
-    return _Ranking(ranks[some], float(ranks[~some].sum()) / 2.0)
-
-
-#: what ``zeros=`` may say
-ZEROS: dict[str, Callable[[Array, Array, Flags], _Ranking]] = {
-    "drop": _without_zeros,
-    "pratt": _beside_zeros,
-    "split": _split_zeros,
-}
 
 
 def _ranks(size: Array, noise: Array) -> Array:

@@ -204,20 +204,19 @@ class Fitted(Frozen):
         for name in ("params", "provenance"):
             object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
         if isinstance(self.map, VectorMap):
-            self._check_classes(self.map.n_classes)
+            k = self.map.n_classes
+            if len(self.classes) != k or self.pos_label is not None:
+                raise InputError(
+                    f"this map gives {k} probabilities, so classes must be {k} labels and "
+                    f"pos_label None, but {len(self.classes)} labels and {shown(self.pos_label)} "
+                    "came."
+                )
             return
         object.__setattr__(self, "pos_label", check_label(self.pos_label))
         if len(self.classes) != 2 or self.positive_column is None:
             raise InputError(
                 "classes must be two labels with pos_label among them, but "
                 f"{shown(self.classes)} and {shown(self.pos_label)} came."
-            )
-
-    def _check_classes(self, k: int) -> None:
-        if len(self.classes) != k or self.pos_label is not None:
-            raise InputError(
-                f"this map gives {k} probabilities, so classes must be {k} labels and pos_label "
-                f"None, but {len(self.classes)} labels and {shown(self.pos_label)} came."
             )
 
     @property
@@ -281,8 +280,7 @@ class Fitted(Frozen):
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         """
         best = self._applied.predict(scores, segments, on_range)
-        labels: NDArray[Any] = best if best.ndim == 2 else label_array(self.classes)[best]
-        return labels
+        return best if best.ndim == 2 else label_array(self.classes).take(best)
 
     def __repr__(self) -> str:
         return "\n  ".join(in_lines(self, f"map: {self.map!r}"))

@@ -56,10 +56,22 @@ def choose(
     of their users (``demanding``) are taken only if they are ahead by more than two standard errors
     of what would be taken without them.
     """
-    if demanding:
-        plain = {name: one for name, one in judged.items() if name not in demanding}
-        taken, tied = choose(plain, sample, right=right, errors=errors)
-        return _demanding(judged, demanding, sample, taken, tied)
+    plain = {name: one for name, one in judged.items() if name not in demanding}
+    taken, tied = _choose(plain, sample, right, errors)
+    for name in demanding:
+        other, one = judged[taken], judged[name]
+        if not np.isfinite(sample.mean(one.log_loss)):
+            continue
+        hopeless = not np.isfinite(sample.mean(other.log_loss))
+        if hopeless or errors_behind(other, one, sample) > BENEFIT:
+            taken, tied = name, {name}
+    return taken, tied
+
+
+def _choose(
+    judged: Mapping[str, HeldOutLosses], sample: Sample, right: float | None, errors: float
+) -> tuple[str, set[str]]:
+    """The choice among candidates of which none asks more than the others."""
     finite = {n: j for n, j in judged.items() if np.isfinite(sample.mean(j.log_loss))}
     finite = {n: j for n, j in finite.items() if not j.certain} or finite
     first, second, *_ = judged
@@ -80,23 +92,6 @@ def choose(
         return first, tied
     own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
     return (second if own else best), tied
-
-
-def _demanding(
-    judged: Mapping[str, HeldOutLosses],
-    names: Collection[str],
-    sample: Sample,
-    taken: str,
-    tied: set[str],
-) -> tuple[str, set[str]]:
-    for name in names:
-        other, one = judged[taken], judged[name]
-        if not np.isfinite(sample.mean(one.log_loss)):
-            continue
-        hopeless = not np.isfinite(sample.mean(other.log_loss))
-        if hopeless or errors_behind(other, one, sample) > BENEFIT:
-            taken, tied = name, {name}
-    return taken, tied
 
 
 def errors_behind(one: HeldOutLosses, other: HeldOutLosses, sample: Sample) -> float:

@@ -105,18 +105,29 @@ class ModelRows:
         present = codes if weight is None else codes[weight > 0]
         return np.bincount(present, minlength=len(self.classes))
 
-    def fit(self, estimator: Any, rows: Index | None = None, held: Index | None = None) -> Any:
+    def fit(
+        self,
+        estimator: Any,
+        rows: Index | None = None,
+        held: Index | None = None,
+        rounds: int | None = None,
+    ) -> Any:
         """A copy of the estimator, fitted on some rows (all of them by default).
 
-        The rows ``held`` are its evaluation set, if that was asked for.
+        The rows ``held`` are its evaluation set, if that was asked for. With ``rounds`` it does so
+        many and does not stop early.
         """
         model = clone(estimator, safe=False)
-        learned = self.learned(rows)
-        params = self.fit_params.of_rows(learned[0])
-        if held is not None and self.fit_params.on_fold:
-            judged, y, weight = self.learned(held)
-            params |= self.fit_params.of_fold(model, take(self.X, judged), y, weight)
-        return self._fit(model, learned, params)
+        learned, y, weight = self.learned(rows)
+        params = self.fit_params.of_rows(learned)
+        if rounds is not None:
+            params = without_stopping(model, params, rounds)
+        elif held is not None and self.fit_params.on_fold:
+            judged, its_y, its_weight = self.learned(held)
+            params |= self.fit_params.of_fold(model, take(self.X, judged), its_y, its_weight)
+        name = None if weight is None else weight_argument(model)
+        model.fit(take(self.X, learned), y, **({} if name is None else {name: weight}), **params)
+        return model
 
     def fit_again(self, estimator: Any, fold_models: list[Any]) -> Any:
         """A copy of the estimator, fitted on all rows.
@@ -124,18 +135,8 @@ class ModelRows:
         Where folds were the evaluation sets of their models, no rows are left to stop on: it does
         as many rounds as those models kept, on average.
         """
-        if not self.fit_params.on_fold:
-            return self.fit(estimator)
-        model, learned = clone(estimator, safe=False), self.learned(None)
-        params = self.fit_params.of_rows(learned[0])
-        params = without_stopping(model, params, rounds_found(fold_models))
-        return self._fit(model, learned, params)
-
-    def _fit(self, model: Any, learned: tuple[Any, Any, Any], params: dict[str, Any]) -> Any:
-        rows, y, weight = learned
-        name = None if weight is None else weight_argument(model)
-        model.fit(take(self.X, rows), y, **({} if name is None else {name: weight}), **params)
-        return model
+        rounds = rounds_found(fold_models) if self.fit_params.on_fold else None
+        return self.fit(estimator, rounds=rounds)
 
     def scores(self, model: Any, rows: Index | None = None) -> Array:
         """The scores that a fitted model gives to some rows (all of them by default)."""
@@ -162,10 +163,10 @@ def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArr
 
 def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
     """With two classes: which of them a high score means."""
-    if len(classes) == 2:
-        ordered, label = read_classes(list(classes), getattr(calibrator, "pos_label", None))
-        return int(ordered[1] == label)
     pos_label = getattr(calibrator, "pos_label", None)
+    if len(classes) == 2:
+        ordered, label = read_classes(list(classes), pos_label)
+        return int(ordered[1] == label)
     if pos_label is not None:
         raise ParameterError(
             f"pos_label of the calibrator must be None with {len(classes)} classes, each of which "
@@ -336,7 +337,7 @@ def unseen(model: Any, classes: NDArray[Any]) -> Flags:
     own = getattr(model, "classes_", None)
     if own is None or len(classes) == 2:
         return np.zeros(len(classes), dtype=bool)
-    return np.array([not any(_same(c, label) for c in own) for label in classes])
+    return np.asarray(_places(own, classes) < 0)
 
 
 def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> Index:
@@ -348,31 +349,25 @@ def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> 
     own = getattr(model, "classes_", None)
     if own is None:
         return np.arange(len(classes))
-    known = list(own)
-    if len(known) == len(classes):
-        order = [_place(known, label) for label in classes]
-        if -1 not in order:
-            return np.asarray(order, dtype=np.intp)
-    if partly and 2 <= len(known) < len(classes):
-        absent = unseen(model, classes)
-        if len(classes) - int(absent.sum()) == len(known):
-            places = [
-                -1 if gone else _place(known, c) for c, gone in zip(classes, absent, strict=True)
-            ]
-            return np.asarray(places, dtype=np.intp)
+    places = _places(own, classes)
+    missing = np.count_nonzero(places < 0)
+    allowed = not missing or (partly and len(own) >= 2)
+    if allowed and missing == len(classes) - len(own):
+        return places
     raise InputError(
         f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
-        f"{[plain(c) for c in known][:20]}. Calibrate it with the labels that it was fitted on; "
+        f"{[plain(c) for c in own][:20]}. Calibrate it with the labels that it was fitted on; "
         "with folds that lack a class, use stratified ones or a model with predict_proba."
     )
 
 
-def _place(known: list[Any], label: Any) -> int:
-    return next((j for j, c in enumerate(known) if _same(c, label)), -1)
-
-
-def _same(a: Any, b: Any) -> bool:
-    return bool(np.all(a == b))
+def _places(own: Any, classes: NDArray[Any]) -> Index:
+    """The place of each class among those of a model; −1 for one that is not among them."""
+    places = (
+        next((place for place, known in enumerate(own) if np.all(known == label)), -1)
+        for label in classes
+    )
+    return np.fromiter(places, dtype=np.intp)
 
 
 def _name(model: Any) -> str:

@@ -138,6 +138,6 @@ def calibrators_of(given: Any) -> Any:
     """The same for one calibrator, a list of them, or a dict of names."""
     if isinstance(given, Mapping):
         return {name: calibrator_of(one) for name, one in given.items()}
-    return (
-        [*map(calibrator_of, given)] if isinstance(given, (list, tuple)) else calibrator_of(given)
-    )
+    if isinstance(given, (list, tuple)):
+        return [calibrator_of(one) for one in given]
+    return calibrator_of(given)

@@ -122,11 +122,8 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
 
         ``on_range`` is as in `predict_proba`.
         """
-        best = self._applied.predict(
-            scores, on_range=on_range
-        )  # first: it refuses what is unfitted
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
+        best = self._applied.predict(scores, on_range=on_range)  # refuses what is unfitted
+        return self.classes_.take(best)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

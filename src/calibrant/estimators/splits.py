@@ -30,40 +30,35 @@ LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
 
 def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
     """The kind of a value of cv: "prefit", "train", "fraction" or "folds"."""
-    if cv is None:
-        return "folds"
+    kind = _kind(cv)
+    if kind is None:
+        raise ParameterError(
+            f"cv of {owner} must be a number of folds of at least 2 (None: {FOLDS}), a fraction "
+            'between 0 and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, '
+            f"but {cv!r} came."
+        )
+    return kind
+
+
+def _kind(cv: Any) -> str | None:
     if isinstance(cv, str):
-        if cv in ("prefit", "train"):
-            return cv
-    elif isinstance(cv, (bool, np.bool_)):
-        pass
-    elif isinstance(cv, Integral):
-        if int(cv) >= 2:
-            return "folds"
-    elif isinstance(cv, Real):
-        if 0.0 < float(cv) < 1.0:
-            return "fraction"
-    elif hasattr(cv, "split") or isinstance(cv, Iterable):
-        return "folds"
-    raise ParameterError(
-        f"cv of {owner} must be a number of folds of at least 2 (None: {FOLDS}), a fraction "
-        'between 0 and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but '
-        f"{cv!r} came."
-    )
+        return cv if cv in ("prefit", "train") else None
+    if isinstance(cv, (bool, np.bool_)):
+        return None
+    if isinstance(cv, Integral):
+        return "folds" if int(cv) >= 2 else None
+    if isinstance(cv, Real):
+        return "fraction" if 0.0 < float(cv) < 1.0 else None
+    splits = cv is None or hasattr(cv, "split") or isinstance(cv, Iterable)
+    return "folds" if splits else None
 
 
 class Splits:
     """The limits of ``cv``: a number of folds, a fraction, a splitter or splits."""
 
     def allows(self, value: Any) -> bool:
-        if isinstance(value, (str, bool, np.bool_)) or (
-            isinstance(value, (list, tuple)) and not value
-        ):
-            return False
-        try:
-            return cv_kind(value) in SPLITTING
-        except ParameterError:
-            return False
+        empty = isinstance(value, (list, tuple)) and not value
+        return _kind(value) in SPLITTING and not empty
 
     def __str__(self) -> str:
         return (
@@ -91,8 +86,12 @@ def row_pairs(
         groups = to_column(groups, "groups")
         check_lengths(groups=len(groups), y=len(data.codes))
     if kind == "fraction":
-        return hold_out(float(cv), data, groups, random_state, complete=complete)
-    return row_folds(cv, data, groups, complete=complete)
+        pairs = hold_out(float(cv), data, groups, random_state, complete=complete)
+    else:
+        pairs = row_folds(cv, data, groups, complete=complete)
+    if complete:
+        _check_pairs(pairs, data)
+    return pairs
 
 
 @dataclass(frozen=True)
@@ -207,8 +206,6 @@ def row_folds(
     pairs = _given_pairs(splits, len(data.codes))
     if not pairs:
         raise InputError("cv must give at least one split, but it gave none. Was it used up?")
-    if complete:
-        _check_pairs(pairs, data)
     return pairs
 
 
@@ -280,8 +277,6 @@ def hold_out(
         folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
         train, test = next(iter(folds.split(nothing, data.codes, groups)))
         pairs = [(train, test) if fraction <= 0.5 else (test, train)]
-    if complete:
-        _check_pairs(pairs, data)
     return pairs
 
 

@@ -21,16 +21,23 @@ from calibrant.monitor.change_models import (
     Outcome,
     cells_of_map,
     cells_of_tables,
+    expected_rate,
     fit,
     information_moments,
+    reference_curve,
+    remedies_of,
     stepwise_tests,
     terms_of,
 )
-from calibrant.monitor.change_size import expected_rate, reference_curve, remedies_of
 from calibrant.monitor.common_cells import against_map, side_by_side
 from calibrant.monitor.drift_value import Drift, DriftTest, Rates, Remedy, map_of_one_score
-from calibrant.monitor.fit_facts import FOLLOWS, follows_its_rows, known_count, learned_from
-from calibrant.monitor.prior_adjust import known_rate
+from calibrant.monitor.fit_facts import (
+    FOLLOWS,
+    follows_its_rows,
+    known_count,
+    known_rate,
+    learned_from,
+)
 
 TESTS = ("intercept", "slope", "shape")
 #: rows of the rarer class that each table must have for a test of the slope, and of the shape
@@ -133,103 +140,100 @@ def check_drift(
     check_weights(weights)
     if not SCALES.allows(scale):
         raise ParameterError(f"scale must be {SCALES}, but {scale!r} came.")
-    asked = _Options(check_number("level", level, 0.0, 1.0), check_least(least), scale, weights)
+    level, least = check_number("level", level, 0.0, 1.0), check_least(least)
     if isinstance(reference, ScoreTable):
-        return _two_tables(reference, new, calibrator, asked)
-    if calibrator is not None:
+        found = _two_tables(reference, new, calibrator, scale, weights)
+    elif calibrator is None:
+        found = _map_and_table(reference, new, scale, weights)
+    else:
         raise InputError(
             "calibrator= turns the scores of two tables into probabilities, but the reference is "
             f"{type(reference).__name__}. Leave calibrator out, or pass a ScoreTable as reference."
         )
-    return _map_and_table(reference, new, asked)
+    return _drift(found, level, least)
 
 
-class _Options(NamedTuple):
-    """The options of `check_drift`, checked."""
+class _Compared(NamedTuple):
+    """The cells that are compared, and what is known of both sides beside them.
 
-    level: float
-    least: float
-    scale: str
-    weights: str
+    ``cases`` are the rows of the rarer class that slope and shape can be tested with. Of pairs, the
+    first entry is about the reference.
+    """
 
-
-class _Context(NamedTuple):
-    """What is known beside the cells."""
-
-    reference_rate: float | None
-    new_rate: float
-    distance: float | None
+    cells: ComparedCells
+    cases: float
+    rates: tuple[float | None, float]
     weights: tuple[float | None, float]
-    scale: str
-    calibrated: bool
-    notes: list[str]
     look: FirstLook
+    notes: list[str]
+    scale: str = "logit"
+    calibrated: bool = True
+    distance: float | None = None
 
 
-def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: _Options) -> Drift:
+def _two_tables(
+    reference: ScoreTable, new: ScoreTable, calibrator: Any, scale: str, weights: str
+) -> _Compared:
     _check_table(reference, "reference")
     distance = _distance(reference, new)
     if calibrator is not None:
-        _refuse_raw(asked.scale)
+        _refuse_raw(scale)
         map_ = map_of_one_score(calibrator)
         _refuse_other_kind(calibrator, reference=reference, new=new)
         reference, new = reference.through(map_), new.through(map_)
-    by_logit, notes = _axis(reference, new, asked.scale)
-    first, second, more = side_by_side(reference, new, by_logit, asked.weights)
+    by_logit, notes = _axis(reference, new, scale)
+    first, second, more = side_by_side(reference, new, by_logit, weights)
     groups = (first, second)
     if not (any(g.negative.sum() for g in groups) and any(g.positive.sum() for g in groups)):
         raise InputError(
             "both classes must occur where the tables have scores in common, but one never does: "
             "there is nothing to compare. Gather more rows."
         )
-    known = _Context(
-        reference.total_positive / reference.total,
-        new.total_positive / new.total,
-        distance,
+    return _Compared(
+        cells_of_tables(first, second),
+        min(first.rarer, second.rarer),
+        (reference.total_positive / reference.total, new.total_positive / new.total),
         (reference.total, new.total),
+        first_look(new, weights),
+        notes + more,
         "logit" if by_logit else "raw",
         calibrator is not None,
-        notes + more,
-        first_look(new, asked.weights),
+        distance,
     )
-    return _drift(cells_of_tables(first, second), min(first.rarer, second.rarer), known, asked)
 
 
-def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
-    _refuse_raw(asked.scale)
+def _map_and_table(calibrator: Any, new: ScoreTable, scale: str, weights: str) -> _Compared:
+    _refuse_raw(scale)
     map_ = map_of_one_score(calibrator)
     _refuse_other_kind(calibrator, new=new)
-    group, notes = against_map(new, map_, asked.weights)
+    group, notes = against_map(new, map_, weights)
     fitted = fitted_of(calibrator)
     learned = None if fitted is None else learned_from(fitted.provenance)
-    rate, weight, inflation = None, None, 1.0
+    rate, weight, inflation, cases = None, None, 1.0, group.rarer
     if fitted is None or learned is None:
         notes.append("how many rows the map was fitted to is not known: it is taken as exact.")
     else:
         rate, weight = known_rate(fitted), known_count(fitted.provenance.get("weight"))
         inflation += group.information / learned
-    known = _Context(
-        None if rate is None else float(rate),
-        new.total_positive / new.total,
-        None,
-        (weight, new.total),
-        "logit",
-        True,
-        notes,
-        first_look(new.through(map_), asked.weights),
-    )
-    cases = group.rarer
     if fitted is not None and follows_its_rows(fitted):
         cases = 0.0
-        known.notes.append(FOLLOWS)
-    return _drift(cells_of_map(group, inflation), cases, known, asked)
+        notes.append(FOLLOWS)
+    return _Compared(
+        cells_of_map(group, inflation),
+        cases,
+        (None if rate is None else float(rate), new.total_positive / new.total),
+        (weight, new.total),
+        first_look(new.through(map_), weights),
+        notes,
+    )
 
 
 # --- the answer ---------------------------------------------------------------------------------
 
 
-def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options) -> Drift:
-    count = 1 + (cases >= SLOPE_CASES) + (cases >= SHAPE_CASES)
+def _drift(found: _Compared, level: float, least: float) -> Drift:
+    cells = found.cells
+    count = 1 + (found.cases >= SLOPE_CASES) + (found.cases >= SHAPE_CASES)
     first = fit(cells, cells.curve)
     steps = terms_of(cells, first.p, count)
     outcomes = stepwise_tests(cells, first, steps)
@@ -239,41 +243,41 @@ def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options)
             "score cannot be told apart. Make sure that both hold scores of one kind."
         )
     tests = tuple(
-        DriftTest(name, found.statistic, found.df, found.p_value)
-        for name, found in zip(TESTS, outcomes, strict=False)
+        DriftTest(name, outcome.statistic, outcome.df, outcome.p_value)
+        for name, outcome in zip(TESTS, outcomes, strict=False)
     )
     smallest = min(test.p_value for test in tests)
     curve = reference_curve(cells, outcomes[-1].model)
     remedies = remedies_of(cells, curve, steps, outcomes)
     return Drift(
-        recommendation=_recommended(tests, remedies, asked),
+        recommendation=_recommended(tests, remedies, level, least),
         p_value=-math.expm1(len(TESTS) * math.log1p(-smallest)) if smallest < 1.0 else 1.0,
         tests=tests,
         remedies=remedies,
         shift=float(outcomes[0].model.theta[-1]),
         shift_error=math.sqrt(float(outcomes[0].covariance[0, 0])),
         line=_line(cells, first.p, outcomes),
-        rates=Rates(known.reference_rate, expected_rate(cells, curve), known.new_rate),
-        distance=known.distance,
-        weights=known.weights,
+        rates=Rates(found.rates[0], expected_rate(cells, curve), found.rates[1]),
+        distance=found.distance,
+        weights=found.weights,
         size=float(cells.weight @ cells.new),
-        level=asked.level,
-        least=asked.least,
-        scale=known.scale,
-        calibrated=known.calibrated,
-        notes=(*known.notes, *([] if FOLLOWS in known.notes else _left_out(len(outcomes), count))),
-        look=known.look,
+        level=level,
+        least=least,
+        scale=found.scale,
+        calibrated=found.calibrated,
+        notes=(*found.notes, *([] if FOLLOWS in found.notes else _left_out(len(outcomes), count))),
+        look=found.look,
     )
 
 
 def _recommended(
-    tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], asked: _Options
+    tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], level: float, least: float
 ) -> str:
     """The remedy for the highest step found, or the first one that leaves less than ``least``."""
-    each = -math.expm1(math.log1p(-asked.level) / len(TESTS))
+    each = -math.expm1(math.log1p(-level) / len(TESTS))
     highest = max((at for at, test in enumerate(tests, start=1) if test.p_value <= each), default=0)
     for remedy in remedies[:highest]:
-        if remedy.leaves < asked.least:
+        if remedy.leaves < least:
             return remedy.name
     return remedies[highest].name
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,15 +133,15 @@ def _log_factors(
     p = bounds.p
     with np.errstate(divide="ignore"):
         z = np.log(p) - np.log1p(-p)
-        bound = np.log(bounds.low), np.log1p(-bounds.low), np.log(bounds.high)
-        rest = np.log1p(-bounds.high)
+        least, not_least = np.log(bounds.low), np.log1p(-bounds.low)
+        most, not_most = np.log(bounds.high), np.log1p(-bounds.high)
     moved = np.where((p >= low) & (p < high), centre + slope * (z - centre) + shift, z)
-    rest_of_log = np.log1p(np.exp(-np.abs(moved)))
-    q, other = np.minimum(moved, 0.0) - rest_of_log, -np.maximum(moved, 0.0) - rest_of_log
-    above, below = q > bound[2], q < bound[0]
+    rest = np.log1p(np.exp(-np.abs(moved)))
+    q, not_q = np.minimum(moved, 0.0) - rest, -np.maximum(moved, 0.0) - rest  # ln q and ln(1 − q)
+    above, below = q > most, q < least
     with np.errstate(invalid="ignore"):  # −∞ − −∞ where nothing is bet
-        won = np.where(above, q - bound[2], np.where(below, q - bound[0], 0.0))
-        lost = np.where(above, other - rest, np.where(below, other - bound[1], 0.0))
+        won = np.where(above, q - most, np.where(below, q - least, 0.0))
+        lost = np.where(above, not_q - not_most, np.where(below, not_q - not_least, 0.0))
     return won, lost
 
 
@@ -218,3 +218,12 @@ class Evidence:
     def leader(self, prior: Array) -> int:
         """The alternative whose best beginning explains most."""
         return int(np.argmax(self.best + np.log(prior)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON. A wealth of 0, whose ln is −∞, is None."""
+        wealth, best = (
+            [value if math.isfinite(value) else None for value in values.tolist()]
+            for values in (self.wealth, self.best)
+        )
+        columns = {"wealth": wealth, "best": best, "since": self.since.tolist()}
+        return vars(self) | columns

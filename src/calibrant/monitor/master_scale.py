@@ -110,9 +110,8 @@ class MasterScale(PrintsAsTable, Frozen):
 
     def grade(self, p: Any) -> NDArray[np.str_]:
         """The name of the grade of each probability."""
-        return np.array(self.names)[
-            np.searchsorted(self.boundaries, read_probabilities(p), "right")
-        ]
+        place = np.searchsorted(self.boundaries, read_probabilities(p), "right")
+        return np.array(self.names)[place]
 
     def check(
         self, y: Any, p: Any = None, *, pos_label: Any = None, level: float = 0.05
@@ -253,20 +252,17 @@ def _rows(scale: MasterScale, table: ScoreTable) -> list[GradeRow]:
     )
     with np.errstate(invalid="ignore"):
         predicted, rate = expected / n, d / n
-    at = np.flatnonzero(n > 0)
-    low = np.ones(count)
-    low[at] = betainc(d[at] + 0.5, n[at] - d[at] + 0.5, predicted[at])
-    high = np.ones(count)
-    high[at] = 1.0 - low[at]
-    exact = np.ones(count)
-    some = np.flatnonzero(d > 0)  # without a positive the p-value is 1
-    exact[some] = betainc(d[some], n[some] - d[some] + 1.0, predicted[some])
-    adjusted = []
-    for values in (low, exact, high):
+    some = n > 0  # a grade without rows, or without a positive, has the p-value 1
+    low = np.where(some, betainc(d + 0.5, n - d + 0.5, predicted), 1.0)
+    high = np.where(some, 1.0 - low, 1.0)
+    exact = np.where(d > 0, betainc(d, n - d + 1.0, predicted), 1.0)
+
+    def adjusted(values: Array) -> Array:
         corrected = np.ones(count)
-        corrected[at] = holm_adjusted(values[at].tolist())
-        adjusted.append(corrected)
-    columns = (n, d, predicted, rate, low, exact, *adjusted)
+        corrected[some] = holm_adjusted(values[some].tolist())
+        return corrected
+
+    columns = (n, d, predicted, rate, low, exact, *map(adjusted, (low, exact, high)))
     return [
         GradeRow(name, *(float(column[i]) for column in columns))
         for i, name in enumerate(scale.names)
@@ -292,11 +288,7 @@ def _boundaries(grades: int, given: Any) -> Array:
 
 def _names(given: Any, count: int) -> tuple[str, ...]:
     if given is None:
-        return (
-            tuple(LETTERS[:count])
-            if count <= len(LETTERS)
-            else tuple(map(str, range(1, count + 1)))
-        )
+        return tuple(LETTERS[:count] if count <= len(LETTERS) else map(str, range(1, count + 1)))
     names = tuple(map(str, given))
     if len(names) != count or len(set(names)) != count:
         raise ParameterError(f"there must be {count} different names, but {names!r} came.")

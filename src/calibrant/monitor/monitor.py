@@ -30,9 +30,16 @@ from calibrant.monitor.monitor_reading import (
     SegmentReading,
     reading_of,
     segment_readings,
+    taken,
 )
-from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows, reference_band
-from calibrant.monitor.monitor_windows import Window, joined
+from calibrant.monitor.monitor_state import (
+    Alarm,
+    MonitorState,
+    NewRows,
+    Window,
+    joined,
+    reference_band,
+)
 
 
 class Monitor:
@@ -123,12 +130,10 @@ class Monitor:
 
     def _watch(self, calibrator: Any) -> None:
         """Take a calibrator, whose labels are those of the rows."""
-        map_ = map_of_one_score(calibrator)
-        self._fitted = fitted_of(calibrator) or Fitted(map_, (0, 1), 1)
-        if fitted_of(calibrator) is not None and self._state.classes is None:
-            self._state = replace(
-                self._state, classes=self._fitted.classes, pos_label=self._fitted.pos_label
-            )
+        map_, known = map_of_one_score(calibrator), fitted_of(calibrator)
+        self._fitted = known or Fitted(map_, (0, 1), 1)
+        if known is not None and self._state.classes is None:
+            self._state = replace(self._state, classes=known.classes, pos_label=known.pos_label)
 
     def _known(self) -> Fitted:
         if self._fitted is None:
@@ -177,9 +182,8 @@ class Monitor:
         if segments is not None:
             keys, codes = segment_codes(segments)
             check_lengths(y=len(rows.scores), segments=len(codes))
-            tables = {
-                key: ScoreTable.from_rows(rows.take(codes == at)) for at, key in enumerate(keys)
-            }
+            made = (ScoreTable.from_rows(rows.take(codes == at)) for at in range(len(keys)))
+            tables = {key: table for key, table in zip(keys, made, strict=True) if table}
         heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
         labels, positive = check_labels(rows.classes.tolist()), check_label(rows.pos_label)
         batch = NewRows(ScoreTable.from_rows(rows), tables, rows.count, heaviest, str(when))
@@ -270,9 +274,6 @@ class Monitor:
     ) -> MonitorReading:
         if not batch.table:
             raise InputError("a batch must hold rows with a weight above 0, but it has none.")
-        batch = batch._replace(segments={k: table for k, table in batch.segments.items() if table})
-        if self._state.weights == "counts":
-            batch = batch._replace(heaviest=None)
         self._state = replace(self._state.after(batch), classes=classes, pos_label=pos_label)
         return self.reading
 
@@ -343,9 +344,7 @@ class Monitor:
         return check_drift(Identity(), joined(windows).table(), least=self._state.least)
 
     def __str__(self) -> str:
-        from calibrant.monitor.monitor_words import described
-
-        return described(self)
+        return f"Monitor({taken(self.batches, self.rows)})\n{self.reading}"
 
     __repr__ = __str__
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,15 @@ from calibrant.estimators.saved_labels import Label, check_label, check_labels
 from calibrant.metrics.arguments import check_number
 from calibrant.metrics.rising_band import RisingBand
 from calibrant.monitor.evidence import Evidence
-from calibrant.monitor.monitor_state import Alarm, MonitorState, SegmentEvidence, Watched
-from calibrant.monitor.monitor_windows import EDGES, Window
+from calibrant.monitor.monitor_state import (
+    EDGES,
+    Alarm,
+    MonitorState,
+    SegmentEvidence,
+    Watched,
+    Window,
+)
+from calibrant.result_tables import json_ready, plain_fields
 
 FORMAT, VERSION = "calibrant-monitor", 1
 
@@ -28,53 +36,16 @@ FORMAT, VERSION = "calibrant-monitor", 1
 
 
 def document_of(state: MonitorState) -> dict[str, Any]:
-    """All that a monitor knows, as values that JSON can hold."""
-    watched, alarm, band = state.watched, state.alarm, state.band
+    """All that a monitor knows, as values that JSON can hold: the fields of the state by name."""
+    band, segments = state.band, state.segments
+    if band is not None:
+        band = band._replace(scores=band.scores[1:])  # the first is −∞
     return {
         "format": FORMAT,
         "version": VERSION,
-        "alpha": state.alpha,
-        "least": state.least,
-        "weights": state.weights,
-        "by_segment": state.by_segment,
-        "fingerprint": state.fingerprint,
-        "band": None if band is None else _band(band),
-        "classes": None if state.classes is None else list(state.classes),
-        "pos_label": state.pos_label,
-        "watched": watched and {"borders": watched.borders.tolist(), "centre": watched.centre},
-        "heaviest": state.heaviest,
-        "rows": state.rows,
-        "evidence": _evidence(state.evidence),
-        "peak": state.peak,
-        "segments": [
-            {"segment": key, "share": one.share, "evidence": _evidence(one.evidence)}
-            for key, one in state.segments.items()
-        ],
-        "first_segments": state.first_segments,
-        "windows": [window.to_plain() for window in state.windows],
-        "marks": [list(mark) for mark in state.marks],
-        "alarm": alarm and {"batch": alarm.batch, "when": alarm.when},
-        "impossible": state.impossible,
-    }
-
-
-def _band(band: RisingBand) -> dict[str, Any]:
-    columns = band._replace(scores=band.scores[1:])  # the first is −∞
-    return {name: values.tolist() for name, values in columns._asdict().items()}
-
-
-def _evidence(evidence: Evidence) -> dict[str, Any]:
-    """Plain values. A wealth of 0, whose ln is −∞, is null."""
-    columns = {
-        name: [value if math.isfinite(value) else None for value in values.tolist()]
-        for name, values in (("wealth", evidence.wealth), ("best", evidence.best))
-    }
-    return {
-        **columns,
-        "since": evidence.since.tolist(),
-        "waiting": evidence.waiting,
-        "batches": evidence.batches,
-        "peak": evidence.peak,
+        **plain_fields(replace(state, band=None, segments={})),
+        "band": band and json_ready(band._asdict()),
+        "segments": [{"segment": key, **plain_fields(one)} for key, one in segments.items()],
     }
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -20,8 +20,17 @@ from calibrant.losses import logit
 from calibrant.metrics.rising_band import RisingBand
 from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch_gains
-from calibrant.monitor.monitor_windows import EDGES, Window, thinned
 
+#: where cells of probabilities begin, after the first
+EDGES = np.concatenate(
+    (
+        [0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.15],
+        [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+        [0.85, 0.9, 0.95, 0.98, 0.99, 0.997, 0.999],
+    )
+)
+#: the most windows; if there are more, the older half is joined in pairs
+MOST = 120
 #: parts of the scale that are watched by themselves
 PARTS = 10
 #: how many batches are remembered, to notice one that comes again; and how many different
@@ -45,7 +54,8 @@ def reference_band(table: ScoreTable, level: float) -> RisingBand:
     return RisingBand.of(table, level)
 
 
-class Watched(NamedTuple):
+@dataclass(frozen=True)
+class Watched:
     """Which changes are watched for: borders of the parts of the scale, and where lines turn."""
 
     borders: Array
@@ -85,15 +95,15 @@ class Alarm:
 
 
 class NewRows(NamedTuple):
-    """New rows: a table of probabilities or scores, and that of each segment, if there are any.
+    """New rows: a table of probabilities or scores, and that of each segment that has rows.
 
-    ``heaviest`` is the largest weight of a row; None where weights are numbers of rows.
+    ``heaviest`` is the largest weight of a row.
     """
 
     table: ScoreTable
     segments: Mapping[Key, ScoreTable]
     rows: int
-    heaviest: float | None
+    heaviest: float
     when: str = ""
 
     @property
@@ -183,12 +193,9 @@ class MonitorState:
         unused = max(1.0 - sum(share for share, _ in shares), 0.0)
         about = [math.log(share) + value for share, value in shares]
         about += [math.log(unused)] if unused else []
-        return float(
-            np.logaddexp(
-                math.log(1.0 - BY_SEGMENT) + self.evidence.total,
-                math.log(BY_SEGMENT) + float(np.logaddexp.reduce(about)),
-            )
-        )
+        of_segments = math.log(BY_SEGMENT) + float(np.logaddexp.reduce(about))
+        of_all = math.log(1.0 - BY_SEGMENT) + self.evidence.total
+        return float(np.logaddexp(of_all, of_segments))
 
     def bounds(self, table: ScoreTable) -> NullBounds:
         """What is claimed of a table's scores, and how far the truth may be from it."""
@@ -200,21 +207,21 @@ class MonitorState:
 
     def after(self, batch: NewRows) -> MonitorState:
         """With one more batch; a batch that came before is refused."""
+        heaviest = max(self.heaviest, batch.heaviest)
         if self.weights == "counts":
             table_for_test(batch.table, self.weights)  # refuses weights that are not whole
-        number = self.batches + 1
-        mark = batch.mark
-        if len(batch.table) >= TELLING:
-            for earlier, known in self.marks:
-                if known == mark:
-                    raise InputError(
-                        f"this batch is the same as batch {earlier}: its {batch.rows:,} rows would "
-                        "count twice. Pass rows that came since."
-                    )
+            heaviest = 1.0  # each is a number of rows
+        number, mark = self.batches + 1, batch.mark
+        earlier = next((at for at, known in self.marks if known == mark), None)
+        if earlier is not None and len(batch.table) >= TELLING:
+            raise InputError(
+                f"this batch is the same as batch {earlier}: its {batch.rows:,} rows would count "
+                "twice. Pass rows that came since."
+            )
         bounds = self.bounds(batch.table)
         watched = self.watched or Watched.by(bounds.p)
         alternatives = watched.alternatives()
-        heaviest = 1.0 if batch.heaviest is None else max(self.heaviest, batch.heaviest)
+        impossible = bounds.impossible(batch.table.negative, batch.table.positive)
         before = self.evidence if self.batches else Evidence.none(len(alternatives.prior))
         made = replace(
             self,
@@ -227,9 +234,8 @@ class MonitorState:
             segments=self._segments(batch, watched, heaviest),
             first_segments=self.first_segments if self.batches else len(batch.segments),
             marks=(*self.marks, (number, mark))[-REMEMBERED:],
+            impossible=self.impossible or (number if impossible else 0),
         )
-        if bounds.impossible(batch.table.negative, batch.table.positive):
-            made = replace(made, impossible=self.impossible or number)
         made = replace(made, peak=max(self.peak, made.total))
         if made.alarm is None and (made.peak >= made.enough or made.impossible):
             made = replace(made, alarm=Alarm(number, batch.when))
@@ -265,3 +271,68 @@ class MonitorState:
             gains = self._gains(table, watched, alternatives, heaviest)
             found[key] = replace(known, evidence=known.evidence.after(gains, alternatives.prior))
         return found
+
+
+# --- windows of time ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Window:
+    """The sums of some batches that came one after another.
+
+    Attributes
+    ----------
+    first, last : int
+        Their numbers.
+    since, until : str
+        When they were, as the user said; empty if nothing was said.
+    evidence : float
+        ln of the evidence after the last of them.
+    weight, positive, predicted, variance : array
+        Σw, Σwy, Σwp and Σwp(1 − p) in each cell of the scale.
+    """
+
+    first: int
+    last: int
+    since: str
+    until: str
+    evidence: float
+    weight: Array
+    positive: Array
+    predicted: Array
+    variance: Array
+
+    @classmethod
+    def of(cls, batch: int, when: str, evidence: float, table: ScoreTable) -> Self:
+        """The window of one batch, a table of probabilities."""
+        p, weight = table.scores, table.weight
+        cell = np.searchsorted(EDGES, p, side="right")
+        columns = (weight, table.positive, weight * p, weight * p * (1.0 - p))
+        sums = (
+            np.asarray(np.bincount(cell, column, minlength=len(EDGES) + 1), dtype=np.float64)
+            for column in columns
+        )
+        return cls(batch, batch, when, when, evidence, *sums)
+
+    def table(self) -> ScoreTable:
+        """The cells as a table, each at its mean prediction."""
+        at = self.weight > 0.0
+        n, n1 = self.weight[at], self.positive[at]
+        return ScoreTable.from_counts(np.clip(self.predicted[at] / n, 0.0, 1.0), n - n1, n1)
+
+
+def joined(windows: Sequence[Window]) -> Window:
+    """One window of several that came one after another."""
+    first, last = windows[0], windows[-1]
+    names = ("weight", "positive", "predicted", "variance")
+    sums = (np.sum([getattr(window, name) for window in windows], axis=0) for name in names)
+    return Window(first.first, last.last, first.since, last.until, last.evidence, *sums)
+
+
+def thinned(windows: Sequence[Window]) -> tuple[Window, ...]:
+    """The windows; if there are too many, the older half is joined in pairs."""
+    if len(windows) <= MOST:
+        return tuple(windows)
+    half = len(windows) // 4 * 2
+    pairs = (joined(windows[at : at + 2]) for at in range(0, half, 2))
+    return (*pairs, *windows[half:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, overload
 
@@ -17,6 +16,7 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted, refuse_models
 from calibrant.losses import shift_odds
 from calibrant.maps import Map, VectorMap
+from calibrant.monitor.fit_facts import known_rate
 from calibrant.monitor.prior_shifts import (
     GivenShift,
     ProbabilityKind,
@@ -177,37 +177,6 @@ def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
         map=_adjust_map(fitted.map, shift),
         provenance={**facts, "prior": [*records(facts, "prior"), shift.record]},
     )
-
-
-def known_rate(fitted: Fitted) -> Any:
-    """The rate at which the probabilities are calibrated, if the provenance tells it."""
-    last = _last_move(fitted.provenance)
-    many = isinstance(fitted.map, VectorMap)
-    try:
-        if last is None:
-            rate = _rate_of_fit(fitted.provenance, many=many)
-        else:
-            rate = np.asarray(last["rate"], dtype=np.float64)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):  # there are no such numbers
-        return None
-    fits = rate.ndim == int(many) and bool(((rate > 0.0) & (rate < 1.0)).all())
-    return rate if fits else None
-
-
-def _last_move(facts: Mapping[str, Any]) -> Any:
-    """The record of the adjustment or update (see `Drift.update`) that came last, if any did."""
-    adjusted, updated = records(facts, "prior"), records(facts, "updated")
-    newest: Any = updated[-1] if updated else None
-    if isinstance(newest, Mapping) and newest.get("after_adjustments") == len(adjusted):
-        return newest
-    return adjusted[-1] if adjusted else None
-
-
-def _rate_of_fit(facts: Mapping[str, Any], *, many: bool) -> Array:
-    if many:
-        weights = np.asarray(facts["class_weights"], dtype=np.float64)
-        return np.asarray(weights / (weights.sum() or 1.0))
-    return np.asarray(float(facts["positive_weight"]) / float(facts["weight"]))
 
 
 # --- probabilities --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -100,19 +101,16 @@ def interval(
     """
     target = likelihood(s)[0] - drop
 
-    def above(x: float) -> tuple[float, float]:
+    def above(x: float, sign: float = 1.0) -> tuple[float, float]:
         value, slope = likelihood(x)
-        return value - target, slope
-
-    def below(x: float) -> tuple[float, float]:
-        value, slope = above(x)
-        return -value, -slope
+        return sign * (value - target), sign * slope
 
     def crosses(beyond: float, border: float) -> bool:
         # ln L falls on its way to the border, where it is costly to evaluate
         return above(beyond)[0] < 0.0 or above(border)[0] < 0.0
 
     guess, beyond = (_guesses(s, curve, fall) for fall in (drop, 4.0 * drop))
+    below = partial(above, sign=-1.0)
     low = _root(below, LEAST, s, guess[0]) if crosses(beyond[0], LEAST) else LEAST
     high = _root(above, s, MOST, guess[1]) if crosses(beyond[1], MOST) else MOST
     return rate_at(low), rate_at(high)

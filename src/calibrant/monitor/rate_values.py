@@ -69,6 +69,7 @@ class RateEstimates(PlainFields, Frozen):
 
     Examples
     --------
+    >>> import numpy as np
     >>> r = RateEstimates(np.array([0.2, 0.8]), None, None, np.array([0.5, 0.5]), None, 9.0, 9.0, 4)
     >>> r.to_dict()["rate"]
     [0.2, 0.8]

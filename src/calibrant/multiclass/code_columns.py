@@ -30,14 +30,7 @@ class ColumnsCalibrator(ScoreEstimator):
     multiclass: ClassVar[bool] = True
     _one_column: ClassVar[bool] = False
 
-    calibrator: Any
     map_: VectorMap
-
-    def _of_one_column(self) -> Calibrator:
-        """The calibrator that is cloned for each column."""
-        if self.calibrator is None:
-            raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
-        return column_calibrator(self.calibrator)
 
 
 def combiner(combine: str, code: Code) -> str:
@@ -88,6 +81,8 @@ def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map
 
 def column_calibrator(given: Any) -> Calibrator:
     """The calibrator of a column's scores, given as an instance or by name."""
+    if given is None:
+        raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
     calibrator = calibrator_of(given)
     if not isinstance(calibrator, Calibrator):
         raise ParameterError(
@@ -121,3 +116,11 @@ def fit_column(
         return None
     one: Calibrator = clone(calibrator).set_params(classes=[False, True])
     return one.fit(scores[used], signs[used] > 0, None if weight is None else weight[used])
+
+
+def fit_columns(
+    calibrator: Calibrator, scores: NDArray[Any], signs: NDArray[Any], weight: Array | None
+) -> list[Calibrator | None]:
+    """The calibrators of all columns."""
+    columns = zip(scores.T, signs.T, strict=True)
+    return [fit_column(calibrator, s.astype(np.float64), sign, weight) for s, sign in columns]

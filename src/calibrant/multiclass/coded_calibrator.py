@@ -20,9 +20,10 @@ from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.code_columns import (
     COMBINE,
     ColumnsCalibrator,
+    column_calibrator,
     column_rows,
     combiner,
-    fit_column,
+    fit_columns,
     range_of_columns,
     weighted_code,
 )
@@ -113,7 +114,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
             Weights ≥ 0; a row of weight zero is as if absent.
         """
         self._check_fit(scores, y)
-        calibrator = self._of_one_column()
+        calibrator = column_calibrator(self.calibrator)
         own = isinstance(self.code, str) and self.code == "one_vs_rest"  # a column for each class
         columns = count_columns(scores) if own else 0
         classes, codes = read_many(y, classes=self.classes, columns=columns)
@@ -129,10 +130,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
-        fitted = [
-            fit_column(calibrator, matrix[:, b].astype(np.float64), signs[:, b], weight)
-            for b in range(len(code))
-        ]
+        fitted = fit_columns(calibrator, matrix, signs, weight)
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = column_rows(signs, weight, calibrator)

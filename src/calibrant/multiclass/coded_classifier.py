@@ -38,7 +38,7 @@ from calibrant.estimators.model_folds import (
     score_method,
     warn_no_weights,
 )
-from calibrant.estimators.pooling import Part, fit_pooled
+from calibrant.estimators.pooling import Part, pooled
 from calibrant.estimators.score_estimator import KeepsMap
 from calibrant.estimators.splits import SPLITTING, cv_kind, row_pairs
 from calibrant.maps import Coded, Identity, Map
@@ -53,8 +53,6 @@ from calibrant.multiclass.code_columns import (
 )
 from calibrant.multiclass.codes import Code, read_code
 from calibrant.other_words import in_our_words
-
-Pair = tuple[Index | None, Index | None]
 
 #: the two sides of a column, as its models know them
 SIDES = np.array([0, 1])
@@ -196,7 +194,8 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
                 'cv="prefit" has no meaning here: models are made for each column. To calibrate '
                 "scores that exist, use CodedCalibrator."
             )
-        estimator, calibrator = model_to_fit(self.estimator), self._calibrator()
+        estimator = model_to_fit(self.estimator)
+        calibrator = None if self.calibrator is None else column_calibrator(self.calibrator)
         classes, codes = model_classes(y)
         (X,) = indexable(X)
         check_lengths(X=_num_samples(X), y=len(codes))
@@ -212,7 +211,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
         code = read_code(self.code, len(classes))
         combiner(self.combine, code)  # a wrong pair is refused before any model is trained
         rows = ModelRows(X, codes, weight, classes, 1, self._method(estimator, calibrator))
-        pairs: list[Pair] = [(None, None)]
+        pairs = []
         if calibrator is not None and kind in SPLITTING:
             pairs = row_pairs(self.cv, rows, groups, self.random_state, complete=False)
         columns = Parallel(n_jobs=self.n_jobs)(
@@ -220,9 +219,6 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
             for b in range(len(code))
         )
         return self._keep(rows, code, columns, calibrator)
-
-    def _calibrator(self) -> Calibrator | None:
-        return None if self.calibrator is None else column_calibrator(self.calibrator)
 
     def _method(self, estimator: Any, calibrator: Calibrator | None) -> Method:
         if not callable(self.response_method):
@@ -318,7 +314,7 @@ def _fit_column(
     signs: NDArray[np.int8],
     estimator: Any,
     calibrator: Calibrator | None,
-    pairs: list[Pair],
+    pairs: list[Any],
     kind: str,
 ) -> ColumnModel:
     """The model and the calibrator of one column, from the rows that play a part in it."""
@@ -330,8 +326,11 @@ def _fit_column(
     everyone = used if len(used) < len(signs) else None
     if calibrator is None:
         return ColumnModel(data.fit(estimator, everyone), None, Identity())
-    inside = [_within(pair, signs) for pair in pairs] if kind in SPLITTING else []
-    whole = [(train, test) for train, test in inside if _two_sided(data, train) and len(test)]
+    whole = []
+    for train, test in pairs:
+        inside = train[signs[train] != 0], test[signs[test] != 0]
+        if _two_sided(data, inside[0]) and len(inside[1]):
+            whole.append(inside)
     if whole and not _two_sided(data, np.concatenate([test for _, test in whole])):
         whole = []
     if kind in SPLITTING and not whole:
@@ -349,22 +348,9 @@ def _fit_column(
         parts = [(part, test) for (_, part), (_, test) in zip(scored, whole, strict=True)]
         model = scored[0][0] if kind == "fraction" else data.fit(estimator, everyone)
     one = clone(calibrator)
-    found: list[Calibrator | None] = []
-
-    def fit(scores: Array, tested: Index, weight: Array | None) -> None:
-        found.append(fit_column(one, scores, signs[tested], weight))
-
-    fit_pooled(one, rows.weight, parts, fit, len(signs))
-    fitted = found[0]
+    with pooled(one, data, parts) as (scores, tested, weight):
+        fitted = fit_column(one, scores, signs[tested], weight)
     return ColumnModel(model, fitted, Identity() if fitted is None else fitted.map_)
-
-
-def _within(pair: Pair, signs: NDArray[np.int8]) -> tuple[Index, Index]:
-    """The rows of a split that play a part in a column."""
-    train, test = pair
-    if train is None or test is None:
-        raise InputError("a split must name its rows.")
-    return train[signs[train] != 0], test[signs[test] != 0]
 
 
 def _two_sided(data: ModelRows, rows: Index) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,13 +101,12 @@ class Code(Frozen):
     @property
     def row_separation(self) -> float:
         """The smallest distance between two rows; more is better."""
-        return _separation(self.matrix.astype(np.int64))
+        return _separation(self.matrix)
 
     @property
     def column_separation(self) -> float:
         """The smallest distance between two columns or their complements; more is better."""
-        columns = self.matrix.T.astype(np.int64)
-        return _separation(columns, -columns)
+        return _separation(self.matrix.T, complements=True)
 
     def __repr__(self) -> str:
         return (
@@ -265,27 +265,33 @@ def _exhaustive(k: int, n_columns: int | None, random_state: int | None) -> Code
 
 
 def _random(
-    chances: tuple[float, float, float], per_bit: float, questions: Callable[[int], int]
-) -> Callable[..., Code]:
-    def make(k: int, n_columns: int | None, random_state: int | None) -> Code:
-        usual = min(math.ceil(per_bit * math.log2(k)), questions(k))
-        wanted = usual if n_columns is None else n_columns
-        least = math.ceil(math.log2(k))
-        wanted = _whole("n_columns", wanted, least, f", or {k} classes could not be told apart")
-        rng = np.random.default_rng(0 if random_state is None else random_state)
-        best, rank = None, (-1.0, -1.0)
-        for _ in range(max(2, min(DRAWS, DIFFERENCES // (k * wanted * (k + wanted))))):
-            matrix = _draw(rng, k, wanted, chances)
-            rows = 0.0 if matrix is None else _separation(matrix.astype(np.int64))
-            if matrix is None or rows < rank[0]:
-                continue
-            columns = matrix.T.astype(np.int64)
-            found = rows, _separation(columns, -columns)
-            if found > rank:
-                best, rank = matrix, found
-        return Code(_fallback(k, wanted) if best is None else best)
+    chances: tuple[float, float, float],
+    per_bit: float,
+    questions: Callable[[int], int],
+    k: int,
+    n_columns: int | None,
+    random_state: int | None,
+) -> Code:
+    """The best of many random codes.
 
-    return make
+    ``chances`` are those of −1, 0 and 1, ``per_bit`` says how many columns there are by default,
+    and ``questions`` how many different ones there can be for so many classes.
+    """
+    usual = min(math.ceil(per_bit * math.log2(k)), questions(k))
+    wanted = usual if n_columns is None else n_columns
+    least = math.ceil(math.log2(k))
+    wanted = _whole("n_columns", wanted, least, f", or {k} classes could not be told apart")
+    rng = np.random.default_rng(0 if random_state is None else random_state)
+    best, rank = None, (-1.0, -1.0)
+    for _ in range(max(2, min(DRAWS, DIFFERENCES // (k * wanted * (k + wanted))))):
+        matrix = _draw(rng, k, wanted, chances)
+        rows = 0.0 if matrix is None else _separation(matrix)
+        if matrix is None or rows < rank[0]:
+            continue
+        found = rows, _separation(matrix.T, complements=True)
+        if found > rank:
+            best, rank = matrix, found
+    return Code(_fallback(k, wanted) if best is None else best)
 
 
 def _draw(
@@ -310,13 +316,14 @@ def _fallback(k: int, columns: int) -> Matrix:
     return np.asarray(np.resize(numbers.T, (columns, k)).T, dtype=np.int8)
 
 
-def _separation(rows: NDArray[np.int64], complements: NDArray[np.int64] | None = None) -> float:
-    """The smallest ½Σ|a − b| over pairs of rows a and b, where b may also be its complement."""
-    least = math.inf
+def _separation(matrix: Matrix, *, complements: bool = False) -> float:
+    """The smallest ½Σ|a − b| over pairs of rows a and b; b may be its complement if that is asked
+    for."""
+    rows, least = matrix.astype(np.int64), math.inf
     for i in range(len(rows) - 1):
         apart = np.abs(rows[i] - rows[i + 1 :]).sum(axis=1)
-        if complements is not None:
-            apart = np.minimum(apart, np.abs(rows[i] - complements[i + 1 :]).sum(axis=1))
+        if complements:
+            apart = np.minimum(apart, np.abs(rows[i] + rows[i + 1 :]).sum(axis=1))
         least = min(least, float(apart.min()))
     return least / 2
 
@@ -371,8 +378,8 @@ def _fault(matrix: Matrix) -> str | None:
 
 
 DESIGNS: dict[str, Callable[[int, int | None, int | None], Code]] = {
-    "dense": _random((0.5, 0.0, 0.5), 10.0, lambda k: 2 ** (k - 1) - 1),
-    "sparse": _random((0.25, 0.5, 0.25), 15.0, lambda k: (3**k + 1) // 2 - 2**k),
+    "dense": partial(_random, (0.5, 0.0, 0.5), 10.0, lambda k: 2 ** (k - 1) - 1),
+    "sparse": partial(_random, (0.25, 0.5, 0.25), 15.0, lambda k: (3**k + 1) // 2 - 2**k),
     "exhaustive": _exhaustive,
 }
 NAMES: dict[str, Callable[[int], Code]] = {

@@ -229,14 +229,12 @@ def _read_r(r: Any, code: Code) -> Array:
     if not len(values) or (values.min() >= 0.0 and values.max() <= 1.0):
         return values
     wrong = ~((values >= 0.0) & (values <= 1.0)).all(axis=1)  # NaN compares false
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise InputError(
-            f"r must be probabilities in [0, 1]: {int(wrong.sum())} of {len(values)} rows are not "
-            f"(first is row {first}: {values[first].tolist()}). Calibrate margins first; drop or "
-            "impute NaN."
-        )
-    return values
+    first = int(np.argmax(wrong))
+    raise InputError(
+        f"r must be probabilities in [0, 1]: {int(wrong.sum())} of {len(values)} rows are not "
+        f"(first is row {first}: {values[first].tolist()}). Calibrate margins first; drop or "
+        "impute NaN."
+    )
 
 
 def _read_weights(weights: Any, code: Code) -> Array | None:

@@ -16,7 +16,8 @@ from calibrant.estimators.fitted import read_column_scores
 from calibrant.maps import Columns
 from calibrant.multiclass.code_columns import (
     ColumnsCalibrator,
-    fit_column,
+    column_calibrator,
+    fit_columns,
     range_of_columns,
 )
 
@@ -76,7 +77,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        calibrator = self._of_one_column()
+        calibrator = column_calibrator(self.calibrator)
         if Y is None:
             raise InputError(
                 "this calibrator requires y to be passed, but the target y is None. Here it is Y, "
@@ -94,11 +95,8 @@ class MultiLabelCalibrator(ColumnsCalibrator):
                 "every label must be known for some row of positive weight, but "
                 f"{names[unknown[0]]!r} (column {unknown[0]}) is known for none. Drop the column."
             )
-        fitted = []
-        for j in range(len(names)):
-            one = fit_column(calibrator, matrix[:, j].astype(float), signs[:, j], weight)
-            if one is not None:
-                fitted.append(one)
+        columns = fit_columns(calibrator, matrix, signs, weight)
+        fitted = [one for one in columns if one is not None]  # none lacks rows
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
         self.score_range_ = range_of_columns(matrix, weight)

@@ -10,8 +10,8 @@ from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.monitor_curve import monitor_curve, time_words
 from calibrant.errors import ParameterError
 from calibrant.monitor.monitor import Monitor
-from calibrant.monitor.monitor_windows import Window, joined
-from calibrant.monitor.monitor_words import in_words
+from calibrant.monitor.monitor_reading import in_words
+from calibrant.monitor.monitor_state import Window, joined
 from calibrant.outputs import find_target, keep_apart
 from calibrant.reports.key_facts import source_facts, source_files, version_facts
 from calibrant.reports.monitor_value import MonitorReport, Period

@@ -102,9 +102,9 @@ class TwoClasses(ReportData):
 
     def judge_fitted(self, named: Mapping[str, Any]) -> Entrants:
         parts, _ = parts_of_table(self.table, FOLDS, 0)
-        trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
-        if sample is None:
+        if not parts:
             raise InputError(TOO_FEW)
+        trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
         labels = {
             "classes": tuple(plain(label) for label in self.classes),
             "pos_label": plain(self.pos_label),

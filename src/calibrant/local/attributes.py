@@ -93,6 +93,14 @@ class Attribute:
         place = np.array([known.get(_key(v), UNSEEN) for v in distinct] + [MISSING], dtype=np.int32)
         return place[inverse]
 
+    def floats(self, column: AttributeColumn) -> Array:
+        """Numbers, or places among the categories; NaN where a value is missing or unseen."""
+        if self.nominal:
+            codes = self.codes(column)
+            return np.where(codes < 0, np.nan, codes)
+        clean = self.numbers(column)
+        return np.where(clean.missing, np.nan, clean.values)
+
     def _check_family(self, distinct: Sequence[Any]) -> None:
         """Refuse words where numbers are known, or the reverse: none of them could match."""
         was = {isinstance(c, str) for c in self.categories or ()}
@@ -156,6 +164,11 @@ class Schema:
             np.column_stack(absent) if absent else np.empty((n, 0), dtype=bool),
             np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int32),
         )
+
+    def floats(self, table: AttributeTable) -> list[Array]:
+        """The columns as trees see them: numbers or codes, NaN where a value is missing."""
+        pairs = zip(self.attributes, table.columns, strict=True)
+        return [attribute.floats(column) for attribute, column in pairs]
 
     def arrange(self, table: AttributeTable) -> AttributeTable:
         """The columns in order: by name if both have names of one kind, else by position."""

@@ -100,14 +100,14 @@ class Neighbours(Rule):
         space = Space(self.cells, *weights, power=METRICS[self.metric])
         return Search(space, self.counts.sum(axis=1))
 
-    def __call__(self, scores: Array, rows: RowInputs, *, progress: bool = False) -> Array:
+    def __call__(self, scores: Array, rows: RowInputs) -> Array:
         """The probabilities of the classes, shape (n, classes)."""
         queries = self.schema.read(rows.features)
         door.check_lengths(scores=len(scores), features=len(queries))
         if self.score_columns:
             queries = queries.with_scores(scores)
         result = np.empty((len(queries), self.n_classes))
-        for found in self.search.find(queries, self.k, progress=progress):
+        for found in self.search.find(queries, self.k, progress=rows.progress):
             result[found.rows] = self._frequencies(found)
         return result
 

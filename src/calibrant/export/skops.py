@@ -40,10 +40,9 @@ TYPES = {
     "local.feature_calibrator": "FeatureCalibrator",
     "local.feature_judging": "FeatureTrial HeldOutRounds",
     "local.interval_bins": "IntervalBins",
-    "local.intervals": "Intervals",
+    "local.intervals": "Intervals IntervalsOfModel NoInputs",
     "local.local_gate": "HeldOutP",
     "local.neighbours": "Neighbours",
-    "local.model_intervals": "IntervalsOfModel NoInputs",
     "local.rule": "ClassScores",
     "local.sba": "SimilarityBinning",
     "local.spreads": "Members Refits",
@@ -65,7 +64,8 @@ TYPES = {
     "scaling.temperature": "Temperature",
     "scaling.vector": "VectorScaling",
     "segment.calibrator": "SegmentedCalibrator",
-    "segment.records": "Segment ShrinkageTrial",
+    "segment.column_fit": "Segment",
+    "segment.shrink": "ShrinkageTrial",
 }
 
 

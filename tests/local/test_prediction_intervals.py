@@ -545,7 +545,7 @@ def test_bootstrap_of_a_known_sampling_distribution():
     y = np.arange(400) % 4 == 0
     X = np.zeros((400, 1))
     model = DecisionTreeClassifier().fit(X, y)
-    spread = METHODS["bootstrap"](model, TrainingRows(X, y), BootstrapOptions(800, 0))
+    spread = METHODS["bootstrap"].of(model, TrainingRows(X, y), BootstrapOptions(800, 0))
     found = spread(X[:1])
     np.testing.assert_allclose(found.sd, np.sqrt(0.25 * 0.75 / 400), rtol=0.075)
     np.testing.assert_allclose(found.sd_logit, 1 / np.sqrt(0.25 * 0.75 * 400), rtol=0.075)

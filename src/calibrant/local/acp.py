@@ -18,9 +18,17 @@ from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.interval_bins import IntervalBins, RowBins, read_interval
-from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
+from calibrant.local.intervals import (
+    LEVEL,
+    N_BOOT,
+    SCALE,
+    CustomIntervals,
+    Intervals,
+    IntervalsOfModel,
+    NoInputs,
+    choose,
+)
 from calibrant.local.local_gate import kept_of_three, score_rule, table_of
-from calibrant.local.model_intervals import CustomIntervals, IntervalsOfModel, NoInputs
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
 from calibrant.local.tree_rule import TreeRounds

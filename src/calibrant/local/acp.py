@@ -217,11 +217,23 @@ class ACP(LocalCalibrator):
         lower, upper : array-likes of shape (n,), optional
             The ends of each row's interval. Only the gate needs them.
         """
-        return self._fit(scores, y, sample_weight, RowInputs(lower=lower, upper=upper), None)
+        inputs = RowInputs(lower=lower, upper=upper)
+        return self.fit_rows(scores, y, None, sample_weight, inputs=inputs)
 
-    def _fit(
-        self, scores: Any, y: Any, sample_weight: Any, inputs: RowInputs | None, groups: Any
+    def fit_rows(
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
     ) -> Self:
+        """As `fit`, with the intervals that the models of the scores have for these rows.
+
+        X is not needed. ``groups`` says which rows are one that was scored several times: the gate
+        holds them out together.
+        """
         rows = self._read(scores, y, sample_weight)
         self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
@@ -253,22 +265,6 @@ class ACP(LocalCalibrator):
             return self._bins_of(rows, train).bins(rows.scores[test], inputs).probability
 
         return kept_of_three(rows, BINS, predict, groups)
-
-    def fit_rows(
-        self,
-        scores: Any,
-        y: Any,
-        X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        inputs: RowInputs | None = None,
-    ) -> Self:
-        """As `fit`, with the intervals that the models of the scores have for these rows.
-
-        X is not needed. ``groups`` says which rows are one that was scored several times: the gate
-        holds them out together.
-        """
-        return self._fit(scores, y, sample_weight, inputs, groups)
 
     @property
     def judges_inputs(self) -> bool:

@@ -198,11 +198,24 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        return self._fit(scores, y, features, sample_weight, None)
+        return self.fit_rows(scores, y, features, sample_weight)
 
-    def _fit(self, scores: Any, y: Any, features: Any, sample_weight: Any, groups: Any) -> Self:
+    def fit_rows(
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
+    ) -> Self:
+        """Fit on a model's scores of the rows X, which are the features.
+
+        ``groups`` says which of them are one row that was scored several times: ``k="auto"``
+        leaves these out together.
+        """
         rows = self._read(scores, y, sample_weight)
-        table, schema = self._read_features(features, rows, self.nominal)
+        table, schema = self._read_features(X, rows, self.nominal)
         coded = schema.code(table)
         if self.use_scores:
             coded = coded.with_scores(rows.scores)
@@ -308,22 +321,6 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
             )
         losses = leave_one_out(rule, ks, shares, progress=self.progress)
         return replace(rule, k=best(losses)), losses
-
-    def fit_rows(
-        self,
-        scores: Any,
-        y: Any,
-        X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        inputs: RowInputs | None = None,
-    ) -> Self:
-        """Fit on a model's scores of the rows X, which are the features.
-
-        ``groups`` says which of them are one row that was scored several times: ``k="auto"``
-        leaves these out together.
-        """
-        return self._fit(scores, y, X, sample_weight, groups)
 
 
 def _collapse(coded: CodedRows, rows: LocalRows) -> tuple[CodedRows, Index, Array]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.arrays import Array, Index
 from calibrant.errors import InputError, import_extra
@@ -148,18 +148,11 @@ def grow(rows: TrainingMatrix, options: TreeOptions) -> GrownTrees:
         params=told,
     )
     booster = engine.train(told, data, options.trees)
-    gains = np.zeros(matrix.shape[1])
-    found = []
-    for tree in booster.dump_model()["tree_info"]:
-        trees, gain = _read_tree(tree["tree_structure"])
-        np.add.at(gains, trees.column, gain)
-        if len(trees.column):
-            found.append(trees)
-    return GrownTrees(SmallTrees.joined(found), gains)
+    return read_trees(booster.dump_model()["tree_info"], matrix.shape[1])
 
 
-def _read_tree(root: dict[str, Any]) -> tuple[SmallTrees, NDArray[Any]]:
-    """One tree of LightGBM's description, read from the root down, and the gains of its splits."""
+def read_trees(described: Iterable[dict[str, Any]], columns: int) -> GrownTrees:
+    """The trees of LightGBM's description, without those that are a single leaf."""
     splits: list[tuple[Any, ...]] = []
     leaves: list[float] = []
     sets: list[tuple[int, ...]] = []
@@ -180,11 +173,19 @@ def _read_tree(root: dict[str, Any]) -> tuple[SmallTrees, NDArray[Any]]:
         splits[place] = (node["split_feature"], *how, *sides, node["split_gain"])
         return place
 
-    first = np.array([read(root)], dtype=np.int32)
+    roots = []
+    for tree in described:
+        root = read(tree["tree_structure"])
+        if root >= 0:
+            roots.append(root)
+        else:
+            leaves.pop()
     found = np.array(splits, dtype=SPLIT)
+    gains = np.zeros(columns)
+    np.add.at(gains, found["column"], found["gain"])
     fields: dict[str, Any] = {name: found[name] for name, _ in SPLIT[:-1]}
-    tree = SmallTrees(leaves=np.array(leaves), roots=first, sets=tuple(sets), **fields)
-    return tree, found["gain"]
+    fields |= {"leaves": np.array(leaves, dtype=float), "roots": np.array(roots, dtype=np.int32)}
+    return GrownTrees(SmallTrees(sets=tuple(sets), **fields), gains)
 
 
 def _missing_left(node: dict[str, Any]) -> bool:

@@ -116,14 +116,26 @@ class SmallTrees(Frozen):
         return cls(sets=tuple(codes for one in parts for codes in one.sets), **arrays)
 
     @cached_property
+    def tree_of(self) -> NDArray[np.intp]:
+        """The tree of each split. Splits come after the split that leads to them."""
+        found = np.zeros(len(self.column), dtype=np.intp)
+        grown = self.roots >= 0
+        found[self.roots[grown]] = np.flatnonzero(grown)
+        for node, sides in enumerate(zip(self.left.tolist(), self.right.tolist(), strict=True)):
+            found[[side for side in sides if side >= 0]] = found[node]
+        return found
+
+    @cached_property
     def layout(self) -> TreeLayout:
         """The splits in order, made when first needed."""
         order: list[int] = []
         left: list[int] = []
         right: list[int] = []
         starts = [0]
-        for root in self.roots.tolist():
-            own = self._below(root)
+        lasts = np.cumsum(np.bincount(self.tree_of, minlength=len(self)))
+        parts = np.split(np.argsort(self.tree_of, kind="stable"), lasts[:-1])
+        for root, part in zip(self.roots.tolist(), parts, strict=False):
+            own = part.tolist()
             place = {node: i for i, node in enumerate(own)}
             order += own or [-1]
             for sides, found in ((self.left, left), (self.right, right)):
@@ -152,16 +164,6 @@ class SmallTrees(Frozen):
             members,
             self.leaves,
         )
-
-    def _below(self, root: int) -> list[int]:
-        """The splits of a tree, parents before their children."""
-        found, waiting = set[int](), [root]
-        while waiting:
-            node = waiting.pop()
-            if node >= 0 and node not in found:
-                found.add(node)
-                waiting += [int(self.left[node]), int(self.right[node])]
-        return sorted(found)
 
     @property
     def used(self) -> list[int]:
@@ -266,7 +268,10 @@ def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
         raise InputError("the file is damaged: its trees lead nowhere.")
     if (np.bincount(ends[ends >= 0], minlength=splits) != 1).any():
         raise InputError("the file is damaged: a split of its trees must follow one other.")
-    _check_sizes(trees)
+    if len(trees.column) and np.bincount(trees.tree_of).max() >= MOST_LEAVES:
+        raise InputError(
+            f"the file is damaged: its trees must have at most {MOST_LEAVES} leaves each."
+        )
     if not np.isfinite(trees.threshold).all() or not (abs(trees.leaves) <= LARGEST_LEAF).all():
         raise InputError("the file is damaged: its trees hold numbers out of range.")
     if not ((trees.column >= 0) & (trees.column < len(categories))).all():
@@ -281,19 +286,3 @@ def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
             raise InputError("the file is damaged: its trees split numbers and categories alike.")
     if len(np.unique(trees.subset[trees.subset >= 0])) < len(trees.sets):
         raise InputError("the file is damaged: no tree names some of its sets of categories.")
-
-
-def _check_sizes(trees: SmallTrees) -> None:
-    """Refuse trees larger than any that is grown; parents come before their children."""
-    owner = np.zeros(len(trees.column), dtype=np.intp)
-    for tree, root in enumerate(trees.roots.tolist()):
-        if root >= 0:
-            owner[root] = tree
-    for node, sides in enumerate(zip(trees.left.tolist(), trees.right.tolist(), strict=True)):
-        for side in sides:
-            if side >= 0:
-                owner[side] = owner[node]
-    if len(owner) and np.bincount(owner).max() >= MOST_LEAVES:
-        raise InputError(
-            f"the file is damaged: its trees must have at most {MOST_LEAVES} leaves each."
-        )

@@ -20,7 +20,6 @@ from calibrant.local.spreads import (
     Spread,
     TrainingRows,
     probability,
-    transform,
     unwrap,
 )
 
@@ -56,7 +55,7 @@ class Delta(Spread):
     @staticmethod
     def suits(model: Any) -> bool:
         """Whether the last step of the model is a logistic regression."""
-        return isinstance(unwrap(model)[1], LogisticRegression)
+        return isinstance(unwrap(model)[0], LogisticRegression)
 
     @classmethod
     def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Delta:
@@ -66,16 +65,14 @@ class Delta(Spread):
                 "model does not hold its Fisher information. Pass train=(X_train,), or "
                 "train=(X_train, y_train, sample_weight) if it was fitted with weights."
             )
-        before, last = unwrap(model)
-        strength = _strength(last)
-        inner = transform(before, train.X)
+        strength = _strength(unwrap(model)[0])
+        last, inner = unwrap(model, train.X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
         w = expit(eta) * expit(-eta) * (1.0 if train.weight is None else train.weight)
         return cls(model, *_factorise(last, _matrix(inner), w, strength))
 
     def __call__(self, X: Any) -> Estimate:
-        before, last = unwrap(self.model)
-        inner = transform(before, X)
+        last, inner = unwrap(self.model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
         blocks = _blocks(_matrix(inner), self.constant)
         sd_logit = np.sqrt(np.concatenate([self._variance(block) for block in blocks]))

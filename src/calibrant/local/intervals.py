@@ -327,7 +327,7 @@ def choose(model: Any, method: str) -> str:
     if found is not None:
         return found
     raise InputError(
-        f"there is no rule for the intervals of {type(unwrap(model)[1]).__name__}: it is neither a "
+        f"there is no rule for the intervals of {type(unwrap(model)[0]).__name__}: it is neither a "
         "LogisticRegression nor made of members that give probabilities. Ask for the bootstrap, "
         'which fits it again and again: method="bootstrap" of prediction_interval, or '
         'interval="bootstrap" of ACP.'

@@ -22,6 +22,7 @@ from calibrant.estimators.fitted import Fitted, check_header, document_of, field
 from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_labels, label_array
 from calibrant.export.tree_parts import TreeParts
+from calibrant.local.saved_checks import check_saved
 from calibrant.maps import Map, VectorMap
 
 FORMAT = "calibrant-local"
@@ -104,9 +105,9 @@ class ClassScores(Rule):
     @classmethod
     def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         found = Map.from_dict(state.get("map"))  # type: ignore[arg-type]
-        if not isinstance(found, VectorMap) or arrays:
-            raise InputError("the file is damaged: its map must be one of several classes.")
-        return cls(found)
+        fine = isinstance(found, VectorMap) and not arrays
+        check_saved(fine, "its map must be one of several classes.")
+        return cls(found)  # type: ignore[arg-type]
 
 
 def read_columns(scores: Any, classes: Sequence[Any] | NDArray[Any], positive_column: int) -> Array:
@@ -284,8 +285,8 @@ class LocalFitted(Frozen):
         """Read what `to_parts` made; anything else is refused with a reason."""
         check_header(document, FORMAT, VERSION)
         rule = document.get("rule")
-        if not isinstance(rule, dict) or not isinstance(rule.get("state"), dict):
-            raise InputError("the file is damaged: its 'rule' is missing or of a wrong type.")
+        complete = isinstance(rule, dict) and isinstance(rule.get("state"), dict)
+        check_saved(complete, "its 'rule' is missing or of a wrong type.")
         name, version = rule.get("kind"), rule.get("version")
         known = _kinds()
         kind = known.get(name) if isinstance(name, str) else None
@@ -306,11 +307,10 @@ class LocalFitted(Frozen):
         except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
             raise InputError(f"the file is damaged: {type(wrong).__name__}: {wrong}") from wrong
         fitted = LocalFitted(made, *fields_of(document))
-        if made.n_classes != len(fitted.classes):
-            raise InputError(
-                f"the file is damaged: its rule speaks of {made.n_classes} classes, but "
-                f"{len(fitted.classes)} are named."
-            )
+        check_saved(
+            made.n_classes == len(fitted.classes),
+            f"its rule speaks of {made.n_classes} classes, but {len(fitted.classes)} are named.",
+        )
         return fitted
 
 

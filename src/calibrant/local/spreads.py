@@ -111,24 +111,17 @@ def probability(model: Any, X: Any) -> Array:
     return model_scores(model, X, model.classes_, 1, "predict_proba")
 
 
-def unwrap(model: Any) -> tuple[tuple[Any, ...], Any]:
-    """The transformers before the last model, and that model: through searches and pipelines."""
-    before: list[Any] = []
+def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """The model at the end of pipelines and searches, and the rows X (if given) as it sees them."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
         elif hasattr(model, "steps"):
-            before += [model[:-1]] if len(model.steps) > 1 else []
+            if X is not None and len(model.steps) > 1:
+                X = model[:-1].transform(X)
             model = model.steps[-1][1]
         else:
-            return tuple(before), model
-
-
-def transform(before: Iterable[Any], X: Any) -> Any:
-    """The rows as the last model sees them."""
-    for step in before:
-        X = step.transform(X)
-    return X
+            return model, X
 
 
 # --- the spread of an ensemble's members --------------------------------------------------------
@@ -146,7 +139,7 @@ class Members(Spread):
     @staticmethod
     def suits(model: Any) -> bool:
         """Whether a model has fitted members that give probabilities of their own."""
-        members = getattr(unwrap(model)[1], "estimators_", None)
+        members = getattr(unwrap(model)[0], "estimators_", None)
         if not isinstance(members, (list, tuple)) or len(members) < 2:
             return False
         return all(hasattr(member, "predict_proba") for member in members)
@@ -157,14 +150,14 @@ class Members(Spread):
             raise InputError(
                 "the spread over members needs a bagged model or forest, with at least two fitted "
                 "members in estimators_ that have predict_proba, but "
-                f'{type(unwrap(model)[1]).__name__} came. Use method="bootstrap".'
+                f'{type(unwrap(model)[0]).__name__} came. Use method="bootstrap".'
             )
         return cls(model)
 
     def __call__(self, X: Any) -> Estimate:
         p = probability(self.model, X)
-        before, last = unwrap(self.model)
-        mean, sd, _ = _moments(_member_probabilities(last, transform(before, X)))
+        last, inner = unwrap(self.model, X)
+        mean, sd, _ = _moments(_member_probabilities(last, inner))
         off = np.abs(mean[0] - p) > AGREEMENT
         if off.any():
             row = int(np.argmax(off))

@@ -13,10 +13,10 @@ from calibrant.arrays import Array
 from calibrant.data import validation as door
 from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.json_facts import shown
-from calibrant.errors import InputError
 from calibrant.export.tree_parts import ExportedColumn, TreeParts
 from calibrant.local.attributes import Attribute, Schema
 from calibrant.local.rule import RowInputs, Rule
+from calibrant.local.saved_checks import check_saved
 from calibrant.local.trees import SmallTrees, state_of, sum_of_leaves, trees_of
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
@@ -176,17 +176,18 @@ class TreeRounds(Rule):
         start = maps_of_one_score([Map.from_dict(state.get("start"))], "start")[0]  # type: ignore[arg-type]
         known = [None if a.categories is None else len(a.categories) for a in schema.attributes]
         trees = trees_of(state.get("trees"), [*known, None])
-        sizes, factors = state.get("sizes"), state.get("factors")
-        if not isinstance(sizes, list) or not isinstance(factors, list):
-            raise InputError("the file is damaged: its rounds are missing or of a wrong type.")
-        fine = all(type(n) is int and n >= 1 for n in sizes) and sum(sizes) == len(trees)
-        if not fine or len(sizes) != len(factors) or len(sizes) > MOST_ROUNDS or arrays:
-            raise InputError("the file is damaged: its rounds and trees do not fit together.")
-        if not all(type(f) is float and 1 / STEEPEST <= f <= STEEPEST for f in factors):
-            raise InputError(
-                f"the file is damaged: the factors of rounds must be numbers from {1 / STEEPEST:g} "
-                f"to {STEEPEST:g}, but {shown(factors)} came."
-            )
+        sizes: Any = state.get("sizes")
+        factors: Any = state.get("factors")
+        listed = isinstance(sizes, list) and isinstance(factors, list)
+        check_saved(listed, "its rounds are missing or of a wrong type.")
+        fit = all(type(n) is int and n >= 1 for n in sizes) and sum(sizes) == len(trees)
+        fit = fit and len(sizes) == len(factors) and len(sizes) <= MOST_ROUNDS and not arrays
+        check_saved(fit, "its rounds and trees do not fit together.")
+        check_saved(
+            all(type(f) is float and 1 / STEEPEST <= f <= STEEPEST for f in factors),
+            f"the factors of rounds must be numbers from {1 / STEEPEST:g} to {STEEPEST:g}, but "
+            f"{shown(factors)} came.",
+        )
         return cls(start, schema, trees, tuple(sizes), np.array(factors, dtype=float))
 
 

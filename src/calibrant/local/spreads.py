@@ -19,6 +19,7 @@ from sklearn.utils.validation import _num_samples
 
 from calibrant.arrays import Array, Flags, Index
 from calibrant.data.labels import read_many
+from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.fit_params import take, weight_argument
@@ -247,7 +248,7 @@ def _refit_all(model: Any, data: ModelRows, work: BootstrapOptions) -> Iterator[
     if not present.all():
         raise InputError(
             "the rows that the model was fitted on must hold both classes, but those with weight "
-            f"hold only {data.classes[int(np.argmax(present))]!r}."
+            f"hold only {plain(data.classes[int(np.argmax(present))])!r}."
         )
     seeds = check_random_state(work.random_state).randint(2**31 - 1, size=work.replicates)
     jobs = (delayed(_refit)(model, data, counted, int(seed)) for seed in seeds)

@@ -191,6 +191,7 @@ class LocalCalibrator(ScoreEstimator):
 class LooksAtFeatures:
     """What the local calibrators share that look at the features of each row."""
 
+    progress: bool = False
     classes_: NDArray[Any]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
@@ -224,7 +225,7 @@ class LooksAtFeatures:
         return AsFeatures()
 
     def _inputs(self, features: Any) -> RowInputs:
-        return RowInputs(features, progress=getattr(self, "progress", False))
+        return RowInputs(features, progress=self.progress)
 
     def _read_features(
         self, features: Any, rows: LocalRows, nominal: Any

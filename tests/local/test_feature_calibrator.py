@@ -97,7 +97,7 @@ def test_the_gate_can_be_left_out_and_rounds_given():
 def test_what_it_gives_is_what_lightgbm_gives():
     import lightgbm
 
-    from calibrant.local.lightgbm_trees import TreeOptions, grow
+    from calibrant.local.tree_growth import TrainingMatrix, TreeOptions, grow
     from calibrant.local.trees import sum_of_leaves
 
     rng = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def test_what_it_gives_is_what_lightgbm_gives():
         float
     )
     options = TreeOptions(20, 5, 0.1, 50, 1.0, 0)
-    grown = grow(M, y, np.ones(6000), [1], options)
+    grown = grow(TrainingMatrix(M, y, np.ones(6000), [1]), options)
     told = options.for_lightgbm(6000)
     data = lightgbm.Dataset(M, y, init_score=M[:, 3].copy(), categorical_feature=[1], params=told)
     booster = lightgbm.train(told, data, 20)
@@ -174,7 +174,8 @@ def test_groups_are_held_out_together():
 
 
 def test_the_number_of_rounds_is_chosen_by_other_rows():
-    from calibrant.local.tree_growth import Growth, rounds_held_out
+    from calibrant.local.feature_judging import rounds_held_out
+    from calibrant.local.tree_growth import Growth
 
     class Told(Growth):
         """Rounds whose effect on the rows held out is known beforehand."""

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
+from calibrant.data.attribute_table import read_table
 from calibrant.errors import InputError
 from calibrant.local import trees as tree_module
 from calibrant.local.rule import LocalFitted, RowInputs
@@ -54,7 +55,8 @@ def test_the_rule_is_its_twin_row_by_row(n):
 
 def test_kernel_and_numpy_agree_to_the_bit():
     scores, X = some_rows(tree_module.MANY_ROWS)
-    matrix = matrix_of(RULE.schema, RULE.schema.read(X))
+    columns = RULE.schema.floats(RULE.schema.arrange(read_table(X)))
+    matrix = matrix_of(RULE.schema, len(X), enumerate(columns))
     matrix[:, -1] = logit(scores)
     few = np.concatenate([sum_of_leaves(RULE.trees.layout, m) for m in np.array_split(matrix, 3)])
     assert np.array_equal(sum_of_leaves(RULE.trees.layout, matrix), few)

@@ -22,9 +22,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.maps import Identity, Logistic, Map, Piecewise, Segmented
 from calibrant.segment import Segment, SegmentedCalibrator, ShrinkageTrial
 from calibrant.segment.fits import OFFSET, SLOPE, Own, solve
-from calibrant.segment.segment_cells import stack_of
+from calibrant.segment.segment_cells import dealt, stack_of
 from calibrant.segment.shrink import choose, cross_validate, offsets, paule_mandel
-from calibrant.segment.splits import dealt
 from strategies import REAL, TAME_PROBABILITIES, WHOLE, rows
 from studies import experiment
 from twins import segment as naive
@@ -125,7 +124,7 @@ def test_the_path_is_the_naive_log_loss_out_of_fold():
     stack = stack_of(tables)
     path = cross_validate(Own(cal.Platt()), stack, dealt(stack, 3, 0), set(tables))
     fold = np.empty(len(s), dtype=int)
-    for f, held in enumerate(stack.folds(3, 0)):
+    for f, (_, held) in enumerate(dealt(stack, 3, 0)):
         for i, key in enumerate(stack.keys):
             cells = stack.cells(i)
             out = (held.negative + held.positive)[cells] > 0

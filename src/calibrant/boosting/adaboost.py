@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.arrays import Array
 from calibrant.boosting.learners import SMOOTHINGS, Learner, make_learner
-from calibrant.boosting.rounds import VOTE_WEIGHTS, BoostingRows, boost
+from calibrant.boosting.rounds import VOTE_WEIGHTS, boost
 from calibrant.data.labels import read_many
 from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
@@ -225,16 +225,8 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X, codes, weight = take(X, rows), codes[rows], weight[rows]
             _check_two(classes[codes[:1]], len(np.unique(codes)))
         size = weight_in_rows(weight, self.weights)
-        done = boost(
-            learner,
-            BoostingRows(X, codes, np.ones(len(codes)) if size is None else size),
-            loss=self.loss,
-            votes=self.votes,
-            rounds=int(self.n_estimators),
-            resample=self.resample,
-            stop_at_perfect=self.on_perfect == "stop",
-            random=check_random_state(self.random_state),
-        )
+        size = np.ones(len(codes)) if size is None else size
+        done = boost(self, learner, X, codes, size)
         self.estimators_, self.alphas_, self.stopped_ = done
         self.n_steps_, self.classes_ = len(self.alphas_), classes
         # scores need what was fitted, and parameters may be changed later

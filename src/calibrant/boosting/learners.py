@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,25 +50,6 @@ SMOOTHINGS: Mapping[str, Callable[[Array, Array, float, float], Array]] = {
 }
 
 
-class Learner(Protocol):
-    """A kind of learner that can be boosted."""
-
-    def read(self, model: Any, X: Any, *, reset: bool) -> Any:
-        """The rows as this kind takes them.
-
-        ``model`` remembers their columns if ``reset``; otherwise they must be those it remembers.
-        """
-
-    def arrange(self, X: Any, codes: Index) -> tuple[Any, NDArray[Any]]:
-        """Rows and labels in the form that is the fastest to fit, once for all rounds."""
-
-    def fit(self, X: Any, y: NDArray[Any], weight: Array | None, random: Any) -> Any:
-        """One learner, fitted on arranged rows."""
-
-    def vote(self, fitted: Any, X: Any) -> Array:
-        """h of each row, in [−1, 1]; 1 speaks for the second class."""
-
-
 @dataclass(frozen=True)
 class Trees:
     """Decision trees on float32 rows that were checked once."""
@@ -82,6 +63,10 @@ class Trees:
     m: float
 
     def read(self, model: Any, X: Any, *, reset: bool) -> Any:
+        """The rows as this kind takes them.
+
+        ``model`` remembers their columns if ``reset``; otherwise they must be those it remembers.
+        """
         return _checked(
             model,
             X,
@@ -93,6 +78,7 @@ class Trees:
         )
 
     def arrange(self, X: Any, codes: Index) -> tuple[Any, NDArray[Any]]:
+        """Rows and labels in the form that is the fastest to fit, once for all rounds."""
         # each tree sorts its labels to find the classes: short ones sort faster
         labels = codes.astype(np.int8)
         if not issparse(X):
@@ -102,6 +88,7 @@ class Trees:
         return columns, labels
 
     def fit(self, X: Any, y: NDArray[Any], weight: Array | None, random: Any) -> Any:
+        """One learner, fitted on arranged rows."""
         tree = DecisionTreeClassifier(
             criterion=self.criterion,
             max_depth=self.max_depth,
@@ -112,6 +99,7 @@ class Trees:
         return tree.fit(X, y, sample_weight=weight, check_input=False)
 
     def vote(self, fitted: Any, X: Any) -> Array:
+        """h of each row, in [−1, 1]; 1 speaks for the second class."""
         tree = fitted.tree_
         votes: Array = self._leaves(tree)[tree.apply(X)]
         return votes
@@ -129,7 +117,10 @@ class Trees:
 
 @dataclass(frozen=True)
 class Models:
-    """Any classifier; frames reach it as they are, everything else as an array."""
+    """Any classifier, with the methods of `Trees`.
+
+    Frames reach it as they are, everything else as an array.
+    """
 
     estimator: Any
     classes: NDArray[Any]
@@ -181,6 +172,10 @@ class Models:
             p = model_scores(fitted, X, self.classes, method="predict_proba")
             return np.asarray(2.0 * p - 1.0, dtype=np.float64)
         return np.where(np.asarray(fitted.predict(X)) == self.classes[1], 1.0, -1.0)
+
+
+#: a kind of learner that can be boosted
+Learner = Trees | Models
 
 
 def make_learner(model: Any, classes: NDArray[Any]) -> Learner:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from calibrant.arrays import Array, Index
 from calibrant.boosting.learners import Learner
 from calibrant.estimators.fit_params import take
+
+if TYPE_CHECKING:
+    from calibrant.boosting.adaboost import AdaBoost
 
 #: differences up to this are taken for rounding: the weight that a learner is right on must exceed
 #: the weight that it is wrong on by more than this, and soft votes up to this count as 0
@@ -95,10 +99,10 @@ def hard_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     wrong = float(weights @ (agree < 0.0))
     right = float(weights @ (agree > 0.0))
     perfect = wrong == 0.0
-    if right - wrong <= NOISE:
-        return LearnerWeight(0.0, perfect, right, wrong)
     extra = epsilon if perfect else 0.0
-    return LearnerWeight(0.5 * math.log((right + extra) / (wrong + extra)), perfect, right, wrong)
+    better = right - wrong > NOISE
+    alpha = 0.5 * math.log((right + extra) / (wrong + extra)) if better else 0.0
+    return LearnerWeight(alpha, perfect, right, wrong)
 
 
 def soft_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
@@ -157,59 +161,41 @@ VOTE_WEIGHTS: Mapping[str, Callable[[Array, Array, float], LearnerWeight]] = {
 }
 
 
-class BoostingRows(NamedTuple):
-    """Rows as a learner reads them, their classes (0 or 1), and their weights, all positive."""
-
-    X: Any
-    codes: Index
-    weight: Array
-
-
-class Boosted(NamedTuple):
-    """Learners, the weights of their votes, and why boosting stopped early (None: it did not)."""
-
-    estimators: list[Any]
-    alphas: Array
-    stopped: str | None
-
-
 def boost(
-    learner: Learner,
-    rows: BoostingRows,
-    *,
-    loss: str,
-    votes: str,
-    rounds: int,
-    resample: bool,
-    stop_at_perfect: bool,
-    random: np.random.RandomState,
-) -> Boosted:
-    """Run the rounds."""
-    data = (*learner.arrange(rows.X, rows.codes), within_reach(rows.weight))
-    sign = 2.0 * rows.codes - 1.0
-    epsilon = 0.5 / max(float(rows.weight.sum()), 1.0)
+    model: AdaBoost, learner: Learner, X: Any, codes: Index, size: Array
+) -> tuple[list[Any], Array, str | None]:
+    """Run the rounds that a model asks for.
+
+    X are the rows as the learner reads them, ``codes`` their classes (0 or 1) and ``size`` their
+    weights, all positive. The result: learners, the weights of their votes, and why boosting
+    stopped early (None: it did not).
+    """
+    data = (*learner.arrange(X, codes), within_reach(size))
+    random = check_random_state(model.random_state)
+    sign = 2.0 * codes - 1.0
+    epsilon = 0.5 / max(float(size.sum()), 1.0)
     F = np.zeros(len(sign))
     estimators: list[Any] = []
     alphas: list[float] = []
-    stopped = None
+    stopped, rounds = None, int(model.n_estimators)
     for left in reversed(range(rounds)):
-        weights = row_weights(sign * F, rows.weight, loss)
+        weights = row_weights(sign * F, size, model.loss)
         verdict = NOTHING
-        for fitted in _fits(learner, data, weights, resample, random):
-            h = learner.vote(fitted, rows.X)
-            verdict = VOTE_WEIGHTS[votes](weights, sign * h, epsilon)
+        for fitted in _fits(learner, data, weights, model.resample, random):
+            h = learner.vote(fitted, X)
+            verdict = VOTE_WEIGHTS[model.votes](weights, sign * h, epsilon)
             if verdict.alpha > 0.0:
                 break
         else:
-            stopped = _chance(verdict, resample)
+            stopped = _chance(verdict, model.resample)
             break
         estimators.append(fitted)
         alphas.append(verdict.alpha)
         F += verdict.alpha * h
-        if verdict.perfect and stop_at_perfect and left:
+        if verdict.perfect and model.on_perfect == "stop" and left:
             stopped = 'the last learner was never wrong (on_perfect="stop")'
             break
-    return Boosted(estimators, np.array(alphas), _sentence(stopped, len(alphas), rounds))
+    return estimators, np.array(alphas), _sentence(stopped, len(alphas), rounds)
 
 
 def _fits(

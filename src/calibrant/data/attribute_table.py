@@ -80,9 +80,10 @@ class AttributeTable:
         count = len(range(self.rows)[rows])
         return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
 
-    def take(self, rows: Flags) -> AttributeTable:
-        """The rows of a mask."""
-        return AttributeTable(self.names, [c.take(rows) for c in self.columns], int(rows.sum()))
+    def take(self, rows: Flags | Index) -> AttributeTable:
+        """The rows of a mask, or those with these numbers."""
+        count = len(np.arange(self.rows)[rows])
+        return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
 
 
 def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTable:

@@ -14,7 +14,7 @@ from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.typed_features import number_of
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
-from calibrant.local.attributes import Attribute, CodedRows
+from calibrant.local.attributes import Attribute
 from calibrant.local.rule import LocalFitted
 from calibrant.local.tree_rule import TreeRounds
 
@@ -66,25 +66,17 @@ class RowFitted(Fitted):
         """
         rule = self.rule
         assert rule is not None
-        numeric, codes = [], []
+        found: list[Array] = []
         for attribute, values in zip(rule.used, columns, strict=True):
             if attribute.categories is None:
-                numeric.append(values)
+                found.append(values)
                 continue
             known = SpelledCategories.of(attribute)
             texts = dict.fromkeys(values.tolist())
             families.look(attribute, known, texts)
-            place = {text: -1 if text is None else known.code(text) for text in texts}
-            codes.append(np.array([place[v] for v in values.tolist()], dtype=np.int32))
-        n = len(scores)
-        numbers = np.column_stack(numeric) if numeric else np.empty((n, 0))
-        absent = np.isnan(numbers)
-        coded = CodedRows(
-            np.where(absent, 0.0, numbers),
-            absent,
-            np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int32),
-        )
-        return rule.probabilities(scores, rule.widened(coded))
+            place = {text: np.nan if text is None else known.code(text) for text in texts}
+            found.append(np.array([place[v] for v in values.tolist()], dtype=np.float64))
+        return rule.probabilities(scores, found)
 
 
 class SpelledCategories(NamedTuple):
@@ -101,13 +93,13 @@ class SpelledCategories(NamedTuple):
             {category: code for code, category in coded if not isinstance(category, str)},
         )
 
-    def code(self, text: str) -> int:
-        """The code of a text; -1 for a category that is not known."""
+    def code(self, text: str) -> float:
+        """The code of a text; NaN for a category that is not known."""
         found = self.words.get(text, self.words.get(text.strip()))
         if found is None and self.numbers:
             value = number_of(text)
             found = None if value is None else self.numbers.get(value)
-        return -1 if found is None else found
+        return np.nan if found is None else found
 
     def family(self, text: str) -> bool | None:
         """Whether a text is of the kind of the categories; None where that cannot be told."""

@@ -17,11 +17,18 @@ from calibrant.estimators.base import WEIGHTS
 from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator, LocalRows
-from calibrant.local.feature_judging import table_of
 from calibrant.local.interval_bins import IntervalBins, RowBins, read_interval
-from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
-from calibrant.local.local_gate import kept_of_three, score_rule
-from calibrant.local.model_intervals import CustomIntervals, IntervalsOfModel, NoInputs
+from calibrant.local.intervals import (
+    LEVEL,
+    N_BOOT,
+    SCALE,
+    CustomIntervals,
+    Intervals,
+    IntervalsOfModel,
+    NoInputs,
+    choose,
+)
+from calibrant.local.local_gate import kept_of_three, score_rule, table_of
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
 from calibrant.local.tree_rule import TreeRounds
@@ -210,20 +217,32 @@ class ACP(LocalCalibrator):
         lower, upper : array-likes of shape (n,), optional
             The ends of each row's interval. Only the gate needs them.
         """
-        return self._fit(scores, y, sample_weight, RowInputs(lower=lower, upper=upper), None)
+        inputs = RowInputs(lower=lower, upper=upper)
+        return self.fit_rows(scores, y, None, sample_weight, inputs=inputs)
 
-    def _fit(
-        self, scores: Any, y: Any, sample_weight: Any, inputs: RowInputs | None, groups: Any
+    def fit_rows(
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
     ) -> Self:
+        """As `fit`, with the intervals that the models of the scores have for these rows.
+
+        X is not needed. ``groups`` says which rows are one that was scored several times: the gate
+        holds them out together.
+        """
         rows = self._read(scores, y, sample_weight)
         self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
             return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
-        return self._keep(score_rule(self.kept_, rows, self.weights), rows)
+        return self._keep(score_rule(self.kept_, rows), rows)
 
     def _bins_of(self, rows: LocalRows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""
-        table = table_of(rows, some, in_rows=True)
+        table = table_of(rows, rows.weight, some)
         pseudo = SMOOTHING[self.smoothing]
         return IntervalBins(table.scores, table.negative, table.positive, pseudo)
 
@@ -245,23 +264,7 @@ class ACP(LocalCalibrator):
             inputs = RowInputs(lower=low[test], upper=high[test])
             return self._bins_of(rows, train).bins(rows.scores[test], inputs).probability
 
-        return kept_of_three(rows, BINS, predict, groups, self.weights)
-
-    def fit_rows(
-        self,
-        scores: Any,
-        y: Any,
-        X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        inputs: RowInputs | None = None,
-    ) -> Self:
-        """As `fit`, with the intervals that the models of the scores have for these rows.
-
-        X is not needed. ``groups`` says which rows are one that was scored several times: the gate
-        holds them out together.
-        """
-        return self._fit(scores, y, sample_weight, inputs, groups)
+        return kept_of_three(rows, BINS, predict, groups)
 
     @property
     def judges_inputs(self) -> bool:
@@ -287,7 +290,8 @@ class ACP(LocalCalibrator):
         on_range : {"error", "clip", "allow"}
             As in `Calibrator`.
         """
-        return self._predict_proba(scores, RowInputs(lower=lower, upper=upper), on_range)
+        inputs = RowInputs(lower=lower, upper=upper)
+        return self._applied_rule.predict_proba(scores, inputs, on_range)
 
     def calibrate(
         self,
@@ -298,7 +302,7 @@ class ACP(LocalCalibrator):
         on_range: OnRange = "error",
     ) -> Any:
         """The calibrated probability of ``pos_label_``, shape (n,): see `predict_proba`."""
-        return self._calibrate(scores, RowInputs(lower=lower, upper=upper), on_range)
+        return self._applied_rule.calibrate(scores, RowInputs(lower=lower, upper=upper), on_range)
 
     def predict(
         self,
@@ -309,7 +313,9 @@ class ACP(LocalCalibrator):
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
         """The more probable class (the first in sorted order on ties): see `predict_proba`."""
-        return self._predict(scores, RowInputs(lower=lower, upper=upper), on_range)
+        best = self._applied_rule.predict(scores, RowInputs(lower=lower, upper=upper), on_range)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
 
     def bins(
         self, scores: Any, *, lower: Any = None, upper: Any = None, on_range: OnRange = "error"
@@ -318,7 +324,7 @@ class ACP(LocalCalibrator):
 
         Scores and ``on_range`` are as in `predict_proba`.
         """
-        clean = self._clean(scores, on_range)
+        clean = self._applied_rule.read(scores, on_range)
         if not isinstance(self.rule_, IntervalBins):
             raise InputError(
                 f"the gate kept {self.kept_!r}, so that there are no bins. Use calibrate, or fit "

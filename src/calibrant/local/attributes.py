@@ -20,11 +20,12 @@ from calibrant.data.attribute_table import AttributeColumn, AttributeTable, Name
 from calibrant.data.json_facts import is_text, shown
 from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError, ParameterError
+from calibrant.local.saved_checks import check_saved
 
 Category = str | int | float | bool
 
-#: the code of a missing category, and the code of one that matches no category
-MISSING, UNSEEN = -1, -2
+#: the code of a category that is missing, or was not seen in the calibration rows
+MISSING = -1
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,19 @@ class Attribute:
     def nominal(self) -> bool:
         return self.categories is not None
 
-    def numbers(self, column: AttributeColumn) -> AttributeColumn:
-        """The column as finite float64, absent values marked; others are refused with a reason."""
+    def floats(self, column: AttributeColumn) -> Array:
+        """Numbers, or places among the categories; NaN where a value is missing or unseen."""
+        if not self.nominal:
+            return self._numbers(column)
+        known = {_key(c): float(code) for code, c in enumerate(self.categories or ())}
+        distinct, inverse = column.distinct()
+        self._check_family(distinct)
+        return np.array([known.get(_key(v), np.nan) for v in distinct] + [np.nan])[inverse]
+
+    def _numbers(self, column: AttributeColumn) -> Array:
+        """Finite float64, NaN where missing; others are refused with a reason."""
         if column.missing.all():  # their type does not matter
-            return AttributeColumn(np.zeros(len(column.missing)), column.missing, nominal=False)
+            return np.full(len(column.missing), np.nan)
         if column.nominal:
             raise InputError(
                 f"{self.title} must hold numbers, as in the calibration rows, but categories came"
@@ -83,15 +93,7 @@ class Attribute:
                 f"are infinite (first at row {int(np.argmax(infinite))}). Cap them, or mark them "
                 "missing."
             )
-        return AttributeColumn(values + 0.0, column.missing, nominal=False)
-
-    def codes(self, column: AttributeColumn) -> NDArray[np.int32]:
-        """The place of each value among the categories; UNSEEN for others, MISSING for no value."""
-        known = {_key(c): code for code, c in enumerate(self.categories or ())}
-        distinct, inverse = column.distinct()
-        self._check_family(distinct)
-        place = np.array([known.get(_key(v), UNSEEN) for v in distinct] + [MISSING], dtype=np.int32)
-        return place[inverse]
+        return np.where(column.missing, np.nan, values + 0.0)
 
     def _check_family(self, distinct: Sequence[Any]) -> None:
         """Refuse words where numbers are known, or the reverse: none of them could match."""
@@ -143,19 +145,16 @@ class Schema:
 
     def code(self, table: AttributeTable) -> CodedRows:
         """The columns as numbers and codes."""
-        n, numbers, absent, codes = len(table), [], [], []
-        for attribute, column in zip(self.attributes, table.columns, strict=True):
-            if attribute.nominal:
-                codes.append(attribute.codes(column))
-            else:
-                clean = attribute.numbers(column)
-                numbers.append(np.where(clean.missing, 0.0, clean.values))
-                absent.append(clean.missing)
-        return CodedRows(
-            np.column_stack(numbers) if numbers else np.empty((n, 0)),
-            np.column_stack(absent) if absent else np.empty((n, 0), dtype=bool),
-            np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int32),
-        )
+        columns = self.floats(table)
+        matrix = np.column_stack(columns) if columns else np.empty((len(table), 0))
+        gone, nominal = np.isnan(matrix), self.nominal
+        codes = np.where(gone, MISSING, matrix)[:, nominal].astype(np.int32)
+        return CodedRows(np.where(gone, 0.0, matrix)[:, ~nominal], gone[:, ~nominal], codes)
+
+    def floats(self, table: AttributeTable) -> list[Array]:
+        """The columns as trees see them: numbers or codes, NaN where a value is missing."""
+        pairs = zip(self.attributes, table.columns, strict=True)
+        return [attribute.floats(column) for attribute, column in pairs]
 
     def arrange(self, table: AttributeTable) -> AttributeTable:
         """The columns in order: by name if both have names of one kind, else by position."""
@@ -190,15 +189,17 @@ class Schema:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Schema:
         """Read what `to_state` wrote; anything else is refused."""
-        pairs, named = state.get("attributes"), state.get("named")
-        if not isinstance(pairs, list) or not isinstance(named, bool):
-            raise InputError("the file is damaged: its attributes are missing or of a wrong type.")
+        pairs: Any = state.get("attributes")
+        named: Any = state.get("named")
+        fine = isinstance(pairs, list) and isinstance(named, bool)
+        check_saved(fine, "its attributes are missing or of a wrong type.")
         schema = cls(tuple(_attribute(pair) for pair in pairs), named)
-        if named and len({a.name for a in schema.attributes}) < len(schema):
-            raise InputError("the file is damaged: two of its attributes have the same name.")
-        kinds = {type(a.name) for a in schema.attributes}
-        if len(kinds) > 1 or (not named and int in kinds):
-            raise InputError("the file is damaged: its attributes have names of different kinds.")
+        names = [a.name for a in schema.attributes]
+        apart = not named or len(set(names)) == len(names)
+        check_saved(apart, "two of its attributes have the same name.")
+        kinds = set(map(type, names))
+        alike = len(kinds) <= 1 and (named or int not in kinds)
+        check_saved(alike, "its attributes have names of different kinds.")
         return schema
 
 

@@ -14,16 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.arrays import Array, Flags, Index
 from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.labels import read_labels, read_many
-from calibrant.data.score_range import ScoreRange, check_range
-from calibrant.data.to_numpy import like_series, plain, to_matrix
+from calibrant.data.score_range import OnRange, ScoreRange
+from calibrant.data.to_numpy import plain, to_matrix
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError
 from calibrant.estimators.base import row_facts
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.score_estimator import ScoreEstimator
-from calibrant.local.attributes import CodedRows, Schema
-from calibrant.local.rule import LocalFitted, RowInputs, Rule, check_two, read_columns
+from calibrant.local.attributes import Schema
+from calibrant.local.rule import AppliedRule, LocalFitted, RowInputs, Rule, read_columns
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class LocalRows:
     """Scores, codes and weights of the rows that count.
 
     ``kept`` marks these rows among all that came. ``weight`` is in units of rows, ``given`` is the
-    weight as it came. With two classes code 1 is the positive one; with more, codes are
-    places in ``classes``.
+    weight as it came, and ``weights`` says what it means. With two classes code 1 is the positive
+    one; with more, codes are places in ``classes``.
     """
 
     scores: Array
@@ -42,13 +42,19 @@ class LocalRows:
     kept: Flags
     classes: NDArray[Any]
     pos_label: Any
+    weights: str | None
+
+    @property
+    def positive(self) -> Flags:
+        """With two classes: which rows are positive."""
+        return np.asarray(self.codes == 1)
 
 
 class LocalCalibrator(ScoreEstimator):
     """Turns scores, labels and what else is known of each row into a rule.
 
     A subclass declares its parameters and their limits. It writes ``fit`` and ``predict_proba``
-    with the arguments that it needs, by means of `_read`, `_keep` and `_predict_proba`.
+    with the arguments that it needs, by means of `_read`, `_keep` and `_applied_rule`.
 
     Attributes
     ----------
@@ -65,7 +71,6 @@ class LocalCalibrator(ScoreEstimator):
     classes: Any
     rule_: Rule
     pos_label_: Any
-    feature_names_in_: NDArray[Any]
 
     @abstractmethod
     def fit_rows(
@@ -112,7 +117,8 @@ class LocalCalibrator(ScoreEstimator):
         given, codes = weight[kept], codes[kept]
         size = weight_in_rows(given, self.weights)
         size = np.ones(len(given)) if size is None else size
-        return LocalRows(clean[kept], codes, size, given, kept, classes, pos_label)
+        labels = classes, pos_label
+        return LocalRows(clean[kept], codes, size, given, kept, *labels, self.weights)
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:
@@ -159,52 +165,14 @@ class LocalCalibrator(ScoreEstimator):
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         return self
 
-    def _read_features(
-        self, features: Any, rows: LocalRows, nominal: Any
-    ) -> tuple[AttributeTable, Schema, CodedRows]:
-        """The features of the rows that count, the schema of their columns, and their codes."""
-        table = read_table(features)
-        check_lengths(scores=len(rows.kept), features=len(table))
-        table = table.take(rows.kept)
-        schema = Schema.learn(table, nominal)
-        return table, schema, schema.code(table)
-
-    def _keep_names(self, schema: Schema) -> None:
-        """Set how many features there are, and their names if they came with words for names."""
-        self.n_features_in_ = len(schema)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
-            self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
-
-    def _predict_proba(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Array:
-        p = self._apply(self._clean(scores, on_range), rows)
-        return p if self._positive_column == 1 else p[:, ::-1]
-
-    def _clean(self, scores: Any, on_range: str) -> Array:
-        """New scores as the rule takes them, checked against the range of the fit."""
+    @property
+    def _applied_rule(self) -> AppliedRule:
         check_is_fitted(self)
-        clean = read_columns(scores, self.classes_, self._positive_column)
-        return check_range(clean, self._fitted_range, on_range)
-
-    def _apply(self, scores: Array, rows: RowInputs) -> Array:
-        """The rule's probabilities; a subclass that shows progress overrides this."""
-        return self.rule_(scores, rows)
-
-    def _calibrate(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Any:
-        check_is_fitted(self)
-        check_two(len(self.classes_))
-        p = self._predict_proba(scores, rows, on_range)[:, self._positive_column]
-        return like_series(scores, p)
-
-    def _predict(self, scores: Any, rows: RowInputs, on_range: str = "error") -> NDArray[Any]:
-        p = self._predict_proba(scores, rows, on_range)
-        labels: NDArray[Any] = self.classes_[np.argmax(p, axis=1)]
-        return labels
+        return AppliedRule(self.rule_, self.classes_, self._positive_column, self._fitted_range)
 
     def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
         """As predict_proba, for the model's own scores and what `companion` found."""
-        return self._predict_proba(scores, rows, "allow")
+        return self._applied_rule.predict_proba(scores, rows, "allow")
 
     def to_fitted(self) -> LocalFitted:  # type: ignore[override]
         """The fitted state as a plain value, as `save` writes it."""
@@ -218,3 +186,68 @@ class LocalCalibrator(ScoreEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.multiclass
         return tags
+
+
+class LooksAtFeatures:
+    """What the local calibrators share that look at the features of each row."""
+
+    progress: bool = False
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    _applied_rule: AppliedRule
+
+    def predict_proba(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+        return self._applied_rule.predict_proba(scores, self._inputs(features), on_range)
+
+    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
+        """With two classes: the probability of ``pos_label_``, shape (n,).
+
+        Features are not looked at if ``kept_`` says that a map of the score is used.
+        """
+        return self._applied_rule.calibrate(scores, self._inputs(features), on_range)
+
+    def predict(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        best = self._applied_rule.predict(scores, self._inputs(features), on_range)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def companion(
+        self, model: Any, train: ModelRows | None, rows: Index | None
+    ) -> Callable[[Any], RowInputs]:
+        """Rows of the model are the features."""
+        return AsFeatures()
+
+    def _inputs(self, features: Any) -> RowInputs:
+        return RowInputs(features, progress=self.progress)
+
+    def _read_features(
+        self, features: Any, rows: LocalRows, nominal: Any
+    ) -> tuple[AttributeTable, Schema]:
+        """The features of the rows that count, and the schema of their columns."""
+        table = read_table(features)
+        check_lengths(scores=len(rows.kept), features=len(table))
+        table = table.take(rows.kept)
+        return table, Schema.learn(table, nominal)
+
+    def _keep_names(self, schema: Schema) -> None:
+        """Set how many features there are, and their names if they came with words for names."""
+        self.n_features_in_ = len(schema)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
+            self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
+
+
+@dataclass(frozen=True)
+class AsFeatures:
+    """Rows of a model as the features of a local calibrator."""
+
+    def __call__(self, X: Any) -> RowInputs:
+        return RowInputs(features=X)

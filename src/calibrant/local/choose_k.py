@@ -99,10 +99,6 @@ class NeighbourShares:
     def _by_owner(self) -> Index:
         return np.argsort(self.owner, kind="stable")
 
-    def at(self, cells: Index) -> tuple[Index, Index]:
-        """The shares in some distinct rows: places of their rows in ``cells``, and the shares."""
-        return _runs(self.cell, cells)
-
     def siblings(self, shares: Index) -> tuple[Index, Index]:
         """All shares of the owners of some shares: places in ``shares``, and the shares found."""
         ordered = self._by_owner
@@ -137,7 +133,7 @@ def leave_one_out(
     shares = NeighbourShares.of_counts(rule.counts) if shares is None else shares
     total = np.zeros(len(ks))
     for found in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
-        place, held = shares.at(found.rows)
+        place, held = _runs(shares.cell, found.rows)
         height = max(1, PAIRS // (found.near.shape[1] * shares.most))
         for start in range(0, len(held), height):
             some = slice(start, start + height)

@@ -14,7 +14,14 @@ from sklearn.utils import check_array
 
 from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.local.spreads import Estimate, Spread, probability, transform, unwrap
+from calibrant.local.spreads import (
+    BootstrapOptions,
+    Estimate,
+    Spread,
+    TrainingRows,
+    probability,
+    unwrap,
+)
 
 #: how many numbers there are in a block of rows
 BLOCK = 1 << 21
@@ -25,11 +32,6 @@ OUTSIDE = 1e-8
 EPS = float(np.finfo(float).eps)
 #: the share of the L1 penalty under the older names of penalties
 L1_SHARE = {"l2": 0.0, "l1": 1.0}
-
-
-def is_logistic(model: Any) -> bool:
-    """Whether the last step of the model is a logistic regression."""
-    return isinstance(unwrap(model)[1], LogisticRegression)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,28 +52,34 @@ class Delta(Spread):
     base: float  # variance of the free intercept
     tolerance: float
 
+    @staticmethod
+    def suits(model: Any) -> bool:
+        """Whether the last step of the model is a logistic regression."""
+        return isinstance(unwrap(model)[0], LogisticRegression)
+
     @classmethod
-    def of(cls, model: Any, X: Any, weight: Array | None) -> Delta:
-        """The spread of a fitted model, given the rows (and weights) that it was fitted on."""
-        before, last = unwrap(model)
-        strength = _strength(last)
-        inner = transform(before, X)
+    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Delta:
+        if train is None:
+            raise InputError(
+                "the delta method needs the rows that the model was fitted on, since the fitted "
+                "model does not hold its Fisher information. Pass train=(X_train,), or "
+                "train=(X_train, y_train, sample_weight) if it was fitted with weights."
+            )
+        strength = _strength(unwrap(model)[0])
+        last, inner = unwrap(model, train.X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
-        w = expit(eta) * expit(-eta) * (1.0 if weight is None else weight)
+        w = expit(eta) * expit(-eta) * (1.0 if train.weight is None else train.weight)
         return cls(model, *_factorise(last, _matrix(inner), w, strength))
 
     def __call__(self, X: Any) -> Estimate:
-        before, last = unwrap(self.model)
-        inner = transform(before, X)
+        last, inner = unwrap(self.model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
-        sd_logit = np.sqrt(np.concatenate([self._variance(b) for b in self._blocks(inner)]))
+        blocks = _blocks(_matrix(inner), self.constant)
+        sd_logit = np.sqrt(np.concatenate([self._variance(block) for block in blocks]))
         known = np.isfinite(sd_logit)
         slope = expit(eta) * expit(-eta)
         sd = np.where(known, slope * np.where(known, sd_logit, 0.0), np.inf)
         return Estimate(probability(self.model, X), eta, sd, sd_logit)
-
-    def _blocks(self, X: Any) -> Iterator[Array]:
-        return _blocks(_matrix(X), self.constant)
 
     def _variance(self, block: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # rows so far out that nothing is known

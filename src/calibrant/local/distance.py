@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.arrays import Array, Flags, Index
-from calibrant.local.attributes import UNSEEN, CodedRows
+from calibrant.local.attributes import CodedRows
+
+#: the code of a query's category that is missing or unseen: it matches no calibration row's
+UNSEEN = -2
 
 Pick = Callable[[NDArray[Any]], NDArray[Any]]
 

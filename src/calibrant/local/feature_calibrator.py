@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.arrays import Array, Index
-from calibrant.data.score_range import OnRange
 from calibrant.errors import AdviceWarning, caller_level
 from calibrant.estimators.base import WEIGHTS
 from calibrant.estimators.limits import Limit, Number, OneOf
-from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.splits import Splits
-from calibrant.local.attributes import CodedRows, Schema
-from calibrant.local.base import LocalCalibrator, LocalRows
-from calibrant.local.column_checks import check_columns
-from calibrant.local.feature_groups import GroupChange, changed_groups
-from calibrant.local.feature_judging import (
-    FEATURES,
-    SMOOTH,
-    FeatureTrial,
-    judge_features,
-    kept_of,
-    map_of,
-    table_of,
+from calibrant.local.attributes import Schema
+from calibrant.local.base import LocalCalibrator, LocalRows, LooksAtFeatures
+from calibrant.local.feature_judging import FEATURES, FeatureTrial, judge_features
+from calibrant.local.feature_words import (
+    GroupChange,
+    changed_groups,
+    check_columns,
+    explain_features,
 )
-from calibrant.local.feature_words import FeatureFigures, explain_features
-from calibrant.local.lightgbm_trees import TreeOptions, lightgbm
-from calibrant.local.local_gate import score_rule
+from calibrant.local.local_gate import SMOOTH, score_map, score_rule
 from calibrant.local.rule import RowInputs
-from calibrant.local.sba import AsFeatures
-from calibrant.local.tree_growth import Growth, TrainingMatrix
+from calibrant.local.tree_growth import Growth, TrainingMatrix, TreeOptions, lightgbm
 from calibrant.local.tree_rule import MOST_ROUNDS, TreeRounds, matrix_of
 from calibrant.local.trees import MOST_LEAVES
 from calibrant.losses import logit
 
 
-class FeatureCalibrator(LocalCalibrator):
+class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
     """Correct scores by boosted trees on the columns of a row, where that helps.
 
     A score can be right on average and wrong for a group of rows: too high for one region, too low
@@ -210,24 +199,22 @@ class FeatureCalibrator(LocalCalibrator):
         """
         rows = self._read(scores, y, sample_weight)
         lightgbm()
-        _, schema, coded = self._read_features(features, rows, self.nominal)
-        matrix = matrix_of(schema, coded)
-        self.notes_ = tuple(check_columns(schema, matrix, rows.codes == 1))
-        self.trial_ = self._try(rows, matrix, schema, groups)
-        kept = FEATURES if self.trial_ is None else kept_of(self.trial_)
-        if not self.gate and (self.trial_ is None or self.trial_.rounds.best):
-            kept = FEATURES
-        if self.trial_ is None and self._judges:  # a class has fewer than two rows
-            kept = BEFORE
-        self._learn_rule(rows, matrix, schema, kept)
-        self._keep_figures(coded, schema, rows)
+        table, schema = self._read_features(features, rows, self.nominal)
+        matrix = matrix_of(schema, len(table), enumerate(schema.floats(table)))
+        nominal = np.flatnonzero(schema.nominal).tolist()
+        seen = TrainingMatrix(matrix, rows.positive.astype(float), rows.weight, nominal)
+        self.notes_ = check_columns(schema, seen)
+        judges = self.gate or self.rounds == "auto"
+        self.trial_ = self._try(rows, seen, groups) if judges else None
+        if self.trial_ is None:  # nothing is judged, or a class has fewer than two rows
+            kept = BEFORE if judges else FEATURES
+        else:
+            kept = self.trial_.kept if self.gate or not self.trial_.rounds.best else FEATURES
+        self._learn_rule(rows, seen, schema, kept)
+        self._keep_figures(seen, schema)
         for note in self.notes_:
             warnings.warn(note, AdviceWarning, stacklevel=caller_level())
         return self
-
-    @property
-    def _judges(self) -> bool:
-        return self.gate or self.rounds == "auto"
 
     @property
     def _options(self) -> TreeOptions:
@@ -240,36 +227,23 @@ class FeatureCalibrator(LocalCalibrator):
             int(self.random_state),
         )
 
-    def _try(
-        self, rows: LocalRows, matrix: Array, schema: Schema, groups: Any
-    ) -> FeatureTrial | None:
-        """What rows held out say; None if none can be held out, or it is not asked for."""
-        if not self._judges or np.bincount(rows.codes, minlength=2).min() < 2:
+    def _try(self, rows: LocalRows, seen: TrainingMatrix, groups: Any) -> FeatureTrial | None:
+        """What rows held out say; None if none can be held out."""
+        if np.bincount(rows.codes, minlength=2).min() < 2:
             return None
-        return judge_features(
-            rows,
-            matrix,
-            _places(schema),
-            self._options,
-            cv=self.cv,
-            groups=groups,
-            rounds=None if self.rounds == "auto" else int(self.rounds),
-            weights=self.weights,
-        )
+        rounds = None if self.rounds == "auto" else int(self.rounds)
+        return judge_features(rows, seen, self._options, cv=self.cv, groups=groups, rounds=rounds)
 
-    def _learn_rule(self, rows: LocalRows, matrix: Array, schema: Schema, kept: str) -> None:
+    def _learn_rule(self, rows: LocalRows, seen: TrainingMatrix, schema: Schema, kept: str) -> None:
         """Fit what is kept to all rows."""
         self.importances_: dict[str, float] = {}
         if kept != FEATURES:
-            self._keep(score_rule(kept, rows, self.weights), rows)
+            self._keep(score_rule(kept, rows), rows)
             self.kept_, self.rounds_ = kept, 0
             return
-        start = map_of(SMOOTH, table_of(rows), self.weights)
-        matrix[:, -1] = logit(start(rows.scores))
-        positive = (rows.codes == 1).astype(float)
-        growth = Growth(
-            TrainingMatrix(matrix, positive, rows.weight, _places(schema)), self._options
-        )
+        start = score_map(SMOOTH, rows)
+        seen.matrix[:, -1] = logit(start(rows.scores))
+        growth = Growth(seen, self._options)
         wanted = self.trial_.rounds.best if self.trial_ is not None else int(self.rounds)
         while len(growth.rounds) < wanted and growth.go_on():
             pass
@@ -281,7 +255,7 @@ class FeatureCalibrator(LocalCalibrator):
         order = np.argsort(-growth.gains, kind="stable")
         self.importances_ = {names[j]: float(growth.gains[j]) / total for j in order.tolist()}
 
-    def _keep_figures(self, coded: CodedRows, schema: Schema, rows: LocalRows) -> None:
+    def _keep_figures(self, seen: TrainingMatrix, schema: Schema) -> None:
         """Set the attributes that tell of the trial and of the columns."""
         trial = self.trial_
         self.losses_: dict[str, float] | None = None
@@ -293,9 +267,7 @@ class FeatureCalibrator(LocalCalibrator):
             self.gains_ = {name: trial.gain(name, FEATURES) for name in (BEFORE, SMOOTH)}
             self.round_losses_ = trial.rounds.losses
             if self.kept_ == FEATURES:
-                self.groups_ = changed_groups(
-                    trial, schema, coded, rows.codes == 1, list(self.importances_)
-                )
+                self.groups_ = changed_groups(trial, schema, seen, self.importances_)
         self._keep_names(schema)
         self._provenance |= {"kept": self.kept_, "rounds": self.rounds_}
 
@@ -305,37 +277,7 @@ class FeatureCalibrator(LocalCalibrator):
         Says by how much the trees help on rows held out, from which columns, and for which groups.
         """
         check_is_fitted(self)
-        return explain_features(
-            FeatureFigures(
-                self.kept_,
-                self.rounds_,
-                self.losses_,
-                self.gains_,
-                self.importances_,
-                self.groups_,
-                self.notes_,
-                None if self.trial_ is None else self.trial_.sample.total,
-            )
-        )
-
-    def predict_proba(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
-        return self._predict_proba(scores, RowInputs(features=features), on_range)
-
-    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
-        """The probability of ``pos_label_``, shape (n,).
-
-        Features are needed if ``kept_`` is ``"features"``; otherwise they are not looked at.
-        """
-        return self._calibrate(scores, RowInputs(features=features), on_range)
-
-    def predict(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> NDArray[Any]:
-        """The more probable class of each row (the first in sorted order on ties)."""
-        return self._predict(scores, RowInputs(features=features), on_range)
+        return explain_features(self)
 
     def fit_rows(
         self,
@@ -348,13 +290,3 @@ class FeatureCalibrator(LocalCalibrator):
     ) -> Self:
         """Fit on a model's scores of the rows X, which are the features."""
         return self.fit(scores, y, features=X, sample_weight=sample_weight, groups=groups)
-
-    def companion(
-        self, model: Any, train: ModelRows | None, rows: Index | None
-    ) -> Callable[[Any], RowInputs]:
-        """Rows of the model are the features."""
-        return AsFeatures()
-
-
-def _places(schema: Schema) -> list[int]:
-    return [int(j) for j in np.flatnonzero(schema.nominal)]

@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
-from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import Rows
+from calibrant.arrays import Array, Index
 from calibrant.estimators.held_out_choice import choose
 from calibrant.estimators.held_out_means import Sample
-from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.named_methods import BEFORE
-from calibrant.estimators.registry import calibrator_of
-from calibrant.estimators.splits import RowSplits, split_present
+from calibrant.estimators.splits import FOLDS
 from calibrant.local.base import LocalRows
-from calibrant.local.lightgbm_trees import TreeOptions
-from calibrant.local.tree_growth import Growth, HeldOutRounds, TrainingMatrix, rounds_held_out
-from calibrant.losses import logit, sigmoid
-from calibrant.maps import Map
-from calibrant.metrics.combined_test import chance_that_right
+from calibrant.local.local_gate import SMOOTH, HeldOutP, JudgedSplits, score_map
+from calibrant.local.tree_growth import Growth, TrainingMatrix, TreeOptions
+from calibrant.local.tree_rule import MOST_ROUNDS
+from calibrant.losses import LOG, logit, sigmoid
 
-#: what may be kept beside the scores as they came
-FEATURES, SMOOTH = "features", "BLS"
+#: what may be kept beside a smooth curve and the scores as they came
+FEATURES = "features"
 #: with more rows than this, a single part of this size is held out
 MANY_ROWS, HELD_PART = 200_000, 0.25
-FOLDS = 5
 
 
-class HeldOutP(NamedTuple):
-    """Probabilities of rows held out, their log loss, and whether any is exactly 0 or 1."""
+@dataclass(frozen=True)
+class HeldOutRounds:
+    """The logits of rows held out after 0, 1, 2 … rounds, and which number of rounds is best.
 
-    p: Array
-    log_loss: Array
-    certain: bool
+    Attributes
+    ----------
+    losses : tuple of float
+        The mean log loss after 0, 1, 2 … rounds.
+    best : int
+        The number of rounds with the least loss, or the number that was asked for.
+    logits : array of shape (m,)
+        The logit of each row, after the number of rounds that is best for the rows outside its
+        part. So the choice does not flatter the result.
+    """
 
-    @classmethod
-    def of(cls, p: Array, positive: Flags) -> HeldOutP:
-        with np.errstate(divide="ignore"):
-            loss = -np.where(positive, np.log(p), np.log1p(-p))
-        return cls(p, loss, bool(p.min() <= 0.0 or p.max() >= 1.0))
+    losses: tuple[float, ...]
+    best: int
+    logits: Array
 
 
 @dataclass(frozen=True)
@@ -75,90 +75,56 @@ class FeatureTrial:
         mean = self.sample.mean(difference)
         return mean, *self.sample.interval(mean, self.sample.error(difference), level)
 
+    @property
+    def kept(self) -> str:
+        """What to keep: trees only if they are ahead of scores and curve by two standard errors.
 
-def table_of(rows: LocalRows, some: Index | None = None, *, in_rows: bool = False) -> ScoreTable:
-    """The table of the rows, or of some of them, with weights as they came or in units of rows."""
-    part = slice(None) if some is None else some
-    given = (rows.weight if in_rows else rows.given)[part]
-    weight = None if (given == 1.0).all() else given
-    return ScoreTable.from_rows(
-        Rows(rows.scores[part], rows.codes[part] == 1, weight, rows.classes, rows.pos_label)
-    )
-
-
-def map_of(name: str, table: ScoreTable, weights: str | None) -> Map:
-    """The scores as they came, or a smooth curve, as a map."""
-    made = calibrator_of(name)
-    if name == SMOOTH:
-        made.set_params(weights=weights)
-    fitted: Map = made.fit_table(table).map_
-    return fitted
+        The curve, in turn, is kept only if the scores are found wrong, as `AutoCalibrator` does.
+        """
+        judged = dict(self.judged)
+        if not self.rounds.best:
+            del judged[FEATURES]
+        demanding = {FEATURES} & set(judged)
+        return choose(judged, self.sample, right=self.right, demanding=demanding)[0]
 
 
 def judge_features(
     rows: LocalRows,
-    matrix: Array,
-    nominal: list[int],
+    whole: TrainingMatrix,
     options: TreeOptions,
     *,
     cv: Any,
     groups: Any,
     rounds: int | None,
-    weights: str | None,
 ) -> FeatureTrial:
     """Fit the smooth curve and rounds of trees to the rows outside each fold; judge them on it."""
-    splits = row_splits(rows, cv, groups, options.seed)
-    whole = TrainingMatrix(matrix, (rows.codes == 1).astype(float), rows.weight, nominal)
+    if cv is None:
+        cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
+    split = JudgedSplits.of(rows, cv, groups, options.seed)
     growths, curves = [], []
-    for train, test in splits.pairs:
-        curve = map_of(SMOOTH, table_of(rows, train), weights)
+    for train, test in split.pairs:
+        curve = score_map(SMOOTH, rows, train)
         rest, held = whole.take(train), whole.take(test).matrix
         rest.matrix[:, -1] = logit(curve(rows.scores[train]))
         curves.append(curve(rows.scores[test]))
         held[:, -1] = logit(curves[-1])
         growths.append(Growth(rest, options, held))
-    held_rows = np.concatenate([test for _, test in splits.pairs])
-    sample = held_out_sample(rows, splits, held_rows, weights)
-    positive = rows.codes[held_rows] == 1
+    positive = rows.positive[split.held]
     found = rounds_held_out(
         growths,
         positive.astype(float),
-        sample.weight,
-        _parts([len(test) for _, test in splits.pairs], sample.cluster),
+        split.sample.weight,
+        _parts([len(test) for _, test in split.pairs], split.sample.cluster),
         rounds=rounds,
     )
-    before = map_of(BEFORE, table_of(rows), weights)(rows.scores[held_rows])
+    before = score_map(BEFORE, rows)(rows.scores[split.held])
     judged = {
         BEFORE: HeldOutP.of(before, positive),
         SMOOTH: HeldOutP.of(np.concatenate(curves), positive),
         FEATURES: HeldOutP.of(sigmoid(found.logits), positive),
     }
-    right = chance_for_rows(before, positive, sample, weights)
-    return FeatureTrial(held_rows, sample, judged, found, len(splits.pairs), right)
-
-
-def held_out_sample(rows: LocalRows, splits: RowSplits, held: Index, weights: str | None) -> Sample:
-    """The weights of rows held out, and which of them belong together."""
-    weight = (splits.share * rows.given)[held]
-    square = weight if weights == "counts" else weight * weight
-    return Sample(weight, square, None if splits.cluster is None else splits.cluster[held])
-
-
-def chance_for_rows(p: Array, positive: Flags, sample: Sample, weights: str | None) -> float | None:
-    """The p-value of the test that these probabilities of rows held out are right."""
-    one = np.array([0, 1])
-    table = ScoreTable.from_rows(Rows(p, positive, sample.weight, one, 1))
-    return chance_that_right(
-        table, grouped=sample.cluster is not None, weights=weights or "importance"
-    )
-
-
-def row_splits(rows: LocalRows, cv: Any, groups: Any, seed: int) -> RowSplits:
-    """Rows to learn from and rows to judge on; by default folds, or one part of many rows."""
-    if cv is None:
-        cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
-    data = ModelRows(rows.scores, rows.codes, rows.given, rows.classes, 1, "auto")
-    return split_present(cv, data, rows.kept, groups, seed)
+    right = split.chance_that_right(before, rows)
+    return FeatureTrial(split.held, split.sample, judged, found, len(split.pairs), right)
 
 
 def _parts(sizes: list[int], cluster: Index | None) -> Index:
@@ -171,12 +137,39 @@ def _parts(sizes: list[int], cluster: Index | None) -> Index:
     return (np.arange(sizes[0]) if cluster is None else cluster) % 2
 
 
-def kept_of(trial: FeatureTrial) -> str:
-    """What to keep: trees only if they are ahead of scores and curve by two standard errors.
+def rounds_held_out(
+    growths: list[Growth],
+    positive: Array,
+    weight: Array,
+    part: Index,
+    *,
+    rounds: int | None = None,
+    patience: int = 1,
+) -> HeldOutRounds:
+    """Grow rounds on the rows outside each fold until more no longer help on the rows held out.
 
-    The curve, in turn, is kept only if the scores are found wrong, as `AutoCalibrator` does.
+    ``positive``, ``weight`` and ``part`` are those of the rows held out, fold after fold. If
+    ``rounds`` is given, so many are grown, and nothing is chosen.
     """
-    names = (BEFORE, SMOOTH, *((FEATURES,) if trial.rounds.best > 0 else ()))
-    judged = {name: trial.judged[name] for name in names}
-    demanding = {FEATURES} & set(judged)
-    return choose(judged, trial.sample, right=trial.right, demanding=demanding)[0]
+    history: list[Array] = []
+    losses: list[Array] = []
+    means: list[float] = []
+    most = MOST_ROUNDS if rounds is None else rounds
+    while True:
+        history.append(np.concatenate([one.held[:, -1] for one in growths if one.held is not None]))
+        losses.append(LOG.value(positive, history[-1]))
+        means.append(float(weight @ losses[-1]) / float(weight.sum()))
+        best = len(means) - 1 if rounds is not None else int(np.argmin(means))
+        if len(history) > most or len(means) - 1 - best > patience:
+            break
+        went_on = [one.go_on() for one in growths]
+        if not any(went_on):
+            break
+    logits = np.empty(len(positive))
+    for own in np.unique(part):
+        inside = part == own
+        chosen = best
+        if rounds is None and not inside.all():
+            chosen = int(np.argmin([weight[~inside] @ loss[~inside] for loss in losses]))
+        logits[inside] = history[chosen][inside]
+    return HeldOutRounds(tuple(means), best, logits)

@@ -19,6 +19,7 @@ from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import HEAVIEST, check_lengths
 from calibrant.errors import CalibrationWarning, InputError, caller_level
 from calibrant.local.rule import RowInputs, Rule
+from calibrant.local.saved_checks import check_saved
 
 #: gives the weight of each class in ranges of cells, by the first and the stop of each range
 Sums = Callable[[Index, Index], tuple[Array, Array]]
@@ -131,36 +132,26 @@ class IntervalBins(Rule):
     def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         pseudo: Any = state.get("pseudo")
         number = isinstance(pseudo, Real) and not isinstance(pseudo, bool)
-        if not number or not 0.0 <= pseudo <= HEAVIEST:
-            raise InputError(
-                f"the file is damaged: pseudo must be a number from 0 to {HEAVIEST:g}, but "
-                f"{shown(pseudo)} came."
-            )
-        if set(arrays) != {"scores", "negative", "positive"}:
-            raise InputError(
-                "the file is damaged: its arrays must be scores, negative and positive, but "
-                f"{shown(sorted(arrays))} came."
-            )
+        check_saved(
+            number and 0.0 <= pseudo <= HEAVIEST,
+            f"pseudo must be a number from 0 to {HEAVIEST:g}, but {shown(pseudo)} came.",
+        )
+        check_saved(
+            set(arrays) == {"scores", "negative", "positive"},
+            f"its arrays must be scores, negative and positive, but {shown(sorted(arrays))} came.",
+        )
         columns = [arrays[name] for name in ("scores", "negative", "positive")]
         scores, negative, positive = columns
-        for column in columns:
-            if column.dtype != np.float64 or column.ndim != 1 or len(column) != len(scores):
-                raise InputError(
-                    "the file is damaged: scores, negative and positive must be columns of "
-                    "float64 numbers of one length."
-                )
-        checks = {
-            "there must be at least one score": len(scores) > 0,
-            "all numbers must be finite": all(np.isfinite(c).all() for c in columns),
-            "scores must be ascending": bool((scores[1:] > scores[:-1]).all()),
-            f"weights must be at least 0 and at most {HEAVIEST:g}": all(
-                bool(((w >= 0) & (w <= HEAVIEST)).all()) for w in (negative, positive)
-            ),
-            "each score must have a weight": bool(((negative > 0) | (positive > 0)).all()),
-        }
-        broken = next((rule for rule, holds in checks.items() if not holds), None)
-        if broken:
-            raise InputError(f"the file is damaged: {broken}.")
+        check_saved(
+            all(c.dtype == np.float64 and c.ndim == 1 and len(c) == len(scores) for c in columns),
+            "scores, negative and positive must be columns of float64 numbers of one length.",
+        )
+        check_saved(len(scores), "there must be at least one score.")
+        check_saved(all(np.isfinite(c).all() for c in columns), "all numbers must be finite.")
+        check_saved((scores[1:] > scores[:-1]).all(), "scores must be ascending.")
+        inside = [((w >= 0) & (w <= HEAVIEST)).all() for w in (negative, positive)]
+        check_saved(all(inside), f"weights must be at least 0 and at most {HEAVIEST:g}.")
+        check_saved(((negative > 0) | (positive > 0)).all(), "each score must have a weight.")
         return cls(scores, negative, positive, float(pseudo))
 
     def __repr__(self) -> str:

@@ -11,13 +11,11 @@ from scipy.special import expit, ndtri
 
 from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
-from calibrant.data.labels import read_many
 from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.limits import Limit, Number, OneOf
-from calibrant.estimators.model_folds import ModelRows
-from calibrant.local.delta_method import Delta, is_logistic
+from calibrant.local.delta_method import Delta
+from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import (
     BootstrapOptions,
     Estimate,
@@ -25,9 +23,6 @@ from calibrant.local.spreads import (
     Refits,
     Spread,
     TrainingRows,
-    bootstrap_estimate,
-    has_members,
-    refit,
     unwrap,
 )
 
@@ -211,11 +206,7 @@ def prediction_interval(
     rows = None if train is None else TrainingRows.read(train)
     work = BootstrapOptions(replicates, random_state, n_jobs, progress)
     chosen = choose(model, method)
-    if chosen == Refits.name:  # one copy of the model at a time, instead of all
-        estimate = bootstrap_estimate(model, X, _refits(model, rows, work))
-    else:
-        estimate = METHODS[chosen](model, rows, work)(X)
-    return ends(estimate, level, scale, chosen)
+    return ends(METHODS[chosen].of(model, rows, work)(X), level, scale, chosen)
 
 
 # --- from a model to a function of rows ---------------------------------------------------------
@@ -242,10 +233,52 @@ class Intervals:
     ) -> Intervals:
         """What an interval needs is computed here, once; the training rows are not kept."""
         check_model(model)
-        return cls(METHODS[choose(model, method)](model, train, work), level, scale)
+        spread = METHODS[choose(model, method)].of(model, train, work)
+        return cls(spread.for_many_calls(), level, scale)
 
     def __call__(self, X: Any) -> PredictionInterval:
         return ends(self.spread(X), self.level, self.scale, self.spread.name)
+
+
+@dataclass(frozen=True)
+class NoInputs:
+    """A map of the score needs nothing else."""
+
+    def __call__(self, X: Any) -> RowInputs:
+        return RowInputs()
+
+
+@dataclass(frozen=True, eq=False)
+class CustomIntervals:
+    """A function of the user's own for the intervals of a model."""
+
+    model: Any
+    interval: Callable[[Any, Any], Any]
+
+    def __call__(self, X: Any) -> tuple[Any, Any]:
+        found = self.interval(self.model, X)
+        try:
+            lower, upper = found
+        except (TypeError, ValueError) as wrong:
+            raise InputError(
+                "the function interval must return (lower, upper), but "
+                f"{type(found).__name__} came."
+            ) from wrong
+        return lower, upper
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalsOfModel:
+    """A function from rows to intervals around the probability of the positive class."""
+
+    intervals: Callable[[Any], Any]
+    flip: bool
+
+    def __call__(self, X: Any) -> RowInputs:
+        lower, upper = self.intervals(X)
+        if self.flip:
+            lower, upper = 1.0 - np.asarray(upper), 1.0 - np.asarray(lower)
+        return RowInputs(lower=lower, upper=upper)
 
 
 def ends(estimate: Estimate, level: float, scale: str, method: str) -> PredictionInterval:
@@ -290,51 +323,16 @@ def choose(model: Any, method: str) -> str:
     """The method that ``"auto"`` stands for, or the one that was named."""
     if method != "auto":
         return method
-    if is_logistic(model):
-        return "delta"
-    if has_members(unwrap(model)[1]):
-        return "spread"
+    found = next((name for name, kind in METHODS.items() if kind.suits(model)), None)
+    if found is not None:
+        return found
     raise InputError(
-        f"there is no rule for the intervals of {type(unwrap(model)[1]).__name__}: it is neither a "
+        f"there is no rule for the intervals of {type(unwrap(model)[0]).__name__}: it is neither a "
         "LogisticRegression nor made of members that give probabilities. Ask for the bootstrap, "
         'which fits it again and again: method="bootstrap" of prediction_interval, or '
         'interval="bootstrap" of ACP.'
     )
 
 
-def _delta(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
-    if train is None:
-        raise InputError(
-            "the delta method needs the rows that the model was fitted on, since the fitted model "
-            "does not hold its Fisher information. Pass train=(X_train,), or "
-            "train=(X_train, y_train, sample_weight) if it was fitted with weights."
-        )
-    return Delta.of(model, train.X, train.weight)
-
-
-def _bootstrap(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
-    return Refits(model, tuple(_refits(model, train, work)))
-
-
-def _refits(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Iterator[Any]:
-    if train is None or train.y is None:
-        raise InputError(
-            "the bootstrap needs the rows that the model was fitted on and their labels, to fit it "
-            "again. Pass train=(X_train, y_train) or train=(X_train, y_train, sample_weight)."
-        )
-    if train.weight is not None and weight_argument(model) is None:
-        raise InputError(
-            f"train must be what the model was fitted on, but fit of {type(model).__name__} takes "
-            "no sample_weight, and weights came. Leave them out."
-        )
-    classes, codes = read_many(train.y, classes=model.classes_)
-    data = ModelRows(train.X, codes, train.weight, classes, 1, "predict_proba")
-    return refit(model, data, work)
-
-
-#: how a spread is made, by the name of the method
-METHODS: dict[str, Callable[[Any, TrainingRows | None, BootstrapOptions], Spread]] = {
-    "delta": _delta,
-    "spread": lambda model, train, work: Members.of(model),
-    "bootstrap": _bootstrap,
-}
+#: how the spread of a model is found, by the name of the method
+METHODS: dict[str, type[Spread]] = {kind.name: kind for kind in (Delta, Members, Refits)}

@@ -2,42 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows
 from calibrant.estimators.held_out_choice import CLASS_ERRORS, choose
+from calibrant.estimators.held_out_means import Sample
+from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import calibrator_of
-from calibrant.estimators.splits import RowSplits
+from calibrant.estimators.splits import FOLDS, Pair, split_present
 from calibrant.local.base import LocalRows
-from calibrant.local.class_scores import ClassScores
-from calibrant.local.feature_judging import (
-    FOLDS,
-    SMOOTH,
-    HeldOutP,
-    chance_for_rows,
-    held_out_sample,
-    map_of,
-    row_splits,
-    table_of,
-)
+from calibrant.local.rule import ClassScores
 from calibrant.local.tree_rule import TreeRounds
 from calibrant.maps import Map, Softmax, VectorMap
+from calibrant.metrics.combined_test import chance_that_right
 
-#: what may be kept of several classes beside the scores as they came
-FACTOR = "temperature"
+#: what may be kept beside the scores as they came: a smooth curve; of several classes one factor
+SMOOTH, FACTOR = "BLS", "temperature"
+
+
+class HeldOutP(NamedTuple):
+    """Probabilities of rows held out, their log loss, and whether any is exactly 0 or 1."""
+
+    p: Array
+    log_loss: Array
+    certain: bool
+
+    @classmethod
+    def of(cls, p: Array, positive: Flags) -> HeldOutP:
+        with np.errstate(divide="ignore"):
+            loss = -np.where(positive, np.log(p), np.log1p(-p))
+        return cls(p, loss, bool(p.min() <= 0.0 or p.max() >= 1.0))
+
+
+class JudgedSplits(NamedTuple):
+    """Splits of the rows: ``pairs`` of rows to learn from and rows to judge on.
+
+    ``held`` are all rows to judge on, fold after fold, and ``sample`` their weights.
+    """
+
+    pairs: list[Pair]
+    held: Index
+    sample: Sample
+
+    @classmethod
+    def of(cls, rows: LocalRows, cv: Any, groups: Any, seed: int) -> JudgedSplits:
+        data = ModelRows(rows.scores, rows.codes, rows.given, rows.classes, 1, "auto")
+        splits = split_present(cv, data, rows.kept, groups, seed)
+        held = np.concatenate([test for _, test in splits.pairs])
+        weight = (splits.share * rows.given)[held]
+        square = weight if rows.weights == "counts" else weight * weight
+        cluster = None if splits.cluster is None else splits.cluster[held]
+        return cls(splits.pairs, held, Sample(weight, square, cluster))
+
+    def chance_that_right(self, p: Array, rows: LocalRows) -> float | None:
+        """The p-value of the test that these probabilities of the rows held out are right."""
+        positive, labels = rows.positive[self.held], np.array([0, 1])
+        table = ScoreTable.from_rows(Rows(p, positive, self.sample.weight, labels, 1))
+        grouped = self.sample.cluster is not None
+        return chance_that_right(table, grouped=grouped, weights=rows.weights or "importance")
 
 
 def kept_of_three(
-    rows: LocalRows,
-    name: str,
-    predict: Callable[[Index, Index], Array],
-    groups: Any,
-    weights: str | None,
+    rows: LocalRows, name: str, predict: Callable[[Index, Index], Array], groups: Any
 ) -> str:
     """What is kept: the local rule (its ``name``), a smooth curve of the score, or the score.
 
@@ -49,32 +82,26 @@ def kept_of_three(
     several = len(rows.classes) > 2
     if _too_few(rows, several):
         return BEFORE
-    splits = row_splits(rows, FOLDS, groups, 0)
+    split = JudgedSplits.of(rows, FOLDS, groups, 0)
     smooth = FACTOR if several else SMOOTH
 
     def curve(train: Index, test: Index) -> Array:
-        return _score_map(smooth, rows, weights, train)(rows.scores[test])
+        return score_map(smooth, rows, train)(rows.scores[test])
 
-    held, found = _held_out(splits, {smooth: curve, name: predict})
-    before = _score_map(BEFORE, rows, weights)(rows.scores[held])
-    true: Array = np.equal.outer(rows.codes[held], np.arange(len(rows.classes))).astype(float)
+    found = {BEFORE: score_map(BEFORE, rows)(rows.scores[split.held])}
+    for candidate, of in ((smooth, curve), (name, predict)):
+        found[candidate] = np.concatenate([of(train, test) for train, test in split.pairs])
+    true: Array = np.equal.outer(rows.codes[split.held], np.arange(len(rows.classes))).astype(float)
     true = true if several else true[:, 1]
     # the losses are squares, of which none is infinite
     judged = {
-        n: HeldOutP(p, np.square(p - true).reshape(len(held), -1).sum(axis=1), certain=False)
-        for n, p in {BEFORE: before, **found}.items()
+        n: HeldOutP(p, np.square(p - true).reshape(len(p), -1).sum(axis=1), certain=False)
+        for n, p in found.items()
     }
-    sample = held_out_sample(rows, splits, held, weights)
     if several:
-        return choose(judged, sample, errors=CLASS_ERRORS, demanding=(name,))[0]
-    right = chance_for_rows(before, true == 1.0, sample, weights)
-    return choose(judged, sample, right=right, demanding=(name,))[0]
-
-
-def score_rule(name: str, rows: LocalRows, weights: str | None) -> TreeRounds | ClassScores:
-    """The rule that looks at the scores alone: a map of that name, fitted to all rows."""
-    found = _score_map(name, rows, weights)
-    return ClassScores(found) if isinstance(found, VectorMap) else TreeRounds.of_map(found)
+        return choose(judged, split.sample, errors=CLASS_ERRORS, demanding=(name,))[0]
+    right = split.chance_that_right(found[BEFORE], rows)
+    return choose(judged, split.sample, right=right, demanding=(name,))[0]
 
 
 def _too_few(rows: LocalRows, several: bool) -> bool:
@@ -82,25 +109,33 @@ def _too_few(rows: LocalRows, several: bool) -> bool:
     return bool(np.count_nonzero(counts >= FOLDS) < 2 if several else counts.min() < 2)
 
 
-def _score_map(name: str, rows: LocalRows, weights: str | None, some: Index | None = None) -> Map:
-    """A map of the scores alone, fitted to all rows or some of them."""
-    if len(rows.classes) == 2:
-        return map_of(name, table_of(rows, some), weights)
+def score_rule(name: str, rows: LocalRows) -> TreeRounds | ClassScores:
+    """The rule that looks at the scores alone: a map of that name, fitted to all rows."""
+    found = score_map(name, rows)
+    return ClassScores(found) if isinstance(found, VectorMap) else TreeRounds.of_map(found)
+
+
+def score_map(name: str, rows: LocalRows, some: Index | None = None) -> Map:
+    """A map of the scores alone, by the name of its method, fitted to all rows or some of them."""
     part = slice(None) if some is None else some
-    matrix = ScoreMatrix(np.ascontiguousarray(rows.scores[part]), rows.codes[part])
-    if name == BEFORE:
-        return Softmax.unchanged(matrix.n_classes, matrix.kind())
-    one = calibrator_of(name).set_params(classes=list(range(matrix.n_classes)))
-    fitted: Map = one.fit(matrix.scores, matrix.codes, rows.given[part]).map_
+    one = calibrator_of(name)
+    if len(rows.classes) == 2:
+        if name == SMOOTH:
+            one.set_params(weights=rows.weights)
+        one.fit_table(table_of(rows, rows.given, part))
+    else:
+        matrix = ScoreMatrix(np.ascontiguousarray(rows.scores[part]), rows.codes[part])
+        if name == BEFORE:
+            return Softmax.unchanged(matrix.n_classes, matrix.kind())
+        one.set_params(classes=list(range(matrix.n_classes)))
+        one.fit(matrix.scores, matrix.codes, rows.given[part])
+    fitted: Map = one.map_
     return fitted
 
 
-def _held_out(
-    splits: RowSplits, candidates: Mapping[str, Callable[[Index, Index], Array]]
-) -> tuple[Index, dict[str, Array]]:
-    """The rows that are held out, fold after fold, and what each candidate gives them."""
-    found = {
-        name: np.concatenate([predict(train, test) for train, test in splits.pairs])
-        for name, predict in candidates.items()
-    }
-    return np.concatenate([test for _, test in splits.pairs]), found
+def table_of(rows: LocalRows, weight: Array, some: Index | slice) -> ScoreTable:
+    """The table of some of the rows, with these weights."""
+    own = None if (weight[some] == 1.0).all() else weight[some]
+    return ScoreTable.from_rows(
+        Rows(rows.scores[some], rows.positive[some], own, rows.classes, rows.pos_label)
+    )

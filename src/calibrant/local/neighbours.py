@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from calibrant.arrays import Array, Flags
 from calibrant.data import validation as door
 from calibrant.data.json_facts import shown
-from calibrant.errors import InputError
 from calibrant.local.attributes import MISSING, CodedRows, Schema
 from calibrant.local.distance import Space
 from calibrant.local.nearest_rows import FoundRows, Search, reach
 from calibrant.local.rule import RowInputs, Rule
+from calibrant.local.saved_checks import check_saved
 
 #: the power of a metric's differences
 METRICS: dict[str, int] = {"ibk": 2, "manhattan": 1}
@@ -100,14 +100,14 @@ class Neighbours(Rule):
         space = Space(self.cells, *weights, power=METRICS[self.metric])
         return Search(space, self.counts.sum(axis=1))
 
-    def __call__(self, scores: Array, rows: RowInputs, *, progress: bool = False) -> Array:
+    def __call__(self, scores: Array, rows: RowInputs) -> Array:
         """The probabilities of the classes, shape (n, classes)."""
         queries = self.schema.read(rows.features)
         door.check_lengths(scores=len(scores), features=len(queries))
         if self.score_columns:
             queries = queries.with_scores(scores)
         result = np.empty((len(queries), self.n_classes))
-        for found in self.search.find(queries, self.k, progress=progress):
+        for found in self.search.find(queries, self.k, progress=rows.progress):
             result[found.rows] = self._frequencies(found)
         return result
 
@@ -149,17 +149,15 @@ class Neighbours(Rule):
 
     @classmethod
     def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        if set(arrays) != set(ARRAYS):
-            raise InputError(
-                f"the file is damaged: its arrays must be {sorted(ARRAYS)}, but {sorted(arrays)} "
-                "came."
-            )
+        check_saved(
+            set(arrays) == set(ARRAYS),
+            f"its arrays must be {sorted(ARRAYS)}, but {sorted(arrays)} came.",
+        )
         for name, kind in ARRAYS.items():
-            if arrays[name].dtype != kind:
-                raise InputError(f"the file is damaged: {name} holds {arrays[name].dtype}.")
+            check_saved(arrays[name].dtype == kind, f"{name} holds {arrays[name].dtype}.")
         for name, known in WORDS.items():
-            if not isinstance(state.get(name), str) or state[name] not in known:
-                raise InputError(f"the file is damaged: {name} is {shown(state.get(name))}.")
+            word = state.get(name)
+            check_saved(isinstance(word, str) and word in known, f"{name} is {shown(word)}.")
         schema = Schema.from_state(state)
         _check(schema, arrays, state.get("k"))
         fields: dict[str, Any] = {**arrays, **{name: state[name] for name in WORDS}}
@@ -182,22 +180,18 @@ def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
         and numeric_weight.shape == (numeric.shape[1],)
         and nominal_weight.shape == (len(nominal),)
     )
-    if not shapes:
-        raise InputError("the file is damaged: the shapes of its arrays do not fit together.")
-    positive = [counts.ravel(), numeric_weight, nominal_weight]
-    if not np.isfinite(numeric).all() or not all(
-        ((a >= 0) & (a <= door.HEAVIEST)).all() for a in positive
-    ):
-        raise InputError("the file is damaged: it holds numbers out of range.")
-    if absent[:, plain:].any() or numeric[absent].any() or not counts.sum(axis=1).all():
-        raise InputError("the file is damaged: its rows are not complete.")
+    check_saved(shapes, "the shapes of its arrays do not fit together.")
+    weights = [counts, numeric_weight, nominal_weight]
+    inside = [((a >= 0) & (a <= door.HEAVIEST)).all() for a in weights]
+    check_saved(np.isfinite(numeric).all() and all(inside), "it holds numbers out of range.")
+    gaps = absent[:, plain:].any() or numeric[absent].any() or not counts.sum(axis=1).all()
+    check_saved(not gaps, "its rows are not complete.")
     most = np.array([len(a.categories or ()) for a in nominal], dtype=np.int64)
-    if (codes < MISSING).any() or (codes >= most).any():
-        raise InputError("the file is damaged: it holds codes of no category.")
-    if type(k) is not int or not 1 <= k <= counts.sum() * (1 + 1e-12):
-        raise InputError(
-            "the file is damaged: k must be a whole number from 1 to the weight of its rows, but "
-            f"{shown(k)} came."
-        )
-    if not 0 < numeric_weight.sum() + nominal_weight.sum() <= HEAVIEST:
-        raise InputError("the file is damaged: its attribute weights are out of range.")
+    known = (codes >= MISSING) & (codes < most)
+    check_saved(known.all(), "it holds codes of no category.")
+    check_saved(
+        type(k) is int and 1 <= k <= counts.sum() * (1 + 1e-12),
+        f"k must be a whole number from 1 to the weight of its rows, but {shown(k)} came.",
+    )
+    total = numeric_weight.sum() + nominal_weight.sum()
+    check_saved(0 < total <= HEAVIEST, "its attribute weights are out of range.")

@@ -44,18 +44,11 @@ def relevance(rows: CodedRows, nominal: Flags, y: Index, weight: Array) -> Array
 
     If no column says anything, all are 1.
     """
-    numeric = iter(range(rows.numeric.shape[1]))
-    kinds = iter(range(rows.codes.shape[1]))
-    scores = rows.numeric.shape[1] - int((~nominal).sum())
-    found = []
-    for category in [*nominal, *[False] * scores]:
-        if category:
-            levels = rows.codes[:, next(kinds)].astype(np.intp) + 1
-        else:
-            a = next(numeric)
-            levels = _bins(rows.numeric[:, a], rows.absent[:, a], weight)
-        found.append(mutual_information(levels, y, weight))
-    array = np.array(found)
+    kinds = np.append(nominal, np.zeros(rows.numeric.shape[1] - int((~nominal).sum()), dtype=bool))
+    array = np.empty(len(kinds))
+    array[kinds] = [mutual_information(c.astype(np.intp) + 1, y, weight) for c in rows.codes.T]
+    columns = zip(rows.numeric.T, rows.absent.T, strict=True)
+    array[~kinds] = [mutual_information(_bins(*both, weight), y, weight) for both in columns]
     return array if array.any() else np.ones(len(array))
 
 

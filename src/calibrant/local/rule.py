@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.arrays import Array, Index
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import freeze_facts, shown
 from calibrant.data.naming import check_class_columns
@@ -22,7 +22,8 @@ from calibrant.estimators.fitted import Fitted, check_header, document_of, field
 from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_labels, label_array
 from calibrant.export.tree_parts import TreeParts
-from calibrant.maps import Map
+from calibrant.local.saved_checks import check_saved
+from calibrant.maps import Map, VectorMap
 
 FORMAT = "calibrant-local"
 VERSION = 2
@@ -30,11 +31,15 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class RowInputs:
-    """What is known of each row beside its score: its features, or the ends of its interval."""
+    """What is known of each row beside its score: its features, or the ends of its interval.
+
+    ``progress`` says whether to show a bar while a rule is applied to the rows.
+    """
 
     features: Any = None
     lower: Any = None
     upper: Any = None
+    progress: bool = False
 
 
 class Rule(Frozen):
@@ -75,6 +80,36 @@ class Rule(Frozen):
         """The rule of such parts; anything else is refused with a reason."""
 
 
+@dataclass(frozen=True, eq=False)
+class ClassScores(Rule):
+    """A map from a row's scores to its probabilities. Nothing else of the row counts."""
+
+    kind: ClassVar[str] = "class scores"
+
+    map: VectorMap
+
+    @property
+    def n_classes(self) -> int:
+        return self.map.n_columns
+
+    @property
+    def only_map(self) -> Map | None:
+        return self.map
+
+    def __call__(self, scores: Array, rows: RowInputs) -> Array:
+        return self.map(scores)
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"map": self.map.to_dict()}, {}
+
+    @classmethod
+    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        found = Map.from_dict(state.get("map"))  # type: ignore[arg-type]
+        fine = isinstance(found, VectorMap) and not arrays
+        check_saved(fine, "its map must be one of several classes.")
+        return cls(found)  # type: ignore[arg-type]
+
+
 def read_columns(scores: Any, classes: Sequence[Any] | NDArray[Any], positive_column: int) -> Array:
     """Finite scores: (n,) of the positive class for two classes, (n, k) for more."""
     k = len(classes)
@@ -90,13 +125,41 @@ def read_columns(scores: Any, classes: Sequence[Any] | NDArray[Any], positive_co
     return np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
 
 
-def check_two(classes: int) -> None:
-    """Refuse to give the probability of one of more than two classes."""
-    if classes != 2:
-        raise InputError(
-            f"calibrate gives the probability of one of two classes, but {classes} were fitted. "
-            "Use predict_proba."
-        )
+class AppliedRule(NamedTuple):
+    """A rule and how scores are read for it: calibrators and saved values predict by it.
+
+    ``positive_column`` says, with two classes, which column of probabilities is pos_label's.
+    ``expects`` are the scores that the rule is for.
+    """
+
+    rule: Rule
+    classes: Sequence[Any] | NDArray[Any]
+    positive_column: int
+    expects: ScoreRange | None
+
+    def read(self, scores: Any, on_range: str) -> Array:
+        """New scores as the rule takes them, checked against the range of the fit."""
+        clean = read_columns(scores, self.classes, self.positive_column)
+        return check_range(clean, self.expects, on_range)
+
+    def predict_proba(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
+        """The probability of each class, columns in the order of the classes."""
+        p = self.rule(self.read(scores, on_range), rows)
+        return p if self.positive_column == 1 else p[:, ::-1]
+
+    def calibrate(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
+        """With two classes: the probability of pos_label, shape (n,)."""
+        if len(self.classes) != 2:
+            raise InputError(
+                "calibrate gives the probability of one of two classes, but "
+                f"{len(self.classes)} were fitted. Use predict_proba."
+            )
+        p = self.predict_proba(scores, rows, on_range)
+        return like_series(scores, p[:, self.positive_column])
+
+    def predict(self, scores: Any, rows: RowInputs, on_range: str) -> Index:
+        """The column of the most probable class of each row (the first on ties)."""
+        return np.asarray(np.argmax(self.predict_proba(scores, rows, on_range), axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,6 +204,10 @@ class LocalFitted(Frozen):
         first = self.classes[0]
         return int(type(first) is not type(self.pos_label) or first != self.pos_label)
 
+    @property
+    def _applied(self) -> AppliedRule:
+        return AppliedRule(self.rule, self.classes, self.positive_column, self.score_range)
+
     def predict_proba(
         self,
         scores: Any,
@@ -154,10 +221,7 @@ class LocalFitted(Frozen):
 
         ``on_range`` is as in `Fitted`.
         """
-        clean = read_columns(scores, self.classes, self.positive_column)
-        clean = check_range(clean, self.score_range, on_range)
-        p = self.rule(clean, RowInputs(features, lower, upper))
-        return p if self.positive_column == 1 else p[:, ::-1]
+        return self._applied.predict_proba(scores, RowInputs(features, lower, upper), on_range)
 
     def calibrate(
         self,
@@ -169,11 +233,7 @@ class LocalFitted(Frozen):
         on_range: OnRange = "error",
     ) -> Any:
         """With two classes: the probability of ``pos_label``, shape (n,), as in `Fitted`."""
-        check_two(len(self.classes))
-        p = self.predict_proba(
-            scores, features=features, lower=lower, upper=upper, on_range=on_range
-        )
-        return like_series(scores, p[:, self.positive_column])
+        return self._applied.calibrate(scores, RowInputs(features, lower, upper), on_range)
 
     def predict(
         self,
@@ -185,10 +245,8 @@ class LocalFitted(Frozen):
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
-        p = self.predict_proba(
-            scores, features=features, lower=lower, upper=upper, on_range=on_range
-        )
-        labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
+        best = self._applied.predict(scores, RowInputs(features, lower, upper), on_range)
+        labels: NDArray[Any] = label_array(self.classes)[best]
         return labels
 
     def __repr__(self) -> str:
@@ -225,17 +283,16 @@ class LocalFitted(Frozen):
     @staticmethod
     def from_parts(document: Any, arrays: Mapping[str, NDArray[Any]]) -> LocalFitted:
         """Read what `to_parts` made; anything else is refused with a reason."""
-        from calibrant.local.rule_kinds import KINDS
-
         check_header(document, FORMAT, VERSION)
         rule = document.get("rule")
-        if not isinstance(rule, dict) or not isinstance(rule.get("state"), dict):
-            raise InputError("the file is damaged: its 'rule' is missing or of a wrong type.")
+        complete = isinstance(rule, dict) and isinstance(rule.get("state"), dict)
+        check_saved(complete, "its 'rule' is missing or of a wrong type.")
         name, version = rule.get("kind"), rule.get("version")
-        kind = KINDS.get(name) if isinstance(name, str) else None
+        known = _kinds()
+        kind = known.get(name) if isinstance(name, str) else None
         if kind is None:
             raise InputError(
-                f"unknown kind of rule {shown(name)}; known are {', '.join(sorted(KINDS))}. It may "
+                f"unknown kind of rule {shown(name)}; known are {', '.join(sorted(known))}. It may "
                 "need a newer calibrant: pip install --upgrade calibrant"
             )
         if type(version) is not int or not 1 <= version <= kind.version:
@@ -250,9 +307,17 @@ class LocalFitted(Frozen):
         except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
             raise InputError(f"the file is damaged: {type(wrong).__name__}: {wrong}") from wrong
         fitted = LocalFitted(made, *fields_of(document))
-        if made.n_classes != len(fitted.classes):
-            raise InputError(
-                f"the file is damaged: its rule speaks of {made.n_classes} classes, but "
-                f"{len(fitted.classes)} are named."
-            )
+        check_saved(
+            made.n_classes == len(fitted.classes),
+            f"its rule speaks of {made.n_classes} classes, but {len(fitted.classes)} are named.",
+        )
         return fitted
+
+
+def _kinds() -> dict[str, type[Rule]]:
+    """Every kind of rule by name, for reading files."""
+    from calibrant.local.interval_bins import IntervalBins
+    from calibrant.local.neighbours import Neighbours
+    from calibrant.local.tree_rule import TreeRounds
+
+    return {kind.kind: kind for kind in (ClassScores, IntervalBins, Neighbours, TreeRounds)}

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.arrays import Array, Index
 from calibrant.data.attribute_table import AttributeTable
 from calibrant.data.frozen import own
-from calibrant.data.score_range import OnRange
 from calibrant.data.validation import check_lengths
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS
 from calibrant.estimators.limits import Limit, Number, OneOf
-from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.attributes import CodedRows, Schema
-from calibrant.local.base import LocalCalibrator, LocalRows
+from calibrant.local.base import LocalCalibrator, LocalRows, LooksAtFeatures
 from calibrant.local.choose_k import NeighbourShares, best, grid, leave_one_out
-from calibrant.local.class_scores import ClassScores
 from calibrant.local.local_gate import kept_of_three, score_rule
 from calibrant.local.nearest_rows import TIE
 from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
 from calibrant.local.relevance import given_weights, relevance
-from calibrant.local.rule import RowInputs
+from calibrant.local.rule import ClassScores, RowInputs
 from calibrant.local.tree_rule import TreeRounds
 
 #: what ``kept_`` says where similar rows are used
 NEIGHBOURS = "neighbours"
 
 
-class SimilarityBinning(LocalCalibrator):
+class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
     """The class frequencies among the k calibration rows most like a row, its score included.
 
     Other calibrators see a row's score and nothing else. This one (SBA) compares the row itself,
@@ -202,11 +198,25 @@ class SimilarityBinning(LocalCalibrator):
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        return self._fit(scores, y, features, sample_weight, None)
+        return self.fit_rows(scores, y, features, sample_weight)
 
-    def _fit(self, scores: Any, y: Any, features: Any, sample_weight: Any, groups: Any) -> Self:
+    def fit_rows(
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
+    ) -> Self:
+        """Fit on a model's scores of the rows X, which are the features.
+
+        ``groups`` says which of them are one row that was scored several times: ``k="auto"``
+        leaves these out together.
+        """
         rows = self._read(scores, y, sample_weight)
-        table, schema, coded = self._read_features(features, rows, self.nominal)
+        table, schema = self._read_features(X, rows, self.nominal)
+        coded = schema.code(table)
         if self.use_scores:
             coded = coded.with_scores(rows.scores)
         elif not len(schema):
@@ -222,10 +232,7 @@ class SimilarityBinning(LocalCalibrator):
         n = len(rows.codes) if shares is None else shares.owners
         rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
         self.kept_ = self._gated(rows, table, groups)
-        if self.kept_ == NEIGHBOURS:
-            self._keep(rule, rows)
-        else:
-            self._keep(score_rule(self.kept_, rows, self.weights), rows)
+        self._keep(rule if self.kept_ == NEIGHBOURS else score_rule(self.kept_, rows), rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
         self._keep_names(schema)
@@ -237,25 +244,21 @@ class SimilarityBinning(LocalCalibrator):
             return NEIGHBOURS
 
         def predict(train: Index, test: Index) -> Array:
-            learn, judge = np.zeros((2, len(rows.codes)), dtype=bool)
-            learn[train], judge[test] = True, True
             codes = list(range(len(rows.classes)))
             one = clone(self).set_params(gate=False, pos_label=None, classes=codes)
             if not isinstance(self.k, str):  # a fold's rest may have fewer rows than k
-                one.set_params(k=max(1, min(int(self.k), int(rows.weight[learn].sum()))))
-            given = rows.given[learn]
+                one.set_params(k=max(1, min(int(self.k), int(rows.weight[train].sum()))))
             one.fit(
-                rows.scores[learn],
-                rows.codes[learn],
-                features=table.take(learn),
-                sample_weight=given,
+                rows.scores[train],
+                rows.codes[train],
+                features=table.take(train),
+                sample_weight=rows.given[train],
             )
-            asked = {"features": table.take(judge), "on_range": "allow"}
-            p = np.empty((len(rows.codes), len(codes)))
-            p[judge] = one.predict_proba(rows.scores[judge], **asked)
-            return p[test] if len(codes) > 2 else p[test, 1]
+            asked: dict[str, Any] = {"features": table.take(test), "on_range": "allow"}
+            p: Array = one.predict_proba(rows.scores[test], **asked)
+            return p if len(codes) > 2 else p[:, 1]
 
-        return kept_of_three(rows, NEIGHBOURS, predict, groups, self.weights)
+        return kept_of_three(rows, NEIGHBOURS, predict, groups)
 
     def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
@@ -318,57 +321,6 @@ class SimilarityBinning(LocalCalibrator):
             )
         losses = leave_one_out(rule, ks, shares, progress=self.progress)
         return replace(rule, k=best(losses)), losses
-
-    def predict_proba(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
-        return self._predict_proba(scores, RowInputs(features=features), on_range)
-
-    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
-        """With two classes: the probability of ``pos_label_``, shape (n,)."""
-        return self._calibrate(scores, RowInputs(features=features), on_range)
-
-    def predict(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
-        return self._predict(scores, RowInputs(features=features), on_range)
-
-    def _apply(self, scores: Array, rows: RowInputs) -> Array:
-        if isinstance(self.rule_, Neighbours):
-            return self.rule_(scores, rows, progress=self.progress)
-        return self.rule_(scores, rows)
-
-    def fit_rows(
-        self,
-        scores: Any,
-        y: Any,
-        X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        inputs: RowInputs | None = None,
-    ) -> Self:
-        """Fit on a model's scores of the rows X, which are the features.
-
-        ``groups`` says which of them are one row that was scored several times: ``k="auto"``
-        leaves these out together.
-        """
-        return self._fit(scores, y, X, sample_weight, groups)
-
-    def companion(
-        self, model: Any, train: ModelRows | None, rows: Index | None
-    ) -> Callable[[Any], RowInputs]:
-        """Rows of the model are the features."""
-        return AsFeatures()
-
-
-@dataclass(frozen=True)
-class AsFeatures:
-    """Rows of a model as the features of a local calibrator."""
-
-    def __call__(self, X: Any) -> RowInputs:
-        return RowInputs(features=X)
 
 
 def _collapse(coded: CodedRows, rows: LocalRows) -> tuple[CodedRows, Index, Array]:

@@ -18,6 +18,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from calibrant.arrays import Array, Flags, Index
+from calibrant.data.labels import read_many
+from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.fit_params import take, weight_argument
@@ -86,9 +88,23 @@ class Spread:
     name: ClassVar[str]
     model: Any
 
+    @staticmethod
+    def suits(model: Any) -> bool:
+        """Whether this is the way to find the intervals of a model, unless another is named."""
+        return False
+
+    @classmethod
+    @abstractmethod
+    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
+        """The spread of a fitted model; others are refused with a reason."""
+
     @abstractmethod
     def __call__(self, X: Any) -> Estimate:
         """The estimate for each row of X."""
+
+    def for_many_calls(self) -> Spread:
+        """The same, made so that it can be called more than once."""
+        return self
 
 
 def probability(model: Any, X: Any) -> Array:
@@ -96,24 +112,17 @@ def probability(model: Any, X: Any) -> Array:
     return model_scores(model, X, model.classes_, 1, "predict_proba")
 
 
-def unwrap(model: Any) -> tuple[tuple[Any, ...], Any]:
-    """The transformers before the last model, and that model: through searches and pipelines."""
-    before: list[Any] = []
+def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """The model at the end of pipelines and searches, and the rows X (if given) as it sees them."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
         elif hasattr(model, "steps"):
-            before += [model[:-1]] if len(model.steps) > 1 else []
+            if X is not None and len(model.steps) > 1:
+                X = model[:-1].transform(X)
             model = model.steps[-1][1]
         else:
-            return tuple(before), model
-
-
-def transform(before: Iterable[Any], X: Any) -> Any:
-    """The rows as the last model sees them."""
-    for step in before:
-        X = step.transform(X)
-    return X
+            return model, X
 
 
 # --- the spread of an ensemble's members --------------------------------------------------------
@@ -128,39 +137,37 @@ class Members(Spread):
 
     name: ClassVar[str] = "spread"
 
+    @staticmethod
+    def suits(model: Any) -> bool:
+        """Whether a model has fitted members that give probabilities of their own."""
+        members = getattr(unwrap(model)[0], "estimators_", None)
+        if not isinstance(members, (list, tuple)) or len(members) < 2:
+            return False
+        return all(hasattr(member, "predict_proba") for member in members)
+
     @classmethod
-    def of(cls, model: Any) -> Members:
-        """The spread of a fitted ensemble; others are refused with a reason."""
-        _, last = unwrap(model)
-        if not has_members(last):
+    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Members:
+        if not cls.suits(model):
             raise InputError(
                 "the spread over members needs a bagged model or forest, with at least two fitted "
-                f"members in estimators_ that have predict_proba, but {type(last).__name__} came. "
-                'Use method="bootstrap".'
+                "members in estimators_ that have predict_proba, but "
+                f'{type(unwrap(model)[0]).__name__} came. Use method="bootstrap".'
             )
         return cls(model)
 
     def __call__(self, X: Any) -> Estimate:
         p = probability(self.model, X)
-        before, last = unwrap(self.model)
-        moments = _moments(_member_probabilities(last, transform(before, X)))
-        off = np.abs(moments.mean - p) > AGREEMENT
+        last, inner = unwrap(self.model, X)
+        mean, sd, _ = _moments(_member_probabilities(last, inner))
+        off = np.abs(mean[0] - p) > AGREEMENT
         if off.any():
             row = int(np.argmax(off))
             raise InputError(
                 f"the probability of {type(last).__name__} must be the mean of its members', but "
-                f"it is not ({p[row]:.4g} against {moments.mean[row]:.4g} at row {row}): its "
+                f"it is not ({p[row]:.4g} against {mean[0, row]:.4g} at row {row}): its "
                 'members are weighted or build on each other. Use method="bootstrap".'
             )
-        return Estimate(p, logit(p), moments.sd, _by_delta_rule(moments.sd, p))
-
-
-def has_members(model: Any) -> bool:
-    """Whether a model has fitted members that give probabilities of their own."""
-    members = getattr(model, "estimators_", None)
-    if not isinstance(members, (list, tuple)) or len(members) < 2:
-        return False
-    return all(hasattr(member, "predict_proba") for member in members)
+        return Estimate(p, logit(p), sd[0], _by_delta_rule(sd[0], p))
 
 
 def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
@@ -195,28 +202,44 @@ def _second_label(model: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Refits(Spread):
-    """The standard deviation over copies of the model, fitted again on resampled rows."""
+    """The standard deviation over copies of the model, fitted again on resampled rows.
+
+    They are looked at one by one. On the logit scale the standard deviation is that of the refits'
+    logits; in rows where a refit says exactly 0 or 1, whose logit is infinite, it is sd / (p(1−p)).
+    """
 
     name: ClassVar[str] = "bootstrap"
-    refits: tuple[Any, ...]
+    refits: Iterable[Any]
+
+    @classmethod
+    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Refits:
+        """The copies are fitted when they are asked for, and then only once."""
+        if train is None or train.y is None:
+            raise InputError(
+                "the bootstrap needs the rows that the model was fitted on and their labels, to "
+                "fit it again. Pass train=(X_train, y_train) or "
+                "train=(X_train, y_train, sample_weight)."
+            )
+        if train.weight is not None and weight_argument(model) is None:
+            raise InputError(
+                f"train must be what the model was fitted on, but fit of {type(model).__name__} "
+                "takes no sample_weight, and weights came. Leave them out."
+            )
+        classes, codes = read_many(train.y, classes=model.classes_)
+        data = ModelRows(train.X, codes, train.weight, classes, 1, "predict_proba")
+        return cls(model, _refit_all(model, data, work))
+
+    def for_many_calls(self) -> Refits:
+        return Refits(self.model, tuple(self.refits))
 
     def __call__(self, X: Any) -> Estimate:
-        return bootstrap_estimate(self.model, X, self.refits)
+        p = probability(self.model, X)
+        _, sd, bounded = _moments(probability(copy, X) for copy in self.refits)
+        sd_logit = np.where(bounded, sd[1], _by_delta_rule(sd[0], p))
+        return Estimate(p, logit(p), sd[0], sd_logit)
 
 
-def bootstrap_estimate(model: Any, X: Any, refits: Iterable[Any]) -> Estimate:
-    """The estimate from refitted models, which are looked at one by one.
-
-    On the logit scale the standard deviation is that of the refits' logits; in rows where a refit
-    says exactly 0 or 1, whose logit is infinite, it is sd / (p(1−p)).
-    """
-    p = probability(model, X)
-    moments = _moments(probability(copy, X) for copy in refits)
-    by_rule = _by_delta_rule(moments.sd, p)
-    return Estimate(p, logit(p), moments.sd, np.where(moments.bounded, moments.sd_logit, by_rule))
-
-
-def refit(model: Any, data: ModelRows, work: BootstrapOptions) -> Iterator[Any]:
+def _refit_all(model: Any, data: ModelRows, work: BootstrapOptions) -> Iterator[Any]:
     """Copies of the model, each fitted on as many rows drawn with replacement."""
     counted = np.arange(len(data.codes))
     if data.weight is not None:
@@ -225,7 +248,7 @@ def refit(model: Any, data: ModelRows, work: BootstrapOptions) -> Iterator[Any]:
     if not present.all():
         raise InputError(
             "the rows that the model was fitted on must hold both classes, but those with weight "
-            f"hold only {data.classes[int(np.argmax(present))]!r}."
+            f"hold only {plain(data.classes[int(np.argmax(present))])!r}."
         )
     seeds = check_random_state(work.random_state).randint(2**31 - 1, size=work.replicates)
     jobs = (delayed(_refit)(model, data, counted, int(seed)) for seed in seeds)
@@ -244,33 +267,23 @@ def _refit(model: Any, data: ModelRows, counted: Index, seed: int) -> Any:
 # --- moments ------------------------------------------------------------------------------------
 
 
-class _Moments(NamedTuple):
-    mean: Array
-    sd: Array
-    sd_logit: Array
-    bounded: Flags
+def _moments(probabilities: Iterable[Array]) -> tuple[Array, Array, Flags]:
+    """Mean and standard deviation (n − 1) of each row, and where no probability is 0 or 1.
 
-
-def _moments(probabilities: Iterable[Array]) -> _Moments:
-    """Mean and standard deviation (n − 1) of each row by Welford's update: memory O(rows)."""
-    mean = square = centre = logit_square = np.zeros(0)
-    bounded = np.zeros(0, dtype=bool)
+    Mean and deviation have a row for the probabilities and one for their logits. They are updated
+    by Welford's formula: memory O(rows).
+    """
+    mean = square = np.zeros((2, 1))
+    bounded: Flags = np.ones(1, dtype=bool)
     count = 0
-    for p in probabilities:
-        count += 1
+    for count, p in enumerate(probabilities, start=1):
         inner = (p > 0.0) & (p < 1.0)
-        z = logit(np.where(inner, p, 0.5))
-        if count == 1:
-            mean, square, centre, logit_square = p.copy(), 0.0 * p, z, 0.0 * p
-            bounded = inner
-            continue
-        step, logit_step = p - mean, z - centre
-        mean, centre = mean + step / count, centre + logit_step / count
-        square = square + step * (p - mean)
-        logit_square = logit_square + logit_step * (z - centre)
+        values = np.stack((p, logit(np.where(inner, p, 0.5))))
+        step = values - mean
+        mean = mean + step / count
+        square = square + step * (values - mean)
         bounded = bounded & inner
-    divisor = max(count - 1, 1)
-    return _Moments(mean, np.sqrt(square / divisor), np.sqrt(logit_square / divisor), bounded)
+    return mean, np.sqrt(square / max(count - 1, 1)), bounded
 
 
 def _by_delta_rule(sd: Array, p: Array) -> Array:

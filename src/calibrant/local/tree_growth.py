@@ -1,22 +1,76 @@
-"""Rounds of trees: how they are grown, and how many of them help on rows that were held out."""
+"""Rounds of trees: LightGBM grows the trees of a round, which are read as arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.arrays import Array, Index
+from calibrant.errors import InputError, import_extra
 from calibrant.kernels.logistic import LogisticProblem, Prior
-from calibrant.local.lightgbm_trees import TreeOptions, grow
-from calibrant.local.tree_rule import MOST_ROUNDS, STEEPEST
-from calibrant.local.trees import SmallTrees, sum_of_leaves
-from calibrant.losses import LOG
+from calibrant.local.tree_rule import STEEPEST
+from calibrant.local.trees import LARGEST_LEAF, SmallTrees, sum_of_leaves
+
+#: the extra that brings LightGBM
+EXTRA = "features"
+#: with fewer rows, several threads cost more time than they save
+FEW_ROWS = 200_000
+#: what is read of each split; the names but the last are fields of `SmallTrees`
+SPLIT = [
+    ("column", np.int32),
+    ("threshold", np.float64),
+    ("missing_left", np.bool_),
+    ("subset", np.int32),
+    ("left", np.int32),
+    ("right", np.int32),
+    ("gain", np.float64),
+]
+
+
+def lightgbm() -> Any:
+    """The module. If it is not installed, the error names the extra to install."""
+    return import_extra("lightgbm", extra=EXTRA)
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """How the trees of a round are grown."""
+
+    trees: int
+    leaves: int
+    learning_rate: float
+    min_rows: int
+    ridge: float
+    seed: int
+
+    def for_lightgbm(self, rows: int) -> dict[str, Any]:
+        """The same as LightGBM's parameters, chosen so that equal data give equal trees."""
+        return {
+            "num_threads": 1 if rows < FEW_ROWS else 0,
+            "objective": "binary",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.leaves,
+            "min_data_in_leaf": self.min_rows,
+            "lambda_l2": self.ridge,
+            "min_gain_to_split": 0.15,
+            "max_bin": 63,
+            "bin_construct_sample_cnt": 50_000,
+            "deterministic": True,
+            "force_row_wise": True,
+            "seed": self.seed,
+            "verbosity": -1,
+        }
 
 
 @dataclass(frozen=True)
 class TrainingMatrix:
-    """Rows as trees see them (the logit last), 1.0 for the positive class, and weights."""
+    """Rows as trees see them (the logit last), 1.0 for the positive class, and weights.
+
+    ``nominal`` are the columns of category codes; NaN is missing everywhere.
+    """
 
     matrix: Array
     positive: Array
@@ -31,6 +85,13 @@ class TrainingMatrix:
             self.weight[rows],
             self.nominal,
         )
+
+
+class GrownTrees(NamedTuple):
+    """Trees, and the sum of what the splits on each column gained in the fit."""
+
+    trees: SmallTrees
+    gains: Array
 
 
 @dataclass
@@ -49,7 +110,7 @@ class Growth:
     def go_on(self) -> bool:
         """Grow one more round; False, with nothing changed, if no tree finds anything to split."""
         rows = self.rows
-        grown = grow(rows.matrix, rows.positive, rows.weight, rows.nominal, self.options)
+        grown = grow(rows, self.options)
         if not len(grown.trees):
             return False
         z = rows.matrix[:, -1] + sum_of_leaves(grown.trees.layout, rows.matrix)
@@ -73,64 +134,75 @@ def best_factor(z: Array, positive: Array, weight: Array) -> float:
     return min(max(found, 1.0 / STEEPEST), STEEPEST)
 
 
-@dataclass(frozen=True)
-class HeldOutRounds:
-    """The logits of rows held out after 0, 1, 2 … rounds, and which number of rounds is best.
-
-    Attributes
-    ----------
-    losses : tuple of float
-        The mean log loss after 0, 1, 2 … rounds.
-    best : int
-        The number of rounds with the least loss, or the number that was asked for.
-    logits : array of shape (m,)
-        The logit of each row, after the number of rounds that is best for the rows outside its
-        part. So the choice does not flatter the result.
-    """
-
-    losses: tuple[float, ...]
-    best: int
-    logits: Array
+def grow(rows: TrainingMatrix, options: TreeOptions) -> GrownTrees:
+    """Trees that correct the logits in the last column of the matrix."""
+    engine = lightgbm()
+    matrix = rows.matrix
+    told = options.for_lightgbm(len(matrix))
+    data = engine.Dataset(
+        matrix,
+        rows.positive,
+        weight=rows.weight,
+        init_score=matrix[:, -1].copy(),
+        categorical_feature=rows.nominal,
+        params=told,
+    )
+    booster = engine.train(told, data, options.trees)
+    return read_trees(booster.dump_model()["tree_info"], matrix.shape[1])
 
 
-def rounds_held_out(
-    growths: list[Growth],
-    positive: Array,
-    weight: Array,
-    part: Index,
-    *,
-    rounds: int | None = None,
-    patience: int = 1,
-) -> HeldOutRounds:
-    """Grow rounds on the rows outside each fold until more no longer help on the rows held out.
+def read_trees(described: Iterable[dict[str, Any]], columns: int) -> GrownTrees:
+    """The trees of LightGBM's description, without those that are a single leaf."""
+    splits: list[tuple[Any, ...]] = []
+    leaves: list[float] = []
+    sets: list[tuple[int, ...]] = []
 
-    ``positive``, ``weight`` and ``part`` are those of the rows held out, fold after fold. If
-    ``rounds`` is given, so many are grown, and nothing is chosen.
-    """
-    history = [_logits(growths)]
-    losses = [LOG.value(positive, history[0])]
-    means = [float(weight @ losses[0]) / float(weight.sum())]
-    most = MOST_ROUNDS if rounds is None else rounds
-    while len(history) <= most:
-        went_on = [one.go_on() for one in growths]
-        if not any(went_on):
-            break
-        history.append(_logits(growths))
-        losses.append(LOG.value(positive, history[-1]))
-        means.append(float(weight @ losses[-1]) / float(weight.sum()))
-        if rounds is None and len(means) - 1 - int(np.argmin(means)) > patience:
-            break
-    fixed = None if rounds is None else len(history) - 1
-    best = int(np.argmin(means)) if fixed is None else fixed
-    logits = np.empty(len(positive))
-    for own in np.unique(part):
-        inside = part == own
-        chosen = best
-        if fixed is None and not inside.all():
-            chosen = int(np.argmin([weight[~inside] @ loss[~inside] for loss in losses]))
-        logits[inside] = history[chosen][inside]
-    return HeldOutRounds(tuple(means), best, logits)
+    def read(node: dict[str, Any]) -> int:
+        """The place of a node: a split, or −1 − i for the leaf i."""
+        if "split_feature" not in node:
+            leaves.append(_leaf(node["leaf_value"]))
+            return -len(leaves)
+        place = len(splits)
+        splits.append(())  # parents come before their children
+        how = (0.0, False, len(sets))
+        if node["decision_type"] == "==":
+            sets.append(tuple(int(code) for code in str(node["threshold"]).split("||")))
+        else:
+            how = (float(node["threshold"]), _missing_left(node), -1)
+        sides = read(node["left_child"]), read(node["right_child"])
+        splits[place] = (node["split_feature"], *how, *sides, node["split_gain"])
+        return place
+
+    roots = []
+    for tree in described:
+        root = read(tree["tree_structure"])
+        if root >= 0:
+            roots.append(root)
+        else:
+            leaves.pop()
+    found = np.array(splits, dtype=SPLIT)
+    gains = np.zeros(columns)
+    np.add.at(gains, found["column"], found["gain"])
+    fields: dict[str, Any] = {name: found[name] for name, _ in SPLIT[:-1]}
+    fields |= {"leaves": np.array(leaves, dtype=float), "roots": np.array(roots, dtype=np.int32)}
+    return GrownTrees(SmallTrees(sets=tuple(sets), **fields), gains)
 
 
-def _logits(growths: list[Growth]) -> Array:
-    return np.concatenate([one.held[:, -1] for one in growths if one.held is not None])
+def _missing_left(node: dict[str, Any]) -> bool:
+    """Whether missing numbers go left: as learnt, or with most rows if none was missing."""
+    if node["missing_type"] == "NaN":
+        return bool(node["default_left"])
+    return _rows(node["left_child"]) >= _rows(node["right_child"])
+
+
+def _rows(node: dict[str, Any]) -> int:
+    return int(node.get("internal_count", node.get("leaf_count", 0)))
+
+
+def _leaf(value: float) -> float:
+    if not abs(value) <= LARGEST_LEAF:
+        raise InputError(
+            f"the trees must change logits by at most {LARGEST_LEAF:g} each, but one changes them "
+            f"by {value:g}. Use a smaller learning_rate or a larger ridge."
+        )
+    return float(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -13,10 +13,10 @@ from calibrant.arrays import Array
 from calibrant.data import validation as door
 from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.json_facts import shown
-from calibrant.errors import InputError
 from calibrant.export.tree_parts import ExportedColumn, TreeParts
-from calibrant.local.attributes import MISSING, Attribute, CodedRows, Schema
+from calibrant.local.attributes import Attribute, Schema
 from calibrant.local.rule import RowInputs, Rule
+from calibrant.local.saved_checks import check_saved
 from calibrant.local.trees import SmallTrees, state_of, sum_of_leaves, trees_of
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
@@ -28,17 +28,14 @@ MOST_ROUNDS, STEEPEST = 100, 10.0
 BLOCK = 65_536
 
 
-def matrix_of(schema: Schema, coded: CodedRows) -> Array:
+def matrix_of(schema: Schema, rows: int, columns: Iterable[tuple[int, Array]]) -> Array:
     """Rows as the trees see them: a column for each attribute, and an empty one for the logit.
 
-    Missing numbers are NaN, and so are missing and unknown categories.
+    ``columns`` are numbers or category codes by their place; what is not given is missing (NaN).
     """
-    nominal = schema.nominal
-    matrix = np.empty((len(coded), len(schema) + 1), order="F")
-    for j, column in enumerate(np.flatnonzero(~nominal)):
-        matrix[:, column] = np.where(coded.absent[:, j], np.nan, coded.numeric[:, j])
-    for j, column in enumerate(np.flatnonzero(nominal)):
-        matrix[:, column] = np.where(coded.codes[:, j] < 0, np.nan, coded.codes[:, j])
+    matrix = np.full((rows, len(schema) + 1), np.nan, order="F")
+    for place, column in columns:
+        matrix[:, place] = column
     return matrix
 
 
@@ -125,9 +122,10 @@ class TreeRounds(Rule):
             p = np.empty(len(scores))
             for first in range(0, len(scores), BLOCK):
                 part = slice(first, first + BLOCK)
-                coded = schema.code(table.part(part))
-                coded = coded if schema is self.schema else self.widened(coded)
-                p[part] = self.probabilities(scores[part], coded)
+                columns = schema.floats(table.part(part))
+                if schema is self.schema:
+                    columns = [columns[j] for j in self.used_places]
+                p[part] = self.probabilities(scores[part], columns)
         return np.column_stack((1.0 - p, p))
 
     def _arranged(self, features: Any, count: int) -> tuple[Schema, AttributeTable]:
@@ -141,31 +139,20 @@ class TreeRounds(Rule):
         known = Schema(self.used, named=True)
         return known, known.arrange(table)
 
-    def widened(self, coded: CodedRows) -> CodedRows:
-        """The rows with the columns put back that no tree looks at, all values missing."""
-        n, nominal = len(coded), self.schema.nominal
-        used = np.isin(np.arange(len(nominal)), self.used_places)
-        numeric = np.zeros((n, int((~nominal).sum())))
-        absent = np.ones(numeric.shape, dtype=bool)
-        codes = np.full((n, int(nominal.sum())), MISSING, dtype=np.int32)
-        numeric[:, used[~nominal]], absent[:, used[~nominal]] = coded.numeric, coded.absent
-        codes[:, used[nominal]] = coded.codes
-        return CodedRows(numeric, absent, codes)
+    def probabilities(self, scores: Array, columns: Sequence[Array]) -> Array:
+        """The probability of the positive class of each row.
 
-    def probabilities(self, scores: Array, coded: CodedRows) -> Array:
-        """The probability of the positive class of rows that were read."""
-        matrix = matrix_of(self.schema, coded)
-        matrix[:, -1] = logit(self.start(scores))
-        return np.asarray(sigmoid(self.corrected(matrix)))
-
-    def corrected(self, matrix: Array) -> Array:
-        """The logit after all rounds. The last column is the logit before; it is overwritten."""
+        ``columns`` are those that trees look at: numbers or category codes, NaN where missing.
+        """
+        used = zip(self.used_places, columns, strict=True)
+        matrix = matrix_of(self.schema, len(scores), used)
+        matrix[:, -1] = logit(self.start(scores))  # the logit after each round takes its place
         last = 0
         for size, factor in zip(self.sizes, self.factors.tolist(), strict=True):
             first, last = last, last + size
             total = sum_of_leaves(self.trees.layout.part(first, last), matrix)
             matrix[:, -1] = factor * (matrix[:, -1] + total)
-        return matrix[:, -1]
+        return np.asarray(sigmoid(matrix[:, -1]))
 
     def __repr__(self) -> str:
         names = ", ".join(a.title for a in self.used[:8]) or "no column"
@@ -189,17 +176,18 @@ class TreeRounds(Rule):
         start = maps_of_one_score([Map.from_dict(state.get("start"))], "start")[0]  # type: ignore[arg-type]
         known = [None if a.categories is None else len(a.categories) for a in schema.attributes]
         trees = trees_of(state.get("trees"), [*known, None])
-        sizes, factors = state.get("sizes"), state.get("factors")
-        if not isinstance(sizes, list) or not isinstance(factors, list):
-            raise InputError("the file is damaged: its rounds are missing or of a wrong type.")
-        fine = all(type(n) is int and n >= 1 for n in sizes) and sum(sizes) == len(trees)
-        if not fine or len(sizes) != len(factors) or len(sizes) > MOST_ROUNDS or arrays:
-            raise InputError("the file is damaged: its rounds and trees do not fit together.")
-        if not all(type(f) is float and 1 / STEEPEST <= f <= STEEPEST for f in factors):
-            raise InputError(
-                f"the file is damaged: the factors of rounds must be numbers from {1 / STEEPEST:g} "
-                f"to {STEEPEST:g}, but {shown(factors)} came."
-            )
+        sizes: Any = state.get("sizes")
+        factors: Any = state.get("factors")
+        listed = isinstance(sizes, list) and isinstance(factors, list)
+        check_saved(listed, "its rounds are missing or of a wrong type.")
+        fit = all(type(n) is int and n >= 1 for n in sizes) and sum(sizes) == len(trees)
+        fit = fit and len(sizes) == len(factors) and len(sizes) <= MOST_ROUNDS and not arrays
+        check_saved(fit, "its rounds and trees do not fit together.")
+        check_saved(
+            all(type(f) is float and 1 / STEEPEST <= f <= STEEPEST for f in factors),
+            f"the factors of rounds must be numbers from {1 / STEEPEST:g} to {STEEPEST:g}, but "
+            f"{shown(factors)} came.",
+        )
         return cls(start, schema, trees, tuple(sizes), np.array(factors, dtype=float))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.arrays import Array, Flags
 from calibrant.data.frozen import Frozen
-from calibrant.errors import InputError
+from calibrant.local.saved_checks import check_saved
 
 Index = NDArray[np.int32]
 
@@ -116,14 +116,26 @@ class SmallTrees(Frozen):
         return cls(sets=tuple(codes for one in parts for codes in one.sets), **arrays)
 
     @cached_property
+    def tree_of(self) -> NDArray[np.intp]:
+        """The tree of each split. Splits come after the split that leads to them."""
+        found = np.zeros(len(self.column), dtype=np.intp)
+        grown = self.roots >= 0
+        found[self.roots[grown]] = np.flatnonzero(grown)
+        for node, sides in enumerate(zip(self.left.tolist(), self.right.tolist(), strict=True)):
+            found[[side for side in sides if side >= 0]] = found[node]
+        return found
+
+    @cached_property
     def layout(self) -> TreeLayout:
         """The splits in order, made when first needed."""
         order: list[int] = []
         left: list[int] = []
         right: list[int] = []
         starts = [0]
-        for root in self.roots.tolist():
-            own = self._below(root)
+        lasts = np.cumsum(np.bincount(self.tree_of, minlength=len(self)))
+        parts = np.split(np.argsort(self.tree_of, kind="stable"), lasts[:-1])
+        for root, part in zip(self.roots.tolist(), parts, strict=False):
+            own = part.tolist()
             place = {node: i for i, node in enumerate(own)}
             order += own or [-1]
             for sides, found in ((self.left, left), (self.right, right)):
@@ -152,16 +164,6 @@ class SmallTrees(Frozen):
             members,
             self.leaves,
         )
-
-    def _below(self, root: int) -> list[int]:
-        """The splits of a tree, parents before their children."""
-        found, waiting = set[int](), [root]
-        while waiting:
-            node = waiting.pop()
-            if node >= 0 and node not in found:
-                found.add(node)
-                waiting += [int(self.left[node]), int(self.right[node])]
-        return sorted(found)
 
     @property
     def used(self) -> list[int]:
@@ -228,17 +230,17 @@ def trees_of(state: Any, categories: Sequence[int | None]) -> SmallTrees:
 
     Anything that cannot be evaluated is refused.
     """
-    if not isinstance(state, Mapping) or set(state) != {*WHOLE, *REAL, "missing_left", "sets"}:
-        raise InputError("the file is damaged: its trees are missing or of a wrong type.")
+    fields = {*WHOLE, *REAL, "missing_left", "sets"}
+    complete = isinstance(state, Mapping) and set(state) == fields
+    check_saved(complete, "its trees are missing or of a wrong type.")
     arrays: dict[str, Any] = {name: _numbers(state[name], name, whole=True) for name in WHOLE}
     arrays |= {name: _numbers(state[name], name, whole=False) for name in REAL}
     sides = _numbers(state["missing_left"], "missing_left", whole=True)
-    if not np.isin(sides, (0, 1)).all():
-        raise InputError("the file is damaged: missing_left of its trees must hold 0 and 1.")
+    check_saved(np.isin(sides, (0, 1)).all(), "missing_left of its trees must hold 0 and 1.")
     arrays["missing_left"] = sides == 1
     sets = state["sets"]
-    if not isinstance(sets, list) or not all(isinstance(codes, list) for codes in sets):
-        raise InputError("the file is damaged: its sets of categories are of a wrong type.")
+    listed = isinstance(sets, list) and all(isinstance(codes, list) for codes in sets)
+    check_saved(listed, "its sets of categories are of a wrong type.")
     known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
     trees = SmallTrees(sets=known, **arrays)
     _check(trees, categories)
@@ -249,51 +251,35 @@ def _numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
     """A list of a file as an array: of whole numbers of 32 bits, or of floats."""
     kind, words, dtype = (int, "whole numbers", np.int32) if whole else (float, "numbers", float)
     fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
-    if not fine or not all(type(v) is kind and not (whole and abs(v) >= 2**31) for v in values):
-        raise InputError(f"the file is damaged: {name} of its trees must hold {words}.")
+    fine = fine and all(type(v) is kind and not (whole and abs(v) >= 2**31) for v in values)
+    check_saved(fine, f"{name} of its trees must hold {words}.")
     return np.array(values, dtype=dtype)
 
 
 def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
     splits, leaves = len(trees.column), len(trees.leaves)
     sizes = {len(getattr(trees, n)) for n in ("threshold", "missing_left", "subset")}
-    if (sizes | {len(trees.left), len(trees.right)}) != {splits} or splits > MOST_SPLITS:
-        raise InputError("the file is damaged: the sizes of its trees do not fit together.")
+    fit = (sizes | {len(trees.left), len(trees.right)}) == {splits} and splits <= MOST_SPLITS
+    check_saved(fit, "the sizes of its trees do not fit together.")
     ends = np.concatenate((trees.left, trees.right, trees.roots))
     after = np.concatenate((np.arange(splits), np.arange(splits), np.full(len(trees), -1)))
     later = (ends < 0) | (ends > after)  # so that every path ends
-    if not ((ends >= -leaves) & (ends < splits) & later).all():
-        raise InputError("the file is damaged: its trees lead nowhere.")
-    if (np.bincount(ends[ends >= 0], minlength=splits) != 1).any():
-        raise InputError("the file is damaged: a split of its trees must follow one other.")
-    _check_sizes(trees)
-    if not np.isfinite(trees.threshold).all() or not (abs(trees.leaves) <= LARGEST_LEAF).all():
-        raise InputError("the file is damaged: its trees hold numbers out of range.")
-    if not ((trees.column >= 0) & (trees.column < len(categories))).all():
-        raise InputError("the file is damaged: its trees look at columns that there are not.")
-    if not ((trees.subset >= -1) & (trees.subset < len(trees.sets))).all():
-        raise InputError("the file is damaged: its trees name sets that there are not.")
+    inside = (ends >= -leaves) & (ends < splits) & later
+    check_saved(inside.all(), "its trees lead nowhere.")
+    once = np.bincount(ends[ends >= 0], minlength=splits) == 1
+    check_saved(once.all(), "a split of its trees must follow one other.")
+    small = np.bincount(trees.tree_of) < MOST_LEAVES
+    check_saved(small.all(), f"its trees must have at most {MOST_LEAVES} leaves each.")
+    numbers = np.isfinite(trees.threshold).all() and (abs(trees.leaves) <= LARGEST_LEAF).all()
+    check_saved(numbers, "its trees hold numbers out of range.")
+    columns = (trees.column >= 0) & (trees.column < len(categories))
+    check_saved(columns.all(), "its trees look at columns that there are not.")
+    known = (trees.subset >= -1) & (trees.subset < len(trees.sets))
+    check_saved(known.all(), "its trees name sets that there are not.")
     for j, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
         most = categories[j]
-        if (most is None) != (subset < 0) or (
-            most is not None and not all(0 <= code < most for code in trees.sets[subset])
-        ):
-            raise InputError("the file is damaged: its trees split numbers and categories alike.")
-    if len(np.unique(trees.subset[trees.subset >= 0])) < len(trees.sets):
-        raise InputError("the file is damaged: no tree names some of its sets of categories.")
-
-
-def _check_sizes(trees: SmallTrees) -> None:
-    """Refuse trees larger than any that is grown; parents come before their children."""
-    owner = np.zeros(len(trees.column), dtype=np.intp)
-    for tree, root in enumerate(trees.roots.tolist()):
-        if root >= 0:
-            owner[root] = tree
-    for node, sides in enumerate(zip(trees.left.tolist(), trees.right.tolist(), strict=True)):
-        for side in sides:
-            if side >= 0:
-                owner[side] = owner[node]
-    if len(owner) and np.bincount(owner).max() >= MOST_LEAVES:
-        raise InputError(
-            f"the file is damaged: its trees must have at most {MOST_LEAVES} leaves each."
-        )
+        codes = () if subset < 0 else trees.sets[subset]
+        alike = (most is None) == (subset < 0) and all(0 <= code < (most or 0) for code in codes)
+        check_saved(alike, "its trees split numbers and categories alike.")
+    named = np.unique(trees.subset[trees.subset >= 0])
+    check_saved(len(named) == len(trees.sets), "no tree names some of its sets of categories.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,11 +28,15 @@ from calibrant.estimators.registry import calibrator_of
 from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.estimators.splits import Splits
 from calibrant.maps import Segmented
-from calibrant.segment.column_fit import FittedLevel, LevelData, ShrinkageOptions, fit_column
+from calibrant.segment.column_fit import FittedLevel, LevelData, Segment, fit_column
 from calibrant.segment.fits import Own, Residual
-from calibrant.segment.records import Segment
-from calibrant.segment.segment_cells import SegmentCells, coarser_tables, read_tables, stack_of
-from calibrant.segment.splits import SegmentFold, folds_of_rows, rows_by_segment
+from calibrant.segment.segment_cells import (
+    coarser_tables,
+    folds_of_rows,
+    read_tables,
+    rows_by_segment,
+    stack_of,
+)
 
 
 class OneScore:
@@ -213,15 +218,14 @@ class SegmentedCalibrator(ScoreEstimator):
 
     def _data(self, rows: Rows, keys: list[Any], codes: Index, groups: Any) -> LevelData:
         """The tables of the segments of one column, and how folds are made of their rows."""
-        make_folds = None
-        if groups is not None or not table_cv(self.cv):
-            options = {"cv": self.cv, "groups": groups, "seed": int(self.random_state)}
-            counts = self.weights == "counts"
-
-            def make_folds(stack: SegmentCells) -> list[SegmentFold]:
-                return folds_of_rows(stack, rows, keys, codes, counts=counts, **options)
-
-        return LevelData(_tables(rows, keys, codes), make_folds)
+        parts = rows_by_segment(keys, codes)
+        tables = {key: ScoreTable.from_rows(rows.take(mine)) for key, mine in parts}
+        present = {key: table for key, table in tables.items() if table}
+        if groups is None and table_cv(self.cv):
+            return LevelData(present)
+        options: dict[str, Any] = {"cv": self.cv, "seed": int(self.random_state), "groups": groups}
+        options |= {"rows": rows, "keys": keys, "codes": codes, "counts": self.weights == "counts"}
+        return LevelData(present, partial(folds_of_rows, **options))
 
     def fit_tables(self, tables: Mapping[Any, ScoreTable]) -> Self:
         """Fit to a table for each segment; their labels are ``classes`` (default 0 and 1).
@@ -247,12 +251,9 @@ class SegmentedCalibrator(ScoreEstimator):
         way = Residual() if self.calibrator is None else Own(calibrator_of(self.calibrator))
         whole = stack_of(data[0].tables).whole()
         common = way.common(whole)
-        options = ShrinkageOptions(
-            self.shrinkage, self.min_rows, self.min_events, self.cv, int(self.random_state)
-        )
         done: list[FittedLevel] = []
         for level in data:
-            done.append(fit_column(way, common, level, done, options))
+            done.append(fit_column(way, common, level, done, self))
         own = {key: pair for level in done for key, pair in level.own.items()}
         self.segments_ = tuple(
             sorted((one for level in done for one in level.records), key=lambda r: _sorting(r.key))
@@ -312,13 +313,6 @@ def _given(segments: Any) -> Any:
 
 def _columns(keys: list[Any]) -> int:
     return len(keys[0]) if keys and isinstance(keys[0], tuple) else 1
-
-
-def _tables(rows: Rows, keys: list[Any], codes: Index) -> dict[SegmentKey, ScoreTable]:
-    """A table for each segment; those of which every row has weight zero are left out."""
-    parts = rows_by_segment(keys, codes)
-    tables = {key: ScoreTable.from_rows(rows.take(mine)) for key, mine in parts}
-    return {key: table for key, table in tables.items() if table}
 
 
 def _sorting(key: SegmentKey) -> tuple[tuple[bool, Any], ...]:

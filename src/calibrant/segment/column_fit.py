@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.data.weighing import table_in_rows
 from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Map
 from calibrant.segment.fits import Way
-from calibrant.segment.levels import Level, LevelRule, shares, values_at
-from calibrant.segment.records import Segment, ShrinkageTrial
-from calibrant.segment.segment_cells import SegmentCells, stack_of
-from calibrant.segment.shrink import between, choose, cross_validate, small
-from calibrant.segment.splits import MakeFolds, dealt
+from calibrant.segment.segment_cells import MakeFolds, SegmentCells, dealt, stack_of
+from calibrant.segment.shrink import (
+    Level,
+    LevelRule,
+    ShrinkageTrial,
+    between,
+    choose,
+    cross_validate,
+    fit_level,
+    shares,
+    small,
+    values_at,
+)
+
+if TYPE_CHECKING:
+    from calibrant.segment.calibrator import SegmentedCalibrator
 
 #: why a segment has no map of its own
 TOO_FEW = "too few rows"
@@ -27,14 +39,32 @@ ALIKE = "segments hardly differ"
 OTHER_SCORES = "scores in [0, 1], where those of others are not"
 
 
-class ShrinkageOptions(NamedTuple):
-    """How shares are found; see `SegmentedCalibrator`."""
+@dataclass(frozen=True)
+class Segment:
+    """One segment: how much was known of it, and how far it went its own way.
 
-    shrinkage: str | float
-    min_rows: float
-    min_events: float
-    cv: Any
-    seed: int
+    Parameters
+    ----------
+    key : str or int
+        With several columns a tuple, such as ("fr",) or ("fr", "card").
+    weight, positive : float
+        Σw of its rows and of its positives.
+    rows, events : float
+        The effective number (Σw)²/Σw² of its rows, and of those of its rarer class.
+    share : float
+        λ, the share of its own map; 0 where it has the map of all rows (with several columns, that
+        of the coarser segment).
+    reason : str
+        Why it has no map of its own; empty where it has one.
+    """
+
+    key: SegmentKey
+    weight: float
+    positive: float
+    rows: float
+    events: float
+    share: float
+    reason: str = ""
 
 
 class LevelData(NamedTuple):
@@ -64,30 +94,28 @@ def fit_column(
     common: Map,
     data: LevelData,
     done: Sequence[FittedLevel],
-    options: ShrinkageOptions,
+    asked: SegmentedCalibrator,
 ) -> FittedLevel:
-    """The maps of the segments of one column, after those of the columns before it."""
+    """The maps of the segments of one column, after those of the columns before it.
+
+    ``asked`` has the parameters that say how shares are found.
+    """
     stack = stack_of(data.tables)
     coarser = values_at(way, common, [level.own for level in done], stack)
-    few = _few(stack, options.min_rows, options.min_events)
-    alone = _alone(stack) if done else np.zeros(len(stack), dtype=bool)
+    near = 1.0 - 1e-9  # counts are compared up to rounding
+    few = (stack.rows < asked.min_rows * near) | (stack.events < asked.min_events * near)
+    # the only one in its coarser segment has the same rows
+    alone = (np.bincount(stack.coarser)[stack.coarser] == 1) & bool(done)
     able = ~few & ~alone & way.readable(stack)
     wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
     path: tuple[ShrinkageTrial, ...] = ()
-    if options.shrinkage == "bayes":
+    if asked.shrinkage == "bayes":
         shrinkage, share = between(stack, coarser)
     else:
-        rules = [level.rule for level in done]
-        shrinkage, path = _kappa(way, data, stack, wanted, rules, options)
+        shrinkage, path = _kappa(way, data, stack, wanted, [level.rule for level in done], asked)
         share = shares(stack.rows, shrinkage)
     share = np.where(able, share, 0.0)
-    kept = np.flatnonzero(share > 0.0)
-    maps = way.each(stack, kept, coarser)
-    own = {
-        stack.keys[i]: (fitted, float(share[i]))
-        for i, fitted in zip(kept.tolist(), maps, strict=True)
-        if fitted is not None
-    }
+    own = fit_level(way, stack, share, coarser)
     reasons = np.where(few, TOO_FEW, np.where(alone, ALONE, np.where(able, ALIKE, OTHER_SCORES)))
     records = [_record(stack, i, share, str(reasons[i])) for i in range(len(stack))]
     return FittedLevel(own, records, shrinkage, path, LevelRule(wanted, shrinkage))
@@ -99,30 +127,18 @@ def _kappa(
     stack: SegmentCells,
     wanted: set[SegmentKey],
     coarser: Sequence[LevelRule],
-    options: ShrinkageOptions,
+    asked: SegmentedCalibrator,
 ) -> tuple[float, tuple[ShrinkageTrial, ...]]:
     """κ as given, or by cross-validation, and the trials."""
-    if not isinstance(options.shrinkage, str):
-        return float(options.shrinkage), ()
+    if not isinstance(asked.shrinkage, str):
+        return float(asked.shrinkage), ()
     if data.make_folds is None:
         stack = stack_of(small(data.tables))
-        folds = dealt(stack, FOLDS if options.cv is None else options.cv, options.seed)
+        folds = dealt(stack, FOLDS if asked.cv is None else asked.cv, int(asked.random_state))
     else:
         folds = data.make_folds(stack)
     path = cross_validate(way, stack, folds, wanted, coarser)
     return choose(path), path
-
-
-def _few(stack: SegmentCells, rows: float, events: float) -> Flags:
-    """Which segments do not reach the minimum counts, up to rounding."""
-    near = 1.0 - 1e-9
-    return np.asarray((stack.rows < rows * near) | (stack.events < events * near))
-
-
-def _alone(stack: SegmentCells) -> Flags:
-    """Which segments are the only one in their coarser segment, whose rows are theirs."""
-    coarser = stack.coarser
-    return np.asarray(np.bincount(coarser)[coarser] == 1)
 
 
 def _record(stack: SegmentCells, i: int, share: Array, reason: str) -> Segment:

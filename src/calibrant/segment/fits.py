@@ -94,7 +94,8 @@ class _SegmentProblem:
     """The losses of all segments with their priors, as functions of all offsets and tilts."""
 
     def __init__(self, stack: SegmentCells, z: Array) -> None:
-        unit = stack.spread(_unit(stack))
+        # a segment counts against the prior by its effective number of rows
+        unit = stack.spread(stack.unit)
         self.stack, self.z = stack, z
         self.n0, self.n1 = stack.counts.negative * unit, stack.counts.positive * unit
         self.n = self.n0 + self.n1
@@ -161,13 +162,3 @@ def solve(stack: SegmentCells, z: Array) -> Solution:
             "Weights that differ by many orders of magnitude can do this: rescale or cut them."
         )
     return Solution(theta[0], theta[1], problem.centre)
-
-
-def _unit(stack: SegmentCells) -> Array:
-    """The number of rows that a unit of weight stands for in each segment.
-
-    It makes a segment count against the prior by its effective number of rows.
-    """
-    n0, n1, _, _ = stack.counts
-    total = stack.total(n0 + n1)
-    return np.asarray(stack.rows / np.where(total > 0.0, total, 1.0))

@@ -11,8 +11,7 @@ from sklearn.base import clone
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.segment.calibrator import SegmentedCalibrator
-from calibrant.segment.segment_cells import read_tables, stack_of
-from calibrant.segment.splits import dealt
+from calibrant.segment.segment_cells import dealt, read_tables, stack_of
 
 
 def held_out(

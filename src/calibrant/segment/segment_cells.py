@@ -1,18 +1,24 @@
-"""The tables of all segments, one after the other, so that sums over segments need no loop."""
+"""The tables of all segments, one after the other, so that sums over segments need no loop.
+
+Their folds are dealt from the cells, or made of rows as a splitter says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.arrays import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey, segment_path
+from calibrant.data.validation import Rows
 from calibrant.errors import InputError
-from calibrant.estimators.table_folds import HeldOutCells, TableFolds
+from calibrant.estimators.model_folds import ModelRows
+from calibrant.estimators.splits import split_present
+from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,13 @@ class SegmentCells:
         return _kish(self.total(n0 + n1), self.total(q0 + q1))
 
     @property
+    def unit(self) -> Array:
+        """The number of rows that a unit of weight stands for in each segment."""
+        n0, n1, _, _ = self.counts
+        total = self.total(n0 + n1)
+        return np.asarray(self.rows / np.where(total > 0.0, total, 1.0))
+
+    @property
     def events(self) -> Array:
         """The same, of the rarer class."""
         n0, n1, q0, q1 = (self.total(column) for column in self.counts)
@@ -81,17 +94,6 @@ class SegmentCells:
         """The table of all segments together; pooled cells keep the largest error."""
         table = ScoreTable.from_counts(self.scores, *self.counts)
         return replace(table, error=self.error, made=self.made) if self.error else table
-
-    def folds(self, k: int, seed: int) -> list[HeldOutCells]:
-        """What each fold holds out of every cell: rows dealt class by class over all segments."""
-        numbers = np.arange(len(self.scores), dtype=np.float64)
-        numbered = ScoreTable(numbers, *self.counts)  # a cell of a segment stands for a score
-        deal = TableFolds(numbered, k, seed=seed)
-        return [deal.held(fold) for fold in range(k)]
-
-    def without(self, held: HeldOutCells) -> SegmentCells:
-        """What is left when a fold is held out."""
-        return replace(self, counts=held.rest_of(self.counts))
 
 
 def _kish(total: Array, squares: Array) -> Array:
@@ -159,3 +161,87 @@ def _rank(table: ScoreTable) -> tuple[Any, ...]:
     """A key to sort by. Leading bytes come first, so a last rounding does not change the order."""
     columns = (table.scores, table.positive, table.negative)
     return (len(table), *(column.astype(">f8").tobytes() for column in columns))
+
+
+# --- folds --------------------------------------------------------------------------------------
+
+
+class SegmentFold(NamedTuple):
+    """What maps are fitted to, and what they are judged on."""
+
+    rest: SegmentCells
+    held: HeldOutCells
+
+
+#: makes the folds of the segments' cells
+MakeFolds = Callable[[SegmentCells], list[SegmentFold]]
+
+
+def dealt(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]:
+    """k folds, rows dealt class by class; fewer where a class has fewer rows, none below two."""
+    k = possible_folds(k, stack.whole().rarest)
+    if not k:
+        return []
+    numbers = np.arange(len(stack.scores), dtype=np.float64)
+    deal = TableFolds(ScoreTable(numbers, *stack.counts), k, seed=seed)  # a cell stands for a score
+    held = [deal.held(fold) for fold in range(k)]
+    return [SegmentFold(replace(stack, counts=h.rest_of(stack.counts)), h) for h in held]
+
+
+def folds_of_rows(
+    stack: SegmentCells,
+    rows: Rows,
+    keys: list[SegmentKey],
+    codes: Index,
+    *,
+    cv: Any,
+    groups: Any,
+    seed: int,
+    counts: bool,
+) -> list[SegmentFold]:
+    """Folds as a splitter, groups or a fraction ask for, in the cells of the segments' tables.
+
+    ``codes`` says which of the segments ``keys`` each row is in; with ``counts`` weights are
+    numbers of rows. A row that is held out r times counts 1/r each time.
+    """
+    weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
+    present = weight > 0.0
+    cell = _cells(stack, rows.scores, keys, codes)[present]
+    weight, positive = weight[present], rows.positive[present]
+    labels = positive.astype(np.intp)
+    data = ModelRows(rows.scores[present], labels, weight, np.array([False, True]), 1, "auto")
+    splits = split_present(cv, data, present, groups, seed)
+    square = weight if counts else weight**2
+
+    def sums(part: Index, share: Array) -> HeldOutCells:
+        columns = [
+            np.bincount(cell[part], (values * share * side)[part], minlength=len(stack.scores))
+            for values in (weight, square)
+            for side in (~positive, positive)
+        ]
+        return HeldOutCells(*(column.astype(np.float64) for column in columns))
+
+    every = np.ones(len(cell))
+    return [
+        SegmentFold(replace(stack, counts=sums(train, every)), sums(test, splits.share))
+        for train, test in splits.pairs
+    ]
+
+
+def _cells(stack: SegmentCells, scores: Array, keys: list[SegmentKey], codes: Index) -> Index:
+    """The cell of each row."""
+    place = {key: i for i, key in enumerate(stack.keys)}
+    cell = np.zeros(len(codes), dtype=np.intp)
+    for key, mine in rows_by_segment(keys, codes):
+        if key in place:
+            part = stack.cells(place[key])
+            found = np.searchsorted(stack.scores[part], scores[mine])
+            cell[mine] = part.start + np.minimum(found, part.stop - part.start - 1)
+    return cell
+
+
+def rows_by_segment(keys: list[SegmentKey], codes: Index) -> Iterator[tuple[SegmentKey, Index]]:
+    """The rows of each segment, in their order."""
+    order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(keys)))
+    return zip(keys, np.split(order, ends[:-1]), strict=True)

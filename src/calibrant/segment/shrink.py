@@ -1,8 +1,12 @@
-"""How far each segment goes its own way: by cross-validation, or by empirical Bayes."""
+"""How far each segment goes its own way: by cross-validation, or by empirical Bayes.
+
+Segments are fitted column after column. Each is shrunk to what the coarser segment gives.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +16,9 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.estimators.held_out_means import Sample
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.maps import Map
 from calibrant.segment.fits import Way
-from calibrant.segment.levels import Level, LevelRule, fit_level, shares, values_at
-from calibrant.segment.records import ShrinkageTrial
-from calibrant.segment.segment_cells import SegmentCells, coarser_tables, stack_of
-from calibrant.segment.splits import SegmentFold
+from calibrant.segment.segment_cells import SegmentCells, SegmentFold, coarser_tables, stack_of
 
 #: the candidates for κ are 0, this number and its doubles up to so many times the rows of the
 #: largest segment, and infinity
@@ -24,6 +26,89 @@ FINEST, FURTHEST = 0.5, 8.0
 #: κ is chosen on pooled tables where the segments have more cells than this together
 MOST_CELLS = 500_000
 FEWEST_CELLS = 50
+
+#: the maps of the segments of one column, and how much each counts
+Level = dict[SegmentKey, tuple[Map, float]]
+
+
+class LevelRule(NamedTuple):
+    """How the segments of a column are fitted: which of them, and with which κ."""
+
+    wanted: set[SegmentKey]
+    kappa: float
+
+
+@dataclass(frozen=True)
+class ShrinkageTrial:
+    """A candidate for κ: its log loss on rows left out, and how sure its lag behind the best is.
+
+    Parameters
+    ----------
+    shrinkage : float
+        κ, from 0 (each segment by itself) to infinity (the map of all rows for everyone).
+    log_loss : float
+    behind, error : float
+        By how much more than the best, and the standard error of that difference.
+    """
+
+    shrinkage: float
+    log_loss: float
+    behind: float
+    error: float
+
+
+# --- maps of the segments of a column -----------------------------------------------------------
+
+
+def shares(rows: Array, shrinkage: float) -> Array:
+    """λ = n / (n + κ); 1 for κ = 0 wherever there are rows.
+
+    >>> shares(np.array([0.0, 10.0, 30.0]), 10.0).tolist()
+    [0.0, 0.5, 0.75]
+    """
+    if np.isinf(shrinkage):
+        return np.zeros(len(rows))
+    return np.asarray(rows / np.where(rows > 0.0, rows + shrinkage, 1.0))
+
+
+def fit_level(way: Way, stack: SegmentCells, share: Array, coarser: Array) -> Level:
+    """The maps of the segments of one column, by what the coarser ones give for each cell.
+
+    Segments without a share, and those that cannot be fitted, have none.
+    """
+    chosen = np.flatnonzero(share > 0.0)
+    maps = way.each(stack, chosen, coarser) if len(chosen) else []
+    return {
+        stack.keys[i]: (own, float(share[i]))
+        for i, own in zip(chosen.tolist(), maps, strict=True)
+        if own is not None
+    }
+
+
+def values_at(way: Way, common: Map, levels: Sequence[Level], stack: SegmentCells) -> Array:
+    """What the map of all rows gives for each cell, and after it the maps of coarser segments."""
+    p = common(stack.scores)
+    for size, level in enumerate(levels, start=1):
+        p = with_level(way, p, stack, level, size)
+    return p
+
+
+def with_level(
+    way: Way, before: Array, stack: SegmentCells, level: Level, size: int | None = None
+) -> Array:
+    """What each cell gets by the maps of one more column, given what it got before.
+
+    ``size`` is the number of columns that the keys of the level have (None: all of them).
+    """
+    taken = before if way.input == "default" else stack.scores
+    p = before.copy()
+    for i, key in enumerate(stack.keys):
+        found = level.get(key[:size] if isinstance(key, tuple) else key)
+        if found is not None:
+            own, share = found
+            cells = stack.cells(i)
+            p[cells] = share * own(taken[cells]) + (1.0 - share) * before[cells]
+    return p
 
 
 # --- cross-validation ---------------------------------------------------------------------------
@@ -56,14 +141,14 @@ def cross_validate(
 
     ``coarser`` says how the segments of the columns before are fitted.
     """
-    chosen = np.array([i for i, key in enumerate(stack.keys) if key in wanted], dtype=np.intp)
-    if not folds or not len(chosen):
+    mine = np.array([key in wanted for key in stack.keys])
+    if not folds or not mine.any():
         return ()
-    parts = [_fold(way, stack, fold, chosen, coarser) for fold in folds]
+    parts = [_fold(way, stack, fold, mine, coarser) for fold in folds]
     joined = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     if not len(joined.weight):
         return ()
-    return _path(joined, float(stack.rows[chosen].max()))
+    return _path(joined, float(stack.rows[mine].max()))
 
 
 def small(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
@@ -76,7 +161,7 @@ def small(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
 
 
 def _fold(
-    way: Way, stack: SegmentCells, fold: SegmentFold, chosen: Index, coarser: Sequence[LevelRule]
+    way: Way, stack: SegmentCells, fold: SegmentFold, mine: Flags, coarser: Sequence[LevelRule]
 ) -> _Rows:
     """Both maps fitted to the rest of a fold, and their output for what it holds out."""
     rest, held = fold
@@ -86,18 +171,12 @@ def _fold(
         tables = {key: rest.table(i) for i, key in enumerate(rest.keys)}
         for size, rule in enumerate(coarser, start=1):
             part = stack_of(coarser_tables(tables, size))
-            levels.append(fit_level(way, part, values_at(way, common, levels, part), rule))
+            share = shares(part.rows, rule.kappa)
+            share[[key not in rule.wanted for key in part.keys]] = 0.0
+            levels.append(fit_level(way, part, share, values_at(way, common, levels, part)))
     of_all = values_at(way, common, levels, stack)
-    maps = way.each(rest, chosen, of_all)
-    taken = of_all if way.input == "default" else stack.scores
-    own = of_all.copy()
-    for i, fitted in zip(chosen, maps, strict=True):
-        if fitted is not None:
-            cells = stack.cells(int(i))
-            own[cells] = fitted(taken[cells])
-    mine = np.zeros(len(stack))
-    mine[chosen] = 1.0
-    here, rows = stack.spread(mine) > 0.0, stack.spread(rest.rows)
+    own = with_level(way, of_all, stack, fit_level(way, rest, mine.astype(float), of_all))
+    here, rows = np.repeat(mine, stack.sizes), stack.spread(rest.rows)
     n0, n1, q0, q1 = held
     classes = []
     for weight, square, label in ((n0, q0, False), (n1, q1, True)):
@@ -160,8 +239,7 @@ def offsets(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
     falling function, found by Newton's steps within a bracket, or by halving where they leave it.
     """
     n0, n1 = stack.counts[:2]
-    total = stack.total(n0 + n1)
-    unit = stack.rows / np.where(total > 0.0, total, 1.0)  # rows, not weight
+    unit = stack.unit  # rows, not weight
     n, target = (n0 + n1) * stack.spread(unit), stack.total(n1) * unit + 0.5
     low, high, a = (np.full(len(stack), end) for end in (-800.0, 800.0, 0.0))
     for _ in range(200):

@@ -12,7 +12,7 @@ from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.binned import group_starts
-from calibrant.metrics.cox import score_directions
+from calibrant.metrics.cox_line import score_directions
 from calibrant.metrics.goodness import RiskGroups
 from calibrant.metrics.redrawn_labels import EXACT, CellRows, redraw, redrawn_residuals
 from calibrant.metrics.weighted_cells import (

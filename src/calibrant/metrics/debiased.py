@@ -1,4 +1,4 @@
-"""Errors over bins, without what chance adds to them."""
+"""Which error over bins is asked for, the bin of each cell, and what chance adds to errors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from scipy.special import erf
 
 from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_flag
-from calibrant.metrics.bin_places import Places
 from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.binned import check_bins
+from calibrant.metrics.binned import as_table, check_bins, group, group_starts, mass_borders
+from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.weighted_cells import (
     check_weights,
     residuals,
@@ -26,6 +27,47 @@ from calibrant.metrics.weighted_cells import (
 
 #: equal errors may differ by this much from rounding
 ROUNDING = 1e-12
+
+
+class Places:
+    """Which cells lie in one bin, and how the others are shared between bins.
+
+    ``first`` is the bin in which each cell begins. ``whole`` are the numbers of the cells that end
+    in it, too, ``shared`` those of the others, and ``shares`` how much of these lies in each bin.
+    """
+
+    def __init__(self, table: ScoreTable, bins: Bins, binning: str) -> None:
+        if binning == "mass" and not isinstance(bins, str):
+            self.bins = bins
+            self._by_mass(table)
+            return
+        starts = group_starts(table, bins)
+        self.bins = len(starts)
+        self.first = to_cells(np.arange(self.bins), starts, len(table))
+        self.whole, self.shared = np.arange(len(table)), np.arange(0)
+        self.shares = np.zeros((0, self.bins))
+
+    def _by_mass(self, table: ScoreTable) -> None:
+        """Bins of equal mass: a cell that a border divides is shared in proportion."""
+        mass = np.append(0.0, np.cumsum(table.weight))
+        borders = mass_borders(mass[-1], table.is_whole, self.bins)
+        last = np.searchsorted(borders, mass[1:], side="left") - 1
+        self.first = np.minimum(np.searchsorted(borders, mass[:-1], side="right") - 1, last)
+        self.whole, self.shared = (
+            np.flatnonzero(at) for at in (self.first == last, self.first < last)
+        )
+        low, high = mass[self.shared, None], mass[self.shared + 1, None]
+        inside = np.minimum(borders[1:], high) - np.maximum(borders[:-1], low)
+        self.shares = np.maximum(inside, 0.0) / (high - low)
+
+    def sums(self, column: Array, power: int = 1) -> Array:
+        """The sum of a column of cells over each bin; a shared cell counts with its share^power."""
+        sums = np.bincount(self.first[self.whole], column[self.whole], minlength=self.bins)
+        return np.asarray(sums + column[self.shared] @ self.shares**power, dtype=np.float64)
+
+    def gaps(self, table: ScoreTable) -> Array:
+        """Each bin's share |Σ w(y − p)|/n of the ECE."""
+        return np.asarray(np.abs(self.sums(residuals(table))) / table.total)
 
 
 class ErrorRule(NamedTuple):
@@ -52,9 +94,11 @@ class ErrorRule(NamedTuple):
             )
         return self
 
-    def debiased_power(self, table: ScoreTable) -> float:
-        """The mean |gap|^norm over the cases of a table, without what chance adds."""
-        share, gap, variance = _gaps(table, self)
+    def mean_power(self, seen: ScoreTable | Rows) -> float:
+        """The mean |gap|^norm over the cases, without what chance adds if that is asked for."""
+        if not self.debias:
+            return group(seen, self.bins, self.binning, self.ties).mean_power(self.norm)
+        share, gap, variance = _gaps(as_table(seen), self)
         if self.norm == 2:
             return float(share @ (gap**2 - variance))
         return float(share @ (2.0 * gap - folded_mean(gap, np.sqrt(np.maximum(variance, 0.0)))))

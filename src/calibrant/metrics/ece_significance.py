@@ -10,9 +10,8 @@ import numpy as np
 from calibrant.arrays import Array
 from calibrant.data.validation import check_word
 from calibrant.metrics.arguments import check_number, check_whole, read_generator, read_table
-from calibrant.metrics.bin_places import Places
 from calibrant.metrics.binned import BINNINGS, group
-from calibrant.metrics.debiased import without_chance
+from calibrant.metrics.debiased import Places, without_chance
 from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
 from calibrant.metrics.weighted_cells import impossible, table_for_test
 from calibrant.other_words import in_our_words

@@ -10,7 +10,7 @@ from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.binned import Groups, group
+from calibrant.metrics.binned import Groups, class_groups, group
 from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
 from calibrant.metrics.cox_line import (
     CoxLine,
@@ -19,10 +19,16 @@ from calibrant.metrics.cox_line import (
     offset_intercept,
     uncertain,
 )
-from calibrant.metrics.hull import FlachMatsubara, split_on_hull
-from calibrant.metrics.multiclass import class_groups
-from calibrant.metrics.probability_matrix import class_tables, square_sum, top_table
-from calibrant.metrics.proper import mean_log_loss, mean_square
+from calibrant.metrics.decompose import FlachMatsubara, split_on_hull
+from calibrant.metrics.probability_matrix import (
+    class_tables,
+    infinite_for_classes,
+    mean_log_loss_of_classes,
+    share_right,
+    square_sum,
+    top_table,
+)
+from calibrant.metrics.proper import infinite_because, mean_log_loss, mean_square
 from calibrant.metrics.ranking import area, one_class, share_correct
 from calibrant.metrics.smooth_curve import CurveGaps, curve_gaps, smooth_curve
 
@@ -41,13 +47,12 @@ class TableFacts:
         """The predictions as probabilities; points, which are none, as they are."""
         return as_probabilities(self.ranked) or self.ranked
 
-    @property
-    def impossible(self) -> ScoreTable:
-        return self.table
-
     @cached_property
     def log_loss(self) -> float:
         return mean_log_loss(self.table)
+
+    def why_infinite(self) -> str:
+        return infinite_because(self.table)
 
     @cached_property
     def square(self) -> float:
@@ -126,6 +131,9 @@ class GroupFacts:
     base_rate: float
     table: None = None
 
+    def why_infinite(self) -> str:
+        return infinite_because(self.impossible)
+
 
 #: what a measure of two classes is made of
 PredictionFacts = TableFacts | GroupFacts
@@ -151,6 +159,17 @@ class ClassFacts:
     def __init__(self, matrix: ScoreMatrix, bins: Bins) -> None:
         self.matrix = matrix
         self.bins = bins
+
+    @cached_property
+    def log_loss(self) -> float:
+        return mean_log_loss_of_classes(self.matrix)
+
+    def why_infinite(self) -> str:
+        return infinite_for_classes(self.matrix)
+
+    @property
+    def share_correct(self) -> float:
+        return share_right(self.matrix)
 
     @cached_property
     def square(self) -> float:

@@ -13,6 +13,8 @@ from calibrant.metrics.cox_line import Cox as Cox
 from calibrant.metrics.cox_line import cox as cox
 from calibrant.metrics.cumulative import ECCE as ECCE
 from calibrant.metrics.cumulative import ecce as ecce
+from calibrant.metrics.debiased import ECETest as ECETest
+from calibrant.metrics.debiased import ece_test as ece_test
 from calibrant.metrics.decisions import NetBenefit as NetBenefit
 from calibrant.metrics.decisions import Profit as Profit
 from calibrant.metrics.decisions import net_benefit as net_benefit
@@ -26,8 +28,6 @@ from calibrant.metrics.decompose import corp as corp
 from calibrant.metrics.decompose import degroot_fienberg as degroot_fienberg
 from calibrant.metrics.decompose import flach_matsubara as flach_matsubara
 from calibrant.metrics.decompose import murphy as murphy
-from calibrant.metrics.ece_significance import ECETest as ECETest
-from calibrant.metrics.ece_significance import ece_test as ece_test
 from calibrant.metrics.evaluating import evaluate as evaluate
 from calibrant.metrics.evaluation_results import Evaluation as Evaluation
 from calibrant.metrics.evaluation_results import MulticlassEvaluation as MulticlassEvaluation

@@ -14,11 +14,10 @@ from calibrant.errors import ParameterError
 from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.change_intervals import (
     ChangeIntervals,
+    ClassChangeIntervals,
     PairedCells,
     RowChangeIntervals,
-    RowPredictions,
 )
-from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
 from calibrant.metrics.class_look import class_look
 from calibrant.metrics.evaluation_results import (
     CHANGE,
@@ -33,8 +32,10 @@ from calibrant.metrics.evaluation_results import (
 )
 from calibrant.metrics.first_look import first_look
 from calibrant.metrics.intervals import (
+    ClassIntervals,
     IntervalOptions,
     MeasureIntervals,
+    RowPredictions,
     TableIntervals,
     weight_note,
 )
@@ -112,10 +113,10 @@ def _intervals(records: Records, of: MeasureIntervals) -> Spans:
         return found
     for name, value in of.values.items():
         measure = records[name]
-        if measure.interval is not None and math.isfinite(value):
-            span = measure.around(value, measure.interval(of))
+        if math.isfinite(value):
+            span = of.redrawn(name) if measure.interval is None else measure.interval(of)
             if span is not None:
-                found[name] = span
+                found[name] = measure.around(value, span)
     return found
 
 

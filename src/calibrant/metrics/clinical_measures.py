@@ -6,10 +6,10 @@ import math
 from functools import partial
 
 from calibrant.arrays import Array
-from calibrant.metrics.change_intervals import RowChangeIntervals, RowPredictions
+from calibrant.metrics.change_intervals import RowChangeIntervals
 from calibrant.metrics.cox_line import CoxLine, ratio_interval
 from calibrant.metrics.interval_formulas import Span
-from calibrant.metrics.intervals import TableIntervals
+from calibrant.metrics.intervals import RowPredictions, TableIntervals
 from calibrant.metrics.measure import Found, Measure, OfCurve, ValueWithNote
 from calibrant.metrics.prediction_facts import PredictionFacts, TableFacts
 from calibrant.metrics.ranking import one_class
@@ -74,24 +74,24 @@ def _said(value: float, facts: TableFacts) -> Found:
 
 
 def _line_interval(which: int, intervals: TableIntervals) -> Span | None:
-    line = intervals.line
+    line = intervals.facts.line
     return line.interval(which, intervals.level) if line.known else None
 
 
 def _line_change(name: str, which: int, changes: RowChangeIntervals) -> Span | None:
-    lines = [side.intervals.line for side in (changes.after, changes.before)]
+    lines = [side.intervals.facts.line for side in (changes.after, changes.before)]
     if not all(line.known for line in lines):
         return None
 
     def pull(side: RowPredictions) -> Array:
-        line: CoxLine = side.intervals.line
+        line: CoxLine = side.intervals.facts.line
         return line.pull(which, side.p, side.positive, side.intervals.sample.total)
 
     return changes.moved(name, pull)
 
 
 def _offset_pull(side: RowPredictions) -> Array:
-    return side.intervals.offset.pull(side.p, side.positive, side.intervals.sample.total)
+    return side.intervals.facts.offset.pull(side.p, side.positive, side.intervals.sample.total)
 
 
 # --- the smooth curve ---------------------------------------------------------------------------
@@ -110,7 +110,6 @@ def _curve_measure(name: str, label: str, meaning: str, of: OfCurve) -> Measure:
         groups=("clinical",),
         of=partial(_of_gaps, of),
         needs_table=FITTED,
-        interval=lambda intervals: intervals.redrawn(name),
         of_curve=of,
     )
 
@@ -173,7 +172,7 @@ CLINICAL = (
         groups=("clinical",),
         of=_in_the_large,
         needs_table=FITTED,
-        interval=lambda intervals: intervals.offset.interval(intervals.level),
+        interval=lambda intervals: intervals.facts.offset.interval(intervals.level),
         change=lambda changes: changes.moved("calibration_in_the_large", _offset_pull),
     ),
     _curve_measure("ici", "ICI", "mean |p − smooth calibration curve|", CurveGaps.mean),

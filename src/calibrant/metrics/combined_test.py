@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -156,7 +156,9 @@ def _tested(
     if impossible(table):
         return CalibrationTest(0.0, 0.0, 0.0, 0.0, replicates)
     three = _Statistics.of(given, table, one_by_one=replicates * len(table) <= most_draws)
-    drawn = _redrawn(table, three, replicates, random)
+    drawn: Iterable[Array] = redrawn_residuals(table, replicates, random)
+    if len(three.starts) < len(table):
+        drawn = [redraw(CellRows.of(table), three.starts, replicates, random)]
     seen = np.concatenate([three.statistics(left) for left in (three.left(table), *drawn)])
     each = np.column_stack([_ranked(column) for column in seen.T])
     # from the middle of the steps, so that no p-value is 1
@@ -205,15 +207,6 @@ class _Statistics(NamedTuple):
             line = (along[:, :-1] ** 2).sum(axis=1)
         found = np.column_stack((line, np.abs(along[:, -1]), grouped.sum(axis=1)))
         return np.asarray(np.minimum(found, LARGEST))
-
-
-def _redrawn(
-    table: ScoreTable, three: _Statistics, replicates: int, random: np.random.Generator
-) -> Iterator[Array]:
-    """Σ w(y* − p) of each run, some redrawings at a time."""
-    if len(three.starts) < len(table):
-        return iter([redraw(CellRows.of(table), three.starts, replicates, random)])
-    return redrawn_residuals(table, replicates, random)
 
 
 def _ranked(values: Array) -> Array:

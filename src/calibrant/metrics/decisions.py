@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.arrays import Array, Flags
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import Rows, check_lengths, read_counts
+from calibrant.data.validation import check_lengths, read_counts
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_number, read_rows, read_table
 from calibrant.metrics.interval_formulas import Moments, Span, cubes, mean_interval
@@ -92,15 +92,11 @@ def profit(
             "benefit and cost must be single numbers with a table, which no longer knows its rows, "
             "but a column came. Pass labels and probabilities instead."
         )
-    return _by_row(read_rows(y, p, sample_weight, pos_label), gain, loss)
-
-
-def _by_row(rows: Rows, gain: Array, loss: Array) -> Profit:
-    n = len(rows.scores)
+    rows = read_rows(y, p, sample_weight, pos_label)
     for name, amount in (("benefit", gain), ("cost", loss)):
         if amount.ndim:
-            check_lengths(**{"y": n, name: len(amount)})
-    weight = np.ones(n) if rows.weight is None else rows.weight
+            check_lengths(**{"y": len(rows.scores), name: len(amount)})
+    weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
     positive = np.where(rows.positive, weight, 0.0)
     return _result(rows.scores * gain > loss, positive, weight - positive, gain, loss)
 

@@ -36,14 +36,14 @@ from calibrant.metrics.all_measures import (
     measured,
 )
 from calibrant.metrics.bin_sweep import Bins, bins_note
-from calibrant.metrics.binned import Groups, group, group_starts
+from calibrant.metrics.binned import group_starts
 from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.decompose import FlachMatsubara, hull_blocks
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_sums import FINE, CellSums, Sums, link_of, predicted, refuse_outside
-from calibrant.metrics.prediction_facts import GroupFacts
+from calibrant.metrics.prediction_facts import GroupFacts, Hull
 from calibrant.metrics.registry import MEASURES
 
 #: the most cells of the first pass; later passes divide those that matter
@@ -182,7 +182,7 @@ def _measuring(
         asked = CellSums.of(rows, closer, fine, probabilities)
     groups = Sums.of(grouped.cells, grouped.columns, fine)
     hull = yield from hull_of(grouped, groups)
-    values, notes = measure_all(records, _facts(groups, hull, fine, bins))
+    values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
     notes.append(
         f"rows were grouped into {grouped.cells} ({len(groups.x):,} in use): they were counted in "
         "place of distinct predictions, and intervals are from their means"
@@ -201,52 +201,7 @@ def _measuring(
     return Measured(values, notes, table, ranked, False, ends)
 
 
-# --- all measures --------------------------------------------------------------------------------
-
-
-def _facts(g: Sums, hull: Hull, fine: int, bins: Bins) -> GroupFacts:
-    """What all measures but those that need the table are made of."""
-    parts, order, hidden = hull
-    total = float(g.n.sum())
-    rest = 1.0 - g.c
-    square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
-    upper = g.f >= fine // 2
-    return GroupFacts(
-        ranked=order,
-        hidden_area=hidden,
-        log_loss=float(g.loss.sum()) / total + 0.0,
-        impossible=g.at(g.mean),
-        square=float(square.sum()) / total,
-        groups=_bins(g, fine, bins),
-        share_correct=float(g.n0[~upper].sum() + g.n1[upper].sum()) / total,
-        hull=parts,
-        base_rate=float(g.n1.sum()) / total,
-    )
-
-
-def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
-    """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
-    if isinstance(bins, str):
-        return group(g.at(g.mean), bins)
-    number = np.clip(g.f, 0, fine - 1) // (fine // bins)
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(number[order]) > 0))
-    columns = (g.n, g.n1, g.c * g.n + g.d0 + g.d1)
-    return Groups(*(np.add.reduceat(column[order], starts) for column in columns))
-
-
 # --- the hull -----------------------------------------------------------------------------------
-
-
-class Hull(NamedTuple):
-    """The Brier score split on the ROC hull (``parts``), and the table of the scores in order.
-
-    Inside some groups the order is not known: the AUC may be off by ``hidden``.
-    """
-
-    parts: FlachMatsubara
-    ranked: ScoreTable
-    hidden: float
 
 
 class _Points(NamedTuple):
@@ -294,7 +249,8 @@ def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
     p = link(x)
     single = _Points(p, x, p, m0, m1, np.zeros(len(x)), np.zeros(len(x), bool))
 
-    within = float(_variation(g.e[stays], first.d, g.n[stays]).sum())
+    spread = g.e[stays] - first.d * (first.d / g.n[stays])  # Σw(p − mean)² of each group
+    within = float(np.maximum(spread, 0.0).sum())  # rounding
     product = float(g.d1[stays].sum())
     if len(low):  # all other cells were divided: add what their pieces and scores leave out
         shift = (g.c - own)[~stays]
@@ -316,11 +272,6 @@ def _cells(grouped: Grouped) -> Cells:
     if grouped.cells is None:
         raise ValueError("the rows must be in cells")
     return grouped.cells
-
-
-def _variation(e: Array, d: Array, n: Array) -> Array:
-    """Σw(p − mean)² of sums about another point."""
-    return np.asarray(np.maximum(e - d * (d / n), 0.0))  # rounding
 
 
 def _split(points: _Points, within: float, product: float) -> FlachMatsubara:

@@ -264,21 +264,18 @@ def _result(
     clearest = np.argsort(-np.abs(statistic), kind="stable")
     wrong = p_values <= 1.0 - level + 1e-12
     same = _same_as(parts, sums, clearest[wrong[clearest]].tolist(), critical)
-    unit = _total(rows) / sums.weight[0]  # weights as they came, not in units of rows
-    gap = sums.observed - sums.predicted
+    total = len(rows.scores) if rows.weight is None else float(rows.weight.sum())
+    unit = total / sums.weight[0]  # weights as they came, not in units of rows
+    predicted, observed = sums.predicted, sums.observed
+    gap = observed - predicted
+    sizes = sums.rows.astype(np.int64), sums.weight * unit
+    columns = (*sizes, predicted, observed, gap, low, high, p_values, wrong)
+    names = [" & ".join(each) or ALL_ROWS for each in parts]
     groups = [
         GroupError(
-            _name(parts[g]),
-            int(sums.rows[g]),
-            float(sums.weight[g] * unit),
-            float(sums.predicted[g]),
-            float(sums.observed[g]),
-            float(gap[g]),
-            float(low[g]),
-            float(high[g]),
-            float(p_values[g]),
-            bool(wrong[g]),
-            None if g not in same else _name(parts[same[g]]),
+            names[g],
+            *(column[g].item() for column in columns),
+            same_as=names[same[g]] if g in same else None,
         )
         for g in clearest.tolist()
     ]
@@ -305,14 +302,6 @@ def _result(
 def _rank(one: GroupError) -> tuple[bool, bool, float]:
     """Groups that are off and say something of their own, those that repeat others, the rest."""
     return not one.wrong, one.same_as is not None, -one.sure
-
-
-def _total(rows: Rows) -> float:
-    return float(len(rows.scores) if rows.weight is None else rows.weight.sum())
-
-
-def _name(parts: tuple[str, ...]) -> str:
-    return " & ".join(parts) or ALL_ROWS
 
 
 def _statistic(sums: GroupSums) -> Array:

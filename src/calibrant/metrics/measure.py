@@ -68,7 +68,7 @@ class Measure:
         Why groups of rows are not enough, if they are not.
     interval : function of TableIntervals, optional
         The interval before it is cut to the range, or None where the data allow none. It is asked
-        for where the value is finite.
+        for where the value is finite. Left out where tables or curves drawn again tell it.
     change : function of RowChangeIntervals, optional
         The interval of after − before on the same rows, or None.
     of_redrawn : function of RedrawnTable, optional
@@ -130,10 +130,8 @@ class Measure:
             return abs(value - self.target)
         return value if self.better == "smaller" else -value
 
-    def around(self, value: float, span: Span | None) -> Span | None:
+    def around(self, value: float, span: Span) -> Span:
         """The interval cut to the range of the measure, and widened to hold the value itself."""
-        if span is None:
-            return None
         low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
         return min(low, value), max(high, value)
 

@@ -23,11 +23,11 @@ from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import LABEL_MEASURES
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import (
+    PlainFields,
     PrintsAsTable,
     ResultTable,
     TableColumn,
     TableRow,
-    json_ready,
     shown_value,
 )
 
@@ -40,7 +40,7 @@ CELLS = (int(np.float32(1.0).view(np.uint32)) >> 16) + 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultilabelMeasures(PrintsAsTable, Frozen):
+class MultilabelMeasures(PrintsAsTable, PlainFields, Frozen):
     """Measures of an (n, k) matrix of yes/no labels; prints as a table.
 
     Attributes
@@ -63,10 +63,6 @@ class MultilabelMeasures(PrintsAsTable, Frozen):
     micro: dict[str, float]
     macro: dict[str, float]
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite value is the string "inf"."""
-        return {name: json_ready(value) for name, value in self._items()}
 
     def _table(self) -> ResultTable:
         names = [TableColumn(title, "left", may_break=False) for title in ("measure", "good is")]
@@ -296,12 +292,10 @@ def _range_table(
     for p, hit, weight in columns():
         cell = _cells(p)
         inside = (cell >= first) & (cell < stop)
-        parts.append((p[inside], hit[inside], None if weight is None else weight[inside]))
-    p = np.concatenate([part[0] for part in parts])
-    hit = np.concatenate([part[1] for part in parts])
-    weights = [part[2] for part in parts if part[2] is not None]
-    weight = np.concatenate(weights) if weights else None
-    table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
+        weights = np.ones(len(p)) if weight is None else weight
+        parts.append((p[inside], hit[inside], weights[inside]))
+    columns_inside = (np.concatenate(each) for each in zip(*parts, strict=True))
+    table = ScoreTable.from_rows(Rows(*columns_inside, np.array([False, True]), True))
     return table.positive, table.negative
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
 
 from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
@@ -20,6 +21,7 @@ from calibrant.metrics.cox_line import (
     uncertain,
 )
 from calibrant.metrics.decompose import FlachMatsubara, split_on_hull
+from calibrant.metrics.lazy_sums import Sums
 from calibrant.metrics.probability_matrix import (
     class_tables,
     infinite_for_classes,
@@ -92,47 +94,53 @@ class TableFacts:
         return curve_gaps(self.table, smooth_curve(self.table))
 
 
-@dataclass(frozen=True)
+class Hull(NamedTuple):
+    """The Brier score split on the ROC hull (``parts``), and the table of the scores in order.
+
+    Inside some groups the order is not known: the AUC may be off by ``hidden``.
+    """
+
+    parts: FlachMatsubara
+    ranked: ScoreTable
+    hidden: float
+
+
 class GroupFacts:
     """The facts of rows that were grouped where they are (`calibrant.metrics.evaluating_lazy`).
 
-    Attributes
-    ----------
-    ranked : ScoreTable
-        The scores as they came, in order: the sigmoid may have merged large margins.
-    hidden_area : float
-        By how much the AUC of ``ranked`` may be off, since the order in groups is not known.
-    log_loss : float
-        Mean −ln P(what came).
-    impossible : ScoreTable
-        A table with all cases whose prediction was exactly 0 or 1.
-    square : float
-        Mean (y − p)².
-    groups : Groups
-        The sums of each bin.
-    share_correct : float
-        The share of right decisions at p ≥ ½.
-    hull : FlachMatsubara
-        The Brier score split on the ROC hull.
-    base_rate : float
-        The share of positives.
-    table : None
-        All predictions one by one, which groups do not know.
+    They are those of a table but for the ``table`` itself, all predictions one by one, and for what
+    is fitted to it. ``hidden_area`` says by how much the AUC of ``ranked`` may be off, since the
+    order in groups is not known.
     """
 
-    ranked: ScoreTable
-    hidden_area: float
-    log_loss: float
-    impossible: ScoreTable
-    square: float
-    groups: Groups
-    share_correct: float
-    hull: FlachMatsubara
-    base_rate: float
     table: None = None
 
+    def __init__(self, g: Sums, hull: Hull, fine: int, bins: Bins) -> None:
+        self.hull, self.ranked, self.hidden_area = hull
+        self.groups = _bins(g, fine, bins)
+        total, positive = float(g.n.sum()), float(g.n1.sum())
+        self.base_rate = positive / total
+        self.log_loss = float(g.loss.sum()) / total + 0.0
+        rest = 1.0 - g.c
+        square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
+        self.square = float(square.sum()) / total
+        upper = g.f >= fine // 2
+        self.share_correct = float(g.n0[~upper].sum() + g.n1[upper].sum()) / total
+        self._sums = g
+
     def why_infinite(self) -> str:
-        return infinite_because(self.impossible)
+        return infinite_because(self._sums.at(self._sums.mean))
+
+
+def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
+    """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
+    if isinstance(bins, str):
+        return group(g.at(g.mean), bins)
+    number = np.clip(g.f, 0, fine - 1) // (fine // bins)
+    order = np.argsort(number, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(number[order]) > 0))
+    columns = (g.n, g.n1, g.c * g.n + g.d0 + g.d1)
+    return Groups(*(np.add.reduceat(column[order], starts) for column in columns))
 
 
 #: what a measure of two classes is made of

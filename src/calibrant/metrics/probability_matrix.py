@@ -62,13 +62,19 @@ def read_classes(
     Column j is the j-th class in sorted order, or the j-th of ``classes``.
     """
     if isinstance(y, ScoreMatrix):
-        return _given(y, p=p, sample_weight=sample_weight, classes=classes)
+        holds = "ScoreMatrix holds its probabilities, weights and labels"
+        refuse_beside(holds, "matrix", p=p, sample_weight=sample_weight, classes=classes)
+        if not len(y):
+            raise InputError("the matrix must have at least one row, but it is empty.")
+        check_distributions(y.scores, "the matrix", advice=ADVICE)
+        return LabelledMatrix(y, np.arange(y.n_classes))
     if p is None:
         raise InputError(
             "p must be given beside the labels y: the predicted probabilities, one column for each "
             "class."
         )
-    clean = read_probability_matrix(p, name)
+    clean = read_score_matrix(p, name=name)  # float32 and memory maps as they are
+    check_distributions(clean, name, advice=ADVICE)
     labels, codes = _columns_of(y, clean.shape[1], classes)
     check_class_columns(p, labels, name)
     check_lengths(**{"y": len(codes), name: len(clean)})
@@ -79,17 +85,14 @@ def read_classes(
     return LabelledMatrix(ScoreMatrix(clean, codes, weight), labels)
 
 
-def _given(matrix: ScoreMatrix, **beside: Any) -> LabelledMatrix:
+def refuse_beside(holds: str, word: str, **beside: Any) -> None:
+    """Refuse what came beside a table or a matrix (the ``word``), which ``holds`` it."""
     for name, value in beside.items():
         if value is not None:
             raise InputError(
-                f"a ScoreMatrix holds its probabilities, weights and labels, but {name} came as "
-                f"well. Leave {name} out, or pass labels in place of the matrix."
+                f"a {holds}, but {name} came as well. Leave {name} out, or pass labels in place of "
+                f"the {word}."
             )
-    if not len(matrix):
-        raise InputError("the matrix must have at least one row, but it is empty.")
-    check_distributions(matrix.scores, "the matrix", advice=ADVICE)
-    return LabelledMatrix(matrix, np.arange(matrix.n_classes))
 
 
 def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index]:
@@ -116,13 +119,6 @@ def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index
     column_of = np.empty(columns, dtype=np.intp)
     column_of[places] = np.arange(columns)
     return ordered[places], column_of[codes]
-
-
-def read_probability_matrix(p: Any, name: str = "p") -> NDArray[Any]:
-    """Distributions, one per row: float32 and memory maps as they are, all else as float64."""
-    clean = read_score_matrix(p, name=name)
-    check_distributions(clean, name, advice=ADVICE)
-    return clean
 
 
 def read_raw_classes(

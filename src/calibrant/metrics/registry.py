@@ -17,7 +17,6 @@ from calibrant.metrics.change_intervals import (
     against_curve,
     curve_against_base,
 )
-from calibrant.metrics.class_intervals import ClassIntervals
 from calibrant.metrics.clinical_measures import CLINICAL
 from calibrant.metrics.intervals import MeasureIntervals, TableIntervals
 from calibrant.metrics.measure import Found, Measure, ValueWithNote
@@ -168,7 +167,7 @@ RECORDS = (
         "smaller",
         of_classes={
             "of": lambda facts: float(np.mean([groups.mean_gap() for groups in facts.each])),
-            "interval": ClassIntervals.classwise_ece,
+            "interval": lambda intervals: intervals.over_classes("classwise_ece"),
         },
     ),
     Measure(
@@ -178,7 +177,7 @@ RECORDS = (
         "smaller",
         of_classes={
             "of": lambda facts: max(groups.largest_gap() for groups in facts.each),
-            "interval": ClassIntervals.classwise_mce,
+            "interval": lambda intervals: intervals.over_classes("classwise_mce"),
         },
     ),
     Measure(
@@ -195,7 +194,7 @@ RECORDS = (
         of_columns=lambda columns: columns.area,
         of_classes={
             "of": _class_auc,
-            "interval": ClassIntervals.auc,
+            "interval": lambda intervals: intervals.over_classes("auc"),
             "meaning": "each class against the rest, averaged",
         },
     ),
@@ -217,11 +216,9 @@ RECORDS = (
         "smaller",
         of=_calbin,
         needs_table="it looks at case after case, which groups do not show",
-        interval=lambda intervals: intervals.redrawn("calbin"),
         of_redrawn=RedrawnTable.calbin,
         of_classes={
             "of": _class_calbin,
-            "interval": None,
             "meaning": "mean |p − frequency| over sliding windows and classes",
         },
     ),
@@ -231,7 +228,6 @@ RECORDS = (
         "mean squared distance from the frequency on the ROC hull",
         "smaller",
         of=lambda facts: facts.hull.calibration,
-        interval=lambda intervals: intervals.redrawn("calibration_loss"),
         change=lambda changes: changes.curve("calibration_loss", against_curve),
         of_redrawn=RedrawnTable.calibration_loss,
     ),
@@ -241,7 +237,6 @@ RECORDS = (
         "part of the Brier score that an increasing map could remove",
         "smaller",
         of=lambda facts: facts.hull.calibration + facts.hull.ordering,
-        interval=lambda intervals: intervals.redrawn("miscalibration"),
         change=lambda changes: changes.curve("miscalibration", against_curve),
         of_redrawn=RedrawnTable.miscalibration,
     ),
@@ -252,7 +247,6 @@ RECORDS = (
         "larger",
         range=(0.0, 0.25),  # the Brier score of a base rate of ½
         of=_discrimination,
-        interval=lambda intervals: intervals.redrawn("discrimination"),
         # chance adds as much to it as to miscalibration
         change=lambda changes: changes.curve(
             "discrimination", curve_against_base, "miscalibration"

@@ -266,16 +266,20 @@ def _result(
     same = _same_as(parts, sums, clearest[wrong[clearest]].tolist(), critical)
     total = len(rows.scores) if rows.weight is None else float(rows.weight.sum())
     unit = total / sums.weight[0]  # weights as they came, not in units of rows
-    predicted, observed = sums.predicted, sums.observed
-    gap = observed - predicted
-    sizes = sums.rows.astype(np.int64), sums.weight * unit
-    columns = (*sizes, predicted, observed, gap, low, high, p_values, wrong)
-    names = [" & ".join(each) or ALL_ROWS for each in parts]
+    gap = sums.observed - sums.predicted
     groups = [
         GroupError(
-            names[g],
-            *(column[g].item() for column in columns),
-            same_as=names[same[g]] if g in same else None,
+            _name(parts[g]),
+            int(sums.rows[g]),
+            float(sums.weight[g] * unit),
+            float(sums.predicted[g]),
+            float(sums.observed[g]),
+            float(gap[g]),
+            float(low[g]),
+            float(high[g]),
+            float(p_values[g]),
+            bool(wrong[g]),
+            None if g not in same else _name(parts[same[g]]),
         )
         for g in clearest.tolist()
     ]
@@ -302,6 +306,10 @@ def _result(
 def _rank(one: GroupError) -> tuple[bool, bool, float]:
     """Groups that are off and say something of their own, those that repeat others, the rest."""
     return not one.wrong, one.same_as is not None, -one.sure
+
+
+def _name(parts: tuple[str, ...]) -> str:
+    return " & ".join(parts) or ALL_ROWS
 
 
 def _statistic(sums: GroupSums) -> Array:

@@ -292,10 +292,10 @@ def _range_table(
     for p, hit, weight in columns():
         cell = _cells(p)
         inside = (cell >= first) & (cell < stop)
-        weights = np.ones(len(p)) if weight is None else weight
-        parts.append((p[inside], hit[inside], weights[inside]))
-    columns_inside = (np.concatenate(each) for each in zip(*parts, strict=True))
-    table = ScoreTable.from_rows(Rows(*columns_inside, np.array([False, True]), True))
+        each = np.ones(len(p)) if weight is None else weight
+        parts.append((p[inside], hit[inside], each[inside]))
+    scores, hits, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    table = ScoreTable.from_rows(Rows(scores, hits, weights, np.array([False, True]), True))
     return table.positive, table.negative
 
 

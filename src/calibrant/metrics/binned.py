@@ -13,8 +13,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, check_word
 from calibrant.errors import ParameterError
 from calibrant.metrics.bin_sweep import AUTO, Bins, check_bin_count, sweep_starts
-from calibrant.metrics.cell_runs import starts_at
 from calibrant.metrics.probability_matrix import class_rows
+from calibrant.metrics.weighted_cells import starts_at
 
 #: predictions in order, their weights and those of positives, and whether weights are whole
 Cells = tuple[Array, Array, Array, bool]

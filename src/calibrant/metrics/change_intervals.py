@@ -32,9 +32,6 @@ class ChangeIntervals:
     Values on both sides are finite where a method is called.
     """
 
-    after: RowPredictions | ClassIntervals
-    before: RowPredictions | ClassIntervals
-
     def __init__(self, after: Any, before: Any, rows: RowWeights) -> None:
         self.after, self.before, self._sides = after, before, (after, before)
         self.rows, self.level = rows, after.intervals.level

@@ -30,7 +30,6 @@ from calibrant.metrics.binned import (
     group_starts,
     mass_borders,
 )
-from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
 from calibrant.metrics.weighted_cells import (
     check_weights,
@@ -39,6 +38,7 @@ from calibrant.metrics.weighted_cells import (
     squared_residuals,
     squares,
     table_for_test,
+    to_cells,
 )
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable

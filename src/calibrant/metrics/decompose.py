@@ -16,7 +16,7 @@ from calibrant.data.validation import check_word
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.metrics.arguments import check_whole, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
-from calibrant.metrics.cell_runs import last_cells, run_means, to_cells
+from calibrant.metrics.weighted_cells import last_cells, run_means, to_cells
 from calibrant.other_words import in_our_words
 
 

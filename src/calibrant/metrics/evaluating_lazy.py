@@ -37,7 +37,6 @@ from calibrant.metrics.all_measures import (
 )
 from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.binned import group_starts
-from calibrant.metrics.cell_runs import to_cells
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.decompose import FlachMatsubara, hull_blocks
 from calibrant.metrics.evaluation_results import Evaluation
@@ -45,6 +44,7 @@ from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_sums import FINE, CellSums, Sums, link_of, predicted, refuse_outside
 from calibrant.metrics.prediction_facts import GroupFacts, Hull
 from calibrant.metrics.registry import MEASURES
+from calibrant.metrics.weighted_cells import to_cells
 
 #: the most cells of the first pass; later passes divide those that matter
 MOST = 2**16

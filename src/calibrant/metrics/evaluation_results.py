@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -84,11 +84,8 @@ class EvaluationTable(PrintsAsTable, Frozen):
     notes: tuple[str, ...]
     praise: bool
     look: Any
-
-    @property
-    def _measures(self) -> Mapping[str, Measure]:
-        """The measures by name, in the order of the table."""
-        raise NotImplementedError
+    #: the measures by name, in the order of the table
+    _measures: ClassVar[Mapping[str, Measure]]
 
     def _below(self) -> list[str]:
         """The lines under the table."""
@@ -240,10 +237,7 @@ class Evaluation(EvaluationTable):
     look: FirstLook | None = None
     praise: bool = True
     groups: Multicalibration | None = None
-
-    @property
-    def _measures(self) -> Mapping[str, Measure]:
-        return MEASURES
+    _measures = MEASURES
 
     def _below(self) -> list[str]:
         distinct = f"{self.distinct:,} different prediction{'s' if self.distinct != 1 else ''}"
@@ -314,10 +308,7 @@ class MulticlassEvaluation(EvaluationTable):
     change: Changes | None = None
     look: ClassLook | None = None
     praise: bool = True
-
-    @property
-    def _measures(self) -> Mapping[str, Measure]:
-        return CLASS_MEASURES
+    _measures = CLASS_MEASURES
 
     def _below(self) -> list[str]:
         sizes = [value for value in self.by_class["weight"] if value is not None]

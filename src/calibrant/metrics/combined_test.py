@@ -129,7 +129,7 @@ def calibration_test(
     replicates = check_whole("replicates", replicates, 1)
     random = read_generator(random_state)
     given = read_table(y, p, sample_weight, pos_label)
-    return _tested(given, table_for_test(given, weights), replicates, random, EXACT)
+    return _tested(given, weights, replicates, random, EXACT)
 
 
 def chance_that_right(
@@ -143,16 +143,13 @@ def chance_that_right(
     if grouped or len(table) < 2 or (weights == "counts" and not table.is_whole):
         return None
     random = np.random.default_rng(seed)
-    return _tested(table, table_for_test(table, weights), FEW, random, FEW_DRAWS).p_value
+    return _tested(table, weights, FEW, random, FEW_DRAWS).p_value
 
 
 def _tested(
-    given: ScoreTable,
-    table: ScoreTable,
-    replicates: int,
-    random: np.random.Generator,
-    most_draws: int,
+    given: ScoreTable, weights: str, replicates: int, random: np.random.Generator, most_draws: int
 ) -> CalibrationTest:
+    table = table_for_test(given, weights)
     if impossible(table):
         return CalibrationTest(0.0, 0.0, 0.0, 0.0, replicates)
     three = _Statistics.of(given, table, one_by_one=replicates * len(table) <= most_draws)

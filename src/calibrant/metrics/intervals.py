@@ -186,11 +186,10 @@ class TableIntervals(MeasureIntervals):
         if reason := _too_few(self.sample):
             self.notes.append(f"no interval for {drawn}: {reason}; the others may be too narrow")
             return
-        drawing = (options.weights, options.level, options.replicates)
         if redrawn:
-            self.chance = chance_of(redrawn, table, *drawing, options.rng)
+            self.chance = chance_of(redrawn, table, options)
         if of_curve:
-            self.chance |= chance_of_curve(of_curve, table, *drawing, options.rng)
+            self.chance |= chance_of_curve(of_curve, table, options)
 
     @cached_property
     def log_moments(self) -> Moments:

@@ -154,8 +154,7 @@ def multilabel_measures(
         each.append(_LabelColumn.of(p, hit, w, bins))
         counts += np.bincount(_cells(p), minlength=CELLS)
     missing = tuple(float(count) for count in (~known).sum(axis=0))
-    pooled = _pooled_area(columns, counts, each)
-    return _result(called, each, missing, pooled)
+    return _result(called, LabelColumns(each, _pooled_area(columns, counts, each)), missing)
 
 
 class _LabelColumn(NamedTuple):
@@ -206,12 +205,9 @@ class LabelColumns(NamedTuple):
 
 
 def _result(
-    names: tuple[str, ...],
-    each: list[_LabelColumn],
-    missing: tuple[float, ...],
-    pooled: float | None,
+    names: tuple[str, ...], columns: LabelColumns, missing: tuple[float, ...]
 ) -> MultilabelMeasures:
-    columns = LabelColumns(each, pooled)
+    each = columns.each
     micro, macro = {}, {}
     for name, measure in LABEL_MEASURES.items():
         together = None if measure.of_columns is None else measure.of_columns(columns)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from calibrant.metrics.measure import OfCurve
 from calibrant.metrics.redrawn_tables import CELLS, Chance, chance_between
 from calibrant.metrics.weighted_cells import raised, squares
 from calibrant.result_tables import Readable
+
+if TYPE_CHECKING:
+    from calibrant.metrics.intervals import IntervalOptions
 
 #: where the knots are, as shares of the weight (Harrell's); fewer where predictions are tied
 KNOTS = (
@@ -249,12 +252,7 @@ def curve_gaps(table: ScoreTable, curve: SmoothCurve) -> CurveGaps:
 
 
 def chance_of_curve(
-    measures: Mapping[str, OfCurve],
-    table: ScoreTable,
-    weights: str,
-    level: float,
-    replicates: int,
-    rng: np.random.Generator,
+    measures: Mapping[str, OfCurve], table: ScoreTable, options: IntervalOptions
 ) -> dict[str, Chance]:
     """What chance does to measures of the curve.
 
@@ -262,7 +260,7 @@ def chance_of_curve(
     distribution of the coefficients; rows are drawn with them. In both worlds the truth is known.
     O(replicates · min(D, `CELLS`)).
     """
-    sample = table_in_rows(table.pool(CELLS), weights)
+    sample = table_in_rows(table.pool(CELLS), options.weights)
     of = tuple(measures.values())
     inner = (sample.scores > 0.0) & (sample.scores < 1.0)
     if not inner.any():
@@ -271,7 +269,7 @@ def chance_of_curve(
     fitted = smooth_curve(sample)
     right = partial(_draw, of, sample, inner, z, fitted.knots)
     curve = partial(_draw, of, sample, inner, fitted.log_odds(z), fitted.knots)
-    found = chance_between(right, curve, sample.effective_size, level, replicates, rng)
+    found = chance_between(right, curve, sample.effective_size, options)
     return dict(zip(measures, found, strict=True))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,8 +135,8 @@ def cox(
     line, offset = cox_line(table), offset_intercept(table)
     ratio, ends = _observed_expected(given, level)
     return Cox(
-        line.slope,
-        line.interval(1, level),
+        line.slope.value,
+        line.slope.interval(level),
         offset.value,
         offset.interval(level),
         ratio,
@@ -143,8 +145,8 @@ def cox(
         df,
         p_value,
         left_out,
-        line.intercept,
-        line.interval(0, level),
+        line.intercept.value,
+        line.intercept.interval(level),
     )
 
 
@@ -193,38 +195,28 @@ def uncertain(table: ScoreTable) -> tuple[ScoreTable, float]:
     return take_cells(table, ~certain), float(table.weight[certain].sum())
 
 
-class CoxLine(NamedTuple):
-    """logit P(y) = intercept + slope · logit p, fitted to the rows with 0 < p < 1.
+class Coefficient(NamedTuple):
+    """A coefficient of a line through the log-odds, and its standard error.
 
-    ``inverse`` is the inverse of the information Σw·q(1 − q)·uuᵀ, u = (1, logit p) and q the fitted
-    probabilities; ``variances`` are those of intercept and slope.
+    ``pull`` says how far each row moves it, times a total weight, from p and who is positive.
+    ``missing`` says why the value is not finite, if it is not.
     """
 
-    intercept: float
-    slope: float
-    inverse: Array
-    variances: tuple[float, float]
+    value: float
+    error: float = math.inf
+    pull: Callable[[Array, Flags, float], Array] = lambda p, positive, total: np.zeros(len(p))
+    missing: str = ""
 
-    @property
-    def known(self) -> bool:
-        """Whether there is a line: two predictions, two classes, and no threshold between them."""
-        return math.isfinite(self.slope)
+    def interval(self, level: float) -> Span:
+        """Wald's interval."""
+        return wald(self.value, self.error, level)
 
-    def value(self, which: int) -> float:
-        """The intercept (0) or the slope (1)."""
-        return (self.intercept, self.slope)[which]
 
-    def interval(self, which: int, level: float) -> Span:
-        """Wald's interval of the intercept (0) or the slope (1)."""
-        return wald(self.value(which), math.sqrt(self.variances[which]), level)
+class CoxLine(NamedTuple):
+    """logit P(y) = intercept + slope · logit p, fitted to the rows with 0 < p < 1."""
 
-    def pull(self, which: int, p: Array, positive: Flags, total: float) -> Array:
-        """How far each row moves the intercept (0) or the slope (1), times ``total`` weight."""
-        inner = (p > 0.0) & (p < 1.0)
-        z = logit(np.where(inner, p, 0.5))
-        left = positive - sigmoid(self.intercept + self.slope * z)
-        first, second = self.inverse[which]
-        return np.where(inner, total * left * (first + second * z), 0.0)
+    intercept: Coefficient
+    slope: Coefficient
 
 
 def cox_line(table: ScoreTable) -> CoxLine:
@@ -242,7 +234,7 @@ def cox_line(table: ScoreTable) -> CoxLine:
         except ConvergenceError:
             slope = math.nan
     if slope is not None:
-        return CoxLine(math.nan, slope, np.zeros((2, 2)), (math.inf, math.inf))
+        return _no_line(slope)
     q = sigmoid(a + b * z)
     chance = q * (1.0 - q)
     each = table.weight * chance
@@ -250,15 +242,26 @@ def cox_line(table: ScoreTable) -> CoxLine:
     middle = float(each @ z) / information
     spread = float(each @ (z - middle) ** 2)
     if not spread > 1e-18 * information * (1.0 + float(np.abs(z).max()) ** 2):
-        return CoxLine(math.nan, math.nan, np.zeros((2, 2)), (math.inf, math.inf))
+        return _no_line(math.nan)
     off = -middle / spread
     inverse = np.array([[1.0 / information - middle * off, off], [off, 1.0 / spread]])
     _, _, q0, q1 = class_columns(table)
     # labels that the line does not explain vary more than it says; rare ones may seem not to
     parts = squares(table) * chance, q0 * q**2 + q1 * (1.0 - q) ** 2
     pulls = [(first + second * z) ** 2 for first, second in inverse]
-    first, second = (max(float(part @ pull) for part in parts) for pull in pulls)
-    return CoxLine(a, b, inverse, (first, second))
+    first, second = (math.sqrt(max(float(part @ pull) for part in parts)) for pull in pulls)
+    return CoxLine(
+        Coefficient(a, first, partial(_line_pull, a, b, inverse[0])),
+        Coefficient(b, second, partial(_line_pull, a, b, inverse[1])),
+    )
+
+
+def _no_line(slope: float) -> CoxLine:
+    """The line where there is none: the slope is infinite, or NaN."""
+    missing = "needs two different predictions between 0 and 1"
+    if math.isinf(slope):
+        missing = "was left out: a threshold tells the classes apart"
+    return CoxLine(Coefficient(math.nan, missing=missing), Coefficient(slope, missing=missing))
 
 
 def _no_slope(table: ScoreTable) -> float | None:
@@ -271,37 +274,38 @@ def _no_slope(table: ScoreTable) -> float | None:
     return -math.inf if positive.max() <= negative.min() else None
 
 
-class OffsetIntercept(NamedTuple):
+def _line_pull(
+    a: float, b: float, inverse: Array, p: Array, positive: Flags, total: float
+) -> Array:
+    """How far each row moves a coefficient of the line of intercept a and slope b.
+
+    ``inverse`` is its row of the inverse information: that of Σw·q(1 − q)·uuᵀ, u = (1, logit p) and
+    q the fitted probabilities.
+    """
+    inner = (p > 0.0) & (p < 1.0)
+    z = logit(np.where(inner, p, 0.5))
+    left = positive - sigmoid(a + b * z)
+    first, second = inverse
+    return np.where(inner, total * left * (first + second * z), 0.0)
+
+
+def _offset_pull(a: float, information: float, p: Array, positive: Flags, total: float) -> Array:
+    """How far each row moves the intercept at slope 1; ``information`` is Σw·q(1 − q)."""
+    inner = (p > 0.0) & (p < 1.0)
+    q = sigmoid(a + logit(np.where(inner, p, 0.5)))
+    return np.where(inner, total / information * (positive - q), 0.0)
+
+
+def offset_intercept(table: ScoreTable) -> Coefficient:
     """The intercept a of logit P(y) = a + logit p: what the log-odds lack on average.
 
-    ``information`` is Σw·q(1 − q) with q = σ(a + logit p), ``deviation`` the standard error.
-    """
-
-    value: float
-    information: float
-    deviation: float
-
-    def interval(self, level: float) -> Span:
-        """Wald's interval."""
-        return wald(self.value, self.deviation, level)
-
-    def pull(self, p: Array, positive: Flags, total: float) -> Array:
-        """How far each row moves it, times ``total`` weight."""
-        inner = (p > 0.0) & (p < 1.0)
-        q = sigmoid(self.value + logit(np.where(inner, p, 0.5)))
-        return np.where(inner, total / self.information * (positive - q), 0.0)
-
-
-def offset_intercept(table: ScoreTable) -> OffsetIntercept:
-    """The intercept at slope 1, from all predictions but 0 and 1. O(D) a step.
-
-    It is infinite where there is one class.
+    It is fitted to all predictions but 0 and 1, and infinite where there is one class. O(D) a step.
     """
     table, _ = uncertain(table)
-    if not len(table):
-        return OffsetIntercept(math.nan, 0.0, math.inf)
     if not table.total_positive or not table.total_negative:
-        return OffsetIntercept(math.inf if table.total_positive else -math.inf, 0.0, math.inf)
+        value = math.inf if table.total_positive else -math.inf
+        missing = "needs both classes at predictions between 0 and 1"
+        return Coefficient(value if len(table) else math.nan, missing=missing)
     z, weight = logit(table.scores), table.weight
 
     def short(a: float) -> float:
@@ -315,7 +319,8 @@ def offset_intercept(table: ScoreTable) -> OffsetIntercept:
     information = float(weight @ (q * rest))
     _, _, q0, q1 = class_columns(table)
     promised, seen = squares(table) @ (q * rest), q0 @ q**2 + q1 @ rest**2
-    return OffsetIntercept(a, information, math.sqrt(float(max(promised, seen))) / information)
+    error = math.sqrt(float(max(promised, seen))) / information
+    return Coefficient(a, error, partial(_offset_pull, a, information))
 
 
 # --- observed by expected -----------------------------------------------------------------------

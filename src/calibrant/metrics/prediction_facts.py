@@ -14,8 +14,8 @@ from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import Groups, class_groups, group
 from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
 from calibrant.metrics.cox_line import (
+    Coefficient,
     CoxLine,
-    OffsetIntercept,
     cox_line,
     offset_intercept,
     uncertain,
@@ -81,7 +81,7 @@ class TableFacts:
         return cox_line(self.table)
 
     @cached_property
-    def offset(self) -> OffsetIntercept:
+    def offset(self) -> Coefficient:
         return offset_intercept(self.table)
 
     @cached_property

@@ -16,6 +16,7 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import interval_formulas
 from calibrant.metrics.all_measures import chosen_records
+from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.redrawn_tables import RedrawnTable, chance_of
 from calibrant.metrics.registry import MEASURES, REDRAWN
 
@@ -152,7 +153,8 @@ def test_the_bias_of_drawn_measures_is_that_of_simulation():
     p = rng.random(300)
     found = [metrics.corp(rng.random(300) < p, p).miscalibration for _ in range(300)]
     table = ScoreTable.from_arrays(p, rng.random(300) < p)
-    chance = chance_of(REDRAWN, table, "counts", 0.95, 1200, rng)["miscalibration"]
+    options = IntervalOptions(0.95, 1200, "counts", 3)
+    chance = chance_of(REDRAWN, table, options)["miscalibration"]
     assert chance.bias == pytest.approx(np.mean(found), rel=0.12)
     assert chance.noise == pytest.approx(np.std(found), rel=0.2)
 

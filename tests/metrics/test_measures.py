@@ -15,9 +15,9 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.cli.results import segment_table
+from calibrant.metrics.evaluation_results import CHANGE, TIES, topic_of
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.metrics.measure import Measure, ValueWithNote
-from calibrant.metrics.notes import CHANGE, TIES, topic_of
 from calibrant.metrics.registry import CLASS_MEASURES, LABEL_MEASURES, MEASURES, RECORDS, REDRAWN
 from calibrant.result_tables import ResultTable, TableColumn, TableRow
 

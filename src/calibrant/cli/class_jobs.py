@@ -184,7 +184,7 @@ def _measured(
     options: IntervalOptions | None = None,
     records: Records | None = None,
 ) -> MulticlassEvaluation:
-    from calibrant.metrics.evaluating_classes import evaluate_classes
+    from calibrant.metrics.all_measures import evaluate_classes
 
     return evaluate_classes(
         labels_of(after, classes),

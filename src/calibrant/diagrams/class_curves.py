@@ -19,11 +19,11 @@ from calibrant.diagrams.panels import Panels
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_flag
 from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.evaluating_classes import read_raw_classes
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
     class_table,
     read_classes,
+    read_raw_classes,
     top_table,
 )
 from calibrant.other_words import in_our_words

@@ -16,7 +16,7 @@ from calibrant.diagrams.curve_value import some_of
 from calibrant.diagrams.predictions import ONLY, read_several
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, read_table
-from calibrant.metrics.net_benefit import Benefits, benefits, treat_all
+from calibrant.metrics.decisions import Benefits, benefits, treat_all
 from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.result_tables import aligned, first_left, json_ready, shown_value
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.cell_runs import run_means, starts_at
-from calibrant.metrics.weighted_cells import squares
+from calibrant.metrics.weighted_cells import run_means, squares, starts_at
 
 Band = tuple[Array, Array]
 

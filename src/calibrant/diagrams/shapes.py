@@ -16,9 +16,9 @@ from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.resample import MergedCells, band_of_drawn, cells_of, spread_places
 from calibrant.losses import logit
 from calibrant.metrics.arguments import read_generator
-from calibrant.metrics.cell_runs import last_cells, run_means
 from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.metrics.rising_band import RisingBand
+from calibrant.metrics.weighted_cells import last_cells, run_means
 
 Band = tuple[Array, Array]
 

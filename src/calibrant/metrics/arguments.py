@@ -19,7 +19,12 @@ from calibrant.data.validation import (
     read_weight,
 )
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, read_classes
+from calibrant.metrics.probability_matrix import (
+    LabelledMatrix,
+    has_several,
+    read_classes,
+    refuse_beside,
+)
 
 
 def read_predictions(
@@ -49,12 +54,7 @@ def read_table(
     if not isinstance(y, ScoreTable):
         return ScoreTable.from_rows(read_rows(y, p, sample_weight, pos_label, classes))
     beside = {"p": p, "sample_weight": sample_weight, "pos_label": pos_label, "classes": classes}
-    for name, given in beside.items():
-        if given is not None:
-            raise InputError(
-                f"a ScoreTable holds its probabilities, weights and classes, but {name} came as "
-                f"well. Leave {name} out, or pass labels in place of the table."
-            )
+    refuse_beside("ScoreTable holds its probabilities, weights and classes", "table", **beside)
     if not y:
         raise InputError("the table must hold at least one score, but it is empty.")
     if not y.looks_like_probabilities:

@@ -10,7 +10,7 @@ from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_whole
-from calibrant.metrics.cell_runs import last_cells, starts_at
+from calibrant.metrics.weighted_cells import last_cells, starts_at
 from calibrant.other_words import did_you_mean
 
 Bins = int | Literal["auto"]

@@ -1,20 +1,23 @@
-"""Bins of predictions: how they are cut, and the sums of each."""
+"""Bins of predictions, of two classes or of several: how they are cut, and the sums of each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.arrays import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import check_word
+from calibrant.data.validation import Rows, check_word
 from calibrant.errors import ParameterError
 from calibrant.metrics.bin_sweep import AUTO, Bins, check_bin_count, sweep_starts
-from calibrant.metrics.cell_runs import starts_at
-from calibrant.metrics.probability_matrix import top_labels, top_table
+from calibrant.metrics.probability_matrix import class_rows
+from calibrant.metrics.weighted_cells import starts_at
+
+#: predictions in order, their weights and those of positives, and whether weights are whole
+Cells = tuple[Array, Array, Array, bool]
 
 
 class Groups(NamedTuple):
@@ -40,40 +43,60 @@ class Groups(NamedTuple):
         return float((np.abs(self.predicted - self.positive) / self.weight).max())
 
 
-def top_groups(matrix: ScoreMatrix, bins: Bins, binning: str, ties: str) -> Groups:
-    """The bins of the probability of each row's most probable class."""
-    if isinstance(bins, str) or (binning, ties) != ("mass", "rows"):
-        return group(top_table(matrix), bins, binning, ties)
-    top, confidence = top_labels(matrix)
-    return row_groups(confidence, matrix.codes == top, matrix.weight, bins)
-
-
 def check_bins(bins: Any, binning: str, ties: str) -> None:
     """Refuse a number of bins, a binning or a treatment of ties that does not exist."""
     count = check_bin_count(bins)
     check_word("binning", binning, BINNINGS)
-    check_word("ties", ties, TIES)
+    check_word("ties", ties, _CELLS)
     if count == AUTO and ties != "together":
         raise ParameterError(
             f'ties must be "together" where bins="auto", which keeps ties whole, but {ties!r} came.'
         )
 
 
-def group(table: ScoreTable, bins: Bins, binning: str = "width", ties: str = "together") -> Groups:
+def group(
+    seen: ScoreTable | Rows, bins: Bins, binning: str = "width", ties: str = "together"
+) -> Groups:
     """The sums of each bin, ties divided as ``ties`` says; ``"auto"`` divides none."""
     if binning == "mass" and not isinstance(bins, str):
-        return _by_mass(*_CELLS[ties](table), table.is_whole, bins)
+        return _by_mass(*_CELLS[ties](seen), bins)
+    table = as_table(seen)
     starts = group_starts(table, bins)
     columns = (table.weight, table.positive, table.weight * table.scores)
     return Groups(*(np.add.reduceat(column, starts) for column in columns))
 
 
-def row_groups(p: NDArray[Any], positive: Flags, weight: Array | None, bins: int) -> Groups:
-    """Groups of equal mass, rows of equal predictions in the order in which they came."""
-    order = np.argsort(p, kind="stable")
-    each = np.ones(len(p)) if weight is None else np.asarray(weight, dtype=np.float64)
-    whole = bool((each == np.floor(each)).all())
-    return _by_mass(p[order].astype(np.float64), each[order], (each * positive)[order], whole, bins)
+def as_table(seen: ScoreTable | Rows) -> ScoreTable:
+    """The table of some rows, or the table itself."""
+    return seen if isinstance(seen, ScoreTable) else ScoreTable.from_rows(seen)
+
+
+def class_groups(
+    matrix: ScoreMatrix, bins: Bins, binning: str = "width", ties: str = "together"
+) -> list[Groups]:
+    """The sums of each bin, for each class against the rest."""
+    if binning == "width" and not isinstance(bins, str):
+        return _equal_width(matrix, bins)
+    columns = range(matrix.n_classes)
+    return [group(class_rows(matrix, column), bins, binning, ties) for column in columns]
+
+
+def _equal_width(matrix: ScoreMatrix, bins: int) -> list[Groups]:
+    """All classes at once, a block of rows at a time: bins of equal width need no sorting."""
+    k = matrix.n_classes
+    edges = np.arange(1, bins) / bins
+    offset = bins * np.arange(k)
+    sums = np.zeros((3, k * bins))
+    for p, codes, weight in matrix.blocks():
+        cell = np.searchsorted(edges, p.ravel(), side="right").reshape(p.shape) + offset
+        own = cell[np.arange(len(codes)), codes]
+        each = np.repeat(weight, k)
+        size = k * bins
+        sums[0] += np.bincount(cell.ravel(), each, minlength=size)
+        sums[1] += np.bincount(own, weight, minlength=size)
+        sums[2] += np.bincount(cell.ravel(), each * p.ravel(), minlength=size)
+    classes = np.moveaxis(sums.reshape(3, k, bins), 1, 0)
+    return [Groups(*columns[:, columns[0] > 0]) for columns in classes]
 
 
 def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
@@ -87,24 +110,39 @@ def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: i
     return Groups(*(sums[present] for sums in groups))
 
 
-def _tied_cells(table: ScoreTable) -> tuple[Array, Array, Array]:
-    return table.scores, table.weight, table.positive
+def _tied_cells(seen: ScoreTable | Rows) -> Cells:
+    table = as_table(seen)
+    return table.scores, table.weight, table.positive, table.is_whole
 
 
-def _split_cells(table: ScoreTable) -> tuple[Array, Array, Array]:
+def _split_cells(seen: ScoreTable | Rows) -> Cells:
     """Every score twice, its negatives before its positives."""
+    table = as_table(seen)
     weight = np.column_stack((table.negative, table.positive)).ravel()
     positive = np.column_stack((np.zeros(len(table)), table.positive)).ravel()
     present = weight > 0
-    return np.repeat(table.scores, 2)[present], weight[present], positive[present]
+    scores = np.repeat(table.scores, 2)
+    return scores[present], weight[present], positive[present], table.is_whole
+
+
+def _row_cells(rows: Any) -> Cells:
+    """Each row by itself, those of equal predictions in the order in which they came."""
+    order = np.argsort(rows.scores, kind="stable")
+    weight = np.ones(len(order)) if rows.weight is None else rows.weight
+    whole = bool((weight == np.floor(weight)).all())
+    return rows.scores[order], weight[order], (weight * rows.positive)[order], whole
 
 
 #: how bins may be cut
 BINNINGS = ("width", "mass")
-#: the cells of a table for each treatment of ties; "authors" is an older word for "labels"
-_CELLS = {"together": _tied_cells, "labels": _split_cells, "authors": _split_cells}
-#: all treatments of ties; "rows" needs rows, not a table
-TIES = (*_CELLS, "rows")
+#: the cells for each treatment of ties: "rows" needs rows, not a table, and "authors" is an older
+#: word for "labels"
+_CELLS: dict[str, Callable[[Any], Cells]] = {
+    "together": _tied_cells,
+    "labels": _split_cells,
+    "authors": _split_cells,
+    "rows": _row_cells,
+}
 
 
 def group_starts(table: ScoreTable, bins: Bins, binning: str = "width") -> Index:

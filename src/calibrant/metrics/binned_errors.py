@@ -1,16 +1,24 @@
-"""ECE and MCE: how far mean predictions are from frequencies, over bins."""
+"""ECE and MCE, of two classes and of several: how far predictions are from frequencies in bins."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import read_predictions, read_rows
+from calibrant.metrics.arguments import read_rows, read_table, refuse_positive
 from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
+from calibrant.metrics.binned import check_bins, class_groups, group
 from calibrant.metrics.debiased import ErrorRule
-from calibrant.metrics.probability_matrix import has_several, top_table
+from calibrant.metrics.probability_matrix import (
+    class_tables,
+    has_several,
+    read_classes,
+    top_rows,
+)
 from calibrant.other_words import in_our_words
 
 
@@ -125,12 +133,8 @@ def ece(
     (0.5303, 0.5083)
     """
     rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
-    if not debias:
-        groups = _groups(y, p, bins, binning, ties, sample_weight, pos_label, classes)
-        return rule.root(groups.mean_power(norm))
-    seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    table = seen if isinstance(seen, ScoreTable) else top_table(seen.matrix)
-    return rule.root(rule.debiased_power(table))
+    seen = _read(y, p, binning, ties, sample_weight, pos_label, classes)
+    return rule.root(rule.mean_power(seen))
 
 
 @in_our_words
@@ -166,31 +170,211 @@ def mce(
     0.3125
     """
     check_bins(bins, binning, ties)
-    return _groups(y, p, bins, binning, ties, sample_weight, pos_label, classes).largest_gap()
+    seen = _read(y, p, binning, ties, sample_weight, pos_label, classes)
+    return group(seen, bins, binning, ties).largest_gap()
 
 
-def _groups(
-    y: Any,
-    p: Any,
-    bins: Bins,
-    binning: str,
-    ties: str,
-    sample_weight: Any,
-    pos_label: Any,
-    classes: Any,
-) -> Groups:
-    """The bins of probabilities of two classes, or of the most probable of several."""
-    by_rows = (binning, ties) == ("mass", "rows")
-    if by_rows and isinstance(y, ScoreTable):
+def _read(
+    y: Any, p: Any, binning: str, ties: str, sample_weight: Any, pos_label: Any, classes: Any
+) -> ScoreTable | Rows:
+    """The probabilities of two classes, or those of the most probable of several."""
+    if isinstance(y, ScoreTable) and (binning, ties) == ("mass", "rows"):
         raise InputError(
             'ties="rows" needs the rows in their order, but a ScoreTable came, which has none. '
             'Pass labels and probabilities, or take ties="together".'
         )
     several, p = has_several(y, p)
-    if by_rows and not several and not isinstance(bins, str):
-        rows = read_rows(y, p, sample_weight, pos_label, classes)
-        return row_groups(rows.scores, rows.positive, rows.weight, bins)
-    seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    if isinstance(seen, ScoreTable):
-        return group(seen, bins, binning, ties)
-    return top_groups(seen.matrix, bins, binning, ties)
+    if several:
+        refuse_positive(pos_label)
+        return top_rows(read_classes(y, p, sample_weight, classes).matrix)
+    read = read_table if isinstance(y, ScoreTable) else read_rows
+    return read(y, p, sample_weight, pos_label, classes)
+
+
+# --- several classes ----------------------------------------------------------------------------
+
+
+@in_our_words
+def top_label_ece(
+    y: Any,
+    p: Any = None,
+    *,
+    bins: Bins = 10,
+    binning: str = "width",
+    ties: str = "together",
+    norm: int = 1,
+    debias: bool = False,
+    sample_weight: Any = None,
+    weights: str = "importance",
+    classes: Any = None,
+) -> float:
+    """Expected calibration error of the confidence: how often the most probable class comes.
+
+    Smaller is better; minimum 0, maximum 1. This is what most papers on networks call ECE.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreMatrix
+        Labels of any kind; or a matrix of probabilities with its labels (then p is left out).
+    p : array-like of shape (n, k)
+        Predicted probabilities, a distribution in each row (sums within 0.001 of 1). Column j is
+        the j-th class in sorted order.
+    bins, binning, ties, norm, debias, weights : see `ece`
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    classes : array-like of k labels, optional
+        The class of each column, where y lacks some or the columns have another order.
+
+    Notes
+    -----
+    The binary ECE of the confidence max_j p_j, with "the most probable class came" in place of the
+    positive label [1]_; of classes that tie, the first column counts as predicted. All predicted
+    classes share the bins; [2]_ asks for calibration within each predicted class besides.
+    For two classes it is not the binary `ece`: there, confidence lies in [½, 1] and errors of
+    either class may cancel. It does not look at any class but the first. O(nk + n log n).
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Weinberger, "On calibration of modern neural networks",
+       2017, arXiv:1706.04599.
+    .. [2] C. Gupta, A. Ramdas, "Top-label calibration and multiclass-to-binary reductions", 2022,
+       arXiv:2107.08353.
+
+    Examples
+    --------
+    >>> p = [[0.75, 0.25, 0.0], [0.75, 0.125, 0.125], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5]]
+    >>> top_label_ece(["a", "b", "b", "c"], p)
+    0.375
+    """
+    rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
+    matrix = read_classes(y, p, sample_weight, classes).matrix
+    return rule.root(rule.mean_power(top_rows(matrix)))
+
+
+@in_our_words
+def top_label_mce(
+    y: Any,
+    p: Any = None,
+    *,
+    bins: Bins = 10,
+    binning: str = "width",
+    ties: str = "together",
+    sample_weight: Any = None,
+    classes: Any = None,
+) -> float:
+    """Maximum calibration error of the confidence: the bin where it is furthest from the truth.
+
+    Smaller is better; minimum 0, maximum 1.
+
+    Parameters
+    ----------
+    y, p, bins, binning, ties, sample_weight, classes : see `top_label_ece`
+
+    Notes
+    -----
+    The largest |mean confidence − share of right predictions| over the bins of `top_label_ece`.
+    It misleads where a bin holds few rows. O(nk + n log n).
+
+    Examples
+    --------
+    >>> p = [[0.75, 0.25, 0.0], [0.75, 0.125, 0.125], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5]]
+    >>> top_label_mce(["a", "b", "b", "c"], p)
+    0.5
+    """
+    check_bins(bins, binning, ties)
+    matrix = read_classes(y, p, sample_weight, classes).matrix
+    return group(top_rows(matrix), bins, binning, ties).largest_gap()
+
+
+@in_our_words
+def classwise_ece(
+    y: Any,
+    p: Any = None,
+    *,
+    bins: Bins = 10,
+    binning: str = "width",
+    ties: str = "together",
+    norm: int = 1,
+    debias: bool = False,
+    sample_weight: Any = None,
+    weights: str = "importance",
+    classes: Any = None,
+) -> float:
+    """Class-wise expected calibration error: the ECE of each class against the rest, averaged.
+
+    Smaller is better; minimum 0, maximum 1. It looks at every column of p.
+
+    Parameters
+    ----------
+    y, p, bins, binning, ties, norm, debias, sample_weight, weights, classes
+        See `top_label_ece`. ``bins="auto"`` is decided class by class.
+
+    Notes
+    -----
+    (1/k) Σ_j ECE_j, where ECE_j is the binary `ece` of p_j with the j-th class as positive [1]_.
+    Classes count alike, however rare; one that never comes counts with its mean probability. With
+    ``norm=2`` it is √((1/k) Σ_j RMS_j²), the marginal calibration error of [2]_; ``debias`` takes
+    off what chance adds to each square. Papers on networks also call it static calibration error
+    (SCE), and with ``binning="mass"`` adaptive calibration error (ACE) [3]_.
+    It misleads where k is large: most p_j are near 0, so that the mean is small whatever the
+    model. Compare it only for the same k. Bins of equal width: O(nk log B), a block of rows at a
+    time; of equal mass: O(nk log n), a column at a time.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach, "Beyond
+       temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+       calibration", 2019, arXiv:1910.12656.
+    .. [2] A. Kumar, P. Liang, T. Ma, "Verified uncertainty calibration", 2019, arXiv:1909.10155.
+    .. [3] J. Nixon, M. Dusenberry, L. Zhang, G. Jerfel, D. Tran, "Measuring calibration in deep
+       learning", 2019, arXiv:1904.01685.
+
+    Examples
+    --------
+    >>> p = [[0.75, 0.25, 0.0], [0.75, 0.125, 0.125], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5]]
+    >>> round(classwise_ece(["a", "b", "b", "c"], p), 4)
+    0.2292
+    """
+    rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
+    matrix = read_classes(y, p, sample_weight, classes).matrix
+    if debias:
+        powers = [rule.mean_power(table) for table in class_tables(matrix)]
+    else:
+        powers = [each.mean_power(norm) for each in class_groups(matrix, bins, binning, ties)]
+    return rule.root(float(np.mean(powers)))
+
+
+@in_our_words
+def classwise_mce(
+    y: Any,
+    p: Any = None,
+    *,
+    bins: Bins = 10,
+    binning: str = "width",
+    ties: str = "together",
+    sample_weight: Any = None,
+    classes: Any = None,
+) -> float:
+    """Class-wise maximum calibration error: the worst bin of the worst class.
+
+    Smaller is better; minimum 0, maximum 1.
+
+    Parameters
+    ----------
+    y, p, bins, binning, ties, sample_weight, classes : see `top_label_ece`
+
+    Notes
+    -----
+    max_j MCE_j, where MCE_j is the binary `mce` of p_j with the j-th class as positive. It misleads
+    where a bin holds few rows, and with many classes some bin does: ``binning="mass"`` is steadier.
+    Cost as `classwise_ece`.
+
+    Examples
+    --------
+    >>> p = [[0.75, 0.25, 0.0], [0.75, 0.125, 0.125], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5]]
+    >>> classwise_mce(["a", "b", "b", "c"], p)
+    0.875
+    """
+    check_bins(bins, binning, ties)
+    matrix = read_classes(y, p, sample_weight, classes).matrix
+    return max(each.largest_gap() for each in class_groups(matrix, bins, binning, ties))

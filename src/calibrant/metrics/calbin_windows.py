@@ -77,15 +77,12 @@ def calbin(
     if window is not None:
         window = check_whole("window", window, 1)
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    tables = (seen,) if isinstance(seen, ScoreTable) else class_tables(seen.matrix)
-    return float(np.mean([_whole_window_error(table, window) for table in tables]))
-
-
-def _whole_window_error(table: ScoreTable, window: int | None) -> float:
-    reason = not_whole(table)
-    if reason:
-        raise InputError(f"{reason}. Repeat rows, or use ece, which takes any weights.")
-    return window_error(table, window)
+    errors = []
+    for table in (seen,) if isinstance(seen, ScoreTable) else class_tables(seen.matrix):
+        if reason := not_whole(table):
+            raise InputError(f"{reason}. Repeat rows, or use ece, which takes any weights.")
+        errors.append(window_error(table, window))
+    return float(np.mean(errors))
 
 
 def not_whole(table: ScoreTable) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,23 +15,15 @@ from calibrant.metrics.interval_formulas import (
     Moments,
     RowWeights,
     Span,
-    brier_losses,
-    log_losses,
     mean_interval,
     moments,
     normal,
     row_moments,
 )
-from calibrant.metrics.intervals import TableIntervals
-from calibrant.metrics.redrawn_tables import isotonic_curve
+from calibrant.metrics.intervals import ClassIntervals, RowPredictions
 from calibrant.metrics.weighted_cells import ClassColumns
 
-if TYPE_CHECKING:
-    from calibrant.metrics.class_intervals import ClassIntervals
-
-
 Losses = tuple[Array, ...]
-_Side = Union["RowPredictions", "ClassIntervals"]
 
 
 class ChangeIntervals:
@@ -42,8 +32,8 @@ class ChangeIntervals:
     Values on both sides are finite where a method is called.
     """
 
-    def __init__(self, after: _Side, before: _Side, rows: RowWeights) -> None:
-        self._sides: tuple[_Side, _Side] = (after, before)
+    def __init__(self, after: Any, before: Any, rows: RowWeights) -> None:
+        self.after, self.before, self._sides = after, before, (after, before)
         self.rows, self.level = rows, after.intervals.level
 
     def _moments(self, differences: Losses) -> Moments:
@@ -159,51 +149,11 @@ class PairedCells(NamedTuple):
         return RowWeights(share, squares, self.cluster)
 
 
-@dataclass(frozen=True)
-class RowPredictions:
-    """The predictions of two classes of one side, row by row, and the intervals of their table.
-
-    ``scores`` are the predictions as they came: the sigmoid may have merged large margins.
-    """
-
-    intervals: TableIntervals
-    p: Array
-    scores: Array
-    positive: Flags
-
-    @property
-    def log_losses(self) -> Losses:
-        """The log loss of each row if it were a negative, and if it were a positive."""
-        return log_losses(self.p)
-
-    @property
-    def square_losses(self) -> Losses:
-        """The squared error of each row if it were a negative, and if it were a positive."""
-        return brier_losses(self.p)
-
-    @property
-    def right(self) -> Flags:
-        """Whether p ≥ ½ says what came."""
-        return np.asarray((self.p >= 0.5) == self.positive)
-
-    @property
-    def moves_auc(self) -> Array:
-        """How far each row moves the AUC."""
-        of = self.intervals
-        return placements(of.ranked, self.scores, self.positive, of.values["auc"])
-
-    @cached_property
-    def curve(self) -> Array:
-        """The isotonic curve of the table at each prediction."""
-        return isotonic_curve(self.intervals.sample, self.p)
-
-
 class RowChangeIntervals(ChangeIntervals):
     """The intervals of changes for two classes."""
 
-    def __init__(self, after: RowPredictions, before: RowPredictions, rows: RowWeights) -> None:
-        super().__init__(after, before, rows)
-        self.after, self.before = after, before
+    after: RowPredictions
+    before: RowPredictions
 
     def _moments(self, differences: Losses) -> Moments:
         first, second = differences
@@ -251,23 +201,6 @@ class RowChangeIntervals(ChangeIntervals):
         return _cut(change - new.chance[name].bias - half, change + old.chance[name].bias + half)
 
 
-def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
-    """How far each row moves the AUC.
-
-    A positive counts the negatives below it, a negative the positives above it.
-    """
-    return placed(table, np.searchsorted(table.scores, scores), positive, area)
-
-
-def placed(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
-    """`placements` of rows whose cell of the table is known."""
-    n0, n1 = table.negative, table.positive
-    below = (np.cumsum(n0) - n0 / 2) / table.total_negative
-    above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
-    share1 = table.total_positive / table.total
-    return np.where(positive, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
-
-
 def against_curve(side: RowPredictions) -> Array:
     """How far each row moves the distance of the predictions from the curve."""
     return (side.p - side.positive) ** 2 - (side.curve - side.positive) ** 2
@@ -278,3 +211,18 @@ def curve_against_base(side: RowPredictions) -> Array:
     table = side.intervals.table
     base = table.total_positive / table.total
     return (base - side.positive) ** 2 - (side.curve - side.positive) ** 2
+
+
+# --- several classes ----------------------------------------------------------------------------
+
+
+class ClassChangeIntervals(ChangeIntervals):
+    """The intervals of changes for several classes."""
+
+    def __init__(self, after: ClassIntervals, before: ClassIntervals) -> None:
+        super().__init__(after, before, after.rows)
+        self.top = RowChangeIntervals(after.top, before.top, after.rows)
+
+    def _moments(self, differences: Losses) -> Moments:
+        (difference,) = differences
+        return row_moments(difference, self.rows)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 
 from calibrant.arrays import Array
-from calibrant.metrics.change_intervals import RowChangeIntervals, RowPredictions
-from calibrant.metrics.cox_line import CoxLine, ratio_interval
+from calibrant.metrics.change_intervals import RowChangeIntervals
+from calibrant.metrics.cox_line import Coefficient, ratio_interval
 from calibrant.metrics.interval_formulas import Span
-from calibrant.metrics.intervals import TableIntervals
+from calibrant.metrics.intervals import RowPredictions, TableIntervals
 from calibrant.metrics.measure import Found, Measure, OfCurve, ValueWithNote
 from calibrant.metrics.prediction_facts import PredictionFacts, TableFacts
 from calibrant.metrics.ranking import one_class
@@ -41,57 +43,58 @@ def _ratio_pull(side: RowPredictions) -> Array:
 # --- the line -----------------------------------------------------------------------------------
 
 
-def _of_line(name: str, which: int, facts: TableFacts) -> Found:
-    line = facts.line
-    if line.known:
-        return _said(line.value(which), facts)
-    if reason := one_class(facts.table, name):
-        return ValueWithNote(None, reason)
-    if math.isinf(line.slope):
-        return ValueWithNote(None, f"{name} was left out: a threshold tells the classes apart")
-    return ValueWithNote(None, f"{name} needs two different predictions between 0 and 1")
+Fit = Callable[[TableFacts], Coefficient]
 
 
-def _in_the_large(facts: TableFacts) -> Found:
-    name, value = "calibration_in_the_large", facts.offset.value
-    if math.isfinite(value):
-        return _said(value, facts)
-    if reason := one_class(facts.table, name):
-        return ValueWithNote(None, reason)
-    return ValueWithNote(None, f"{name} needs both classes at predictions between 0 and 1")
-
-
-def _said(value: float, facts: TableFacts) -> Found:
-    """The value, with a note where some predictions have no log-odds: one for all such measures."""
+def _of_fit(name: str, fit: Fit, facts: TableFacts) -> Found:
+    """A coefficient, with a note where some predictions have no log-odds: one for all of them."""
+    found = fit(facts)
+    if not math.isfinite(found.value):
+        return ValueWithNote(None, one_class(facts.table, name) or f"{name} {found.missing}")
     if not facts.certain:
-        return value
+        return found.value
     share = 100.0 * facts.certain / facts.table.total
     return ValueWithNote(
-        value,
+        found.value,
         f"calibration slope and intercepts leave out predictions of exactly 0 or 1, {share:.3g} % "
         "of all, which have no log-odds",
     )
 
 
-def _line_interval(which: int, intervals: TableIntervals) -> Span | None:
-    line = intervals.line
-    return line.interval(which, intervals.level) if line.known else None
+def _fit_interval(fit: Fit, intervals: TableIntervals) -> Span | None:
+    found = fit(intervals.facts)
+    return found.interval(intervals.level) if math.isfinite(found.value) else None
 
 
-def _line_change(name: str, which: int, changes: RowChangeIntervals) -> Span | None:
-    lines = [side.intervals.line for side in (changes.after, changes.before)]
-    if not all(line.known for line in lines):
-        return None
-
+def _fit_change(name: str, fit: Fit, changes: RowChangeIntervals) -> Span | None:
     def pull(side: RowPredictions) -> Array:
-        line: CoxLine = side.intervals.line
-        return line.pull(which, side.p, side.positive, side.intervals.sample.total)
+        return fit(side.intervals.facts).pull(side.p, side.positive, side.intervals.sample.total)
 
-    return changes.moved(name, pull)
+    both = (fit(side.intervals.facts).value for side in (changes.after, changes.before))
+    return changes.moved(name, pull) if all(map(math.isfinite, both)) else None
 
 
-def _offset_pull(side: RowPredictions) -> Array:
-    return side.intervals.offset.pull(side.p, side.positive, side.intervals.sample.total)
+def _fit_measure(
+    name: str,
+    label: str,
+    meaning: str,
+    fit: Fit,
+    target: float = 0.0,
+    groups: tuple[str, ...] = ("clinical",),
+) -> Measure:
+    return Measure(
+        name,
+        label,
+        meaning,
+        "closer",
+        target=target,
+        range=(-math.inf, math.inf),
+        groups=groups,
+        of=partial(_of_fit, name, fit),
+        needs_table=FITTED,
+        interval=partial(_fit_interval, fit),
+        change=partial(_fit_change, name, fit),
+    )
 
 
 # --- the smooth curve ---------------------------------------------------------------------------
@@ -110,7 +113,6 @@ def _curve_measure(name: str, label: str, meaning: str, of: OfCurve) -> Measure:
         groups=("clinical",),
         of=partial(_of_gaps, of),
         needs_table=FITTED,
-        interval=lambda intervals: intervals.redrawn(name),
         of_curve=of,
     )
 
@@ -138,43 +140,26 @@ CLINICAL = (
         interval=lambda intervals: ratio_interval(intervals.sample, intervals.level),
         change=lambda changes: changes.moved("observed_expected", _ratio_pull),
     ),
-    Measure(
+    _fit_measure(
         "calibration_slope",
         "calibration slope",
         "slope of the log-odds that came on those predicted: 1 is right; below 1, predictions are "
         "too extreme",
-        "closer",
+        attrgetter("line.slope"),
         target=1.0,
-        range=(-math.inf, math.inf),
         groups=("standard", "clinical"),
-        of=partial(_of_line, "calibration_slope", 1),
-        needs_table=FITTED,
-        interval=partial(_line_interval, 1),
-        change=partial(_line_change, "calibration_slope", 1),
     ),
-    Measure(
+    _fit_measure(
         "line_intercept",
         "line intercept",
         "intercept beside that slope",
-        "closer",
-        range=(-math.inf, math.inf),
-        groups=("clinical",),
-        of=partial(_of_line, "line_intercept", 0),
-        needs_table=FITTED,
-        interval=partial(_line_interval, 0),
-        change=partial(_line_change, "line_intercept", 0),
+        attrgetter("line.intercept"),
     ),
-    Measure(
+    _fit_measure(
         "calibration_in_the_large",
         "in the large",
         "what the log-odds lack on average; above 0: too little is predicted",
-        "closer",
-        range=(-math.inf, math.inf),
-        groups=("clinical",),
-        of=_in_the_large,
-        needs_table=FITTED,
-        interval=lambda intervals: intervals.offset.interval(intervals.level),
-        change=lambda changes: changes.moved("calibration_in_the_large", _offset_pull),
+        attrgetter("offset"),
     ),
     _curve_measure("ici", "ICI", "mean |p − smooth calibration curve|", CurveGaps.mean),
     _curve_measure("e50", "E50", "median of those distances", _median),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from calibrant.arrays import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.binned import group_starts
-from calibrant.metrics.cox import score_directions
+from calibrant.metrics.cox_line import score_directions
 from calibrant.metrics.goodness import RiskGroups
 from calibrant.metrics.redrawn_labels import EXACT, CellRows, redraw, redrawn_residuals
 from calibrant.metrics.weighted_cells import (
@@ -129,7 +129,7 @@ def calibration_test(
     replicates = check_whole("replicates", replicates, 1)
     random = read_generator(random_state)
     given = read_table(y, p, sample_weight, pos_label)
-    return _tested(given, table_for_test(given, weights), replicates, random, EXACT)
+    return _tested(given, weights, replicates, random, EXACT)
 
 
 def chance_that_right(
@@ -143,20 +143,19 @@ def chance_that_right(
     if grouped or len(table) < 2 or (weights == "counts" and not table.is_whole):
         return None
     random = np.random.default_rng(seed)
-    return _tested(table, table_for_test(table, weights), FEW, random, FEW_DRAWS).p_value
+    return _tested(table, weights, FEW, random, FEW_DRAWS).p_value
 
 
 def _tested(
-    given: ScoreTable,
-    table: ScoreTable,
-    replicates: int,
-    random: np.random.Generator,
-    most_draws: int,
+    given: ScoreTable, weights: str, replicates: int, random: np.random.Generator, most_draws: int
 ) -> CalibrationTest:
+    table = table_for_test(given, weights)
     if impossible(table):
         return CalibrationTest(0.0, 0.0, 0.0, 0.0, replicates)
     three = _Statistics.of(given, table, one_by_one=replicates * len(table) <= most_draws)
-    drawn = _redrawn(table, three, replicates, random)
+    drawn: Iterable[Array] = redrawn_residuals(table, replicates, random)
+    if len(three.starts) < len(table):
+        drawn = [redraw(CellRows.of(table), three.starts, replicates, random)]
     seen = np.concatenate([three.statistics(left) for left in (three.left(table), *drawn)])
     each = np.column_stack([_ranked(column) for column in seen.T])
     # from the middle of the steps, so that no p-value is 1
@@ -205,15 +204,6 @@ class _Statistics(NamedTuple):
             line = (along[:, :-1] ** 2).sum(axis=1)
         found = np.column_stack((line, np.abs(along[:, -1]), grouped.sum(axis=1)))
         return np.asarray(np.minimum(found, LARGEST))
-
-
-def _redrawn(
-    table: ScoreTable, three: _Statistics, replicates: int, random: np.random.Generator
-) -> Iterator[Array]:
-    """Σ w(y* − p) of each run, some redrawings at a time."""
-    if len(three.starts) < len(table):
-        return iter([redraw(CellRows.of(table), three.starts, replicates, random)])
-    return redrawn_residuals(table, replicates, random)
 
 
 def _ranked(values: Array) -> Array:

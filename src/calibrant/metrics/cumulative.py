@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import ndtr
 
 from calibrant.arrays import Array
-from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.redrawn_labels import EXACT, redrawn_residuals, share_as_far
 from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test
@@ -148,7 +147,8 @@ def ecce(
     elif redrawn is None:
         beyond = range_beyond(_ratio(reach, sigma)), maximum_beyond(_ratio(top, sigma))
     else:
-        ranges, tops = _redrawn(table, redrawn, random)
+        found = [_reaches(left) for left in redrawn_residuals(table, redrawn, random)]
+        ranges, tops = (np.concatenate(each) for each in zip(*found, strict=True))
         beyond = share_as_far(ranges / total, reach), share_as_far(tops / total, top)
     return ECCE(reach, top, sigma, *beyond, redrawn)
 
@@ -158,14 +158,6 @@ def _reaches(left: Array) -> tuple[Array, Array]:
     path = np.cumsum(left, axis=1)
     high, low = np.maximum(path.max(axis=1), 0.0), np.minimum(path.min(axis=1), 0.0)
     return high - low, np.maximum(high, -low)
-
-
-def _redrawn(
-    table: ScoreTable, replicates: int, random: np.random.Generator
-) -> tuple[Array, Array]:
-    """Range and maximum of each redrawing."""
-    found = [_reaches(left) for left in redrawn_residuals(table, replicates, random)]
-    return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
 
 
 def _ratio(value: float, sigma: float) -> float:

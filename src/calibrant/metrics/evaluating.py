@@ -13,13 +13,11 @@ from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, check_lengths, read_scores
 from calibrant.errors import InputError
-from calibrant.metrics.all_measures import chosen_records
+from calibrant.metrics.all_measures import chosen_records, evaluate_classes, evaluation_of, measured
 from calibrant.metrics.arguments import read_column, read_rows, read_table, refuse_positive
 from calibrant.metrics.bin_sweep import Bins, check_bin_count
 from calibrant.metrics.change_intervals import PairedCells
-from calibrant.metrics.evaluating_classes import evaluate_classes
 from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
-from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
 from calibrant.metrics.group_errors import multicalibration_of_rows
 from calibrant.metrics.group_results import Multicalibration

@@ -3,7 +3,7 @@
 While there are few different predictions, their exact table is fetched and measured as usual.
 Beyond that, rows are grouped by cell and by fine bin. Losses and bins are sums over rows and stay
 exact (`lazy_sums`). The blocks of isotonic regression need the scores of a few cells, which are
-fetched one by one (`lazy_hull`). Only the AUC does not see the order inside the other cells.
+fetched one by one. Only the AUC does not see the order inside the other cells.
 Predictions and raw scores go side by side, in the same passes where rows can be read here.
 """
 
@@ -11,30 +11,40 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.arrays import Array, Flags
 from calibrant.data.cells import Cells, fine_cells_for
 from calibrant.data.doubles import first_row
 from calibrant.data.grouped_sums import Grouped, columns_of, zoomed
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.lazy_rows import EXACT, LazyRows, lazy_frame, read_lazy
 from calibrant.data.passes import Steps, together
+from calibrant.data.refine import narrowed, ties
 from calibrant.data.score_kinds import kind_between
+from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
-from calibrant.metrics.all_measures import Records, chosen_records, measure_all
+from calibrant.metrics.all_measures import (
+    Measured,
+    Records,
+    chosen_records,
+    evaluation_of,
+    measure_all,
+    measured,
+)
 from calibrant.metrics.bin_sweep import Bins, bins_note
-from calibrant.metrics.binned import Groups, group, group_starts
+from calibrant.metrics.binned import group_starts
 from calibrant.metrics.change_intervals import PairedCells
-from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measured
+from calibrant.metrics.decompose import FlachMatsubara, hull_blocks
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
-from calibrant.metrics.lazy_hull import Hull, hull_of
-from calibrant.metrics.lazy_sums import FINE, CellSums, Sums, refuse_outside
-from calibrant.metrics.prediction_facts import GroupFacts
+from calibrant.metrics.lazy_sums import FINE, CellSums, Sums, link_of, predicted, refuse_outside
+from calibrant.metrics.prediction_facts import GroupFacts, Hull
 from calibrant.metrics.registry import MEASURES
+from calibrant.metrics.weighted_cells import to_cells
 
 #: the most cells of the first pass; later passes divide those that matter
 MOST = 2**16
@@ -172,7 +182,7 @@ def _measuring(
         asked = CellSums.of(rows, closer, fine, probabilities)
     groups = Sums.of(grouped.cells, grouped.columns, fine)
     hull = yield from hull_of(grouped, groups)
-    values, notes = measure_all(records, _facts(groups, hull, fine, bins))
+    values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
     notes.append(
         f"rows were grouped into {grouped.cells} ({len(groups.x):,} in use): they were counted in "
         "place of distinct predictions, and intervals are from their means"
@@ -191,35 +201,94 @@ def _measuring(
     return Measured(values, notes, table, ranked, False, ends)
 
 
-# --- all measures --------------------------------------------------------------------------------
+# --- the hull -----------------------------------------------------------------------------------
 
 
-def _facts(g: Sums, hull: Hull, fine: int, bins: Bins) -> GroupFacts:
-    """What all measures but those that need the table are made of."""
-    parts, order, hidden = hull
-    total = float(g.n.sum())
-    rest = 1.0 - g.c
-    square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
-    upper = g.f >= fine // 2
-    return GroupFacts(
-        ranked=order,
-        hidden_area=hidden,
-        log_loss=float(g.loss.sum()) / total + 0.0,
-        impossible=g.at(g.mean),
-        square=float(square.sum()) / total,
-        groups=_bins(g, fine, bins),
-        share_correct=float(g.n0[~upper].sum() + g.n1[upper].sum()) / total,
-        hull=parts,
-        base_rate=float(g.n1.sum()) / total,
+class _Points(NamedTuple):
+    """Groups of rows, in columns as in `Sums`; groups with an equal ``key`` are one prediction.
+
+    ``x`` is the smallest score of a group. ``hidden``: the order inside the group is not known.
+    """
+
+    key: Array
+    x: Array
+    c: Array
+    n0: Array
+    n1: Array
+    d: Array
+    hidden: Flags
+
+
+def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
+    """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
+
+    Pieces of a cell come with Σw and Σwp only. The parts of the Brier score need Σwp² and Σwpy
+    only as sums over all blocks, so the sums of whole cells are enough.
+    """
+    cells = _cells(grouped)
+    link = link_of(cells)
+    kept, scores = yield from narrowed(grouped, link, lambda x: predicted(x, cells))
+    whole = kept["depth"] == 0
+    starts, unit = ties(link(kept["low"]), link(kept["high"]))
+    key = link(kept["low"])[starts][unit]
+
+    stays = np.isin(g.k, kept["k"][whole])
+    cell = np.searchsorted(kept["k"][whole], g.k[stays])
+    first = _Points(
+        key[whole][cell], g.x[stays], g.c[stays], g.n0[stays], g.n1[stays],
+        (g.d0 + g.d1)[stays], ~g.single[stays],
+    )  # fmt: skip
+    own = g.c[np.searchsorted(g.k, g.k)]  # one reference point for all groups of a cell
+    n0, n1, low, moment = (kept[name][~whole] for name in ("negative", "positive", "low", "moment"))
+    about = own[np.searchsorted(g.k, cells(low))]
+    apart = moment - about * (n0 + n1)
+    piece = _Points(key[~whole], low, about, n0, n1, apart, low < kept["high"][~whole])
+    m0, m1, _, _ = columns_of(scores)
+    there = m0 + m1 > 0
+    x, m0, m1 = np.asarray(scores["x"], np.float64)[there], m0[there], m1[there]
+    p = link(x)
+    single = _Points(p, x, p, m0, m1, np.zeros(len(x)), np.zeros(len(x), bool))
+
+    spread = g.e[stays] - first.d * (first.d / g.n[stays])  # Σw(p − mean)² of each group
+    within = float(np.maximum(spread, 0.0).sum())  # rounding
+    product = float(g.d1[stays].sum())
+    if len(low):  # all other cells were divided: add what their pieces and scores leave out
+        shift = (g.c - own)[~stays]
+        d, e, n, d1 = ((column)[~stays] for column in (g.d0 + g.d1, g.e, g.n, g.d1))
+        far = p - own[np.searchsorted(g.k, cells(x))]
+        square = (e + 2.0 * shift * d + shift**2 * n).sum() - ((m0 + m1) * far**2).sum()
+        within += max(float(square - (apart * (apart / (n0 + n1))).sum()), 0.0)  # rounding
+        product += float((d1 + shift * g.n1[~stays]).sum() - (m1 * far).sum())
+    points = _Points(
+        *(np.concatenate(columns) for columns in zip(first, piece, single, strict=True))
     )
+    del first, piece, single, kept, scores, key, starts, unit  # there may be millions of them
+    share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
+    ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
+    return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)
 
 
-def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
-    """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
-    if isinstance(bins, str):
-        return group(g.at(g.mean), bins)
-    number = np.clip(g.f, 0, fine - 1) // (fine // bins)
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(number[order]) > 0))
-    columns = (g.n, g.n1, g.c * g.n + g.d0 + g.d1)
-    return Groups(*(np.add.reduceat(column[order], starts) for column in columns))
+def _cells(grouped: Grouped) -> Cells:
+    if grouped.cells is None:
+        raise ValueError("the rows must be in cells")
+    return grouped.cells
+
+
+def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
+    """`flach_matsubara` of points, with Σw(p − mean)² inside all of them and Σwy(p − c)."""
+    order = np.argsort(points.key, kind="stable")
+    key, c, n0, n1, d = (
+        column[order] for column in (points.key, points.c, points.n0, points.n1, points.d)
+    )
+    n = n0 + n1
+    total = float(n.sum())
+    starts = np.flatnonzero(np.append(True, key[1:] > key[:-1]))
+    weight, positive = np.add.reduceat(n, starts), np.add.reduceat(n1, starts)
+    first, size, rate = hull_blocks(weight, positive)
+    fit = to_cells(rate, starts[first], len(n))
+    ordering = float(((c - fit) * (n * fit - n1) + fit * d).sum()) - product
+    return FlachMatsubara(
+        (float((n * (c - fit + d / n) ** 2).sum()) + within) / total,
+        max(2.0 * ordering / total, 0.0),  # rounding
+        float(size @ (rate * (1.0 - rate))) / total,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,42 @@ NO_PRAISE = (
     "themselves, and even one constant for all rows would have smaller losses"
 )
 
+# --- notes --------------------------------------------------------------------------------------
+
+Topic = Literal["change", "ties"]
+
+#: why the change from before to after has no intervals
+CHANGE: Topic = "change"
+#: that different scores became equal predictions
+TIES: Topic = "ties"
+
+
+class Note(str):
+    """A line of text that knows what it is about.
+
+    >>> note = Note("ties are new", TIES)
+    >>> note == "ties are new", note.topic
+    (True, 'ties')
+    """
+
+    topic: Topic
+
+    def __new__(cls, text: str, topic: Topic) -> Note:
+        note = super().__new__(cls, text)
+        note.topic = topic
+        return note
+
+    def __reduce__(self) -> tuple[type[Note], tuple[str, Topic]]:
+        return Note, (str(self), self.topic)
+
+
+def topic_of(note: str) -> Topic | None:
+    """What a note is about, if it says so."""
+    return note.topic if isinstance(note, Note) else None
+
+
+# --- tables -------------------------------------------------------------------------------------
+
 Spans = dict[str, tuple[float, float]]
 Changes = dict[str, tuple[float, float | None, float | None]]
 Columns = dict[str, tuple[float | None, ...]]
@@ -48,11 +84,8 @@ class EvaluationTable(PrintsAsTable, Frozen):
     notes: tuple[str, ...]
     praise: bool
     look: Any
-
-    @property
-    def _measures(self) -> Mapping[str, Measure]:
-        """The measures by name, in the order of the table."""
-        raise NotImplementedError
+    #: the measures by name, in the order of the table
+    _measures: ClassVar[Mapping[str, Measure]]
 
     def _below(self) -> list[str]:
         """The lines under the table."""
@@ -204,10 +237,7 @@ class Evaluation(EvaluationTable):
     look: FirstLook | None = None
     praise: bool = True
     groups: Multicalibration | None = None
-
-    @property
-    def _measures(self) -> Mapping[str, Measure]:
-        return MEASURES
+    _measures = MEASURES
 
     def _below(self) -> list[str]:
         distinct = f"{self.distinct:,} different prediction{'s' if self.distinct != 1 else ''}"
@@ -278,10 +308,7 @@ class MulticlassEvaluation(EvaluationTable):
     change: Changes | None = None
     look: ClassLook | None = None
     praise: bool = True
-
-    @property
-    def _measures(self) -> Mapping[str, Measure]:
-        return CLASS_MEASURES
+    _measures = CLASS_MEASURES
 
     def _below(self) -> list[str]:
         sizes = [value for value in self.by_class["weight"] if value is not None]

@@ -164,12 +164,12 @@ class FirstLook(Look):
     def headline(self, names: LabelNames | None = None) -> str:
         """What is to be said first, in plain words; nothing where all is well."""
         names = names or LabelNames()
-        parts = [self.few_words(names)] if self.few else []
-        if self.found == "one class":
-            parts.append(self._one_class(names))
-        elif said := "" if self.few and self.found == "not told" else _SAID.get(self.found):
-            parts.append(said.format(figures=self.figures, about=names.about, n=names))
-        return " ".join(parts)
+        if self.few and self.found in ("not told", "something"):
+            return self.few_words(names)
+        came = self.positives > 0.0
+        labels = {"came": names.named(came), "absent": names.named(not came)}
+        said = _SAID[self.found].format(figures=self.figures, n=names, **labels)
+        return f"{self.few_words(names)} {said}" if self.few else said
 
     def few_words(self, names: LabelNames) -> str:
         """What a class of fewer than ten rows means."""
@@ -181,24 +181,19 @@ class FirstLook(Look):
             "learn from or to judge by, so that all figures may be far off."
         )
 
-    def _one_class(self, names: LabelNames) -> str:
-        positive = self.positives > 0.0
-        return (
-            f"There is one class only: every row is {names.named(positive)}. Nothing can be "
-            f"learned of how {names.named(not positive)} scores, nor whether the scores tell the "
-            "two apart."
-        )
-
 
 _SAID = {
+    "one class": "There is one class only: every row is {came}. Nothing can be learned of how "
+    "{absent} scores, nor whether the scores tell the two apart.",
     "wrong way": "These scores run the wrong way: {figures}, so that high scores go with "
     "{n.other}. {n.question}",
-    "nothing": "These scores say nothing about {about}: {figures}. Calibration cannot change that: "
-    "all it can do is give every row about the same probability.",
-    "no order": "These scores neither rise nor fall with {about}: {figures}. Yet its share differs "
-    "from score to score, which only a method that may fall can use, such as ENIR or ABB.",
-    "not told": "Whether these scores say anything about {about} cannot be told from these rows: "
+    "nothing": "These scores say nothing about {n.about}: {figures}. Calibration cannot change "
+    "that: all it can do is give every row about the same probability.",
+    "no order": "These scores neither rise nor fall with {n.about}: {figures}. Yet its share "
+    "differs from score to score, which only a method that may fall can use, such as ENIR or ABB.",
+    "not told": "Whether these scores say anything about {n.about} cannot be told from these rows: "
     "{figures}.",
+    "something": "",
 }
 
 

@@ -16,12 +16,12 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
-from calibrant.metrics.cell_runs import last_cells
 from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
 from calibrant.metrics.weighted_cells import (
     check_weights,
     deviation,
     impossible,
+    last_cells,
     residuals,
     squares,
     table_for_test,

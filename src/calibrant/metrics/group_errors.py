@@ -264,7 +264,8 @@ def _result(
     clearest = np.argsort(-np.abs(statistic), kind="stable")
     wrong = p_values <= 1.0 - level + 1e-12
     same = _same_as(parts, sums, clearest[wrong[clearest]].tolist(), critical)
-    unit = _total(rows) / sums.weight[0]  # weights as they came, not in units of rows
+    total = len(rows.scores) if rows.weight is None else float(rows.weight.sum())
+    unit = total / sums.weight[0]  # weights as they came, not in units of rows
     gap = sums.observed - sums.predicted
     groups = [
         GroupError(
@@ -305,10 +306,6 @@ def _result(
 def _rank(one: GroupError) -> tuple[bool, bool, float]:
     """Groups that are off and say something of their own, those that repeat others, the rest."""
     return not one.wrong, one.same_as is not None, -one.sure
-
-
-def _total(rows: Rows) -> float:
-    return float(len(rows.scores) if rows.weight is None else rows.weight.sum())
 
 
 def _name(parts: tuple[str, ...]) -> str:

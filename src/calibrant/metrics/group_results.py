@@ -7,6 +7,7 @@ from typing import Any
 
 from calibrant.data.frozen import Frozen
 from calibrant.result_tables import (
+    PlainFields,
     PrintsAsTable,
     Readable,
     ResultTable,
@@ -14,7 +15,6 @@ from calibrant.result_tables import (
     TableRow,
     counted,
     frame_of,
-    json_ready,
     short_value,
     shown_value,
 )
@@ -75,7 +75,7 @@ class GroupError(Readable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Multicalibration(PrintsAsTable, Frozen):
+class Multicalibration(PrintsAsTable, PlainFields, Frozen):
     """The result of `multicalibration`.
 
     Attributes
@@ -126,10 +126,6 @@ class Multicalibration(PrintsAsTable, Frozen):
     def shown(self) -> tuple[GroupError, ...]:
         """The groups that the table shows."""
         return self.worst[:SHOWN] or self.groups[:SHOWN_UNCLEAR]
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object."""
-        return {name: json_ready(value) for name, value in self._items()}
 
     def to_frame(self, backend: str | None = None) -> Any:
         """All groups as a frame: pandas, polars or Arrow, whichever is there.

@@ -144,7 +144,7 @@ def cubes(n: Array, q: Array) -> Array:
 
 def mean_interval(m: Moments, level: float) -> Span:
     """Student's interval with Johnson's correction for skewness (1978)."""
-    t = _student(m.size, level)
+    t = float(stdtrit(max(m.size - 1.0, 0.5), 0.5 + level / 2))
     move = min(max(m.skew * (1.0 / 6.0 + t**2 / 3.0), -t / 2), t / 2)
     return m.mean + m.error * (move - t), m.mean + m.error * (move + t)
 
@@ -160,10 +160,6 @@ def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) ->
         return Moments(mean, error, 0.0, rows.size)
     apart = (losses - mean) / (seen * total)
     return Moments(mean, error, float((squares**2 / weight) @ raised(apart)), rows.size)
-
-
-def _student(size: float, level: float) -> float:
-    return float(stdtrit(max(size - 1.0, 0.5), 0.5 + level / 2))
 
 
 def normal(level: float) -> float:
@@ -214,6 +210,23 @@ def area_span(area: float, variance: float, size0: float, size1: float, level: f
     most = 2.0 * size0 * size1 / ((size0 + size1) / 2 + 1.0)
     size = min(area * (1.0 - area) / variance, most) if variance > 0 else most
     return share_interval(area, size, level)
+
+
+def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
+    """How far each row moves the AUC.
+
+    A positive counts the negatives below it, a negative the positives above it.
+    """
+    return placed(table, np.searchsorted(table.scores, scores), positive, area)
+
+
+def placed(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
+    """`placements` of rows whose cell of the table is known."""
+    n0, n1 = table.negative, table.positive
+    below = (np.cumsum(n0) - n0 / 2) / table.total_negative
+    above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
+    share1 = table.total_positive / table.total
+    return np.where(positive, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
 
 
 # --- errors over bins ---------------------------------------------------------------------------

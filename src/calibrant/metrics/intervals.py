@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.arrays import Array, Flags
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole
 from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.cox_line import CoxLine, OffsetIntercept, cox_line, offset_intercept
 from calibrant.metrics.interval_formulas import (
     Binned,
     Moments,
+    RowWeights,
     Span,
     area_interval,
+    area_span,
     bin_sums,
     brier_losses,
     gap_interval,
@@ -29,10 +31,22 @@ from calibrant.metrics.interval_formulas import (
     log_losses,
     mean_interval,
     moments,
+    normal,
+    placements,
+    row_moments,
     share_interval,
 )
 from calibrant.metrics.measure import OfCurve
-from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
+from calibrant.metrics.prediction_facts import TableFacts
+from calibrant.metrics.probability_matrix import (
+    class_table,
+    log_losses_of_rows,
+    square_losses_of_rows,
+    top_labels,
+    top_table,
+)
+from calibrant.metrics.ranking import area
+from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of, isotonic_curve
 from calibrant.metrics.smooth_curve import chance_of_curve
 from calibrant.metrics.weighted_cells import check_weights, class_columns, class_sizes
 
@@ -79,6 +93,8 @@ class MeasureIntervals:
         The measures themselves.
     size : float
         How many rows of equal weight carry as much information.
+    chance : dict of str to Chance
+        What chance does to the measures whose intervals come from tables or curves drawn again.
     notes : list of str
         Which intervals are missing, and why.
     """
@@ -92,6 +108,7 @@ class MeasureIntervals:
     ) -> None:
         self.values, self.size, self.bins, self.options = values, size, bins, options
         self.level = options.level
+        self.chance: dict[str, Chance] = {}
         self.notes: list[str] = []
         if not self.enough:
             self.notes.append(f"no intervals: {size:.3g} rows are too few")
@@ -129,14 +146,24 @@ class MeasureIntervals:
         """Wilson's interval."""
         return share_interval(self.values["accuracy"], self.size, self.level)
 
+    def redrawn(self, name: str) -> Span | None:
+        """The interval from what was drawn again, if there is one.
+
+        The bias is taken off the lower end only, so that both ends are safe.
+        """
+        if name not in self.chance:
+            return None
+        value, (bias, half, _) = self.values[name], self.chance[name]
+        return value - bias - half, value + half
+
 
 class TableIntervals(MeasureIntervals):
     """The intervals of a table of predictions of two classes.
 
-    ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came, and
-    ``sample`` the table with its weights in units of rows. ``redrawn`` names the measures
-    whose intervals come from tables drawn again, ``of_curve`` those of curves drawn again;
-    ``chance`` is what chance does to each of them.
+    ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came,
+    ``sample`` the table with its weights in units of rows, and ``facts`` what is known of that.
+    ``redrawn`` are the measures whose intervals come from tables drawn again, ``of_curve`` those
+    of curves drawn again.
     """
 
     def __init__(
@@ -147,26 +174,22 @@ class TableIntervals(MeasureIntervals):
         bins: Bins,
         options: IntervalOptions,
         redrawn: Mapping[str, OfRedrawn],
-        of_curve: Mapping[str, OfCurve] | None = None,
+        of_curve: Mapping[str, OfCurve],
     ) -> None:
         self.table, self.ranked = table, ranked
         self.sample = table_in_rows(table, options.weights)
+        self.facts = TableFacts(self.sample, bins)
         super().__init__(values, self.sample.effective_size, bins, options)
-        self.chance: dict[str, Chance] = {}
-        of_curve = of_curve or {}
-        drawn = [name for name in (*redrawn, *of_curve) if name in values]
+        drawn = ", ".join((*redrawn, *of_curve))
         if not self.enough or not drawn:
             return
-        reason = _too_few(self.sample)
-        drawing = (options.weights, options.level, options.replicates)
-        if reason:
-            without = ", ".join(drawn)
-            self.notes.append(f"no interval for {without}: {reason}; the others may be too narrow")
-        else:
-            if redrawn:
-                self.chance = chance_of(redrawn, table, *drawing, options.rng)
-            if of_curve:
-                self.chance |= chance_of_curve(of_curve, table, *drawing, options.rng)
+        if reason := _too_few(self.sample):
+            self.notes.append(f"no interval for {drawn}: {reason}; the others may be too narrow")
+            return
+        if redrawn:
+            self.chance = chance_of(redrawn, table, options)
+        if of_curve:
+            self.chance |= chance_of_curve(of_curve, table, options)
 
     @cached_property
     def log_moments(self) -> Moments:
@@ -197,26 +220,6 @@ class TableIntervals(MeasureIntervals):
         """Wilson's interval, with DeLong's variance."""
         return area_interval(table_in_rows(self.ranked, self.options.weights), self.level)
 
-    @cached_property
-    def line(self) -> CoxLine:
-        """Cox's line, with its variance."""
-        return cox_line(self.sample)
-
-    @cached_property
-    def offset(self) -> OffsetIntercept:
-        """The intercept at slope 1, with its error."""
-        return offset_intercept(self.sample)
-
-    def redrawn(self, name: str) -> Span | None:
-        """The interval from what was drawn again, if there is one.
-
-        The bias is taken off the lower end only, so that both ends are safe.
-        """
-        if name not in self.chance:
-            return None
-        value, (bias, half, _) = self.values[name], self.chance[name]
-        return value - bias - half, value + half
-
 
 def _too_few(sample: ScoreTable) -> str:
     """Why measures that need drawn tables get no interval; empty if they do."""
@@ -225,6 +228,143 @@ def _too_few(sample: ScoreTable) -> str:
         if size < FEWEST - 1e-9:
             return f"it takes {FEWEST:g} {word} or more, and {size:.3g} came"
     return ""
+
+
+@dataclass(frozen=True)
+class RowPredictions:
+    """The predictions of two classes of one side, row by row, and the intervals of their table.
+
+    ``scores`` are the predictions as they came: the sigmoid may have merged large margins.
+    """
+
+    intervals: TableIntervals
+    p: Array
+    scores: Array
+    positive: Flags
+
+    @property
+    def log_losses(self) -> tuple[Array, Array]:
+        """The log loss of each row if it were a negative, and if it were a positive."""
+        return log_losses(self.p)
+
+    @property
+    def square_losses(self) -> tuple[Array, Array]:
+        """The squared error of each row if it were a negative, and if it were a positive."""
+        return brier_losses(self.p)
+
+    @property
+    def right(self) -> Flags:
+        """Whether p ≥ ½ says what came."""
+        return np.asarray((self.p >= 0.5) == self.positive)
+
+    @property
+    def moves_auc(self) -> Array:
+        """How far each row moves the AUC."""
+        of = self.intervals
+        return placements(of.ranked, self.scores, self.positive, of.values["auc"])
+
+    @cached_property
+    def curve(self) -> Array:
+        """The isotonic curve of the table at each prediction."""
+        return isotonic_curve(self.intervals.sample, self.p)
+
+
+class ClassIntervals(MeasureIntervals):
+    """The intervals of a matrix of probabilities of several classes.
+
+    ``top`` are the probabilities of the most probable classes; a row is positive there if that
+    class came.
+    """
+
+    largest_square = 2.0
+
+    def __init__(
+        self,
+        matrix: ScoreMatrix,
+        values: dict[str, float],
+        bins: Bins,
+        options: IntervalOptions,
+    ) -> None:
+        self.matrix, self.columns = matrix, matrix.n_classes
+        self.rows = RowWeights.of(matrix.weight, len(matrix), options.weights)
+        super().__init__(values, self.rows.size, bins, options)
+        self.log_losses = (log_losses_of_rows(matrix),)
+        self.square_losses = (square_losses_of_rows(matrix),)
+        label, confidence = top_labels(matrix)
+        table, self.right = top_table(matrix), label == matrix.codes
+        of_top = TableIntervals(table, table, {}, bins, options, {}, {})
+        self.top = RowPredictions(of_top, confidence, confidence, self.right)
+
+    @property
+    def intervals(self) -> ClassIntervals:
+        return self
+
+    @cached_property
+    def _promised(self) -> tuple[float, float]:
+        """The variance of the mean log loss and of the mean square, if the predictions are right.
+
+        Where rare events did not come, their absence must not look like certainty.
+        """
+        variances, first = np.zeros(2), 0
+        for p, codes, _ in self.matrix.blocks():
+            squares = self.rows.squares[first : first + len(codes)]
+            first += len(codes)
+            length = np.einsum("ij,ij->i", p, p)
+            log = -np.log(np.maximum(p, np.finfo(float).tiny))  # p·ln²p is 0 there
+            expected = np.einsum("ij,ij->i", p, log)
+            variances[0] += squares @ (np.einsum("ij,ij,ij->i", p, log, log) - expected**2)
+            variances[1] += squares @ (4.0 * (np.einsum("ij,ij,ij->i", p, p, p) - length**2))
+        log_loss, square = np.maximum(variances, 0.0) / float(self.rows.weight.sum()) ** 2
+        return float(log_loss), float(square)
+
+    @cached_property
+    def log_moments(self) -> Moments:
+        return row_moments(*self.log_losses, self.rows, self._promised[0])
+
+    @cached_property
+    def square_moments(self) -> Moments:
+        return row_moments(*self.square_losses, self.rows, self._promised[1])
+
+    @property
+    def moves_auc(self) -> Array:
+        """How far each row moves the mean AUC of the classes that came."""
+        return self._over_classes[1]
+
+    def over_classes(self, name: str) -> Span:
+        """The interval of a measure over all classes."""
+        return self._over_classes[0][name]
+
+    @cached_property
+    def _over_classes(self) -> tuple[dict[str, Span], Array]:
+        """The intervals of such measures, and how far each row moves the mean AUC.
+
+        Columns are read one at a time. A row moves the measures of all classes at once, so its
+        moves are added up before their spread is taken. For the largest gap, all bins of all
+        classes count.
+        """
+        matrix, values = self.matrix, self.values
+        pull, moved, pure, bins = np.zeros(len(matrix)), np.zeros(len(matrix)), 0.0, []
+        came = int((matrix.class_weight > 0).sum())
+        k, z = matrix.n_classes, normal(self.level)
+        for column in range(k):
+            table, own = class_table(matrix, column), matrix.codes == column
+            p = matrix.scores[:, column].astype(np.float64) + 0.0
+            binned = bin_sums(table_in_rows(table, self.options.weights), self.bins)
+            bins.append((binned.size, binned.rate, binned.predicted))
+            pull += binned.pull(p, own) / k
+            pure += binned.pure / k
+            if "auc" in values and 0 < table.total_positive < table.total:
+                moved += placements(table, p, own, area(table)) / came
+        half = z * self.rows.error(pull)
+        value = values["classwise_ece"]
+        found = {"classwise_ece": (max(pure - half, 0.0), min(value + half, 1.0))}
+        size, rate, predicted = (np.concatenate(column) for column in zip(*bins, strict=True))
+        found["classwise_mce"] = largest_gap_interval(size, rate, predicted, self.level)
+        if "auc" in values:
+            variance = self.rows.error(moved) ** 2
+            sizes = self.size / 2, self.size / 2
+            found["auc"] = area_span(values["auc"], variance, *sizes, self.level)
+        return found, moved
 
 
 def weight_note(data: ScoreTable | ScoreMatrix, weights: str) -> list[str]:

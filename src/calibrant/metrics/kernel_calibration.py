@@ -15,6 +15,7 @@ from calibrant.metrics.arguments import (
     read_predictions,
 )
 from calibrant.metrics.kernel_pairs import MatrixPairs, Pairs, TablePairs
+from calibrant.metrics.probability_matrix import LabelledMatrix
 from calibrant.metrics.redrawn_labels import share_as_far
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
@@ -119,8 +120,9 @@ def skce(
     >>> skce(["a", "b"], p, classes=["a", "b", "c"]), skce(["b", "b"], p, classes=["a", "b", "c"])
     (-0.375, 0.875)
     """
-    random = read_generator(random_state)
-    return _pairs(y, p, bandwidth, random, (sample_weight, weights, pos_label, classes)).value()
+    random, bandwidth = read_generator(random_state), _read_bandwidth(bandwidth)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    return _pairs(seen, weights, bandwidth, random).value()
 
 
 @in_our_words
@@ -184,8 +186,9 @@ def skce_test(
     """
     replicates = check_whole("replicates", replicates, 1)
     level = check_number("level", level, 0.0, 1.0)
-    random = read_generator(random_state)
-    pairs = _pairs(y, p, bandwidth, random, (sample_weight, weights, pos_label, classes))
+    random, bandwidth = read_generator(random_state), _read_bandwidth(bandwidth)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    pairs = _pairs(seen, weights, bandwidth, random)
     value, null = pairs.value(), pairs.redrawn(replicates, random)
     slack = ROUNDING * float(np.abs(null).max())
     return SKCETest(
@@ -198,18 +201,16 @@ def skce_test(
     )
 
 
+def _read_bandwidth(bandwidth: Any) -> float | None:
+    return None if bandwidth is None else check_number("bandwidth", bandwidth, 0.0)
+
+
 def _pairs(
-    y: Any,
-    p: Any,
+    seen: ScoreTable | LabelledMatrix,
+    weights: str,
     bandwidth: float | None,
     random: np.random.Generator,
-    rest: tuple[Any, str, Any, Any],
 ) -> Pairs:
-    """The pairs of rows; ``rest``: sample_weight, weights, pos_label, classes."""
-    sample_weight, weights, pos_label, classes = rest
-    if bandwidth is not None:
-        bandwidth = check_number("bandwidth", bandwidth, 0.0)
-    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     if isinstance(seen, ScoreTable):
         return TablePairs(seen, weights, bandwidth)
     return MatrixPairs(seen.matrix, weights, bandwidth, random)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -34,26 +34,6 @@ class ValueWithNote(NamedTuple):
 Found = float | ValueWithNote
 #: a measure of distances from smooth curves, one value for each curve
 OfCurve = Callable[["CurveGaps"], "Array"]
-
-
-@dataclass(frozen=True)
-class OfClasses:
-    """What differs where a measure is of several classes.
-
-    Attributes
-    ----------
-    of : function of ClassFacts
-    interval : function of ClassIntervals, optional
-    change : function of ClassChangeIntervals, optional
-    meaning, range : as in `Measure`
-        Left out where they are those of two classes.
-    """
-
-    of: Callable[[Any], Found]
-    interval: Callable[[Any], Span | None] | None = None
-    change: Callable[[Any], Span | None] | None = None
-    meaning: str = ""
-    range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +68,7 @@ class Measure:
         Why groups of rows are not enough, if they are not.
     interval : function of TableIntervals, optional
         The interval before it is cut to the range, or None where the data allow none. It is asked
-        for where the value is finite.
+        for where the value is finite. Left out where tables or curves drawn again tell it.
     change : function of RowChangeIntervals, optional
         The interval of after − before on the same rows, or None.
     of_redrawn : function of RedrawnTable, optional
@@ -97,8 +77,10 @@ class Measure:
         The values for curves drawn again, for measures whose interval comes from such curves.
     of_columns : function of LabelColumns, optional
         The value for several yes/no labels thrown together; None where it is undefined.
-    of_classes : OfClasses, optional
-        The measure for several classes.
+    of_classes : mapping of str to Any, optional
+        What differs where the measure is of several classes, by the name of the field: ``of`` is
+        then a function of ClassFacts, ``interval`` of ClassIntervals, ``change`` of
+        ClassChangeIntervals. Without a mapping it is a measure of two classes only.
     """
 
     name: str
@@ -118,22 +100,13 @@ class Measure:
     of_redrawn: Callable[[RedrawnTable], float] | None = None
     of_curve: OfCurve | None = None
     of_columns: Callable[[LabelColumns], float | None] | None = None
-    of_classes: OfClasses | None = None
+    of_classes: Mapping[str, Any] | None = None
 
     def for_classes(self) -> Measure | None:
         """The record of the same measure for several classes, if there is one."""
-        several = self.of_classes
-        if several is None:
+        if self.of_classes is None:
             return None
-        return replace(
-            self,
-            of=several.of,
-            needs_table="",
-            interval=several.interval,
-            change=several.change,
-            meaning=several.meaning or self.meaning,
-            range=several.range or self.range,
-        )
+        return replace(self, needs_table="", **self.of_classes)
 
     def found(self, facts: Any) -> ValueWithNote:
         """The value, with what there is to say about it."""
@@ -157,10 +130,8 @@ class Measure:
             return abs(value - self.target)
         return value if self.better == "smaller" else -value
 
-    def around(self, value: float, span: Span | None) -> Span | None:
+    def around(self, value: float, span: Span) -> Span:
         """The interval cut to the range of the measure, and widened to hold the value itself."""
-        if span is None:
-            return None
         low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
         return min(low, value), max(high, value)
 

@@ -23,11 +23,11 @@ from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import LABEL_MEASURES
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import (
+    PlainFields,
     PrintsAsTable,
     ResultTable,
     TableColumn,
     TableRow,
-    json_ready,
     shown_value,
 )
 
@@ -40,7 +40,7 @@ CELLS = (int(np.float32(1.0).view(np.uint32)) >> 16) + 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultilabelMeasures(PrintsAsTable, Frozen):
+class MultilabelMeasures(PrintsAsTable, PlainFields, Frozen):
     """Measures of an (n, k) matrix of yes/no labels; prints as a table.
 
     Attributes
@@ -63,10 +63,6 @@ class MultilabelMeasures(PrintsAsTable, Frozen):
     micro: dict[str, float]
     macro: dict[str, float]
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite value is the string "inf"."""
-        return {name: json_ready(value) for name, value in self._items()}
 
     def _table(self) -> ResultTable:
         names = [TableColumn(title, "left", may_break=False) for title in ("measure", "good is")]
@@ -158,8 +154,7 @@ def multilabel_measures(
         each.append(_LabelColumn.of(p, hit, w, bins))
         counts += np.bincount(_cells(p), minlength=CELLS)
     missing = tuple(float(count) for count in (~known).sum(axis=0))
-    pooled = _pooled_area(columns, counts, each)
-    return _result(called, each, missing, pooled)
+    return _result(called, LabelColumns(each, _pooled_area(columns, counts, each)), missing)
 
 
 class _LabelColumn(NamedTuple):
@@ -210,12 +205,9 @@ class LabelColumns(NamedTuple):
 
 
 def _result(
-    names: tuple[str, ...],
-    each: list[_LabelColumn],
-    missing: tuple[float, ...],
-    pooled: float | None,
+    names: tuple[str, ...], columns: LabelColumns, missing: tuple[float, ...]
 ) -> MultilabelMeasures:
-    columns = LabelColumns(each, pooled)
+    each = columns.each
     micro, macro = {}, {}
     for name, measure in LABEL_MEASURES.items():
         together = None if measure.of_columns is None else measure.of_columns(columns)
@@ -296,12 +288,10 @@ def _range_table(
     for p, hit, weight in columns():
         cell = _cells(p)
         inside = (cell >= first) & (cell < stop)
-        parts.append((p[inside], hit[inside], None if weight is None else weight[inside]))
-    p = np.concatenate([part[0] for part in parts])
-    hit = np.concatenate([part[1] for part in parts])
-    weights = [part[2] for part in parts if part[2] is not None]
-    weight = np.concatenate(weights) if weights else None
-    table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
+        each = np.ones(len(p)) if weight is None else weight
+        parts.append((p[inside], hit[inside], each[inside]))
+    scores, hits, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    table = ScoreTable.from_rows(Rows(scores, hits, weights, np.array([False, True]), True))
     return table.positive, table.negative
 
 

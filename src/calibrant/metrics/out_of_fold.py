@@ -6,12 +6,18 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.all_measures import chosen_records
+from calibrant.metrics.all_measures import chosen_records, evaluation_of, measured
 from calibrant.metrics.change_intervals import PairedCells
-from calibrant.metrics.evaluating_tables import evaluation_of, measured
-from calibrant.metrics.evaluation_results import Changes, Evaluation, MulticlassEvaluation, Spans
+from calibrant.metrics.evaluation_results import (
+    TIES,
+    Changes,
+    Evaluation,
+    MulticlassEvaluation,
+    Note,
+    Spans,
+    topic_of,
+)
 from calibrant.metrics.intervals import IntervalOptions
-from calibrant.metrics.notes import TIES, Note, topic_of
 from calibrant.metrics.registry import MEASURES
 
 E = TypeVar("E", Evaluation, MulticlassEvaluation)

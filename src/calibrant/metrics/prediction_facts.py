@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
 
 from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.binned import Groups, group
+from calibrant.metrics.binned import Groups, class_groups, group
 from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
 from calibrant.metrics.cox_line import (
+    Coefficient,
     CoxLine,
-    OffsetIntercept,
     cox_line,
     offset_intercept,
     uncertain,
 )
-from calibrant.metrics.hull import FlachMatsubara, split_on_hull
-from calibrant.metrics.multiclass import class_groups
-from calibrant.metrics.probability_matrix import class_tables, square_sum, top_table
-from calibrant.metrics.proper import mean_log_loss, mean_square
+from calibrant.metrics.decompose import FlachMatsubara, split_on_hull
+from calibrant.metrics.lazy_sums import Sums
+from calibrant.metrics.probability_matrix import (
+    class_tables,
+    infinite_for_classes,
+    mean_log_loss_of_classes,
+    share_right,
+    square_sum,
+    top_table,
+)
+from calibrant.metrics.proper import infinite_because, mean_log_loss, mean_square
 from calibrant.metrics.ranking import area, one_class, share_correct
 from calibrant.metrics.smooth_curve import CurveGaps, curve_gaps, smooth_curve
 
@@ -41,13 +49,12 @@ class TableFacts:
         """The predictions as probabilities; points, which are none, as they are."""
         return as_probabilities(self.ranked) or self.ranked
 
-    @property
-    def impossible(self) -> ScoreTable:
-        return self.table
-
     @cached_property
     def log_loss(self) -> float:
         return mean_log_loss(self.table)
+
+    def why_infinite(self) -> str:
+        return infinite_because(self.table)
 
     @cached_property
     def square(self) -> float:
@@ -74,7 +81,7 @@ class TableFacts:
         return cox_line(self.table)
 
     @cached_property
-    def offset(self) -> OffsetIntercept:
+    def offset(self) -> Coefficient:
         return offset_intercept(self.table)
 
     @cached_property
@@ -87,44 +94,53 @@ class TableFacts:
         return curve_gaps(self.table, smooth_curve(self.table))
 
 
-@dataclass(frozen=True)
+class Hull(NamedTuple):
+    """The Brier score split on the ROC hull (``parts``), and the table of the scores in order.
+
+    Inside some groups the order is not known: the AUC may be off by ``hidden``.
+    """
+
+    parts: FlachMatsubara
+    ranked: ScoreTable
+    hidden: float
+
+
 class GroupFacts:
     """The facts of rows that were grouped where they are (`calibrant.metrics.evaluating_lazy`).
 
-    Attributes
-    ----------
-    ranked : ScoreTable
-        The scores as they came, in order: the sigmoid may have merged large margins.
-    hidden_area : float
-        By how much the AUC of ``ranked`` may be off, since the order in groups is not known.
-    log_loss : float
-        Mean −ln P(what came).
-    impossible : ScoreTable
-        A table with all cases whose prediction was exactly 0 or 1.
-    square : float
-        Mean (y − p)².
-    groups : Groups
-        The sums of each bin.
-    share_correct : float
-        The share of right decisions at p ≥ ½.
-    hull : FlachMatsubara
-        The Brier score split on the ROC hull.
-    base_rate : float
-        The share of positives.
-    table : None
-        All predictions one by one, which groups do not know.
+    They are those of a table but for the ``table`` itself, all predictions one by one, and for what
+    is fitted to it. ``hidden_area`` says by how much the AUC of ``ranked`` may be off, since the
+    order in groups is not known.
     """
 
-    ranked: ScoreTable
-    hidden_area: float
-    log_loss: float
-    impossible: ScoreTable
-    square: float
-    groups: Groups
-    share_correct: float
-    hull: FlachMatsubara
-    base_rate: float
     table: None = None
+
+    def __init__(self, g: Sums, hull: Hull, fine: int, bins: Bins) -> None:
+        self.hull, self.ranked, self.hidden_area = hull
+        self.groups = _bins(g, fine, bins)
+        total, positive = float(g.n.sum()), float(g.n1.sum())
+        self.base_rate = positive / total
+        self.log_loss = float(g.loss.sum()) / total + 0.0
+        rest = 1.0 - g.c
+        square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
+        self.square = float(square.sum()) / total
+        upper = g.f >= fine // 2
+        self.share_correct = float(g.n0[~upper].sum() + g.n1[upper].sum()) / total
+        self._sums = g
+
+    def why_infinite(self) -> str:
+        return infinite_because(self._sums.at(self._sums.mean))
+
+
+def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
+    """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
+    if isinstance(bins, str):
+        return group(g.at(g.mean), bins)
+    number = np.clip(g.f, 0, fine - 1) // (fine // bins)
+    order = np.argsort(number, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(number[order]) > 0))
+    columns = (g.n, g.n1, g.c * g.n + g.d0 + g.d1)
+    return Groups(*(np.add.reduceat(column[order], starts) for column in columns))
 
 
 #: what a measure of two classes is made of
@@ -151,6 +167,17 @@ class ClassFacts:
     def __init__(self, matrix: ScoreMatrix, bins: Bins) -> None:
         self.matrix = matrix
         self.bins = bins
+
+    @cached_property
+    def log_loss(self) -> float:
+        return mean_log_loss_of_classes(self.matrix)
+
+    def why_infinite(self) -> str:
+        return infinite_for_classes(self.matrix)
+
+    @property
+    def share_correct(self) -> float:
+        return share_right(self.matrix)
 
     @cached_property
     def square(self) -> float:

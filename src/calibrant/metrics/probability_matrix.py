@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from calibrant.arrays import Array, Flags, Index
 from calibrant.data.distributions import check_distributions, row_blocks
@@ -61,13 +62,19 @@ def read_classes(
     Column j is the j-th class in sorted order, or the j-th of ``classes``.
     """
     if isinstance(y, ScoreMatrix):
-        return _given(y, p=p, sample_weight=sample_weight, classes=classes)
+        holds = "ScoreMatrix holds its probabilities, weights and labels"
+        refuse_beside(holds, "matrix", p=p, sample_weight=sample_weight, classes=classes)
+        if not len(y):
+            raise InputError("the matrix must have at least one row, but it is empty.")
+        check_distributions(y.scores, "the matrix", advice=ADVICE)
+        return LabelledMatrix(y, np.arange(y.n_classes))
     if p is None:
         raise InputError(
             "p must be given beside the labels y: the predicted probabilities, one column for each "
             "class."
         )
-    clean = read_probability_matrix(p, name)
+    clean = read_score_matrix(p, name=name)  # float32 and memory maps as they are
+    check_distributions(clean, name, advice=ADVICE)
     labels, codes = _columns_of(y, clean.shape[1], classes)
     check_class_columns(p, labels, name)
     check_lengths(**{"y": len(codes), name: len(clean)})
@@ -78,17 +85,14 @@ def read_classes(
     return LabelledMatrix(ScoreMatrix(clean, codes, weight), labels)
 
 
-def _given(matrix: ScoreMatrix, **beside: Any) -> LabelledMatrix:
+def refuse_beside(holds: str, word: str, **beside: Any) -> None:
+    """Refuse what came beside a table or a matrix (the ``word``), which ``holds`` it."""
     for name, value in beside.items():
         if value is not None:
             raise InputError(
-                f"a ScoreMatrix holds its probabilities, weights and labels, but {name} came as "
-                f"well. Leave {name} out, or pass labels in place of the matrix."
+                f"a {holds}, but {name} came as well. Leave {name} out, or pass labels in place of "
+                f"the {word}."
             )
-    if not len(matrix):
-        raise InputError("the matrix must have at least one row, but it is empty.")
-    check_distributions(matrix.scores, "the matrix", advice=ADVICE)
-    return LabelledMatrix(matrix, np.arange(matrix.n_classes))
 
 
 def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index]:
@@ -117,19 +121,46 @@ def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index
     return ordered[places], column_of[codes]
 
 
-def read_probability_matrix(p: Any, name: str = "p") -> NDArray[Any]:
-    """Distributions, one per row: float32 and memory maps as they are, all else as float64."""
-    clean = read_score_matrix(p, name=name)
-    check_distributions(clean, name, advice=ADVICE)
-    return clean
+def read_raw_classes(
+    y: Any, seen: LabelledMatrix, raw: Any, sample_weight: Any, classes: Any
+) -> tuple[ScoreMatrix, bool]:
+    """The raw scores as distributions, and whether they had to be made into such."""
+    if isinstance(y, ScoreMatrix):
+        if not isinstance(raw, ScoreMatrix):
+            raise InputError(
+                f"raw must be a ScoreMatrix beside a matrix, but {type(raw).__name__} came."
+            )
+        same = np.array_equal(raw.codes, y.codes) and raw.total == y.total
+        if not same:
+            raise InputError("raw must be the matrix of the same rows, but its labels differ.")
+        scores, linked = _as_distributions(raw.scores)
+        return ScoreMatrix(scores, y.codes, y.weight), linked
+    scores = read_score_matrix(raw, seen.matrix.n_classes, name="raw", classes=seen.labels)
+    scores, linked = _as_distributions(scores)
+    return read_classes(y, scores, sample_weight, classes, name="raw").matrix, linked
+
+
+def _as_distributions(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    blocks = list(row_blocks(*raw.shape))
+    if all(raw[rows].min() >= 0.0 and raw[rows].max() <= 1.0 for rows in blocks):
+        return raw, False
+    p = np.empty_like(raw)
+    for rows in blocks:
+        p[rows] = softmax(raw[rows].astype(np.float64), axis=1)
+    return p, True
 
 
 # --- one column, and the largest of each row ----------------------------------------------------
 
 
+def class_rows(matrix: ScoreMatrix, column: int) -> Rows:
+    """The rows of one class against the rest."""
+    return _rows(matrix, matrix.scores[:, column], matrix.codes == column)
+
+
 def class_table(matrix: ScoreMatrix, column: int) -> ScoreTable:
     """One class against the rest."""
-    return _table(matrix, matrix.scores[:, column], matrix.codes == column)
+    return ScoreTable.from_rows(class_rows(matrix, column))
 
 
 def class_tables(matrix: ScoreMatrix) -> Iterator[ScoreTable]:
@@ -137,10 +168,15 @@ def class_tables(matrix: ScoreMatrix) -> Iterator[ScoreTable]:
     return (class_table(matrix, column) for column in range(matrix.n_classes))
 
 
-def top_table(matrix: ScoreMatrix) -> ScoreTable:
-    """The probability of each row's most probable class, against whether that class came."""
+def top_rows(matrix: ScoreMatrix) -> Rows:
+    """The probability of each row's most probable class, and whether that class came."""
     top, confidence = top_labels(matrix)
-    return _table(matrix, confidence, matrix.codes == top)
+    return _rows(matrix, confidence, matrix.codes == top)
+
+
+def top_table(matrix: ScoreMatrix) -> ScoreTable:
+    """The table of `top_rows`."""
+    return ScoreTable.from_rows(top_rows(matrix))
 
 
 def top_labels(matrix: ScoreMatrix) -> tuple[Index, Array]:
@@ -154,9 +190,9 @@ def top_labels(matrix: ScoreMatrix) -> tuple[Index, Array]:
     return top, confidence
 
 
-def _table(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> ScoreTable:
+def _rows(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> Rows:
     clean = p.astype(np.float64) + 0.0  # −0.0 joins 0.0
-    return ScoreTable.from_rows(Rows(clean, hit, matrix.weight, np.array([False, True]), True))
+    return Rows(clean, hit, matrix.weight, np.array([False, True]), True)
 
 
 # --- losses -------------------------------------------------------------------------------------

@@ -64,7 +64,9 @@ class GroupSums:
     @property
     def trials(self) -> Array:
         """How many equal rows of the mean prediction would have the same variance by chance."""
-        return _trials(self.predicted, self)
+        some, share = self.chance > 0.0, self.predicted
+        variance = np.where(some, self.chance, 1.0)
+        return np.where(some, self.weight**2 * (share * (1.0 - share)) / variance, self.size)
 
     @property
     def safe_trials(self) -> Array:
@@ -78,12 +80,6 @@ class GroupSums:
         )
         inner = (self.observed > 0.0) & (self.observed < 1.0)
         return np.minimum(self.trials, np.where(inner, shown, np.inf))
-
-
-def _trials(share: Array, sums: GroupSums) -> Array:
-    some = sums.chance > 0.0
-    variance = np.where(some, sums.chance, 1.0)
-    return np.where(some, sums.weight**2 * (share * (1.0 - share)) / variance, sums.size)
 
 
 def sum_groups(rows: WeighedRows, crossings: Crossings) -> GroupSums:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -18,6 +18,9 @@ from scipy.optimize import isotonic_regression
 from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
+
+if TYPE_CHECKING:
+    from calibrant.metrics.intervals import IntervalOptions
 
 #: tables are pooled to this many cells before others are drawn from them
 CELLS = 2_000
@@ -88,39 +91,33 @@ Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
 
 
 def chance_of(
-    measures: Mapping[str, OfRedrawn],
-    table: ScoreTable,
-    weights: str,
-    level: float,
-    replicates: int,
-    rng: np.random.Generator,
+    measures: Mapping[str, OfRedrawn], table: ScoreTable, options: IntervalOptions
 ) -> dict[str, Chance]:
     """What chance does to each of some measures of a table.
 
     O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
     """
-    sample = table_in_rows(table.pool(CELLS), weights)
+    sample = table_in_rows(table.pool(CELLS), options.weights)
     of = tuple(measures.values())
     right = partial(_draw, of, sample, sample.scores)
     curve = partial(_draw, of, sample, isotonic_curve(sample, sample.scores))
-    found = chance_between(right, curve, sample.effective_size, level, replicates, rng)
+    found = chance_between(right, curve, sample.effective_size, options)
     return dict(zip(measures, found, strict=True))
 
 
-def chance_between(
-    right: Draw, curve: Draw, size: float, level: float, replicates: int, rng: np.random.Generator
-) -> list[Chance]:
+def chance_between(right: Draw, curve: Draw, size: float, options: IntervalOptions) -> list[Chance]:
     """What chance does to measures, from values drawn in two worlds whose true values are known.
 
     In the world ``right`` the predictions are right, in the other a curve of the data is. Each is
     a function that draws: it returns the drawn values, a column for each measure, and the true
     ones.
     """
-    drawn, true = right(max(replicates // 4, 2), rng)
-    drawn_curve, true_curve = curve(replicates, rng)
+    rng = options.rng
+    drawn, true = right(max(options.replicates // 4, 2), rng)
+    drawn_curve, true_curve = curve(options.replicates, rng)
     centre = drawn_curve.mean(axis=0)
     bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
-    tail = (1.0 - level) / 2
+    tail = (1.0 - options.level) / 2
     low, high = np.quantile(drawn_curve - centre, (tail, 1.0 - tail), axis=0)
     half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
     numbers = np.maximum(bias, 0.0).tolist(), half.tolist(), drawn.std(axis=0).tolist()

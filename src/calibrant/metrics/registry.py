@@ -17,36 +17,20 @@ from calibrant.metrics.change_intervals import (
     against_curve,
     curve_against_base,
 )
-from calibrant.metrics.class_intervals import ClassIntervals
 from calibrant.metrics.clinical_measures import CLINICAL
 from calibrant.metrics.intervals import MeasureIntervals, TableIntervals
-from calibrant.metrics.measure import Found, Measure, OfClasses, ValueWithNote
+from calibrant.metrics.measure import Found, Measure, ValueWithNote
 from calibrant.metrics.prediction_facts import ClassFacts, PredictionFacts
-from calibrant.metrics.probability_matrix import (
-    infinite_for_classes,
-    mean_log_loss_of_classes,
-    share_right,
-)
-from calibrant.metrics.proper import infinite_because
 from calibrant.metrics.ranking import area, one_class
 from calibrant.metrics.redrawn_tables import RedrawnTable
 
 # --- values that come with a note ---------------------------------------------------------------
 
 
-def _log_loss(facts: PredictionFacts) -> Found:
+def _log_loss(facts: PredictionFacts | ClassFacts) -> Found:
     if math.isinf(facts.log_loss):
-        return ValueWithNote(
-            facts.log_loss, f"log loss is infinite: {infinite_because(facts.impossible)}"
-        )
+        return ValueWithNote(facts.log_loss, f"log loss is infinite: {facts.why_infinite()}")
     return facts.log_loss
-
-
-def _class_log_loss(facts: ClassFacts) -> Found:
-    value = mean_log_loss_of_classes(facts.matrix)
-    if math.isinf(value):
-        return ValueWithNote(value, f"log loss is infinite: {infinite_for_classes(facts.matrix)}")
-    return value
 
 
 def _auc(facts: PredictionFacts) -> Found:
@@ -107,7 +91,7 @@ RECORDS = (
         interval=MeasureIntervals.log_loss,
         change=ChangeIntervals.log_loss,
         of_columns=lambda columns: columns.mean("log_loss"),
-        of_classes=OfClasses(_class_log_loss, MeasureIntervals.log_loss, ChangeIntervals.log_loss),
+        of_classes={},
     ),
     Measure(
         "brier",
@@ -119,13 +103,7 @@ RECORDS = (
         interval=MeasureIntervals.brier,
         change=ChangeIntervals.brier,
         of_columns=lambda columns: columns.mean("brier"),
-        of_classes=OfClasses(
-            lambda facts: facts.square,
-            MeasureIntervals.brier,
-            ChangeIntervals.brier,
-            meaning="squared error, summed over the classes",
-            range=(0.0, 2.0),
-        ),
+        of_classes={"meaning": "squared error, summed over the classes", "range": (0.0, 2.0)},
     ),
     Measure(
         "ece",
@@ -155,12 +133,10 @@ RECORDS = (
         of=lambda facts: math.sqrt(facts.square),
         interval=MeasureIntervals.rmse,
         change=ChangeIntervals.rmse,
-        of_classes=OfClasses(
-            lambda facts: math.sqrt(facts.square / facts.matrix.n_classes),
-            MeasureIntervals.rmse,
-            ChangeIntervals.rmse,
-            meaning="root of the Brier score per class",
-        ),
+        of_classes={
+            "of": lambda facts: math.sqrt(facts.square / facts.matrix.n_classes),
+            "meaning": "root of the Brier score per class",
+        },
     ),
     Measure(
         "top_label_ece",
@@ -168,40 +144,41 @@ RECORDS = (
         "mean |confidence − share of right predictions| over bins",
         "smaller",
         headline="Top-label error",
-        of_classes=OfClasses(
-            lambda facts: facts.top.mean_gap(),
-            lambda intervals: intervals.top.intervals.ece(),
-            lambda changes: changes.top.ece(),
-        ),
+        of_classes={
+            "of": lambda facts: facts.top.mean_gap(),
+            "interval": lambda intervals: intervals.top.intervals.ece(),
+            "change": lambda changes: changes.top.ece(),
+        },
     ),
     Measure(
         "top_label_mce",
         "top-label MCE",
         "the largest of those distances",
         "smaller",
-        of_classes=OfClasses(
-            lambda facts: facts.top.largest_gap(), lambda intervals: intervals.top.intervals.mce()
-        ),
+        of_classes={
+            "of": lambda facts: facts.top.largest_gap(),
+            "interval": lambda intervals: intervals.top.intervals.mce(),
+        },
     ),
     Measure(
         "classwise_ece",
         "class-wise ECE",
         "ECE of each class against the rest, averaged",
         "smaller",
-        of_classes=OfClasses(
-            lambda facts: float(np.mean([groups.mean_gap() for groups in facts.each])),
-            ClassIntervals.classwise_ece,
-        ),
+        of_classes={
+            "of": lambda facts: float(np.mean([groups.mean_gap() for groups in facts.each])),
+            "interval": lambda intervals: intervals.over_classes("classwise_ece"),
+        },
     ),
     Measure(
         "classwise_mce",
         "class-wise MCE",
         "the worst bin of the worst class",
         "smaller",
-        of_classes=OfClasses(
-            lambda facts: max(groups.largest_gap() for groups in facts.each),
-            ClassIntervals.classwise_mce,
-        ),
+        of_classes={
+            "of": lambda facts: max(groups.largest_gap() for groups in facts.each),
+            "interval": lambda intervals: intervals.over_classes("classwise_mce"),
+        },
     ),
     Measure(
         "auc",
@@ -215,12 +192,11 @@ RECORDS = (
         interval=TableIntervals.auc,
         change=ChangeIntervals.auc,
         of_columns=lambda columns: columns.area,
-        of_classes=OfClasses(
-            _class_auc,
-            ClassIntervals.auc,
-            ChangeIntervals.auc,
-            meaning="each class against the rest, averaged",
-        ),
+        of_classes={
+            "of": _class_auc,
+            "interval": lambda intervals: intervals.over_classes("auc"),
+            "meaning": "each class against the rest, averaged",
+        },
     ),
     Measure(
         "accuracy",
@@ -231,12 +207,7 @@ RECORDS = (
         of=lambda facts: facts.share_correct,
         interval=MeasureIntervals.accuracy,
         change=ChangeIntervals.accuracy,
-        of_classes=OfClasses(
-            lambda facts: share_right(facts.matrix),
-            MeasureIntervals.accuracy,
-            ChangeIntervals.accuracy,
-            meaning="share of rows whose likeliest class came",
-        ),
+        of_classes={"meaning": "share of rows whose likeliest class came"},
     ),
     Measure(
         "calbin",
@@ -245,11 +216,11 @@ RECORDS = (
         "smaller",
         of=_calbin,
         needs_table="it looks at case after case, which groups do not show",
-        interval=lambda intervals: intervals.redrawn("calbin"),
         of_redrawn=RedrawnTable.calbin,
-        of_classes=OfClasses(
-            _class_calbin, meaning="mean |p − frequency| over sliding windows and classes"
-        ),
+        of_classes={
+            "of": _class_calbin,
+            "meaning": "mean |p − frequency| over sliding windows and classes",
+        },
     ),
     Measure(
         "calibration_loss",
@@ -257,7 +228,6 @@ RECORDS = (
         "mean squared distance from the frequency on the ROC hull",
         "smaller",
         of=lambda facts: facts.hull.calibration,
-        interval=lambda intervals: intervals.redrawn("calibration_loss"),
         change=lambda changes: changes.curve("calibration_loss", against_curve),
         of_redrawn=RedrawnTable.calibration_loss,
     ),
@@ -267,7 +237,6 @@ RECORDS = (
         "part of the Brier score that an increasing map could remove",
         "smaller",
         of=lambda facts: facts.hull.calibration + facts.hull.ordering,
-        interval=lambda intervals: intervals.redrawn("miscalibration"),
         change=lambda changes: changes.curve("miscalibration", against_curve),
         of_redrawn=RedrawnTable.miscalibration,
     ),
@@ -278,7 +247,6 @@ RECORDS = (
         "larger",
         range=(0.0, 0.25),  # the Brier score of a base rate of ½
         of=_discrimination,
-        interval=lambda intervals: intervals.redrawn("discrimination"),
         # chance adds as much to it as to miscalibration
         change=lambda changes: changes.curve(
             "discrimination", curve_against_base, "miscalibration"
@@ -302,7 +270,6 @@ OF_CURVE = {
 LABEL_MEASURES = {
     name: record for name, record in MEASURES.items() if record.of_columns is not None
 }
-
 
 #: the measures of several classes by name
 CLASS_MEASURES = {

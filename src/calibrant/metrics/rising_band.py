@@ -14,9 +14,8 @@ import numpy as np
 from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.binned import group_starts
-from calibrant.metrics.cell_runs import last_cells
 from calibrant.metrics.interval_formulas import clopper_pearson
-from calibrant.metrics.weighted_cells import squares
+from calibrant.metrics.weighted_cells import last_cells, squares
 
 #: groups of rows; runs of them are compared
 GROUPS = 60

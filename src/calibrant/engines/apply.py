@@ -286,9 +286,10 @@ def _in_memory(
                     'probability: on_missing="null".'
                 )
             good &= named
-        kept = frame.filter(good.tolist())
-        theirs = [kept.get_column(segment).to_native() for segment in segments]
-        p[good] = map_.by_segment(scores[good], theirs)
+        if good.any():  # narwhals takes an empty list of rows for no condition at all
+            kept = frame.filter(good.tolist())
+            theirs = [kept.get_column(segment).to_native() for segment in segments]
+            p[good] = map_.by_segment(scores[good], theirs)
     else:
         p[good] = map_(scores[good])
     return frame.with_columns(as_series(frame, options.into, p))

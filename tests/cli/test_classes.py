@@ -639,6 +639,19 @@ def test_spark_is_refused_with_the_way_round(run, monkeypatch):
             ask()
 
 
+def test_how_numbers_are_written_is_remembered_of_the_scores(run):
+    p, y = animals(60)
+    text = "\n".join(
+        f"{a:.4f};{b:.4f};{c:.4f};{KINDS[code]}" for (a, b, c), code in zip(p, y, strict=True)
+    )
+    Path("de.csv").write_text("p_ape;p_bee;p_cat;kind\n" + text.replace(".", ",") + "\n")
+    for told in ((), ("--decimal", ",")):
+        code, out, _ = run("fit", "de.csv", *ALL, "-m", "vector", "--cv", 0, "--json", *told)
+        assert code == 0
+        found = json.loads(out)["provenance"]["numbers_written"]
+        assert found == [f"'p_{kind}' with a decimal comma" for kind in KINDS]
+
+
 def test_rows_that_look_like_probabilities_but_are_not_are_told(run):
     p, y = animals(300)
     write_csv(Path("off.csv"), (0.9 * p).round(6), y)

@@ -52,6 +52,7 @@ class MatrixRows(ClassRows):
     role: str
     written: dict[str, NumberSpelling | None] = field(default_factory=dict)
     dropped: int = 0
+    read_columns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for source in self.sources:
@@ -90,6 +91,7 @@ class MatrixRows(ClassRows):
         self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str] = ()
     ) -> ColumnsRead:
         self._drop(columns)
+        self.read_columns = columns
         try:
             return self.session.call(lambda: self._read(columns, codes, features))
         except BadRowsError as wrong:
@@ -157,7 +159,7 @@ class MatrixRows(ClassRows):
         refuse_sums(self.session, self.sources, columns, role=self.role, advice=SUMS_TO_MEASURE)
 
     def facts(self, rows: int) -> dict[str, Any]:
-        known = self._one(self.label).facts(rows)
+        known = self._one(self.read_columns[0], self.read_columns).facts(rows)
         del known["score_column"]
         return known
 

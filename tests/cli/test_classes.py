@@ -652,6 +652,12 @@ def test_how_numbers_are_written_is_remembered_of_the_scores(run):
         assert found == [f"'p_{kind}' with a decimal comma" for kind in KINDS]
 
 
+def test_no_row_with_a_label_is_left(run):
+    Path("n.csv").write_text("p_ape,p_bee,p_cat,kind\n0.1,0.2,0.7,\n0.5,0.2,0.3,NA\n")
+    said = refused(run, "fit", "n.csv", *ALL, "--missing", "drop")
+    assert "n.csv must hold rows with a score and a label: none is left." in said
+
+
 def test_rows_that_look_like_probabilities_but_are_not_are_told(run):
     p, y = animals(300)
     write_csv(Path("off.csv"), (0.9 * p).round(6), y)

@@ -132,7 +132,7 @@ def add_probabilities(
         made = _in_memory(map_, opened, options, watch, new)
         judge_new(map_, opened, segments, on_new_segment)
         return made.to_native()
-    run = on_missing == "error" or watch.refuses or _takes_distributions(map_, options)
+    run = on_missing == "error" or watch.refuses or options.takes_distributions(map_)
     if run:
         refuse_streams(opened)
         _refuse_scores(map_, opened, options, watch)
@@ -197,12 +197,6 @@ def _check_columns(
             )
 
 
-def _takes_distributions(map_: Map, options: ApplyOptions) -> bool:
-    """Whether the scores of a row must be probabilities that sum to one."""
-    several = isinstance(map_, VectorMap) and map_.reads == "probability"
-    return several and options.on_range != "allow"
-
-
 # --- lazy frames --------------------------------------------------------------------------------
 
 
@@ -224,7 +218,7 @@ def _refuse_scores(
         missing[f"without a segment{which}"] = nw.col(called[name]).is_null()
         must += f" and segment column {name!r} complete"
     flags = {**missing, **watch.flags(columns)}
-    if _takes_distributions(map_, options):
+    if options.takes_distributions(map_):
         off = (total([watch.moved(own) for own in columns]) - 1.0).abs()
         flags["sums"] = all_finite(columns) & (off > sum_tolerance(len(columns)))
     counts, rows = count_rows(frame, flags, lambda ask: ask())
@@ -296,7 +290,7 @@ def _in_memory(
     good: Flags = np.asarray(finite.all(axis=1)) if several else finite
     clean = scores if good.all() else scores[good]
     clean = check_range(clean, watch.known, watch.on_range, name=options.said)
-    if _takes_distributions(map_, options):
+    if options.takes_distributions(map_):
         check_distributions(clean, options.said)
     p = np.full((len(good), len(new)) if several else len(good), np.nan)
     if map_.segments is not None:

@@ -83,6 +83,11 @@ class ApplyOptions:
             return f"score column {self.score!r}"
         return f"score columns {', '.join(map(repr, names[:6]))}{', …' if len(names) > 6 else ''}"
 
+    def takes_distributions(self, map_: Map) -> bool:
+        """Whether the scores of a row must be probabilities that sum to one."""
+        several = isinstance(map_, VectorMap) and map_.reads == "probability"
+        return several and self.on_range != "allow"
+
     def new_columns(self, fitted: Fitted) -> list[str]:
         """The names of the new columns: one, or one for each of several classes."""
         if not isinstance(fitted.map, VectorMap):

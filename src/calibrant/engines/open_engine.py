@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.data.lazy_checks import Names, check_names
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
-from calibrant.engines.files.standard_input import spool
+from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions, spool
 from calibrant.engines.row_fitted import RowFitted
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError, ParameterError

@@ -15,7 +15,6 @@ from calibrant.engines.duckdb.block_function import (
     BlockWatch,
     StopError,
     calibrating,
-    takes_distributions,
 )
 from calibrant.engines.duckdb.column_sql import finite, segment_text, text
 from calibrant.engines.duckdb.diagnose import (
@@ -152,8 +151,7 @@ class _Job:
         session, fitted, options = self.session, self.fitted, self.options
         extended = [self._extended(source) for source in self.sources]
         watch = BlockWatch(fitted.expects, options.on_range)
-        allow_missing = options.on_missing == "null"
-        calibrate = calibrating(fitted, self.keys, allow_missing, watch, self.new_segments)
+        calibrate = calibrating(fitted, self.keys, options, watch, self.new_segments)
         several = isinstance(fitted.map, VectorMap)
         gives = f"DOUBLE[{len(self.added)}]" if several else "DOUBLE"
         with (
@@ -203,7 +201,7 @@ class _Job:
             refuse(session, sources, column, role=role, checks=checks, written=written)
         for segment in options.segments:
             refuse(session, sources, segment, role="segment", checks=missing, absent=())
-        if takes_distributions(self.fitted, options.on_range):
+        if options.takes_distributions(self.fitted.map):
             refuse_sums(session, sources, options.scores, role="score", advice=SUMS_TO_APPLY)
 
 

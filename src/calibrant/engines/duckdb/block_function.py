@@ -12,6 +12,7 @@ from calibrant.arrays import Flags
 from calibrant.data.distributions import are_distributions
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.segment_column import NewSegments
+from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.range_watch import RangeWatch
 from calibrant.engines.row_fitted import CategoryFamilies, RowFitted
 from calibrant.engines.segment_texts import SegmentKeys
@@ -54,7 +55,7 @@ class BlockWatch(RangeWatch):
 def calibrating(
     fitted: Fitted,
     keys: SegmentKeys | None,
-    allow_missing: bool,
+    options: ApplyOptions,
     watch: BlockWatch,
     new: NewSegments | None = None,
 ) -> Callable[..., Any]:
@@ -65,7 +66,8 @@ def calibrating(
     """
     pyarrow = import_extra("pyarrow", extra="cli")
     classes = fitted.map.n_classes if isinstance(fitted.map, VectorMap) else None
-    probabilities = _probabilities(fitted, keys, watch)
+    allow_missing = options.on_missing == "null"
+    probabilities = _probabilities(fitted, keys, options, watch)
     complete = _complete(keys, new)
 
     def of_block(*columns: Any) -> Any:
@@ -116,11 +118,11 @@ def _complete(
 
 
 def _probabilities(
-    fitted: Fitted, keys: SegmentKeys | None, watch: BlockWatch
+    fitted: Fitted, keys: SegmentKeys | None, options: ApplyOptions, watch: BlockWatch
 ) -> Callable[[Any, Sequence[Any]], Any]:
     """What complete rows of scores, and the columns beside them, become."""
     if isinstance(fitted.map, VectorMap):
-        distributions = takes_distributions(fitted, watch.on_range)
+        distributions = options.takes_distributions(fitted.map)
 
         def of_rows(scores: Any, beside: Sequence[Any]) -> Any:
             if distributions and not are_distributions(scores):
@@ -133,9 +135,3 @@ def _probabilities(
     if keys is not None:
         return keys.map
     return lambda scores, beside: fitted.calibrate(scores, on_range="allow")
-
-
-def takes_distributions(fitted: Fitted, on_range: str) -> bool:
-    """Whether the scores of a row must be probabilities that sum to one."""
-    reads = fitted.map.reads if isinstance(fitted.map, VectorMap) else "score"
-    return reads == "probability" and on_range != "allow"

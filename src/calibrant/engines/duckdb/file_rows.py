@@ -196,7 +196,8 @@ class FileRows(RowsOfFiles):
 
     def labels(self, rows: int | None) -> dict[Any, Label]:
         if self.sources[0].kind == "csv":
-            return typed_present(self._words(rows))
+            frame = self.frame if rows is None else self.frame.head(rows)
+            return typed_present(distinct_labels(frame, "label", self._run))
         parts = " UNION ALL ".join(
             f"SELECT {spelling(s, i)} AS y, {document(s, i)} AS j FROM {s.relation}"
             for s in self.sources
@@ -208,11 +209,6 @@ class FileRows(RowsOfFiles):
         values = {spelled: json.loads(value) for spelled, value in found}
         refuse_nested(values.values(), self.names.label)
         return values
-
-    def _words(self, rows: int | None) -> list[str]:
-        """The different words of the label column of CSV files."""
-        frame = self.frame if rows is None else self.frame.head(rows)
-        return distinct_labels(frame, "label", self._run)
 
     # --- refusals -------------------------------------------------------------------------------
 

@@ -133,11 +133,8 @@ class Session:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        return self.run(sql, lambda result: result.fetchall())
-
-    def run(self, sql: str, take: Callable[[Any], T]) -> T:
-        """``take`` of a query's result."""
-        return self.call(lambda: take(self._connection.execute(sql)))
+        rows: list[tuple[Any, ...]] = self.call(lambda: self._connection.execute(sql).fetchall())
+        return rows
 
     def relation(self, sql: str) -> Any:
         """A query that is not run yet."""

@@ -639,6 +639,25 @@ def test_spark_is_refused_with_the_way_round(run, monkeypatch):
             ask()
 
 
+def test_how_numbers_are_written_is_remembered_of_the_scores(run):
+    p, y = animals(60)
+    text = "\n".join(
+        f"{a:.4f};{b:.4f};{c:.4f};{KINDS[code]}" for (a, b, c), code in zip(p, y, strict=True)
+    )
+    Path("de.csv").write_text("p_ape;p_bee;p_cat;kind\n" + text.replace(".", ",") + "\n")
+    for told in ((), ("--decimal", ",")):
+        code, out, _ = run("fit", "de.csv", *ALL, "-m", "vector", "--cv", 0, "--json", *told)
+        assert code == 0
+        found = json.loads(out)["provenance"]["numbers_written"]
+        assert found == [f"'p_{kind}' with a decimal comma" for kind in KINDS]
+
+
+def test_no_row_with_a_label_is_left(run):
+    Path("n.csv").write_text("p_ape,p_bee,p_cat,kind\n0.1,0.2,0.7,\n0.5,0.2,0.3,NA\n")
+    said = refused(run, "fit", "n.csv", *ALL, "--missing", "drop")
+    assert "n.csv must hold rows with a score and a label: none is left." in said
+
+
 def test_rows_that_look_like_probabilities_but_are_not_are_told(run):
     p, y = animals(300)
     write_csv(Path("off.csv"), (0.9 * p).round(6), y)

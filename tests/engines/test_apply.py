@@ -496,6 +496,16 @@ def test_a_missing_segment_is_refused_or_gets_nothing(kind):
     assert got[2] == pytest.approx(float(BY_WORD.default([0.3])[0]), abs=TOL)
 
 
+@each
+@pytest.mark.parametrize(
+    ("scores", "segments"), [([], []), ([float("nan")], ["de"])], ids=["no row", "no score"]
+)
+def test_segments_of_no_usable_row(kind, scores, segments):
+    native = frame(kind, score=np.array(scores), g=pa.array(segments, pa.string()))
+    made = add_probabilities(BY_WORD, native, score="score", segment="g", on_missing="null")
+    assert rows(kind, made)["probability"].to_list() == [None] * len(scores)
+
+
 @pytest.mark.parametrize("kind", ["polars", "duckdb"])
 def test_a_thousand_segments(kind):
     rng = np.random.default_rng(8)

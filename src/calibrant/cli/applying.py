@@ -14,7 +14,6 @@ from calibrant.cli.paths import OutputOption, check_places
 from calibrant.cli.standard_output import is_standard, place_of, refuse_two, said_name, words_beside
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.row_fitted import RowFitted
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import VectorMap
 from calibrant.shell_words import quoted
@@ -113,7 +112,6 @@ def apply(
             on_missing,
             on_range,
             overwrite_column,
-            _numbers_beside(fitted),
         )
         other = _other_scale(fitted, asked, opened, files)
         rows = opened.apply(fitted, files, written, asked, new)
@@ -158,13 +156,6 @@ def _other_scale(
         "so that the new probabilities hardly differ and are probably wrong. Give it scores of the "
         "same scale; if they are, say --on-range allow."
     )
-
-
-def _numbers_beside(fitted: Fitted) -> tuple[str, ...]:
-    """The columns of numbers that a calibrator looks at beside the score."""
-    if not isinstance(fitted, RowFitted):
-        return ()
-    return tuple(column.name for column in fitted.columns if not column.nominal)
 
 
 def _columns(

@@ -247,8 +247,7 @@ def read_options(
 ) -> ReadOptions:
     """How files are read, standard input among them. If that is among the files that are read
     ``twice``, by two engines, it is copied first."""
-    from calibrant.engines.files.read_options import ReadOptions
-    from calibrant.engines.files.standard_input import repeatable
+    from calibrant.engines.files.read_options import ReadOptions, repeatable
 
     options = ReadOptions(decimal, missing, getattr(sys.stdin, "buffer", None), format)
     return repeatable(options) if STANDARD in twice else options

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 
-from calibrant.data.doubles import as_double
+from calibrant.arrays import Array, Flags
+from calibrant.data.distributions import check_distributions, sum_tolerance
+from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import plain_names, renamed, segment_names
+from calibrant.data.naming import (
+    class_column_names,
+    plain_names,
+    renamed,
+    segment_names,
+    unknown_column,
+)
 from calibrant.data.score_range import OnRange, check_range
-from calibrant.data.segment_column import NewSegments
-from calibrant.data.to_numpy import is_missing
-from calibrant.data.validation import check_word
-from calibrant.engines.apply_classes import add_class_columns, score_columns
+from calibrant.data.validation import check_word, read_scores
 from calibrant.engines.apply_options import ApplyOptions, check_segment
-from calibrant.engines.backends import open_frame
-from calibrant.engines.by_segment import SegmentColumn, by_segment
+from calibrant.engines.backends import any_case, open_frame
+from calibrant.engines.by_segment import (
+    by_segment,
+    check_keys,
+    kind_of_segment,
+    segment_columns,
+)
+from calibrant.engines.class_blocks import of_classes
 from calibrant.engines.expressions import EXPRESSION, FramePrinter
 from calibrant.engines.frame_builder import FrameBuilder
-from calibrant.engines.frame_columns import Frame, as_series, check_columns, scores_in_memory
-from calibrant.engines.new_segments import ON_NEW_SEGMENT, count_new, judge_new
-from calibrant.engines.range_watch import RangeWatch, expected_range
+from calibrant.engines.new_segments import ON_NEW_SEGMENT, judge_new
+from calibrant.engines.range_watch import RangeWatch, all_finite, expected_range
+from calibrant.engines.row_expressions import total
 from calibrant.errors import InputError, how_many
-from calibrant.export.map_given import map_of
-from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.export.map_given import fitted_of, map_of
+from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment
-
-Keys = tuple[str | int, ...]
-
-#: whole numbers that may be too long for a 64-bit integer with a sign
-LONG = (nw.UInt64, nw.Int128, nw.UInt128)
 
 
 def add_probabilities(
@@ -109,186 +115,227 @@ def add_probabilities(
     """
     check_word("on_new_segment", on_new_segment, ON_NEW_SEGMENT)
     map_, watch = map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
-    several = map_ if isinstance(map_, VectorMap) else None
-    columns: Any = score_columns(score, calibrator, several) if several is not None else score
+    columns, new = score, [into]
+    if isinstance(map_, VectorMap):
+        classes = _class_labels(calibrator, map_)
+        columns, new = _score_columns(score, classes, map_), class_column_names(into, classes)
+    elif not isinstance(columns, str):
+        raise InputError(f"score must be the name of one column, but {score!r} came.")
     segments = segment_names(segment)
     options = ApplyOptions(columns, into, segments or None, on_missing, on_range)
     opened = open_frame(frame)
     check_segment(map_, segments)
-    if several is not None:
-        return add_class_columns(calibrator, several, opened, options, watch)
-    check_columns(opened, options, [options.into])
+    _check_columns(opened, options, new)
     for name in segments:
-        _kind_of(opened.collect_schema(), name)
+        kind_of_segment(opened.collect_schema(), name)
     if isinstance(opened, nw.DataFrame):
-        made = _in_memory(map_, opened, options, watch)
-        _judge_segments(map_, opened, segments, on_new_segment)
+        made = _in_memory(map_, opened, options, watch, new)
+        judge_new(map_, opened, segments, on_new_segment)
         return made.to_native()
-    run = on_missing == "error" or watch.refuses
+    run = on_missing == "error" or watch.refuses or options.takes_distributions(map_)
     if run:
         refuse_streams(opened)
-        _refuse_scores(opened, options, watch)
+        _refuse_scores(map_, opened, options, watch)
     if run or on_new_segment == "error":
-        _judge_segments(map_, opened, segments, on_new_segment)
-    return _lazily(map_, opened, options, watch)
+        judge_new(map_, opened, segments, on_new_segment)
+    return _lazily(map_, opened, options, watch, new)
 
 
-# --- checks that need no data -------------------------------------------------------------------
+# --- columns --------------------------------------------------------------------------------------
 
 
-def _kind_of(schema: nw.Schema, segment: str) -> type:
-    """Which kind of key a segment column can hold."""
-    kind = schema[segment]
-    if kind in (nw.String, nw.Categorical, nw.Enum):
-        return str
-    if kind.is_integer() or kind == nw.Boolean:
-        return int
-    raise InputError(
-        f"segment column {segment!r} must be text or whole numbers, but its type is {kind}. Cast "
-        "it to what the calibrator was fitted with."
-    )
+def _class_labels(calibrator: Any, map_: VectorMap) -> Sequence[Any]:
+    """The classes of a calibrator; of a bare map their numbers."""
+    fitted = fitted_of(calibrator)
+    return tuple(range(map_.n_classes)) if fitted is None else fitted.classes
+
+
+def _score_columns(score: Any, classes: Sequence[Any], map_: VectorMap) -> tuple[str, ...]:
+    """The columns of scores in the order of the classes, given so or as a dict by class."""
+    if isinstance(score, Mapping):
+        if set(score) != set(classes) or map_.n_columns != len(classes):
+            raise InputError(
+                f"score must name a column for each of the classes {list(classes)[:20]}, but "
+                f"{list(score)[:20]} came."
+            )
+        return tuple(score[label] for label in classes)
+    names = (score,) if isinstance(score, str) else tuple(score)
+    if len(names) != map_.n_columns or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"this calibrator reads {map_.n_columns} columns of scores, one for each of "
+            f"{list(classes)[:20]} in that order, but {len(names)} came: {list(names)[:8]}. Name "
+            "them all: score=[...], or score={class: column, ...}."
+        )
+    if len(set(names)) != len(names):
+        raise InputError(f"each column of scores must come once, but {list(names)[:20]} came.")
+    return names
+
+
+def _check_columns(
+    frame: nw.DataFrame[Any] | nw.LazyFrame[Any], options: ApplyOptions, new: Sequence[str]
+) -> None:
+    """Refuse a frame that lacks a column, has a new one already, or has scores of another type."""
+    schema = frame.collect_schema()
+    names = schema.names()
+    scores, segments = dict.fromkeys(options.scores, "score"), options.segments
+    for name, role in (scores | dict.fromkeys(segments, "segment")).items():
+        if name not in names:
+            raise InputError(unknown_column(name, role, names, "the frame"))
+    same = str.lower if any_case(frame) else str
+    there = {same(name) for name in names}
+    taken = [name for name in new if same(name) in there]
+    if taken:
+        raise InputError(
+            f"the frame already has a column {taken[0]!r}. Give the new "
+            f"one{'s' * (len(new) > 1)} another name with into=."
+        )
+    for name in scores:
+        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+            raise InputError(
+                f"score column {name!r} must be numbers, but its type is {schema[name]}. Pick "
+                "another column or cast it."
+            )
 
 
 # --- lazy frames --------------------------------------------------------------------------------
 
 
-def _refuse_scores(frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch) -> None:
-    """Count the rows without a usable score or a segment, and refuse them."""
+def _refuse_scores(
+    map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch
+) -> None:
+    """Count the rows without usable scores or a segment, and refuse them."""
     frame, called = plain_names(frame)
-    s = as_double(frame, called[options.only_score])
-    missing = {
-        "NULL": s.is_null(),
-        "NaN": s.is_nan(),
-        "infinite": ~s.is_nan() & ~s.is_finite(),
-    }
-    columns = f"score column {options.only_score!r} must be finite"
+    columns = [as_double(frame, called[name]) for name in options.scores]
+    if isinstance(map_, VectorMap):
+        missing = {"NULL, NaN or infinite": ~all_finite(columns)}
+    else:
+        [s] = columns
+        infinite = ~s.is_nan() & ~s.is_finite()
+        missing = {"NULL": s.is_null(), "NaN": s.is_nan(), "infinite": infinite}
+    must = f"{options.said} must be finite"
     for name in options.segments:
         which = f" ({name!r})" if len(options.segments) > 1 else ""
         missing[f"without a segment{which}"] = nw.col(called[name]).is_null()
-        columns += f" and segment column {name!r} complete"
-    counts, rows = count_rows(frame, {**missing, **watch.flags(s)}, lambda ask: ask())
+        must += f" and segment column {name!r} complete"
+    flags = {**missing, **watch.flags(columns)}
+    if options.takes_distributions(map_):
+        off = (total([watch.moved(own) for own in columns]) - 1.0).abs()
+        flags["sums"] = all_finite(columns) & (off > sum_tolerance(len(columns)))
+    counts, rows = count_rows(frame, flags, lambda ask: ask())
     found = {word: counts[word] for word in missing}
     if any(found.values()) and options.on_missing == "error":
         raise InputError(
-            f"{columns}: {how_many(found, rows)}. Filter or impute them first, or give them no "
+            f"{must}: {how_many(found, rows)}. Filter or impute them first, or give them no "
             'probability: on_missing="null".'
         )
-    watch.judge(counts, rows, options.only_score)
+    watch.judge(counts, rows, options)
+    if counts.get("sums"):
+        raise InputError(
+            f"{options.said} must be probabilities that sum to 1 in each row: "
+            f"{counts['sums']:,} of {rows:,} do not. Is there a column for every class? If the "
+            'rows are right: on_range="allow".'
+        )
 
 
-def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch) -> Any:
-    """The frame with the new column, which the frame's own engine computes."""
+def _lazily(
+    map_: Map,
+    frame: nw.LazyFrame[Any],
+    options: ApplyOptions,
+    watch: RangeWatch,
+    new: Sequence[str],
+) -> Any:
+    """The frame with the new columns, which the frame's own engine computes."""
     frame, called = plain_names(frame)
     builder = FrameBuilder(frame)
-    number = as_double(frame, called[options.only_score])
-    # NULL for all that is no number
-    name = builder.add(nw.when(number.is_finite()).then(watch.moved(number)))
-    # engines disagree on what the larger of NULL and a number is
-    known = ~nw.col(name).is_null()
-    plan = map_.plan(EXPRESSION)
-    if isinstance(plan, BySegment):
-        found = _segments(map_, frame, called, options.segments)
-        value = by_segment(plan, found, name, builder)
-        for segment in options.segments:
-            known = known & ~nw.col(called[segment]).is_null()
+    numbers = [as_double(frame, called[name]) for name in options.scores]
+    moved = [watch.moved(own) for own in numbers]
+    if isinstance(map_, VectorMap):
+        known = builder.keep(all_finite(numbers))
+        # a row that lacks a score is computed as a row of zeros, and left out in the end
+        given = [nw.when(known).then(own).otherwise(nw.lit(0.0)) for own in moved]
+        values = of_classes(map_, builder, builder.add_all(given))
     else:
-        value = FramePrinter(builder, name).write(plan)
-    made = builder.add(nw.when(known).then(value))
-    result = builder.frame.select(*(nw.col(own) for own in (*called.values(), made)))
-    return renamed(result, [*called, options.into]).to_native()
-
-
-def _segments(
-    map_: Map, frame: nw.LazyFrame[Any], called: Mapping[str, str], names: Sequence[str]
-) -> list[SegmentColumn]:
-    """The columns of segments as text or as whole numbers, and how they spell keys."""
-    schema = frame.collect_schema()
-    found = []
-    for i, said in enumerate(names):
-        column = called[said]
-        kind = _kind_of(schema, column)
-        _check_keys(_values(map_, i), kind, said)
-        spelled: Callable[[Keys], Sequence[Any]] = tuple
-        if schema[column] in LONG:
-            kind, spelled = str, _as_text
-        value = nw.col(column).cast(nw.String() if kind is str else nw.Int64())
-        found.append(SegmentColumn(value, kind, spelled))
-    return found
-
-
-def _values(map_: Map, column: int) -> Keys:
-    """The known segments' values in one of their columns."""
-    return map_.values(column) if isinstance(map_, Segmented) else ()
-
-
-def _as_text(keys: Keys) -> list[str | None]:
-    """Whole numbers as text; other keys are in no such column."""
-    return [str(key) if isinstance(key, int) else None for key in keys]
-
-
-def _judge_segments(map_: Map, frame: Frame, segments: Sequence[str], on_new_segment: str) -> None:
-    """Count the rows of segments that were not seen, and say what is to be said of them."""
-    # without any, all have one map, and which were seen is not known
-    if not isinstance(map_, Segmented) or not map_.seen or on_new_segment == "allow":
-        return
-    if isinstance(frame, nw.DataFrame):
-        found = NewSegments()
-        found.look(_complete(frame, segments), set(map_.seen))
-    else:
-        refuse_streams(frame)
-        frame, called = plain_names(frame)
-        found = count_new(frame, _segments(map_, frame, called, segments), map_)
-    judge_new(found, map_.seen, segments, on_new_segment)
-
-
-def _complete(frame: nw.DataFrame[Any], segments: Sequence[str]) -> list[Any]:
-    """The segments of rows that have one; of several columns as tuples."""
-    columns = [frame.get_column(name).to_list() for name in segments]
-    if len(columns) == 1:
-        return [value for value in columns[0] if not is_missing(value)]
-    rows = zip(*columns, strict=True)
-    return [row for row in rows if not any(map(is_missing, row))]
-
-
-def _check_keys(seen: Keys, kind: type, segment: str) -> None:
-    if seen and not any(type(key) is kind for key in seen):
-        are, came = ("whole numbers", "text") if kind is str else ("text", "whole numbers")
-        raise InputError(
-            f"the calibrator's segments are {are}, but column {segment!r} is {came}, so that no "
-            "row would find its own. Cast the column."
-        )
+        # NULL for all that is no number
+        name = builder.add(nw.when(numbers[0].is_finite()).then(moved[0]))
+        # engines disagree on what the larger of NULL and a number is
+        known = ~nw.col(name).is_null()
+        plan = map_.plan(EXPRESSION)
+        if isinstance(plan, BySegment):
+            columns = segment_columns(map_, frame, called, options.segments)
+            values = [by_segment(plan, columns, name, builder)]
+            for segment in options.segments:
+                known = known & ~nw.col(called[segment]).is_null()
+        else:
+            values = [FramePrinter(builder, name).write(plan)]
+    made = builder.add_all([nw.when(known).then(own) for own in values])
+    result = builder.frame.select(*(nw.col(own) for own in (*called.values(), *made)))
+    return renamed(result, [*called, *new]).to_native()
 
 
 # --- frames in memory ---------------------------------------------------------------------------
 
 
 def _in_memory(
-    map_: Map, frame: nw.DataFrame[Any], options: ApplyOptions, watch: RangeWatch
+    map_: Map,
+    frame: nw.DataFrame[Any],
+    options: ApplyOptions,
+    watch: RangeWatch,
+    new: Sequence[str],
 ) -> nw.DataFrame[Any]:
-    """The frame with the new column, computed by the map itself."""
-    score, segments, on_missing = options.only_score, options.segments, options.on_missing
-    scores = scores_in_memory(frame, score, on_missing)
-    good = np.isfinite(scores)
-    seen = scores if good.all() else scores[good]
-    clean = check_range(seen, watch.known, watch.on_range, name=f"score column {score!r}")
-    if clean is not seen:  # moved into [0, 1]
-        scores = np.full(len(scores), np.nan)
-        scores[good] = clean
-    p = np.full(len(scores), np.nan)
+    """The frame with the new columns, computed by the map itself."""
+    columns = [_scores_in_memory(frame, name, options.on_missing) for name in options.scores]
+    several = isinstance(map_, VectorMap)
+    scores = np.column_stack(columns) if several else columns[0]
+    finite: Flags = np.isfinite(scores)
+    good: Flags = np.asarray(finite.all(axis=1)) if several else finite
+    clean = scores if good.all() else scores[good]
+    clean = check_range(clean, watch.known, watch.on_range, name=options.said)
+    if options.takes_distributions(map_):
+        check_distributions(clean, options.said)
+    p = np.full((len(good), len(new)) if several else len(good), np.nan)
     if map_.segments is not None:
-        for i, segment in enumerate(segments):
-            _check_keys(_values(map_, i), _kind_of(frame.collect_schema(), segment), segment)
-            named = ~frame.get_column(segment).is_null().to_numpy()
-            if on_missing == "error" and not named.all():
-                raise InputError(
-                    f"segment column {segment!r} must be complete: {int((~named).sum()):,} of "
-                    f"{len(named):,} are NULL. Give those rows a segment of their own, or no "
-                    'probability: on_missing="null".'
-                )
-            good &= named
-        kept = frame.filter(good.tolist())
-        theirs = [kept.get_column(segment).to_native() for segment in segments]
-        p[good] = map_.by_segment(scores[good], theirs)
-    else:
-        p[good] = map_(scores[good])
-    return frame.with_columns(as_series(frame, options.into, p))
+        named = _with_segments(map_, frame, options)
+        clean, good = clean[named[good]], good & named
+    if good.any():  # else there is nothing to filter by
+        if map_.segments is None:
+            p[good] = map_(clean)
+        else:
+            kept = frame.filter(good.tolist())
+            theirs = [kept.get_column(segment).to_native() for segment in options.segments]
+            p[good] = map_.by_segment(clean, theirs)
+    made = zip(new, np.atleast_2d(p.T), strict=True)
+    return frame.with_columns(*(_as_series(frame, name, own) for name, own in made))
+
+
+def _scores_in_memory(frame: nw.DataFrame[Any], name: str, on_missing: str) -> Array:
+    """A column of scores; those that are missing are refused, or are NaN."""
+    column = frame.get_column(name)
+    if on_missing == "error" and len(column):
+        return read_scores(column.to_native(), name=f"score column {name!r}")
+    scores: Array = series_of_doubles(column).to_numpy() + 0.0
+    return scores
+
+
+def _with_segments(map_: Map, frame: nw.DataFrame[Any], options: ApplyOptions) -> Flags:
+    """Which rows have a segment, in all columns; those that have none may be refused."""
+    known = np.ones(len(frame), dtype=bool)
+    for i, segment in enumerate(options.segments):
+        check_keys(map_, i, kind_of_segment(frame.collect_schema(), segment), segment)
+        named = ~frame.get_column(segment).is_null().to_numpy()
+        if options.on_missing == "error" and not named.all():
+            raise InputError(
+                f"segment column {segment!r} must be complete: {int((~named).sum()):,} of "
+                f"{len(named):,} are NULL. Give those rows a segment of their own, or no "
+                'probability: on_missing="null".'
+            )
+        known &= named
+    return known
+
+
+def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
+    """Probabilities as a column beside a frame; NULL where they are NaN."""
+    made = nw.new_series(name, p, nw.Float64, backend=frame.implementation)
+    if not np.isnan(p).any():
+        return made
+    known = nw.when(~nw.col(name).is_nan()).then(name).alias(name)
+    return made.to_frame().select(known).get_column(name)

@@ -42,8 +42,6 @@ class ApplyOptions:
         refuse them, count them as 0 or 1, or take them as they are.
     overwrite_column : bool, default=False
         Allow ``into`` to replace a column of that name, in its place.
-    features : tuple of str, optional
-        The columns that a calibrator looks at beside the score.
     """
 
     score: str | tuple[str, ...]
@@ -52,7 +50,6 @@ class ApplyOptions:
     on_missing: str = "error"
     on_range: str = "error"
     overwrite_column: bool = False
-    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_word("on_missing", self.on_missing, ON_MISSING)
@@ -66,7 +63,7 @@ class ApplyOptions:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return [*self.scores, *self.segments, *self.features]
+        return [*self.scores, *self.segments]
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -79,11 +76,17 @@ class ApplyOptions:
         return (self.score,) if isinstance(self.score, str) else self.score
 
     @property
-    def only_score(self) -> str:
-        """The column of scores, where there must be one."""
-        if not isinstance(self.score, str):
-            raise InputError(f"score must be the name of one column, but {self.score!r} came.")
-        return self.score
+    def said(self) -> str:
+        """The columns of scores in words."""
+        names = self.scores
+        if isinstance(self.score, str):
+            return f"score column {self.score!r}"
+        return f"score columns {', '.join(map(repr, names[:6]))}{', …' if len(names) > 6 else ''}"
+
+    def takes_distributions(self, map_: Map) -> bool:
+        """Whether the scores of a row must be probabilities that sum to one."""
+        several = isinstance(map_, VectorMap) and map_.reads == "probability"
+        return several and self.on_range != "allow"
 
     def new_columns(self, fitted: Fitted) -> list[str]:
         """The names of the new columns: one, or one for each of several classes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
@@ -96,23 +96,16 @@ def set_apart(frame: Lazy, into: Mapping[str, str]) -> Lazy:
     return opened
 
 
-# --- functions ----------------------------------------------------------------------------------
-
-
 def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
     """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt), under the names
-    that ``into`` gives them."""
-    return COMPUTING.get(frame.implementation, _compute)(frame, function, into)
+    that ``into`` gives them.
 
-
-def _compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
-    made = (FUNCTIONS[function](nw.col(column)).alias(name) for column, name in into.items())
-    return frame.with_columns(*made)
-
-
-def _compute_duckdb(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
-    """By DuckDB's own functions: narwhals tests for negative numbers first, and divides two
-    logarithms to the base 10, slower and less exact."""
+    DuckDB's own functions are called: narwhals tests for negative numbers first, and divides two
+    logarithms to the base 10, slower and less exact.
+    """
+    if not frame.implementation.is_duckdb():
+        made = {"ln": nw.Expr.log, "sqrt": nw.Expr.sqrt}[function]
+        return frame.with_columns(*(made(nw.col(own)).alias(name) for own, name in into.items()))
     duckdb = import_extra("duckdb", extra="cli")
     rows: Any = frame.to_native()
     values = (
@@ -121,12 +114,3 @@ def _compute_duckdb(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy
     )
     opened: Lazy = nw.from_native(rows.select(duckdb.StarExpression(), *values))
     return opened
-
-
-FUNCTIONS: dict[str, Callable[[nw.Expr], nw.Expr]] = {
-    "ln": lambda column: column.log(),
-    "sqrt": lambda column: column.sqrt(),
-}
-COMPUTING: dict[nw.Implementation, Callable[[Lazy, str, Mapping[str, str]], Lazy]] = {
-    nw.Implementation.DUCKDB: _compute_duckdb,
-}

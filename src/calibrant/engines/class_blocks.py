@@ -1,17 +1,22 @@
-"""Probabilities of many classes on Spark: the map itself, called with blocks of rows.
+"""Probabilities of several classes as columns of a lazy frame.
 
-As expressions, the formulas of fifty classes are a query that Spark takes a minute to plan.
+They are expressions, but for many classes on Spark: there the map itself is called with blocks of
+rows, since the formulas of fifty classes are a query that Spark takes a minute to plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from calibrant.engines.backends import is_spark
+from calibrant.engines.expressions import EXPRESSION
+from calibrant.engines.frame_builder import FrameBuilder
+from calibrant.engines.row_expressions import RowFramePrinter
 from calibrant.errors import import_extra
 from calibrant.maps import VectorMap
 
@@ -19,7 +24,14 @@ from calibrant.maps import VectorMap
 MOST_BY_EXPRESSIONS = 10
 
 
-def takes_blocks(frame: nw.LazyFrame[Any], map_: VectorMap) -> bool:
+def of_classes(map_: VectorMap, builder: FrameBuilder, scores: Sequence[str]) -> list[nw.Expr]:
+    """The probability of each class, of complete rows of scores."""
+    if map_.n_classes > MOST_BY_EXPRESSIONS and _takes_blocks(builder.frame, map_):
+        return builder.compute(partial(_add_by_blocks, map_=map_, scores=scores), map_.n_classes)
+    return RowFramePrinter(builder, scores).write(map_.plan(EXPRESSION))
+
+
+def _takes_blocks(frame: nw.LazyFrame[Any], map_: VectorMap) -> bool:
     """Whether it is a frame of a Spark whose workers can call the map.
 
     They can if Spark hands Arrow columns to functions (from 4.1 on), and if their Python has what
@@ -36,10 +48,10 @@ def takes_blocks(frame: nw.LazyFrame[Any], map_: VectorMap) -> bool:
     return True
 
 
-def add_by_blocks(
+def _add_by_blocks(
     frame: nw.LazyFrame[Any], map_: VectorMap, scores: Sequence[str], new: Sequence[str]
 ) -> nw.LazyFrame[Any]:
-    """The frame with a column of probabilities for each class, of complete rows of scores."""
+    """The frame with a column of probabilities for each class."""
     rows: Any = frame.to_native()
     together = f"{new[0]}_all"
     made = rows.withColumn(together, _function(map_)(*map(_functions().col, scores)))

@@ -121,16 +121,14 @@ class FramePrinter(PlanPrinter[nw.Expr]):
     # --- pieces ---------------------------------------------------------------------------------
 
     def step_pieces(self, node: nodes.StepPieces) -> nw.Expr:
-        return self._chosen(node, [{"value": own} for own in node.values], self.score, None, None)
+        return self._chosen(node, [{"value": own} for own in node.values], self.score, None)
 
     def line_pieces(self, node: nodes.LinePieces) -> nw.Expr:
         x, chooser = self.write(node.x), self.score
         if not node.places[0].by_input:
             chooser = self.builder.add(x)
             x = nw.col(chooser)
-        first, *others = node.pieces
-        knots = None if first.jumps or others else first.x
-        value = self._chosen(node, line_columns(node.pieces), chooser, x, knots)
+        value = self._chosen(node, line_columns(node.pieces), chooser, x)
         shares = all(own.are_shares for own in node.pieces)
         return value.clip(0.0, 1.0) if shares else value
 
@@ -140,7 +138,6 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         columns: Sequence[Mapping[str, Array]],
         chooser: str,
         x: nw.Expr | None,
-        knots: Array | None,
     ) -> nw.Expr:
         """The value of each row's piece: by comparisons, or by a join."""
         found = [place.regions for place in node.places]
@@ -150,7 +147,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         most = max(FEW if x is None else VERY_FEW, self.comparisons)
         if len(found[0].low) <= most:
             return table.by_comparisons(found[0], columns[0])
-        return table.by_cells(found[0], columns[0], knots)
+        return table.by_cells(found[0], columns[0])
 
 
 class _Table:
@@ -183,9 +180,7 @@ class _Table:
 
         return branch(0, len(found.low))
 
-    def by_cells(
-        self, found: Regions, columns: Mapping[str, Array], knots: Array | None
-    ) -> nw.Expr:
+    def by_cells(self, found: Regions, columns: Mapping[str, Array]) -> nw.Expr:
         """By a join with the cells that pieces fall into.
 
         If nearly all cells hold few pieces, the table has one row per cell, and comparisons choose
@@ -194,19 +189,20 @@ class _Table:
         builder, grid = self.builder, grid_of(found.low)
         cell, region = builder.listed(grid, found)
         pack = packed(cell, region, WIDE)
+        key = builder.cell(self.chooser, grid)
         if len(pack.crowded) > builder.most_branches:
-            return self._by_each_cell(found, columns, grid)
-        hinges = _hinges(columns, knots, [found.piece[own] for own in pack.regions])
-        table: dict[str, Array] = {} if hinges is None else hinges
-        for i, own in enumerate(pack.regions if hinges is None else ()):
+            cells, listed = self._listed(grid, found, columns)
+            return self._joined(key, cells.astype(np.int32), listed)
+        table: dict[str, Array] = {}
+        for i, own in enumerate(pack.regions):
             table |= {f"{name}.{i}": c[found.piece[own]] for name, c in columns.items()}
             table |= {f"border.{i}": found.low[own]} if i else {}
-        key = builder.cell(self.chooser, grid)
         joined = builder.look_up(key, pack.cell.astype(np.int32), table)
-        if hinges is not None and knots is not None:
-            value = self._bent(joined, columns, knots)
-        else:
-            value = self._beside(joined, columns, len(pack.regions))
+        at = [self.on({n: joined[f"{n}.{i}"] for n in columns}) for i in range(len(pack.regions))]
+        value = at[0]
+        for i, later in enumerate(at[1:], start=1):  # borders choose among the pieces of a cell
+            below = nw.col(self.chooser) < joined[f"border.{i}"]
+            value = nw.when(below).then(value).otherwise(later)
         if not len(pack.crowded):
             return value
         known = joined[f"{next(iter(columns))}.0"]
@@ -214,32 +210,6 @@ class _Table:
         crowded = Regions(low[pack.crowded], high[pack.crowded], piece[pack.crowded])
         others = self.by_comparisons(crowded, columns)
         return nw.when(known.is_null()).then(others).otherwise(value)
-
-    def _bent(
-        self, joined: Mapping[str, nw.Expr], columns: Mapping[str, Array], knots: Array
-    ) -> nw.Expr:
-        """A line that bends once. Beyond the outer knots it is flat: there the two slopes would
-        cancel, and lose digits."""
-        assert self.x is not None
-        ends = (self.builder.constant(float(knots[end])) for end in (0, -1))
-        at = self.builder.keep(between_ends(self.x, *ends))
-        bend = nw.max_horizontal(at - joined["knot"], self.builder.constant(0.0))
-        return line(at, {n: joined[f"{n}.0"] for n in columns}) + joined["bend"] * bend
-
-    def _beside(
-        self, joined: Mapping[str, nw.Expr], columns: Mapping[str, Array], wide: int
-    ) -> nw.Expr:
-        """The value of the piece of a cell that the borders between its pieces choose."""
-        at = [self.on({name: joined[f"{name}.{i}"] for name in columns}) for i in range(wide)]
-        value = at[0]
-        for i, later in enumerate(at[1:], start=1):
-            below = nw.col(self.chooser) < joined[f"border.{i}"]
-            value = nw.when(below).then(value).otherwise(later)
-        return value
-
-    def _by_each_cell(self, found: Regions, columns: Mapping[str, Array], grid: Grid) -> nw.Expr:
-        cell, table = self._listed(grid, found, columns)
-        return self._joined(self.builder.cell(self.chooser, grid), cell.astype(np.int32), table)
 
     def of_each_row(
         self, found: Sequence[Regions], columns: Sequence[Mapping[str, Array]], code: nw.Expr
@@ -272,24 +242,6 @@ class _Table:
         joined = self.builder.look_up(nw.when(known).then(key), values, table)
         self.builder.within(self.chooser, joined.pop("low_"), joined.pop("high_"))
         return self.on(joined)
-
-
-def _hinges(
-    columns: Mapping[str, Array], knots: Array | None, pair: list[Index]
-) -> dict[str, Array] | None:
-    """Two lines that meet, as one line that bends: base + slope · s + bend · max(s − knot, 0).
-
-    None where the pieces are no such lines, or where the two of a cell are not neighbours.
-    """
-    if knots is None or set(columns) != {"base", "slope"} or len(pair) != 2:
-        return None
-    first, second = np.minimum(*pair), np.maximum(*pair)
-    if (second - first > 1).any():
-        return None
-    base, slope = columns["base"], columns["slope"]
-    knot = knots[np.minimum(first, len(knots) - 1)]
-    bend = slope[second] - slope[first]
-    return {"base.0": base[first], "slope.0": slope[first], "knot": knot, "bend": bend}
 
 
 def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:

@@ -9,16 +9,64 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.doubles import first_row
+from calibrant.data.lazy_checks import refuse_streams
+from calibrant.data.naming import plain_names
 from calibrant.data.segment_column import NewSegments, finest_of
-from calibrant.engines.by_segment import SegmentColumn, UsableKeys, segment_place
+from calibrant.data.to_numpy import is_missing
+from calibrant.engines.by_segment import (
+    SegmentColumn,
+    segment_columns,
+    segment_place,
+    usable_keys,
+)
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.errors import InputError
-from calibrant.maps import Segmented
+from calibrant.maps import Map, Segmented
 
 ON_NEW_SEGMENT = ("warn", "error", "allow")
 
 
-def count_new(
+def judge_new(
+    map_: Map,
+    frame: nw.DataFrame[Any] | nw.LazyFrame[Any],
+    columns: Sequence[str],
+    on_new_segment: str,
+) -> None:
+    """Count the rows of new segments; refuse them if asked to, and warn where they are the most."""
+    # without any, all have one map, and which were seen is not known
+    if not isinstance(map_, Segmented) or not map_.seen or on_new_segment == "allow":
+        return
+    if isinstance(frame, nw.DataFrame):
+        found = NewSegments()
+        found.look(_complete(frame, columns), set(map_.seen))
+    else:
+        refuse_streams(frame)
+        frame, called = plain_names(frame)
+        found = _count_new(frame, segment_columns(map_, frame, called, columns), map_)
+    if not found.new:
+        return
+    column = " and ".join(map(repr, columns))
+    what = "column" if len(columns) == 1 else "columns"
+    if on_new_segment == "error":
+        raise InputError(
+            f"{found.words()}. Those it has seen are such as {finest_of(map_.seen)!r}. Correct "
+            f"{what} {column}, or let them have {found.their_map}: "
+            'on_new_segment="allow".'
+        )
+    advice = f"{'Is' if len(columns) == 1 else 'Are'} {what} {column} spelled as in the fit?"
+    found.warn_of_most(map_.seen, f'{advice} If so, on_new_segment="allow" says nothing.')
+
+
+def _complete(frame: nw.DataFrame[Any], segments: Sequence[str]) -> list[Any]:
+    """The segments of rows that have one; of several columns as tuples."""
+    columns = [frame.get_column(name).to_list() for name in segments]
+    if len(columns) == 1:
+        return [value for value in columns[0] if not is_missing(value)]
+    rows = zip(*columns, strict=True)
+    return [row for row in rows if not any(map(is_missing, row))]
+
+
+def _count_new(
     frame: nw.LazyFrame[Any], segments: Sequence[SegmentColumn], map_: Segmented
 ) -> NewSegments:
     """One aggregate of the columns of segments."""
@@ -55,25 +103,7 @@ def _known(
         whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
         return segment_place(whole, segments, builder, whole_only=True)
     [(column, kind, spelled)] = segments
-    usable = UsableKeys.of(spelled(map_.values(0)), kind)
-    if not usable.places:
+    places, values = usable_keys(spelled(map_.values(0)), kind)
+    if not places:
         return None
-    return builder.look_up(column, usable.values, {"known": np.ones(len(usable.places))})["known"]
-
-
-def judge_new(
-    found: NewSegments, seen: Sequence[Any], columns: Sequence[str], on_new_segment: str
-) -> None:
-    """Refuse rows of new segments if asked to; warn where they are the most."""
-    if not found.new:
-        return
-    column = " and ".join(map(repr, columns))
-    what = "column" if len(columns) == 1 else "columns"
-    if on_new_segment == "error":
-        raise InputError(
-            f"{found.words()}. Those it has seen are such as {finest_of(seen)!r}. Correct {what} "
-            f"{column}, or let them have {found.their_map}: "
-            'on_new_segment="allow".'
-        )
-    advice = f"{'Is' if len(columns) == 1 else 'Are'} {what} {column} spelled as in the fit?"
-    found.warn_of_most(seen, f'{advice} If so, on_new_segment="allow" says nothing.')
+    return builder.look_up(column, values, {"known": np.ones(len(places))})["known"]

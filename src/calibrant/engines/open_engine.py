@@ -9,21 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from calibrant.data.lazy_checks import Names, check_names
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
-from calibrant.engines.files.standard_input import spool
+from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions, spool
 from calibrant.engines.row_fitted import RowFitted
-from calibrant.engines.rows_of_classes import ClassRows
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 from calibrant.outputs import STANDARD
+
+if TYPE_CHECKING:
+    from calibrant.engines.duckdb.class_rows import ClassRows
 
 Paths = Sequence[str | os.PathLike[str]]
 #: what only DuckDB reads, and what to do instead
@@ -162,51 +163,7 @@ class Engine:
         return count
 
 
-class _Wish(NamedTuple):
-    """What an engine is opened with."""
-
-    threads: int | None
-    memory: str | None
-    progress: Callable[[float], None] | None
-    master: str
-    reading: ReadOptions
-
-
-@contextmanager
-def _duckdb(wish: _Wish) -> Iterator[Engine]:
-    from calibrant.engines import duckdb
-
-    with duckdb.Session(
-        threads=wish.threads,
-        memory_limit=wish.memory,
-        progress=wish.progress,
-        reading=wish.reading,
-    ) as session:
-
-        @functools.cache
-        def standard_input() -> Path:
-            return spool(wish.reading, session.temporary("stdin"))
-
-        yield Engine(session, duckdb, standard_input, session.notes)
-
-
-@contextmanager
-def _spark(wish: _Wish) -> Iterator[Engine]:
-    from calibrant.engines import spark
-
-    if wish.reading.decimal is not None or wish.reading.drop:
-        raise ParameterError(
-            "the engine spark reads plain numbers and drops no rows: leave --decimal and --missing "
-            "out, or use the engine duckdb."
-        )
-    with spark.Spark(
-        wish.master, threads=wish.threads, memory=wish.memory, progress=wish.progress
-    ) as session:
-        yield Engine(session, spark)
-
-
-#: every engine by name
-ENGINES = {"duckdb": _duckdb, "spark": _spark}
+ENGINES = ("duckdb", "spark")
 
 
 @contextmanager
@@ -248,8 +205,24 @@ def open_engine(
     if name not in ENGINES:
         hint = did_you_mean(name, ENGINES)
         raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.{hint}")
-    if master is not None and name != "spark":
+    if name == "spark":
+        from calibrant.engines import spark
+
+        if reading.decimal is not None or reading.drop:
+            raise ParameterError(
+                "the engine spark reads plain numbers and drops no rows: leave --decimal and "
+                "--missing out, or use the engine duckdb."
+            )
+        place = master or "local[*]"
+        with spark.Spark(place, threads=threads, memory=memory_limit, progress=progress) as session:
+            yield Engine(session, spark)
+        return
+    from calibrant.engines import duckdb
+
+    if master is not None:
         raise ParameterError("a master is for Spark: use it with the engine spark.")
-    wish = _Wish(threads, memory_limit, progress, master or "local[*]", reading)
-    with ENGINES[name](wish) as engine:
-        yield engine
+    with duckdb.Session(
+        threads=threads, memory_limit=memory_limit, progress=progress, reading=reading
+    ) as session:
+        standard_input = functools.cache(lambda: spool(reading, session.temporary("stdin")))
+        yield Engine(session, duckdb, standard_input, session.notes)

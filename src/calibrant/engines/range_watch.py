@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -13,6 +14,7 @@ from calibrant.data.score_range import (
     outside_words,
     warn_of_most,
 )
+from calibrant.engines.apply_options import ApplyOptions
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 
@@ -28,6 +30,12 @@ def expected_range(calibrator: Any) -> ScoreRange | None:
     return known if isinstance(known, ScoreRange) else None
 
 
+def all_finite(columns: Sequence[nw.Expr]) -> nw.Expr:
+    """Whether a row has a finite number in all of the columns."""
+    finite = (~own.is_null() & own.is_finite() for own in columns)
+    return nw.all_horizontal(*finite, ignore_nulls=False)
+
+
 class RangeWatch:
     """Watches for scores that a calibrator is not for: counts, moves, refuses, or warns of them."""
 
@@ -41,26 +49,27 @@ class RangeWatch:
         """Whether some scores must be refused, so that they have to be counted first."""
         return self.known is not None and self.known.probabilities and self.on_range == "error"
 
-    def flags(self, score: nw.Expr) -> dict[str, nw.Expr]:
-        """What is counted: scores outside [0, 1], and scores below and above those of the fit."""
+    def flags(self, columns: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
+        """What is counted: rows with scores outside [0, 1]; and of a single column, with scores
+        below and above those of the fit."""
         if self.known is None:
             return {}
-        usable = score.is_finite()
-        outside = usable & ((score < 0.0) | (score > 1.0))
-        return {
-            "outside": outside,
-            "below": usable & (score < self.known.low),
-            "above": usable & (score > self.known.high),
-        }
+        usable = all_finite(columns)
+        outside = ((own < 0.0) | (own > 1.0) for own in columns)
+        found = {"outside": usable & nw.any_horizontal(*outside, ignore_nulls=False)}
+        if len(columns) == 1:
+            found["below"] = usable & (columns[0] < self.known.low)
+            found["above"] = usable & (columns[0] > self.known.high)
+        return found
 
-    def judge(self, counts: dict[str, int], rows: int, column: str) -> None:
+    def judge(self, counts: dict[str, int], rows: int, options: ApplyOptions) -> None:
         """Refuse or warn by what was counted."""
         if self.known is None:
             return
-        name = f"score column {column!r}"
         if self.refuses and counts["outside"]:
-            raise InputError(outside_words(self.known, name, counts["outside"], rows))
-        self.warn(counts["below"], counts["above"], rows, column)
+            raise InputError(outside_words(self.known, options.said, counts["outside"], rows))
+        if isinstance(options.score, str):
+            self.warn(counts["below"], counts["above"], rows, options.score)
 
     def warn(self, below: int, above: int, rows: int, column: str) -> None:
         """Warn if most scores lie beyond those of the fit; a few may well do so."""

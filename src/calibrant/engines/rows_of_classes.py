@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from calibrant.arrays import Array, Index
@@ -37,34 +35,6 @@ class FileMatrix(NamedTuple):
     classes: tuple[Label, ...]
     facts: dict[str, Any]
     raw: ScoreMatrix | None = None
-
-
-class ClassRows(ABC):
-    """The rows of files, and what is asked of them where there are several classes."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The names of the files' columns."""
-
-    @abstractmethod
-    def labels(self) -> dict[Any, Label]:
-        """The different labels of all rows, by their spellings."""
-
-    @abstractmethod
-    def read(
-        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str] = ()
-    ) -> ColumnsRead:
-        """Some columns of numbers, the codes of the labels by their spellings, and other columns as
-        they are; an InputError that says what is wrong with which rows."""
-
-    @abstractmethod
-    def refuse_sums(self, columns: Sequence[str]) -> None:
-        """An InputError for rows that are no distributions, when there are some."""
-
-    @abstractmethod
-    def facts(self, rows: int) -> dict[str, Any]:
-        """What is worth remembering of the files."""
 
 
 def refuse_many(rows: int, columns: int) -> None:

@@ -36,17 +36,34 @@ class SegmentKeys(NamedTuple):
     columns: tuple[KeySpelling, ...]
 
 
-def text_keys(fitted_map: Segmented) -> Segmented:
-    """The same map with its keys as text, as files have them.
+def segment_keys(fitted_map: Map) -> SegmentKeys | None:
+    """The keys of a map as files have them; None for a map without segments.
 
     >>> from calibrant.maps import Identity
-    >>> text_keys(Segmented(Identity(), (7,), (Identity(),))).keys
+    >>> keys = segment_keys(Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity())))
+    >>> keys.map.keys, keys.columns
+    (('de', 'fr'), (KeySpelling(whole=False, trimmed=True),))
+    >>> segment_keys(Segmented(Identity(), (7,), (Identity(),))).map.keys
     ('7',)
     """
-    made = _respelled(fitted_map, [str] * fitted_map.columns)
+    if not isinstance(fitted_map, Segmented):
+        return None
+    count, columns = fitted_map.columns, []
+    made = _respelled(fitted_map, [str] * count)
     if made is None:
         raise InputError("the calibrator has segments that files cannot tell apart, as 1 and '1'.")
-    return made
+    for i in range(count):
+        whole = all(
+            isinstance(key, int) or re.fullmatch(PLAIN, key) for key in fitted_map.values(i)
+        )
+        spell: list[Callable[[Any], str]] = [str] * count
+        spell[i] = lambda key: key.strip(" ")
+        trimmed = _respelled(made, spell)
+        # else two segments would become one, or one be lost
+        fine = trimmed is not None and "" not in trimmed.values(i)
+        made = trimmed if trimmed is not None and fine else made
+        columns.append(KeySpelling(whole, fine))
+    return SegmentKeys(made, tuple(columns))
 
 
 def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> Segmented | None:
@@ -63,33 +80,3 @@ def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> 
     if len({*keys, *common}) < len(keys) + len(common):
         return None
     return replace(fitted_map, keys=keys, default_keys=common)
-
-
-def segment_keys(fitted_map: Map) -> SegmentKeys | None:
-    """The keys of a map as files have them; None for a map without segments.
-
-    >>> from calibrant.maps import Identity
-    >>> keys = segment_keys(Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity())))
-    >>> keys.map.keys, keys.columns
-    (('de', 'fr'), (KeySpelling(whole=False, trimmed=True),))
-    """
-    if not isinstance(fitted_map, Segmented):
-        return None
-    made, count = text_keys(fitted_map), fitted_map.columns
-    columns = []
-    for i in range(count):
-        whole = all(
-            isinstance(key, int) or re.fullmatch(PLAIN, key) for key in fitted_map.values(i)
-        )
-        spell: list[Callable[[Any], str]] = [str] * count
-        spell[i] = _without_blanks
-        trimmed = _respelled(made, spell)
-        # else two segments would become one, or one be lost
-        fine = trimmed is not None and "" not in trimmed.values(i)
-        made = trimmed if trimmed is not None and fine else made
-        columns.append(KeySpelling(whole, fine))
-    return SegmentKeys(made, tuple(columns))
-
-
-def _without_blanks(key: str) -> str:
-    return key.strip(" ")

@@ -15,22 +15,27 @@ from calibrant.engines.duckdb.block_function import (
     BlockWatch,
     StopError,
     calibrating,
-    takes_distributions,
 )
-from calibrant.engines.duckdb.column_sql import checked_number, finite, segment_text, text
-from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, LEFT_OUT, TEXT, refuse
-from calibrant.engines.duckdb.diagnose_sums import SUMS_TO_APPLY, refuse_sums
+from calibrant.engines.duckdb.column_sql import finite, segment_text, text
+from calibrant.engines.duckdb.diagnose import (
+    BEYOND,
+    INFINITE,
+    LEFT_OUT,
+    SUMS_TO_APPLY,
+    TEXT,
+    refuse,
+    refuse_sums,
+)
 from calibrant.engines.duckdb.file_rows import look_at
-from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.json_files import appended, member_setter, one_line
+from calibrant.engines.duckdb.number_columns import NumberColumns
 from calibrant.engines.duckdb.parquet_files import changed_types, copy_beside
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source, identifier, literal
 from calibrant.engines.files.data_files import output_kind, refuse_different, refuse_url
-from calibrant.engines.files.number_spelling import NumberSpelling
-from calibrant.engines.row_fitted import FeatureColumn, RowFitted
+from calibrant.engines.row_fitted import RowFitted
 from calibrant.engines.rows_of_files import check_rows
-from calibrant.engines.segment_texts import SegmentKeys, segment_keys
+from calibrant.engines.segment_texts import segment_keys
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
@@ -40,8 +45,6 @@ FUNCTION, SET = "calibrant_calibrate", "calibrant_set_member"
 FEATURE = "feature"
 #: the column that holds the probabilities of all classes of a row
 MADE = "calibrant_probabilities"
-#: how the numbers of each column of scores are written; None for plain ones
-Spellings = dict[str, NumberSpelling | None]
 
 
 def apply_file(
@@ -81,36 +84,18 @@ def apply_file(
     beside = [c.name for c in fitted.columns] if isinstance(fitted, RowFitted) else []
     sources = look_at(session, files, [*options.columns, *beside], every=every)
     keep_apart({"the output": out}, [source.path for source in sources])
-    added = options.new_columns(fitted)
-    names = _names(sources, options, added)
-    told = session.reading.spelling
-    written: Spellings = dict.fromkeys((*options.scores, *options.features), told)
+    job = _Job(session, fitted, sources, out, options, new_segments)
     if find_target(out).stream:  # rows cannot be taken back: ask before the first one
-        written = _spellings(session, sources, options)
-    job = _Job(session, fitted, sources, names, out, options, new_segments)
+        job.numbers.respell()
     while True:
         try:
-            return _copied(job, added, written)
+            return job.copy()
         except _UnreadableError as failed:
-            best = _spellings(session, sources, options)
-            if best == written:
-                _refuse(job, written, beyond=failed.beyond)
+            if not job.numbers.respell():
+                job.refuse(beyond=failed.beyond)
                 raise
-        written = best
         if new_segments is not None:
             new_segments.rows = new_segments.new = 0
-
-
-class _Job(NamedTuple):
-    """What is applied to which rows, and where they go."""
-
-    session: Session
-    fitted: Fitted
-    sources: list[Source]
-    names: list[str]
-    out: Path
-    options: ApplyOptions
-    new_segments: NewSegments | None
 
 
 class _UnreadableError(InputError):
@@ -119,43 +104,6 @@ class _UnreadableError(InputError):
     def __init__(self, beyond: bool) -> None:
         super().__init__("some rows cannot be calibrated.")
         self.beyond = beyond
-
-
-def _spellings(session: Session, sources: list[Source], options: ApplyOptions) -> Spellings:
-    named = dict.fromkeys(options.scores, "score") | dict.fromkeys(options.features, FEATURE)
-    return {name: find_spelling(session, sources, name, role) for name, role in named.items()}
-
-
-def _copied(job: _Job, added: list[str], written: Spellings) -> int:
-    """Copy the rows with their scores read in one way; how many there are."""
-    session, fitted, sources, names, out, options, new_segments = job
-    keys = segment_keys(fitted.map)
-    several = isinstance(fitted.map, VectorMap)
-    beside = fitted.columns if isinstance(fitted, RowFitted) else ()
-    new = [
-        _with_probabilities(source, options, added, keys, several, written, beside)
-        for source in sources
-    ]
-    watch = BlockWatch(fitted.expects, options.on_range)
-    calibrate = calibrating(fitted, keys, options.on_missing == "null", watch, new_segments)
-    kinds: tuple[str, ...] = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
-    if beside or (keys and len(keys.columns) > 1):
-        kinds = ()  # of as many columns as come
-    kinds, gives = ((), f"DOUBLE[{len(added)}]") if several else (kinds, "DOUBLE")
-    with (
-        session.function(FUNCTION, calibrate, kinds, gives),
-        session.function(SET, member_setter(), ("VARCHAR",) * 3, "VARCHAR"),
-        whole_file(out) as temporary,
-    ):
-        try:
-            count = _write(session, new, names, out, temporary)
-        except InputError as failed:
-            if StopError.__name__ in str(failed):
-                raise _UnreadableError(watch.refuses) from failed
-            raise
-        watch.families.refuse_other()
-    watch.warn_at_end(", ".join(options.scores[:8]))
-    return count
 
 
 class _Extended(NamedTuple):
@@ -168,6 +116,98 @@ class _Extended(NamedTuple):
     comma: bool = False
 
 
+class _Job:
+    """What is applied to which rows, and where they go.
+
+    ``names`` are the columns of the output, ``added`` the new ones.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        fitted: Fitted,
+        sources: list[Source],
+        out: Path,
+        options: ApplyOptions,
+        new_segments: NewSegments | None,
+    ) -> None:
+        self.session, self.fitted, self.sources = session, fitted, sources
+        self.out, self.options, self.new_segments = out, options, new_segments
+        refuse_different([(source.path.name, source.names) for source in sources])
+        first = sources[0]
+        self.added = options.new_columns(fitted)
+        options.check_columns(self.added, first.names, first.path.name)
+        self.names = [*first.names, *(name for name in self.added if name not in first.names)]
+        self.beside = fitted.columns if isinstance(fitted, RowFitted) else ()
+        roles = dict.fromkeys(options.scores, "score")
+        for column in self.beside:
+            if not column.nominal:
+                roles.setdefault(column.name, FEATURE)
+        self.numbers = NumberColumns(session, sources, roles)
+        self.keys = segment_keys(fitted.map)
+
+    def copy(self) -> int:
+        """Copy the rows with their numbers read in one way; how many there are."""
+        session, fitted, options = self.session, self.fitted, self.options
+        extended = [self._extended(source) for source in self.sources]
+        watch = BlockWatch(fitted.expects, options.on_range)
+        calibrate = calibrating(fitted, self.keys, options, watch, self.new_segments)
+        several = isinstance(fitted.map, VectorMap)
+        gives = f"DOUBLE[{len(self.added)}]" if several else "DOUBLE"
+        with (
+            session.function(FUNCTION, calibrate, gives),
+            session.function(SET, member_setter(), "VARCHAR"),
+            whole_file(self.out) as temporary,
+        ):
+            try:
+                count = _write(session, extended, self.names, self.out, temporary)
+            except InputError as failed:
+                if StopError.__name__ in str(failed):
+                    raise _UnreadableError(watch.refuses) from failed
+                raise
+            watch.families.refuse_other()
+        watch.warn_at_end(", ".join(options.scores[:8]))
+        return count
+
+    def _extended(self, source: Source) -> _Extended:
+        """A file with the new columns; for several classes one call gives them all."""
+        numbers, options, added = self.numbers, self.options, self.added
+        given = [numbers.checked(source, column) for column in options.scores]
+        if self.keys:
+            for segment, spelling in zip(options.segments, self.keys.columns, strict=True):
+                given.append(segment_text(source, source.find(segment, "segment"), spelling))
+        for one in self.beside:
+            if one.nominal:
+                given.append(f"({text(source, source.find(one.name, FEATURE))})::VARCHAR")
+            else:
+                given.append(numbers.checked(source, one.name))
+        made = f"{FUNCTION}({', '.join(given)})"
+        spelled = [numbers.written[column] for column in options.scores]
+        comma = any(one is not None and one.decimal == "," for one in spelled)
+        if not isinstance(self.fitted.map, VectorMap):
+            return _Extended(source, source.relation, {added[0]: made}, comma)
+        relation = f"(SELECT *, {made} AS {MADE} FROM {source.relation})"
+        each = {name: f"{MADE}[{i}]" for i, name in enumerate(added, start=1)}
+        return _Extended(source, relation, each, comma)
+
+    def refuse(self, *, beyond: bool) -> None:
+        """Say which rows cannot be calibrated, once it is known that there are some."""
+        session, sources, options = self.session, self.sources, self.options
+        missing = (LEFT_OUT,) if options.on_missing == "error" else ()
+        of_scores = (*missing, *((BEYOND,) if beyond else ()))
+        for column, role in self.numbers.roles.items():
+            written = self.numbers.written[column]
+            checks = (TEXT, INFINITE, *(of_scores if role == "score" else ()))
+            refuse(session, sources, column, role=role, checks=checks, written=written)
+        for segment in options.segments:
+            refuse(session, sources, segment, role="segment", checks=missing, absent=())
+        if options.takes_distributions(self.fitted.map):
+            refuse_sums(session, sources, options.scores, role="score", advice=SUMS_TO_APPLY)
+
+
+# --- the copy -----------------------------------------------------------------------------------
+
+
 def _write(
     session: Session,
     extended: list[_Extended],
@@ -177,33 +217,18 @@ def _write(
 ) -> int:
     """Write the rows, in order, to a temporary file; how many there are."""
     sources = [one.source for one in extended]
-    rare = _rare(sources, names, out)
-    beside = session.temporary("probabilities.parquet")
-    command = _copy_new(extended, beside) if rare else _copy(extended, names, out, temporary)
-    header = not rare and _has_header_row(sources[0], names, out)
+    if _rare(sources, names, out):
+        beside = session.temporary("probabilities.parquet")
+        command, header = _copy_new(extended, beside), 0
+    else:
+        beside = None
+        command, header = _copy(extended, names, out, temporary)
     with _ordered(session, command):
         written = int(session.query(command)[0][0]) - header
     check_rows(written, [s.rows for s in sources], sources[0].path.name)
-    if rare:
+    if beside is not None:
         copy_beside(sources, names, list(extended[0].new), beside, temporary)
     return written
-
-
-def _refuse(job: _Job, written: Spellings, *, beyond: bool) -> None:
-    """Say which rows cannot be calibrated, once it is known that there are some."""
-    session, fitted, sources, _, _, options, _ = job
-    missing = (LEFT_OUT,) if options.on_missing == "error" else ()
-    checks = (TEXT, INFINITE, *missing, *((BEYOND,) if beyond else ()))
-    for column in options.scores:
-        spelled = written[column]
-        refuse(session, sources, column, role="score", checks=checks, written=spelled)
-    for column in options.features:
-        told = written.get(column)
-        refuse(session, sources, column, role=FEATURE, checks=(TEXT, INFINITE), written=told)
-    for segment in options.segments:
-        refuse(session, sources, segment, role="segment", checks=missing, absent=())
-    if takes_distributions(fitted, options.on_range):
-        refuse_sums(session, sources, options.scores, role="score", advice=SUMS_TO_APPLY)
 
 
 @contextmanager
@@ -219,47 +244,6 @@ def _ordered(session: Session, command: str) -> Iterator[None]:
         yield
     finally:
         session.query(f"SET threads = {threads}")
-
-
-# --- the columns --------------------------------------------------------------------------------
-
-
-def _names(sources: list[Source], options: ApplyOptions, added: list[str]) -> list[str]:
-    """The columns of the output; every file must have those of the first."""
-    refuse_different([(source.path.name, source.names) for source in sources])
-    first = sources[0]
-    options.check_columns(added, first.names, first.path.name)
-    return [*first.names, *(name for name in added if name not in first.names)]
-
-
-def _with_probabilities(
-    source: Source,
-    options: ApplyOptions,
-    added: list[str],
-    keys: SegmentKeys | None,
-    several: bool,
-    written: Spellings,
-    beside: Sequence[FeatureColumn] = (),
-) -> _Extended:
-    """A file with the new columns; for ``several`` classes one call gives them all."""
-    given = [checked_number(source, column, written[column]) for column in options.scores]
-    if keys:
-        for segment, spelling in zip(options.segments, keys.columns, strict=True):
-            given.append(segment_text(source, source.find(segment, "segment"), spelling))
-    for one in beside:
-        told = written.get(one.name)
-        if one.nominal:
-            given.append(f"({text(source, source.find(one.name, FEATURE))})::VARCHAR")
-        else:
-            given.append(checked_number(source, one.name, told, FEATURE))
-    made = f"{FUNCTION}({', '.join(given)})"
-    spelled = [written[column] for column in options.scores]
-    comma = any(one is not None and one.decimal == "," for one in spelled)
-    if not several:
-        return _Extended(source, source.relation, {added[0]: made}, comma)
-    relation = f"(SELECT *, {made} AS {MADE} FROM {source.relation})"
-    each = {name: f"{MADE}[{i}]" for i, name in enumerate(added, start=1)}
-    return _Extended(source, relation, each, comma)
 
 
 def _select(one: _Extended, names: list[str], kind: str) -> str:
@@ -297,42 +281,48 @@ def _lines(one: _Extended) -> str:
     return f"SELECT {appended({**members, **values})} AS o0 FROM {one.relation}"
 
 
-def _copy(extended: list[_Extended], names: list[str], out: Path, temporary: Path) -> str:
-    """The COPY command for the output's kind."""
+#: what the COPY command writes, by the kind of output
+_FORMATS = {
+    "csv": "FORMAT csv, HEADER true",
+    "json": "FORMAT json",
+    "parquet": "FORMAT parquet, COMPRESSION zstd",
+}
+#: to write one column of text as it is: no quotes, and a separator that JSON never holds
+_RAW = "FORMAT csv, HEADER false, DELIMITER '\x01', QUOTE '', ESCAPE ''"
+
+
+def _copy(
+    extended: list[_Extended], names: list[str], out: Path, temporary: Path
+) -> tuple[str, int]:
+    """The COPY command for the output's kind, and how many of its rows are a header."""
     kind, ending, packed = output_kind(out)
-    first = extended[0].source
+    first, header = extended[0].source, 0
     rows = " UNION ALL ".join(_select(one, names, kind) for one in extended)
     columns = [f"o{i}" for i in range(len(names))]
-    named = ", ".join(f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True) if n)
-    query = f"SELECT {named} FROM ({rows})"
-    options = {
-        "csv": "FORMAT csv, HEADER true",
-        "json": "FORMAT json",
-        "parquet": "FORMAT parquet",
-    }[kind]
-    if _as_lines(first, out):
-        query = " UNION ALL ".join(map(_lines, extended))
-        options = _RAW
-    elif not _distinct(names):
-        if kind != "csv":
-            raise InputError(
-                f"{out.name} needs columns with different names (upper and lower case are the "
-                f"same), but {first.path.name} has {', '.join(map(repr, _repeated(names)))}. Write "
-                ".csv instead."
-            )
-        # SQL would rename the columns, so the header is written as the first row
-        header = ", ".join(f"{literal(n)} AS {c}" for c, n in zip(columns, names, strict=True))
+    options = _FORMATS[kind]
+    if first.kind == kind == "json":  # the text of a row need not be touched
+        query, options = " UNION ALL ".join(map(_lines, extended)), _RAW
+    elif _distinct(names):
+        named = (f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True))
+        query = f"SELECT {', '.join(named)} FROM ({rows})"
+    elif kind != "csv":
+        raise InputError(
+            f"{out.name} needs columns with different names (upper and lower case are the "
+            f"same), but {first.path.name} has {', '.join(map(repr, _repeated(names)))}. Write "
+            ".csv instead."
+        )
+    else:  # SQL would rename the columns, so the header is written as the first row
+        named = (f"{literal(n)} AS {c}" for c, n in zip(columns, names, strict=True))
         fields = ", ".join(f"{c}::VARCHAR" for c in columns)
-        query = f"SELECT {header} UNION ALL SELECT {fields} FROM ({rows})"
-        options = "FORMAT csv, HEADER false"
+        query = f"SELECT {', '.join(named)} UNION ALL SELECT {fields} FROM ({rows})"
+        options, header = "FORMAT csv, HEADER false", 1
     if kind == "csv":
         kept = first.separator if first.separator != "\t" else ","
         options += f", DELIMITER {literal(chr(9) if ending == '.tsv' else kept)}"
-    if kind == "parquet":
-        options += ", COMPRESSION zstd"
-    elif packed:
+    if packed:
         options += ", COMPRESSION gzip"
-    return f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
+    command = f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
+    return command, header
 
 
 def _refuse_packed_stream(out: Path) -> None:
@@ -342,20 +332,6 @@ def _refuse_packed_stream(out: Path) -> None:
             f"{out.name} is a pipe or a device, which is not written to compressed. Name it "
             "without .gz, and compress what comes out of it."
         )
-
-
-def _as_lines(first: Source, out: Path) -> bool:
-    """Whether rows are JSON before and after, so that their text need not be touched."""
-    return first.kind == output_kind(out)[0] == "json"
-
-
-#: options to write one column of text as it is: no quotes, and a separator that JSON never holds
-_RAW = "FORMAT csv, HEADER false, DELIMITER '\x01', QUOTE '', ESCAPE ''"
-
-
-def _has_header_row(first: Source, names: list[str], out: Path) -> bool:
-    """Whether the header was written as a row of its own."""
-    return not _distinct(names) and not _as_lines(first, out)
 
 
 def _rare(sources: list[Source], names: list[str], out: Path) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from calibrant.arrays import Flags
 from calibrant.data.distributions import are_distributions
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.segment_column import NewSegments
+from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.range_watch import RangeWatch
 from calibrant.engines.row_fitted import CategoryFamilies, RowFitted
 from calibrant.engines.segment_texts import SegmentKeys
@@ -53,106 +55,83 @@ class BlockWatch(RangeWatch):
 def calibrating(
     fitted: Fitted,
     keys: SegmentKeys | None,
-    allow_missing: bool,
+    options: ApplyOptions,
     watch: BlockWatch,
     new: NewSegments | None = None,
 ) -> Callable[..., Any]:
-    """The map as a function of Arrow columns: NULL is a missing value, infinity a wrong one."""
+    """The calibrator as a function of Arrow columns: scores, and then segments or features.
+
+    NULL is a missing score or segment, infinity a wrong number. Of several classes each row gets a
+    list of probabilities.
+    """
     pyarrow = import_extra("pyarrow", extra="cli")
-    if isinstance(fitted.map, VectorMap):
-        return _of_rows(fitted, fitted.map.n_classes, allow_missing, watch)
+    classes = fitted.map.n_classes if isinstance(fitted.map, VectorMap) else None
+    allow_missing = options.on_missing == "null"
+    probabilities = _probabilities(fitted, keys, options, watch)
+    complete = _complete(keys, new)
 
-    def answer(scores: Any, known: Any, calibrate: Callable[[Any], Any]) -> Any:
-        usable = np.isfinite(scores) & known
-        _check_missing(usable, scores, allow_missing)
-        result = np.zeros(len(scores))
-        if usable.any():
-            result[usable] = calibrate(usable)
-        return pyarrow.array(result, mask=~usable)
-
-    def of_scores(column: Any) -> Any:
-        scores = column.to_numpy(zero_copy_only=False)
-
-        def probabilities(usable: Any) -> Any:
-            return fitted.calibrate(watch.look(scores[usable]), on_range="allow")
-
-        return answer(scores, True, probabilities)
-
-    if isinstance(fitted, RowFitted):
-        return _of_features(fitted, watch, answer)
-    if keys is None:
-        return of_scores
-    by_text, seen, lock = keys.map, set(keys.map.seen), threading.Lock()
-
-    def of_segment(column: Any, segment: Any) -> Any:
-        return of_segments(column, segment)
-
-    def of_segments(column: Any, *segments: Any) -> Any:
-        scores, *names = (c.to_numpy(zero_copy_only=False) for c in (column, *segments))
-        known = np.array([None not in row for row in zip(*names, strict=True)], dtype=bool)
-        if new is not None and seen:
-            with lock:
-                some = [own[known] for own in names]
-                new.look(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
-
-        def probabilities(usable: Any) -> Any:
-            return by_text(watch.look(scores[usable]), [own[usable] for own in names])
-
-        return answer(scores, known, probabilities)
-
-    return of_segment if len(keys.columns) == 1 else of_segments
-
-
-def _check_missing(usable: Any, scores: Any, allow_missing: bool) -> None:
-    """Stop where a score is infinite, or where one is missing and none may be."""
-    if not usable.all() and (not allow_missing or np.isinf(scores).any()):
-        raise StopError
-
-
-def _of_features(
-    fitted: RowFitted, watch: BlockWatch, answer: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Trees on further columns: missing numbers are NULL, infinite ones are wrong."""
-
-    def of_features(*columns: Any) -> Any:
-        scores, *given = (one.to_numpy(zero_copy_only=False) for one in columns)
-        given = [v.astype(float) if v.dtype != object else v for v in given]
-        if any(v.dtype != object and np.isinf(v).any() for v in given):
+    def of_block(*columns: Any) -> Any:
+        arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+        scores, *beside = arrays if classes is None else [np.column_stack(arrays)]
+        finite = np.isfinite(scores)
+        usable = (finite if classes is None else finite.all(axis=1)) & complete(beside)
+        if not usable.all() and (not allow_missing or np.isinf(scores).any()):
             raise StopError
-
-        def probabilities(usable: Any) -> Any:
-            some = [values[usable] for values in given]
-            return fitted.of_columns(watch.look(scores[usable]), some, watch.families)
-
-        return answer(scores, True, probabilities)
-
-    return of_features
-
-
-def takes_distributions(fitted: Fitted, on_range: str) -> bool:
-    """Whether the scores of a row must be probabilities that sum to one."""
-    reads = fitted.map.reads if isinstance(fitted.map, VectorMap) else "score"
-    return reads == "probability" and on_range != "allow"
-
-
-def _of_rows(
-    fitted: Fitted, classes: int, allow_missing: bool, watch: BlockWatch
-) -> Callable[..., Any]:
-    """The map of several classes: a column for each score in, lists of probabilities out."""
-    pyarrow = import_extra("pyarrow", extra="cli")
-    distributions = takes_distributions(fitted, watch.on_range)
-
-    def of_rows(*columns: Any) -> Any:
-        scores = np.column_stack([c.to_numpy(zero_copy_only=False) for c in columns])
-        usable = np.isfinite(scores).all(axis=1)
-        _check_missing(usable, scores, allow_missing)
-        result = np.zeros((len(scores), classes))
+        result = np.zeros(len(usable) if classes is None else (len(usable), classes))
         if usable.any():
-            seen = watch.look(scores[usable])
-            if distributions and not are_distributions(seen):
-                raise StopError
-            result[usable] = fitted.predict_proba(seen, on_range="allow")
+            given = watch.look(scores[usable])
+            result[usable] = probabilities(given, [own[usable] for own in beside])
+        if classes is None:
+            return pyarrow.array(result, mask=~usable)
         flat = pyarrow.array(result.ravel())
         return pyarrow.FixedSizeListArray.from_arrays(flat, classes, mask=pyarrow.array(~usable))
 
-    return of_rows
+    return of_block
+
+
+def _complete(
+    keys: SegmentKeys | None, new: NewSegments | None
+) -> Callable[[Sequence[Any]], Flags | bool]:
+    """Whether rows have all that they need beside the score; rows of new segments are counted.
+
+    Features may be missing, but an infinite one is a wrong number.
+    """
+
+    def of_features(columns: Sequence[Any]) -> bool:
+        if any(own.dtype != object and np.isinf(own).any() for own in columns):
+            raise StopError
+        return True
+
+    if keys is None:
+        return of_features
+    seen, lock = set(keys.map.seen), threading.Lock()
+
+    def of_segments(columns: Sequence[Any]) -> Flags:
+        known = np.array([None not in row for row in zip(*columns, strict=True)], dtype=bool)
+        if new is not None and seen:
+            some = [own[known] for own in columns]
+            with lock:
+                new.look(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
+        return known
+
+    return of_segments
+
+
+def _probabilities(
+    fitted: Fitted, keys: SegmentKeys | None, options: ApplyOptions, watch: BlockWatch
+) -> Callable[[Any, Sequence[Any]], Any]:
+    """What complete rows of scores, and the columns beside them, become."""
+    if isinstance(fitted.map, VectorMap):
+        distributions = options.takes_distributions(fitted.map)
+
+        def of_rows(scores: Any, beside: Sequence[Any]) -> Any:
+            if distributions and not are_distributions(scores):
+                raise StopError
+            return fitted.predict_proba(scores, on_range="allow")
+
+        return of_rows
+    if isinstance(fitted, RowFitted):
+        return lambda scores, beside: fitted.of_columns(scores, beside, watch.families)
+    if keys is not None:
+        return keys.map
+    return lambda scores, beside: fitted.calibrate(scores, on_range="allow")

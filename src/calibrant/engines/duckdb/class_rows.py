@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,14 @@ import numpy as np
 from calibrant.arrays import Array, Index
 from calibrant.data.lazy_checks import MANY, BadRowsError, Names
 from calibrant.data.validation import HEAVIEST
-from calibrant.engines.duckdb.column_sql import number, spelling, text
-from calibrant.engines.duckdb.diagnose_sums import SUMS_TO_MEASURE, refuse_sums
+from calibrant.engines.duckdb.column_sql import text
+from calibrant.engines.duckdb.diagnose import SUMS_TO_MEASURE, refuse_sums
 from calibrant.engines.duckdb.file_rows import FileRows, look_at
-from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
-from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.files.typed_features import typed_feature
 from calibrant.engines.files.yes_no_words import Label
-from calibrant.engines.rows_of_classes import ClassRows, ColumnsRead, refuse_many
+from calibrant.engines.rows_of_classes import ColumnsRead, refuse_many
 from calibrant.errors import InputError, import_extra
 
 #: rows that are fetched together
@@ -35,50 +32,44 @@ def class_rows(
     label: str,
     weight: str | None,
     role: str,
-) -> MatrixRows:
+) -> ClassRows:
     """The rows behind names and globs; ``wanted`` are columns that are known to be read."""
     known = [*wanted, label, *([weight] if weight else [])]
-    return MatrixRows(session, look_at(session, files, known), label, weight, role)
+    return ClassRows(session, look_at(session, files, known), label, weight, role)
 
 
-@dataclass
-class MatrixRows(ClassRows):
-    """The rows of files with several columns of scores, as DuckDB reads them."""
+class ClassRows:
+    """The rows of files where there are several classes, and what is asked of them.
 
-    session: Session
-    sources: list[Source]
-    label: str
-    weight: str | None
-    role: str
-    written: dict[str, NumberSpelling | None] = field(default_factory=dict)
-    dropped: int = 0
+    They have a column of scores for each class, or one of them and further columns.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, session: Session, sources: list[Source], label: str, weight: str | None, role: str
+    ) -> None:
+        self.session, self.sources = session, sources
+        self.label, self.weight, self.role = label, weight, role
         for source in self.sources:
             source.find(self.label, "label")
             if self.weight:
                 source.find(self.weight, "weight")
+        self.rows = self._rows([label])  # any column: at first, labels are read alone
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The names of the files' columns."""
         return self.sources[0].names
 
-    def _one(self, column: str, columns: Sequence[str] = ()) -> FileRows:
-        """The same rows with one column of scores, which knows labels and refusals.
-
-        ``columns`` are all columns of scores of which a row must have a value.
-        """
-        names = Names(column, self.label, self.weight)
-        one = FileRows(self.session, self.sources, names, self.role, others=columns)
-        one.written |= {name: how for name, how in self.written.items() if name in one.written}
-        one.dropped = self.dropped
-        return one
+    def _rows(self, columns: Sequence[str]) -> FileRows:
+        """The rows with some columns of scores, of all of which a row must have a value."""
+        names = Names(columns[0], self.label, self.weight)
+        return FileRows(self.session, self.sources, names, self.role, others=columns)
 
     def labels(self) -> dict[Any, Label]:
-        one = self._one(self.label)  # any column: labels are read alone
-        values = one.labels(None)
+        """The different labels of all rows, by their spellings."""
+        values = self.rows.labels(None)
         if not values:
-            one.refuse_labels()
+            self.rows.refuse_labels()
         if len(values) >= MANY:
             raise InputError(
                 f"label column {self.label!r} must hold fewer than {MANY:,} classes, but more "
@@ -89,14 +80,16 @@ class MatrixRows(ClassRows):
     def read(
         self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str] = ()
     ) -> ColumnsRead:
-        self._drop(columns)
+        """Some columns of numbers, the codes of the labels by their spellings, and other columns as
+        they are; an InputError that says what is wrong with which rows."""
+        self.rows = self._rows(columns)
+        self.rows.respell()
         try:
             return self.session.call(lambda: self._read(columns, codes, features))
         except BadRowsError as wrong:
             said = wrong.__cause__ or "some labels are not among the classes"
-        for column in columns:
-            self._one(column, columns).refuse_numbers()
-        self._one(columns[0], columns).refuse_missing_labels()
+        self.rows.refuse_numbers()
+        self.rows.refuse_missing_labels()
         raise InputError(f"the rows cannot be read: {said}.")
 
     def _read(
@@ -133,31 +126,19 @@ class MatrixRows(ClassRows):
         return table({name: typed_feature(parts, name, spelled) for name, parts in others.items()})
 
     def _part(self, source: Source, columns: Sequence[str], features: Sequence[str]) -> str:
-        asked = [self._number(source, name, self.role) for name in columns]
-        if self.weight:
-            asked.append(self._number(source, self.weight, "weight"))
-        asked.append(spelling(source, source.find(self.label, "label")))
+        numbers = (*columns, self.weight) if self.weight else columns
+        asked = [self.rows.numbers.sql(source, name) for name in numbers]
+        asked.append(self.rows.label(source))
         asked += [text(source, source.find(name, "feature")) for name in features]
-        listed = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(asked))
-        drop = self.session.reading.drop
-        kept = f" WHERE NOT ({self._one(columns[0], columns).lacks(source)})" if drop else ""
-        return f"SELECT {listed} FROM {source.relation}{kept}"
-
-    def _number(self, source: Source, column: str, role: str) -> str:
-        if column not in self.written:
-            self.written[column] = find_spelling(self.session, self.sources, column, role)
-        return number(source, source.find(column, role), role, self.written[column])
-
-    def _drop(self, columns: Sequence[str]) -> None:
-        """Count the rows that are left out because something is missing, if that was asked for."""
-        if self.session.reading.drop:
-            self.dropped = self._one(columns[0], columns).lacking()
+        return self.rows.selected(source, {f"c{i}": sql for i, sql in enumerate(asked)})
 
     def refuse_sums(self, columns: Sequence[str]) -> None:
+        """An InputError for rows that are no distributions, when there are some."""
         refuse_sums(self.session, self.sources, columns, role=self.role, advice=SUMS_TO_MEASURE)
 
     def facts(self, rows: int) -> dict[str, Any]:
-        known = self._one(self.label).facts(rows)
+        """What is worth remembering of the files."""
+        known = self.rows.facts(rows)
         del known["score_column"]
         return known
 

@@ -94,16 +94,6 @@ def is_missing(source: Source, column: int) -> str:
     return f"coalesce({is_one_of(word, MISSING)}, true)"
 
 
-def checked_number(
-    source: Source, column: str, written: NumberSpelling | None, role: str = "score"
-) -> str:
-    """SQL of a column of scores: NULL where one is missing, infinite where it is no number, which
-    is always refused."""
-    place = source.find(column, role)
-    x, missing = number(source, place, role, written), is_missing(source, place)
-    return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
-
-
 def spelling(source: Source, column: int) -> str:
     """SQL of a label as text, NULL where there is none."""
     kind, expression = source.types[column], source.columns[column]

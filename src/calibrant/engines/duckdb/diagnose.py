@@ -1,4 +1,4 @@
-"""Why a column was refused: how many rows, the first of them, what to do. Used only on failure."""
+"""Why columns were refused: how many rows, the first of them, what to do. Used only on failure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from calibrant.data.distributions import sum_tolerance
 from calibrant.data.score_range import WHAT_TO_DO
 from calibrant.data.validation import HEAVIEST
 from calibrant.engines.duckdb.column_sql import is_one_of, number, spelling, text
@@ -123,3 +124,52 @@ def _advice(check: Check, value: str | None) -> str:
     if check is TEXT and value and re.match(r"\s*[-+]?[0-9.,]*[.,][0-9]+\s*$", value):
         return "Write all decimals alike: with a point, as 0.5, or all with a comma."
     return check.advice
+
+
+# --- rows that must sum to one ------------------------------------------------------------------
+
+#: what to do about rows that are to be calibrated
+SUMS_TO_APPLY = (
+    "The calibrator was fitted on such rows: divide percentages by 100, and make sure that there "
+    "is a column for every class; if the rows are right, say on-range allow."
+)
+#: and about rows that are to be measured
+SUMS_TO_MEASURE = (
+    "Divide percentages by 100, name a column for every class, and calibrate margins or logits "
+    "first."
+)
+#: values of a row that are shown
+SHOWN = 6
+
+
+def refuse_sums(
+    session: Session, sources: Sequence[Source], columns: Sequence[str], *, role: str, advice: str
+) -> None:
+    """Raise an InputError if some rows are not in [0, 1] with the sum 1; return if all are."""
+    bad, total, first = 0, 0, ""
+    for source in sources:
+        counted, wrong, row, values = session.query(_survey_of_sums(source, columns, role))[0]
+        total, bad = total + counted, bad + wrong
+        if wrong and not first:
+            shown = ", ".join(f"{value:g}" for value in values[:SHOWN])
+            more = ", …" if len(values) > SHOWN else ""
+            first = f"data row {row:,} of {source.path.name}: {shown}{more}, sum {sum(values):g}"
+    if bad:
+        named = ", ".join(map(repr, columns[:SHOWN])) + (", …" if len(columns) > SHOWN else "")
+        raise InputError(
+            f"{role} columns {named} must be probabilities in [0, 1] that sum to 1 in each row: "
+            f"{bad:,} of {total:,} rows {'is' if bad == 1 else 'are'} not (first: {first}). "
+            f"{advice}"
+        )
+
+
+def _survey_of_sums(source: Source, columns: Sequence[str], role: str) -> str:
+    """SQL: rows, rows that are no distributions, the first of these, and its values."""
+    given = ", ".join(number(source, source.find(name, role), role) for name in columns)
+    near = sum_tolerance(len(columns))
+    wrong = f"list_min(x) < 0 OR list_max(x) > 1 OR abs(list_sum(x) - 1) > {near!r}"
+    return (
+        f"SELECT count(*), count(*) FILTER ({wrong}), min(r) FILTER ({wrong}), "
+        f"arg_min(x, r) FILTER ({wrong}) FROM (SELECT row_number() OVER () AS r, "
+        f"[{given}] AS x FROM {source.relation})"
+    )

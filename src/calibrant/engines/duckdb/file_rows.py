@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,15 +20,7 @@ from calibrant.data.lazy_checks import (
     refuse_nested,
 )
 from calibrant.data.lazy_rows import LazyRows
-from calibrant.engines.duckdb.column_sql import (
-    document,
-    is_missing,
-    is_one_of,
-    number,
-    segment,
-    spelling,
-    text,
-)
+from calibrant.engines.duckdb.column_sql import document, is_one_of, segment, spelling, text
 from calibrant.engines.duckdb.diagnose import (
     HEAVY,
     INFINITE,
@@ -39,11 +31,11 @@ from calibrant.engines.duckdb.diagnose import (
     Check,
     refuse,
 )
-from calibrant.engines.duckdb.find_spelling import find_spelling
+from calibrant.engines.duckdb.number_columns import NumberColumns
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
+from calibrant.engines.files.data_files import MISSING as MISSING_WORDS
 from calibrant.engines.files.data_files import find_files, kind_of, one_kind
-from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.files.spelled_labels import missing_words, typed_present
 from calibrant.engines.files.yes_no_words import Label
 from calibrant.engines.rows_of_files import RowsOfFiles
@@ -78,12 +70,6 @@ def look_at(
     return [session.look(path, wanted, every=every) for path in paths]
 
 
-def count_where(session: Session, conditions: Iterable[tuple[Source, str]]) -> int:
-    """How many rows of files meet a condition, which is SQL for each file."""
-    counts = (f"(SELECT count(*) FROM {s.relation} WHERE {sql})" for s, sql in conditions)
-    return int(session.query(f"SELECT {' + '.join(counts)}")[0][0])
-
-
 @dataclass
 class FileRows(RowsOfFiles):
     """The rows of files as DuckDB reads them; ``others`` are further columns of the score's role,
@@ -94,18 +80,14 @@ class FileRows(RowsOfFiles):
     names: Names
     role: str = "score"
     others: Sequence[str] = ()
-    written: dict[str, NumberSpelling | None] = field(init=False)
+    numbers: NumberColumns = field(init=False)
 
     def __post_init__(self) -> None:
-        self.written = dict.fromkeys(self._numbers, self.session.reading.spelling)
-
-    @property
-    def _numbers(self) -> dict[str, str]:
-        """The columns of numbers, and the role of each."""
         names = self.names
         roles = {names.score: "", names.raw: "score", names.weight: "weight"}
         roles |= dict.fromkeys((names.score, *self.others), self.role)
-        return {name: role for name, role in roles.items() if name}
+        known = {name: role for name, role in roles.items() if name}
+        self.numbers = NumberColumns(self.session, self.sources, known)
 
     @property
     def file_names(self) -> list[str]:
@@ -126,43 +108,37 @@ class FileRows(RowsOfFiles):
 
     def _part(self, source: Source) -> str:
         columns = self.by_role(
-            lambda name, role: self._number(source, name),
-            lambda name: self._label(source),
+            lambda name, role: self.numbers.sql(source, name),
+            lambda name: self.label(source),
             lambda name: segment(source, source.find(name, "segment")),
         )
+        return self.selected(source, columns)
+
+    def selected(self, source: Source, columns: Mapping[str, str]) -> str:
+        """SQL of the rows of a file that are kept, with columns by their names."""
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
-        kept = f" WHERE NOT ({self.lacks(source)})" if self.session.reading.drop else ""
+        kept = f" WHERE NOT ({self._lacks(source)})" if self.session.reading.drop else ""
         return f"SELECT {listed} FROM {source.relation}{kept}"
 
-    def _number(self, source: Source, column: str) -> str:
-        role = self._numbers[column]
-        return number(source, source.find(column, role), role, self.written[column])
-
-    def _label(self, source: Source) -> str:
+    def label(self, source: Source) -> str:
+        """SQL of the label as text."""
         return spelling(source, source.find(self.names.label, "label"))
 
     def respell(self) -> bool:
-        found = {
-            column: find_spelling(self.session, self.sources, column, role)
-            for column, role in self._numbers.items()
-        }
-        changed = found != self.written
-        self.written = found
         self.__dict__.pop("frame", None)
-        return changed
+        return self.numbers.respell()
 
     # --- rows without a value -------------------------------------------------------------------
 
-    def lacks(self, source: Source) -> str:
+    def _lacks(self, source: Source) -> str:
         """SQL: whether a row has no label, score or weight."""
-        label = self._label(source)
+        label = self.label(source)
         missing = [f"{label} IS NULL"]
         if self.absent:
             missing.append(f"coalesce({is_one_of(label, self.absent)}, true)")
-        for column, role in self._numbers.items():
-            place = source.find(column, role)
-            nan = f"coalesce(isnan({self._number(source, column)}), false)"
-            missing += [is_missing(source, place), nan]
+        for column in self.numbers.roles:
+            nan = f"coalesce(isnan({self.numbers.sql(source, column)}), false)"
+            missing += [self.numbers.missing(source, column), nan]
         return " OR ".join(missing)
 
     @functools.cached_property
@@ -170,22 +146,25 @@ class FileRows(RowsOfFiles):
         """Words for "no label" in CSV files."""
         if self.sources[0].kind != "csv":
             return []
-        parts = (f"SELECT {self._label(s)} AS label FROM {s.relation}" for s in self.sources)
+        parts = (f"SELECT {self.label(s)} AS label FROM {s.relation}" for s in self.sources)
         rows: nw.LazyFrame[Any] = nw.from_native(self.session.relation(" UNION ALL ".join(parts)))
         return missing_words(distinct_labels(rows, "label", self._run))
 
     @functools.cached_property
     def dropped(self) -> int:
-        return self.lacking() if self.session.reading.drop else 0
+        return self._lacking() if self.session.reading.drop else 0
 
-    def lacking(self) -> int:
+    def _lacking(self) -> int:
         """How many rows have no label, score or weight: those that --missing drop leaves out."""
-        return count_where(self.session, ((s, self.lacks(s)) for s in self.sources))
+        counts = (
+            f"(SELECT count(*) FROM {s.relation} WHERE {self._lacks(s)})" for s in self.sources
+        )
+        return int(self.session.query(f"SELECT {' + '.join(counts)}")[0][0])
 
     @property
     def _needed(self) -> str:
         """The roles of which a row must have a value, in words."""
-        return " or no ".join(dict.fromkeys((*self._numbers.values(), "label")))
+        return " or no ".join(dict.fromkeys((*self.numbers.roles.values(), "label")))
 
     def facts(self, rows: int | None) -> dict[str, Any]:
         found = super().facts(rows)
@@ -195,7 +174,7 @@ class FileRows(RowsOfFiles):
             self.session.note(
                 f"{self.dropped:,}{total} rows {were} dropped: no {self._needed} there"
             )
-        written = [f"{column!r} {how}" for column, how in self.written.items() if how]
+        written = [f"{column!r} {how}" for column, how in self.numbers.written.items() if how]
         return found | ({"numbers_written": written} if written else {})
 
     def lazy(self, coding: Coding) -> LazyRows:
@@ -217,7 +196,8 @@ class FileRows(RowsOfFiles):
 
     def labels(self, rows: int | None) -> dict[Any, Label]:
         if self.sources[0].kind == "csv":
-            return typed_present(self._words(rows))
+            frame = self.frame if rows is None else self.frame.head(rows)
+            return typed_present(distinct_labels(frame, "label", self._run))
         parts = " UNION ALL ".join(
             f"SELECT {spelling(s, i)} AS y, {document(s, i)} AS j FROM {s.relation}"
             for s in self.sources
@@ -230,11 +210,6 @@ class FileRows(RowsOfFiles):
         refuse_nested(values.values(), self.names.label)
         return values
 
-    def _words(self, rows: int | None) -> list[str]:
-        """The different words of the label column of CSV files."""
-        frame = self.frame if rows is None else self.frame.head(rows)
-        return distinct_labels(frame, "label", self._run)
-
     # --- refusals -------------------------------------------------------------------------------
 
     def refuse(self, coding: Coding) -> None:
@@ -244,48 +219,39 @@ class FileRows(RowsOfFiles):
     def refuse_numbers(self) -> None:
         """An InputError for scores or weights that are no numbers, when there are some."""
         missing = () if self.session.reading.drop else (MISSING,)
-        self._check(self.names.score, self.role, TEXT, *missing, INFINITE)
-        if self.names.raw:
-            self._check(self.names.raw, "score", TEXT, *missing, INFINITE)
-        if self.names.weight:
-            self._check(self.names.weight, "weight", TEXT, *missing, INFINITE, NEGATIVE, HEAVY)
+        for column, role in self.numbers.roles.items():
+            of_weights = (NEGATIVE, HEAVY) if column == self.names.weight else ()
+            self._check(column, role, TEXT, *missing, INFINITE, *of_weights)
 
     def refuse_outside(self) -> None:
         self._check(self.names.score, self.role, OUTSIDE)
 
-    def _check(self, column: str, role: str, *checks: Check) -> None:
-        written = self.written[column]
+    def refuse_missing_labels(self) -> None:
+        """An InputError for missing labels, when there are some."""
+        self._check(self.names.label, "label", MISSING, absent=self.absent)
+
+    def _check(
+        self, column: str, role: str, *checks: Check, absent: Sequence[str] = MISSING_WORDS
+    ) -> None:
         refuse(
             self.session,
             self.sources,
             column,
             role=role,
             checks=checks,
-            written=written,
+            absent=absent,
+            written=self.numbers.written.get(column),
             missing_advice=self._missing_advice,
         )
 
     def _missing_advice(self, seen: int) -> str:
         """What to do about missing values where other columns have more than the ones seen."""
-        rows = self.lacking()
+        rows = self._lacking()
         if rows <= seen:
             return ""
         return (
             f"In all, {rows:,} rows have no {self._needed}: drop them with --missing drop, or fill "
             "them in first."
-        )
-
-    def refuse_missing_labels(self) -> None:
-        """An InputError for missing labels, when there are some."""
-        label = self.names.label
-        refuse(
-            self.session,
-            self.sources,
-            label,
-            role="label",
-            checks=(MISSING,),
-            absent=self.absent,
-            missing_advice=self._missing_advice,
         )
 
     def refuse_labels(self) -> None:

@@ -17,22 +17,21 @@ def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Sourc
     A folder that says something else than the file's own column is an InputError: either may be
     meant. Values are text, whole numbers but for CSV files, whose columns are all text.
     """
-    names, columns, types = list(source.names), list(source.columns), list(source.types)
+    added: dict[str, str] = {}
+    types = list(source.types)
     for name, value in partitions_of(source.path).items():
         if any(known.strip() == name.strip() for known in source.names):  # as columns are found
             _refuse_other(query, source, name, value)
             continue
         whole = value is not None and source.kind != "csv" and WHOLE.match(value)
-        kind = "BIGINT" if whole else "VARCHAR"
-        names.append(name)
-        types.append(kind)
-        columns.append(f"{'NULL' if value is None else literal(value)}::{kind}")
+        types.append("BIGINT" if whole else "VARCHAR")
+        added[name] = f"{'NULL' if value is None else literal(value)}::{types[-1]}"
     return replace(
         source,
-        names=tuple(names),
-        columns=tuple(columns),
+        names=(*source.names, *added),
+        columns=(*source.columns, *added.values()),
         types=tuple(types),
-        folders=len(names) - len(source.names),
+        folders=len(added),
     )
 
 

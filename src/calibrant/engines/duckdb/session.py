@@ -133,11 +133,8 @@ class Session:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        return self.run(sql, lambda result: result.fetchall())
-
-    def run(self, sql: str, take: Callable[[Any], T]) -> T:
-        """``take`` of a query's result."""
-        return self.call(lambda: take(self._connection.execute(sql)))
+        rows: list[tuple[Any, ...]] = self.call(lambda: self._connection.execute(sql).fetchall())
+        return rows
 
     def relation(self, sql: str) -> Any:
         """A query that is not run yet."""
@@ -160,22 +157,13 @@ class Session:
             self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
 
     @contextmanager
-    def function(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        kinds: tuple[str, ...] = ("DOUBLE",),
-        gives: str = "DOUBLE",
-    ) -> Iterator[None]:
-        """Make a function of Arrow columns known to SQL, for a while.
-
-        Without ``kinds`` it takes any number of columns, as they come.
-        """
+    def function(self, name: str, function: Callable[..., Any], gives: str) -> Iterator[None]:
+        """Make a function of any number of Arrow columns known to SQL, for a while."""
         import_extra("pyarrow", extra="cli")
         self._connection.create_function(
             name,
             function,
-            list(kinds) or None,
+            None,  # columns as they come
             gives,
             type="arrow",
             null_handling="special",

@@ -55,8 +55,8 @@ def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = T
     if not counted:
         return found
     with _readable(path):
-        records = count_records(path, separator, len(found.names), found.above)
-    return found._replace(rows=records.rows, line_end=records.line_end)
+        rows, line_end = count_records(path, separator, len(found.names), found.above)
+    return found._replace(rows=rows, line_end=line_end)
 
 
 def separators(ending: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -32,13 +32,6 @@ class Above(NamedTuple):
     lines: int = 0
     separators: int = 0
     blank: int = 0
-
-
-class Records(NamedTuple):
-    """How many rows of data a CSV file holds, and how its lines end."""
-
-    rows: int
-    line_end: str
 
 
 @dataclass
@@ -81,8 +74,9 @@ class _UnusualError(Exception):
     """A quote stands where none should: only one record after another tells what it means."""
 
 
-def count_records(path: Path, separator: str, columns: int, above: Above) -> Records:
-    """The records of a file, or an InputError where they cannot be told for sure.
+def count_records(path: Path, separator: str, columns: int, above: Above) -> tuple[int, str]:
+    """How many rows of data a CSV file holds, and how its lines end; an InputError where that
+    cannot be told for sure.
 
     Parameters
     ----------
@@ -114,7 +108,7 @@ def count_records(path: Path, separator: str, columns: int, above: Above) -> Rec
     if counted.separators - above.separators != records * (columns - 1):
         _one_by_one(path, separator, columns, above)  # which says where
         raise InputError(f"{path.name} cannot be read safely: its fields do not add up.")
-    return Records(records - 1, counted.line_end)
+    return records - 1, counted.line_end
 
 
 def wrong_fields(name: str, line: Any, found: Any, columns: Any, shown: str = "") -> str:
@@ -214,40 +208,32 @@ def _outside(
 # --- one by one ---------------------------------------------------------------------------------
 
 
-@dataclass
-class _Lines:
-    """Lines as they are handed to Python's reader; those of one record are kept."""
-
-    stream: IO[str]
-    record: list[str] = field(default_factory=list)
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self.stream:
-            self.record.append(line)
-            yield line
-
-
 def _one_by_one(path: Path, separator: str, columns: int, above: Above) -> _Counts:
     """The same by Python's own reader, which tells the line of a mistake."""
     counted, start = _Counts(), 1
+    record: list[str] = []  # the lines of the record that is read
+
+    def kept(line: str) -> str:
+        record.append(line)
+        return line
+
     with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
-        lines = _Lines(stream)
-        reader = csv.reader(lines, delimiter=separator, strict=True)
+        reader = csv.reader(map(kept, stream), delimiter=separator, strict=True)
         try:
             for fields in reader:
                 counted.lines += 1
                 if counted.lines > above.lines:
-                    _check(path.name, start, fields, columns, lines.record)
+                    _check(path.name, start, fields, columns, record)
                 counted.blank += not fields
                 counted.separators += max(len(fields) - 1, 0)
-                last = lines.record[-1]
+                last = record[-1]
                 counted.feeds += last.endswith("\n")
                 counted.returns += last.endswith(("\r", "\r\n"))
                 counted.pairs += last.endswith("\r\n")
                 start = reader.line_num + 1
-                lines.record.clear()
+                record.clear()
         except csv.Error as wrong:
-            said = _words(str(wrong), _shown(lines.record))
+            said = _words(str(wrong), _shown(record))
             raise InputError(f"{path.name}: line {start} has a {said}") from wrong
     return counted
 

@@ -16,6 +16,7 @@ from calibrant.errors import InputError
 from calibrant.shell_words import quoted
 
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
+#: words for truth values, in lower case
 TRUTH = {"true": True, "false": False}
 #: words for "no value" that may be labels as well; "none" is one of three labels, rather
 UNSURE = ("-", "none")

@@ -8,10 +8,9 @@ from typing import Any
 
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.number_spelling import SPELLINGS, NumberSpelling, choose_spelling
+from calibrant.engines.files.spelled_labels import TRUTH
 from calibrant.errors import InputError, import_extra
 
-#: words for truth values, in lower case
-TRUTH = {"true": True, "false": False}
 #: words for infinite numbers, in lower case and without sign
 INFINITE = ("inf", "infinity")
 POINT = NumberSpelling(".")

@@ -1,16 +1,13 @@
 """Spark, for those who outgrow one machine: tables from files, and whole folders of results."""
 
 from calibrant.engines.spark.apply import apply_file
-from calibrant.engines.spark.file_frame import FileFrame
-from calibrant.engines.spark.file_rows import SparkRows, file_rows, first_rows
+from calibrant.engines.spark.file_rows import file_rows, first_rows
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
 from calibrant.engines.spark.write import write_file
 
 __all__ = [
-    "FileFrame",
     "Spark",
-    "SparkRows",
     "apply_file",
     "file_rows",
     "first_rows",

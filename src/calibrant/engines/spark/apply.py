@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from calibrant.data.score_range import WHAT_TO_DO
 from calibrant.data.segment_column import NewSegments
@@ -59,11 +61,10 @@ def apply_file(
     source = read_files(session, files, options.columns, lines=as_lines)
     options.check_columns([options.into], source.names, source.files[0])
     keys = segment_keys(fitted.map)
-    hidden = _Hidden.new()
-    applied, held = _with_probability(source, fitted, options, keys, hidden)
+    applied, held, segments = _with_probability(source, fitted, options, keys)
     seen = None
     if new_segments is not None and keys and keys.map.seen:
-        seen, applied = _counted(applied, hidden.segments(keys), keys.map)
+        seen, applied = _counted(applied, segments, keys.map)
     if source.keys is None:
         if as_lines:
             kinds = {field.name: field.dataType for field in source.frame.schema.fields}
@@ -79,40 +80,22 @@ def apply_file(
         found = session.call(lambda: seen.get)
         new_segments.rows, new_segments.new = int(found["rows"]), int(found["new"])
         example = found["example"]
-        several = keys is not None and keys.map.columns > 1 and example is not None
-        new_segments.example = tuple(example) if several else example
+        new_segments.example = tuple(example) if isinstance(example, list) else example
     return rows
 
 
-class _Hidden(NamedTuple):
-    """Names of columns that no file has."""
-
-    score: str
-    segment: str
-    probability: str
-
-    def segments(self, keys: SegmentKeys) -> list[str]:
-        """A column for each of the segments'."""
-        return [f"{self.segment}_{i}" for i in range(len(keys.columns))]
-
-    @classmethod
-    def new(cls) -> _Hidden:
-        return cls(*(f"calibrant_{what}_{secrets.token_hex(4)}" for what in cls._fields))
-
-
 def _with_probability(
-    source: FileFrame,
-    fitted: Fitted,
-    options: ApplyOptions,
-    keys: SegmentKeys | None,
-    hidden: _Hidden,
-) -> tuple[Any, dict[str, Any]]:
-    """The rows with checked scores and their probabilities, and the column for each name."""
+    source: FileFrame, fitted: Fitted, options: ApplyOptions, keys: SegmentKeys | None
+) -> tuple[Any, dict[str, Any], list[str]]:
+    """The rows with checked scores, segments and their probabilities; the column for each name of
+    the output; and the names of the columns of segments."""
     inside = RangeWatch(fitted.expects, options.on_range).refuses
-    columns = {hidden.score: _checked(source, options.only_score, options.on_missing, inside)}
+    hidden = f"calibrant_{secrets.token_hex(4)}"  # how names begin that no file has
+    score, probability, segments = f"{hidden}_score", f"{hidden}_probability", []
+    columns = {score: _checked(source, options.scores[0], options.on_missing, inside)}
     if keys:
-        given = zip(hidden.segments(keys), options.segments, keys.columns, strict=True)
-        for name, segment, spelling in given:
+        segments = [f"{hidden}_segment_{i}" for i in range(len(keys.columns))]
+        for name, segment, spelling in zip(segments, options.segments, keys.columns, strict=True):
             columns[name] = _checked_segment(source, segment, options.on_missing, spelling)
         fitted = replace(fitted, map=keys.map)
     names: list[str] = source.frame.columns
@@ -123,40 +106,36 @@ def _with_probability(
         lambda: add_probabilities(
             fitted,
             rows,
-            score=hidden.score,
-            into=hidden.probability,
-            segment=hidden.segments(keys) if keys else None,
+            score=score,
+            into=probability,
+            segment=segments or None,
             on_missing="null",  # checked on the way
             on_new_segment="allow",  # counted on the way
             on_range="clip" if options.on_range == "clip" else "allow",
         )
     )
-    chosen = {**dict(zip(names, safe, strict=True)), options.into: hidden.probability}
-    return applied, {name: functions.col(column) for name, column in chosen.items()}
+    chosen = {**dict(zip(names, safe, strict=True)), options.into: probability}
+    held = {name: functions.col(column) for name, column in chosen.items()}
+    return applied, held, segments
 
 
-def _counted(frame: Any, names: Sequence[str], known: Segmented) -> tuple[Any, Any]:
+def _counted(frame: Any, names: Sequence[str], map_: Segmented) -> tuple[Any, Any]:
     """An observation of segments that were never seen, known once the frame is written; the
     frame."""
     seen = import_extra("pyspark.sql", extra="spark").Observation()
     columns = [functions.col(name) for name in names]
-    there, keys = columns[0].isNotNull(), known.seen
-    column = columns[0]
+    there = functools.reduce(operator.and_, (column.isNotNull() for column in columns))
+    segment, known = columns[0], list(map_.seen)
     if len(columns) > 1:
-        for other in columns[1:]:
-            there = there & other.isNotNull()
-        column = functions.struct(*columns)
-        listed = functions.array(*columns)
-        whole = [key for key in keys if isinstance(key, tuple) and len(key) == len(columns)]
-        keys = tuple(functions.array(*map(functions.lit, key)) for key in whole)
-        new = there & ~listed.isin(*keys) if keys else there
-    else:
-        new = there & ~column.isin(*keys)
+        whole = [key for key in known if isinstance(key, tuple) and len(key) == len(columns)]
+        segment = functions.array(*columns)
+        known = [functions.array(*map(functions.lit, key)) for key in whole]
+    new = there & ~segment.isin(*known) if known else there
     measured = frame.observe(
         seen,
         functions.count(functions.when(there, 1)).alias("rows"),
         functions.count(functions.when(new, 1)).alias("new"),
-        functions.min(functions.when(new, column)).alias("example"),
+        functions.min(functions.when(new, segment)).alias("example"),
     )
     return seen, measured
 

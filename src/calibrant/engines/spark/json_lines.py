@@ -136,7 +136,9 @@ def _set_member(line: Any, name: str, value: Any, member: Any) -> Any:
     parts = functions.regexp_extract_all(line, functions.lit(PART), functions.lit(0))
     # colons and commas of the object itself: after an odd number of them comes a value
     wanted = 2 * place - 1
-    walked = functions.aggregate(parts, _before(), lambda state, part: _walk(state, part, wanted))
+    names = ("at", "depth", "marks", "first", "last")
+    before = functions.struct(*(functions.lit(0).alias(name) for name in names))
+    walked = functions.aggregate(parts, before, lambda state, part: _walk(state, part, wanted))
     first, last = walked["first"], walked["last"]
     replaced = functions.concat(
         functions.array_join(functions.slice(parts, functions.lit(1), first - 1), ""),
@@ -144,11 +146,6 @@ def _set_member(line: Any, name: str, value: Any, member: Any) -> Any:
         functions.array_join(functions.slice(parts, last + 1, functions.size(parts) - last), ""),
     )
     return functions.when(place > 0, replaced).otherwise(_appended(line, member))
-
-
-def _before() -> Any:
-    names = ("at", "depth", "marks", "first", "last")
-    return functions.struct(*(functions.lit(0).alias(name) for name in names))
 
 
 def _walk(state: Any, part: Any, wanted: Any) -> Any:

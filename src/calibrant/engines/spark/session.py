@@ -10,16 +10,16 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from calibrant.background import off_main_thread
 from calibrant.engines.spark.failures import CHECK, reworded, why_not_started
-from calibrant.engines.spark.interrupts import interrupt_handler, interrupts_later
 from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Spark:
         _knock(master)
         self._folder = tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True)
         try:
-            self._start({**settings, **_places(Path(self._folder.name)), **(config or {})})
+            self._start({**settings, **(config or {})})
         except BaseException:
             self.close()
             raise
@@ -95,14 +95,17 @@ class Spark:
     def _start(self, settings: Mapping[str, str]) -> None:
         pyspark = import_extra("pyspark", extra="spark")
         gateways = import_extra("pyspark.java_gateway", extra="spark")
+        folder = Path(self._folder.name)
         conf = pyspark.SparkConf(loadDefaults=False)
-        for name, value in settings.items():
-            conf.set(name, value)
-        log = Path(self._folder.name) / "log.txt"
-        handler = interrupt_handler()
+        conf.set("spark.local.dir", str(folder / "local"))
+        conf.set("spark.sql.warehouse.dir", (folder / "warehouse").as_uri())
+        conf.setAll(settings.items())
+        log = folder / "log.txt"
+        handler = _interrupt_handler()
         try:
-            with log.open("wb") as stream, interrupts_later(handler):
-                self._gateway = gateways.launch_gateway(conf, _mute(stream))
+            with log.open("wb") as stream, _interrupts_later(handler):
+                mute = {"stdout": stream, "stderr": subprocess.STDOUT}
+                self._gateway = gateways.launch_gateway(conf, mute)
             # what spark-defaults.conf and the command line of spark-submit hold is known by now
             with warnings.catch_warnings():  # of a pandas that is not used here
                 warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
@@ -252,14 +255,6 @@ def _settings(master: str, threads: int | None, memory: str | None) -> dict[str,
     return settings
 
 
-def _places(folder: Path) -> dict[str, str]:
-    """Where Spark spills and keeps its tables."""
-    return {
-        "spark.local.dir": str(folder / "local"),
-        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
-    }
-
-
 def _with_threads(master: str, threads: int, local: bool) -> str:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ParameterError(f"threads must be a whole number of at least 1, but {threads!r} came.")
@@ -297,10 +292,6 @@ def _enough(threads: int | None) -> str:
 # --- the process behind the session -------------------------------------------------------------
 
 
-def _mute(stream: IO[bytes]) -> dict[str, Any]:
-    return {"stdout": stream, "stderr": subprocess.STDOUT}
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep PySpark from printing the error that it raises, traces and all, to stderr as well."""
@@ -318,6 +309,37 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+def _interrupt_handler() -> Any:
+    """What Ctrl-C does now, if this thread may set it."""
+    if threading.current_thread() is threading.main_thread():
+        return signal.getsignal(signal.SIGINT)
+    return None
+
+
+@contextmanager
+def _interrupts_later(handler: Any) -> Iterator[None]:
+    """Keep a Ctrl-C until the end; PySpark, interrupted, would leave a Java behind that never ends.
+
+    A second one is not kept. ``handler`` is what Ctrl-C does otherwise, None on another thread.
+    """
+    kept: list[Any] = []
+
+    def keep(number: int, at: Any) -> None:
+        kept.append((number, at))
+        if len(kept) > 1:
+            raise KeyboardInterrupt
+
+    if handler is not None:
+        signal.signal(signal.SIGINT, keep)
+    try:
+        yield
+    finally:
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+    if kept and callable(handler):
+        handler(*kept[0])
 
 
 def _shut_down(gateway: Any) -> None:

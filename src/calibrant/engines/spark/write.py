@@ -7,8 +7,8 @@ import secrets
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -73,14 +73,15 @@ def write_file(
     kind, ending, packed = output_kind(Path(name_of(os.fspath(out))))
     place: _Place = _Remote(spark, os.fspath(out)) if is_url(os.fspath(out)) else _Local(Path(out))
     place.check()
-    _refuse_itself(frame, place)
+    if place.exists(place.path):  # reading what is about to be replaced is refused
+        place.keep_apart([unquote(url) for url in frame.inputFiles()])
     seen = import_extra("pyspark.sql", extra="spark").Observation()
     counted = frame.observe(seen, functions.count(functions.lit(1)).alias("rows"))
     kind = "text" if lines else kind
     options = _options(kind, ending, packed)
-    with _whole_folder(place) as temporary:
+    try:
         writer = counted.write.mode("errorifexists").format(kind).options(**options)
-        spark.call(lambda: writer.save(temporary))
+        spark.call(lambda: writer.save(place.temporary()))
         rows = int(spark.call(lambda: seen.get)["rows"])
         check_rows(rows, expected, "the input")
         if lines:  # other readers would take the parts for plain text
@@ -90,6 +91,9 @@ def write_file(
                 f"the parts of {place.name} were written on other machines. On a cluster, name a "
                 "folder that all of them see, such as hdfs://... or s3a://..."
             )
+        place.put()
+    finally:
+        place.clear()
     return rows
 
 
@@ -109,22 +113,6 @@ def _options(kind: str, ending: str, packed: bool) -> dict[str, Any]:
         "text": {},
     }
     return {**text[kind], "compression": "gzip"} if packed else text[kind]
-
-
-def _refuse_itself(frame: Any, place: _Place) -> None:
-    """Reading what is about to be replaced: refused, as for files on one machine."""
-    if place.exists(place.path):
-        place.keep_apart([unquote(url) for url in frame.inputFiles()])
-
-
-@contextmanager
-def _whole_folder(place: _Place) -> Iterator[str]:
-    """A hidden name beside the place, as Spark is told it, that takes the place's at the end."""
-    try:
-        yield place.temporary()
-        place.put()
-    finally:
-        place.clear()
 
 
 # --- where to -----------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""Find out how the numbers of a column are written. Asked only once some are no plain numbers."""
+"""Columns of numbers, and how these are written: plainly, or as most of the column tells."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from calibrant.engines.duckdb.column_sql import is_missing, is_text, number, text
 from calibrant.engines.duckdb.session import Session
@@ -15,7 +15,44 @@ from calibrant.engines.files.number_spelling import (
 )
 
 
-def find_spelling(
+class NumberColumns:
+    """Columns of numbers by name, with the role of each, and how it is written.
+
+    At first as the job was told, or plainly; `respell` finds out once some cannot be read so.
+    """
+
+    def __init__(
+        self, session: Session, sources: Sequence[Source], roles: Mapping[str, str]
+    ) -> None:
+        self.session, self.sources, self.roles = session, sources, roles
+        self.written = dict.fromkeys(roles, session.reading.spelling)
+
+    def respell(self) -> bool:
+        """Read numbers as most of them are written; whether that is another way than before."""
+        found = {
+            column: _find_spelling(self.session, self.sources, column, role)
+            for column, role in self.roles.items()
+        }
+        changed, self.written = found != self.written, found
+        return changed
+
+    def sql(self, source: Source, column: str) -> str:
+        """SQL of a column as DOUBLE; NULL where it holds no number."""
+        role = self.roles[column]
+        return number(source, source.find(column, role), role, self.written[column])
+
+    def missing(self, source: Source, column: str) -> str:
+        """SQL: whether a column has no value, or a word for none; never NULL."""
+        return is_missing(source, source.find(column, self.roles[column]))
+
+    def checked(self, source: Source, column: str) -> str:
+        """SQL of a column: NULL where its value is missing, infinite where it is no number, which
+        is always refused."""
+        x, missing = self.sql(source, column), self.missing(source, column)
+        return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
+
+
+def _find_spelling(
     session: Session, sources: Sequence[Source], column: str, role: str
 ) -> NumberSpelling | None:
     """The spelling that reads most numbers of a column; None for plain ones.

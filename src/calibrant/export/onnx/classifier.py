@@ -44,8 +44,8 @@ class ModelOutput:
 
     def __str__(self) -> str:
         size = "of unknown shape" if self.shape is None else str([d or "?" for d in self.shape])
-        kind = "not a tensor" if self.dtype == VOID else f"{_word(self.dtype)} {size}"
-        return f"{self.name!r} ({kind})"
+        numbers = "string" if self.dtype.kind == "O" else self.dtype.name
+        return f"{self.name!r} ({'not a tensor' if self.dtype == VOID else f'{numbers} {size}'})"
 
     @property
     def columns(self) -> int | None:
@@ -58,20 +58,6 @@ class ModelOutput:
     def bits(self) -> int:
         """The bits to compute with: those of the numbers, but not less than 32."""
         return 64 if self.dtype == np.float64 else 32
-
-    @property
-    def may_be_scores(self) -> bool:
-        """Whether it can hold a score, or one for each class."""
-        return self.dtype.name in FLOATS and (self.shape is None or len(self.shape) in (1, 2))
-
-    @property
-    def may_be_labels(self) -> bool:
-        """Whether it can hold a label for each row."""
-        return self.dtype.kind in "iubO"
-
-
-def _word(dtype: np.dtype[Any]) -> str:
-    return "string" if dtype.kind == "O" else dtype.name
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -167,7 +153,8 @@ def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
 def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
     """The output that holds the scores, the one of that name if it is given."""
     known = ", ".join(map(str, outputs))
-    fit = [output for output in outputs if output.may_be_scores]
+    floats = [output for output in outputs if output.dtype.name in FLOATS]
+    fit = [output for output in floats if output.shape is None or len(output.shape) in (1, 2)]
     if name is not None:
         fit = [output for output in fit if output.name == name]
         if not fit:
@@ -188,7 +175,7 @@ def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
 
 def labels_among(outputs: list[ModelOutput]) -> ModelOutput | None:
     """The output that holds the labels, if there is one."""
-    fit = [output for output in outputs if output.may_be_labels]
+    fit = [output for output in outputs if output.dtype.kind in "iubO"]
     if len(fit) > 1:
         fit = [output for output in fit if output.name in LABELS]
     return fit[0] if len(fit) == 1 else None

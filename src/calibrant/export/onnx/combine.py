@@ -11,10 +11,9 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.export.onnx.coupling import couple
 from calibrant.export.onnx.formulas import shares_of
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.simplex import anywhere, least_squares
+from calibrant.export.onnx.iterated_combiners import anywhere, couple, least_squares
 from calibrant.maps.combiners import is_all_pairs
 from calibrant.plan.row_nodes import Combined
 
@@ -36,6 +35,8 @@ def combined(node: Combined, r: Tensor) -> Tensor:
             f"the weights of columns must be at least {LIGHTEST_IN_FLOAT32:g} of the largest in "
             f"float32, but {node.weights.min():g} of it came. Export with float=64."
         )
+    if node.rule in ITERATED:
+        _check_iterated(r, node.code)
     p = COMBINERS[node.rule](r, node.code, node.weights)
     if node.known.all():
         return p
@@ -108,17 +109,9 @@ def _share(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
     return graph.at_most(graph.where(positive, lower, upper), 1.0), root
 
 
-def _solved(solve: Combiner) -> Combiner:
-    """A combiner that iterates: its tolerances need doubles, and a unique answer."""
-
-    def solved(r: Tensor, code: Array, weights: Array) -> Tensor:
-        _check_iterated(r, code)
-        return solve(r, code, weights)
-
-    return solved
-
-
 def _check_iterated(r: Tensor, code: Array) -> None:
+    """Refuse what an iteration cannot do in the graph: its tolerances need doubles, and a unique
+    answer."""
     if r.graph.dtype != np.float64:
         raise InputError(
             "a code other than one-against-all is combined by iterations that need doubles, but "
@@ -145,6 +138,8 @@ COMBINERS: dict[str, Combiner] = {
     "normalized": _normalized,
     "projected": _projected,
     "balanced": _balanced,
-    "least_squares": _solved(least_squares),
-    "coupled": _solved(couple),
+    "least_squares": least_squares,
+    "coupled": couple,
 }
+#: those for codes other than one-against-all
+ITERATED = ("least_squares", "coupled")

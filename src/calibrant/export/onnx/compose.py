@@ -21,16 +21,9 @@ from calibrant.export.onnx.classifier import (
     used_names,
 )
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.model import (
-    IR,
-    ML_OPSET,
-    OPSET,
-    properties,
-    read_options,
-    written,
-)
+from calibrant.export.onnx.model import IR, ML_OPSET, OPSET, facts_of, read_options, written
 from calibrant.export.onnx.printer import ML, ONNX, segment_inputs
-from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
+from calibrant.export.onnx.protos import add_nodes, tensor_info
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import Node
 
@@ -111,26 +104,24 @@ def compose_onnx(
     scores = _scores(graph, source, found, map_, fitted, input)
     plan = map_.plan(ONNX, input)
     segments = _segments(whole, graph, plan)
-    p = written(plan, scores, segments, isinstance(map_, VectorMap) and map_.distribution)
+    p = written(map_, plan, scores, segments)
     if not isinstance(map_, VectorMap):
         pair = [1.0 - p, p] if fitted is None or fitted.positive_column else [p, 1.0 - p]
         p = graph.columns(pair)
     graph.name(p if dtype == found.dtype else graph.cast(p, found.dtype), RESULT)
-    results = [tensor_info(RESULT, found.dtype, [None, _width(map_)])]
+    width = map_.n_classes if isinstance(map_, VectorMap) else 2
+    results = [tensor_info(RESULT, found.dtype, [None, width])]
     if labels is not None and names is not None:
         many = isinstance(map_, VectorMap) and not map_.distribution
         results.insert(0, name_labels(graph, p, None if many else names, labels.name))
     _join(whole.graph, graph, [found, labels], results)
-    facts = {entry.key: entry.value for entry in whole.metadata_props} | properties(calibrator)
+    facts = {entry.key: entry.value for entry in whole.metadata_props}
+    facts |= facts_of(map_.kind, fitted)
     import_extra("onnx", extra="onnx").helper.set_model_props(whole, facts)
     return whole
 
 
 # --- what the model must be ---------------------------------------------------------------------
-
-
-def _width(map_: Map) -> int:
-    return map_.n_classes if isinstance(map_, VectorMap) else 2
 
 
 def _check_columns(map_: Map, found: ModelOutput) -> None:
@@ -182,10 +173,7 @@ def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
 def _raise_opset(model: Any) -> int:
     """The version of the model's operators, raised to ours where it is older."""
     onnx = import_extra("onnx", extra="onnx")
-    versions: dict[str, int] = {}
-    for opset in model.opset_import:  # some converters name a domain twice
-        domain = "" if opset.domain == "ai.onnx" else opset.domain
-        versions[domain] = max(versions.get(domain, 0), opset.version)
+    versions = opsets_of(model)
     set_opsets(model, versions)
     used = any(node.domain in ("", "ai.onnx") for node in model.graph.node)
     if used and versions.get("", 1) < OPSET:
@@ -203,7 +191,18 @@ def _raise_opset(model: Any) -> int:
     return versions[""]
 
 
+def opsets_of(*models: Any) -> dict[str, int]:
+    """The newest version of each domain's operators in some models."""
+    versions: dict[str, int] = {}
+    for opset in (own for model in models for own in model.opset_import):
+        domain = "" if opset.domain == "ai.onnx" else opset.domain
+        # some converters name a domain twice
+        versions[domain] = max(versions.get(domain, 0), opset.version)
+    return versions
+
+
 def set_opsets(model: Any, versions: dict[str, int]) -> None:
+    """Say which operators a model has, instead of what it said before."""
     onnx = import_extra("onnx", extra="onnx")
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in versions.items())
@@ -264,7 +263,7 @@ def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
             f"the model must have nothing called {taken[0]!r}: the calibrator needs an input of "
             "that name. Rename the model's."
         )
-    versions = {opset.domain: opset.version for opset in model.opset_import}
+    versions = opsets_of(model)
     if versions.get(ML, ML_OPSET) < ML_OPSET and any(
         node.op_type == "LabelEncoder" for node in model.graph.node
     ):
@@ -299,8 +298,7 @@ def _join(model: Any, graph: Graph, replaced: list[ModelOutput | None], results:
         if value.name == RESULT:
             graph.name(graph.input(f"{graph.prefix}model/{RESULT}"), OTHER)
             value.name = OTHER
-    model.node.extend(node_protos(graph))
-    model.initializer.extend(constant_protos(graph))
+    add_nodes(graph, model)
     del model.output[:]
     model.output.extend([*results, *kept])
     remove_idle(model)

@@ -23,15 +23,13 @@ def tensor_info(name: str, dtype: Any, shape: Sequence[str | int | None] | None)
     return onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
 
 
-def node_protos(graph: Graph) -> list[Any]:
-    """The nodes of a graph, bodies of loops included."""
-    return [_node(node, graph.prefix) for node in graph.nodes]
-
-
-def constant_protos(graph: Graph) -> list[Any]:
-    """The constants of a graph."""
+def add_nodes(graph: Graph, proto: Any) -> None:
+    """Add the nodes of a graph, bodies of loops included, and its constants to a GraphProto."""
     onnx = import_extra("onnx", extra="onnx")
-    return [onnx.numpy_helper.from_array(value, name) for name, value in graph.constants.items()]
+    proto.node.extend(_node(node, graph.prefix) for node in graph.nodes)
+    proto.initializer.extend(
+        onnx.numpy_helper.from_array(value, name) for name, value in graph.constants.items()
+    )
 
 
 def _node(node: OnnxNode, prefix: str) -> Any:
@@ -66,4 +64,6 @@ def _body(graph: Graph) -> Any:
     inputs += [tensor_info(name, graph.dtype, None) for name in state]
     outputs = [tensor_info(more, np.bool_, [])]
     outputs += [tensor_info(name, graph.dtype, None) for name in after]
-    return onnx.helper.make_graph(node_protos(graph), "body", inputs, outputs)
+    body = onnx.helper.make_graph([], "body", inputs, outputs)
+    add_nodes(graph, body)
+    return body

@@ -13,7 +13,7 @@ from calibrant.export.sql.dialects import dialect_of
 from calibrant.export.sql.request import Request, TooLongError
 from calibrant.export.sql.script import Sql
 from calibrant.export.sql.writer import SqlWriter
-from calibrant.export.thresholds import read_threshold
+from calibrant.export.thresholds import decision_of, read_threshold
 from calibrant.export.tree_parts import refuse_trees
 from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
@@ -140,6 +140,7 @@ def to_sql(
         keep=None if keep is None else tuple(keep),
         view=view,
         threshold=at_least,
+        decision=decision_of(map_, at_least),
     )
     request.check()
     sql = _faster(request) if form == "auto" else request.written()

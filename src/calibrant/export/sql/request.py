@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ from calibrant.export.sql.row_printer import HEADS, QuerySteps, SqlRowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segment_printer import write_segmented
 from calibrant.export.sql.writer import SqlWriter
-from calibrant.export.thresholds import SEVERAL
 from calibrant.maps import Map, Segmented, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.row_nodes import Row
@@ -44,7 +42,10 @@ class TooLongError(InputError):
 
 @dataclass(frozen=True)
 class Request:
-    """A map, the names of tables and columns in its SQL, and the writer that collects joins."""
+    """A map, the names of tables and columns in its SQL, and the writer that collects joins.
+
+    ``decision`` is the map of 0 and 1 that stands for the comparison with the threshold.
+    """
 
     map: Map
     fitted: Fitted | None
@@ -55,13 +56,9 @@ class Request:
     lookup: str
     segment: tuple[str, ...]
     keep: tuple[str, ...] | None
-    view: str | None = None
-    threshold: float | None = None
-
-    @functools.cached_property
-    def decision(self) -> Map | None:
-        """The map of 0 and 1 that stands for the comparison with the threshold, if there is one."""
-        return None if self.threshold is None else self.map.decision(self.threshold)
+    view: str | None
+    threshold: float | None
+    decision: Map | None
 
     @property
     def printed(self) -> Map:
@@ -75,8 +72,6 @@ class Request:
                 f"the view must have a name of its own, but {self.view!r} is that of the rows or "
                 "of the lookup table. Rename the view."
             )
-        if self.threshold is not None and isinstance(self.map, VectorMap):
-            raise InputError(SEVERAL)
         wanted = self.map.n_columns if isinstance(self.map, VectorMap) else 1
         if len(self.columns) != wanted:
             raise InputError(
@@ -167,14 +162,13 @@ class Request:
     def _several(self, plan: Row) -> Sql:
         """The SELECT of a plan of several scores."""
         kept = self.columns if self.keep is None else self.keep
-        steps = QuerySteps(self.writer, _prefix((*kept, self.table)))
-        scores = [self._score(own, "r") for own in self.columns]
-        found = SqlRowPrinter(scores, steps).write(plan)
-        if steps.known:
-            found = [case([(f"{steps.known} = 1", p)]) for p in found]
-        last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
         keep = [column_name(own, "r", self.writer.dialect) for own in kept]
-        query = _checked(steps.text(self._table, self.lookup, keep, last))
+        prefix = _prefix((*kept, self.table))
+        steps = QuerySteps(self.writer, self._table, self.lookup, keep, prefix)
+        scores = [self._score(own, "r") for own in self.columns]
+        found = SqlRowPrinter(scores, steps).probabilities(plan)
+        last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
+        query = _checked(steps.query(last))
         return self._script(query, comment("The query: a probability for every class."))
 
     def _names(self, count: int) -> list[str]:

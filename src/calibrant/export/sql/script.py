@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import comment, name, shifted, string, table_name
-from calibrant.export.sql.writer import Join, LookupTable
+from calibrant.export.sql.writer import LookupJoin
 
 #: rows of one INSERT
 BATCH = 500
@@ -64,11 +64,11 @@ def script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect
     return Sql(head + ";\n\n".join(text) + ";\n", statements)
 
 
-def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -> str:
+def from_rows(rows: str, joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> str:
     """FROM the rows, with their lookups joined."""
     text = f"FROM {rows} AS r"
     for join in joins:
-        table = table_name(lookup, dialect, join.table.suffix)
+        table = table_name(lookup, dialect, join.suffix)
         conditions = "\nAND ".join(join.conditions)
         joined = f"{table} AS {join.alias}{dialect.joined}"
         text += f"\nLEFT JOIN {joined}\n{shifted('ON ' + conditions)}"
@@ -78,17 +78,17 @@ def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -
 # --- tables -------------------------------------------------------------------------------------
 
 
-def tables(joins: Sequence[Join], lookup: str, dialect: Dialect) -> list[str]:
+def tables(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[str]:
     """The statements that create the tables of joins, and fill them; older ones are replaced."""
-    made = [text for join in joins for text in _table(join.table, lookup, dialect)]
+    made = [text for join in joins for text in _table(join, lookup, dialect)]
     for join in joins if dialect.swap else ():
         ends = {"own": "", "new": NEW, "old": OLD}
-        names = {n: table_name(lookup, dialect, join.table.suffix + e) for n, e in ends.items()}
+        names = {n: table_name(lookup, dialect, join.suffix + e) for n, e in ends.items()}
         made += [text.format(**names) for text in dialect.swap]
     return made
 
 
-def _table(table: LookupTable, lookup: str, dialect: Dialect) -> Iterator[str]:
+def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
     own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
     names = [name(column, dialect) for column in table.columns]
     types = [_type(column, dialect) for column in table.columns.values()]

@@ -279,10 +279,12 @@ class SqlPrinter(PlanPrinter[str]):
     def let(self, node: nodes.Let) -> str:
         value, own = node.variable.value, replace(self, relative=True)
         lines = value.x if isinstance(value, nodes.Sigmoid) else value
-        known = isinstance(lines, nodes.LinePieces) and lines.places[0].by_input
-        if self.writer.lookup or not known or not isinstance(lines, nodes.LinePieces):
-            range_ = self.reach(value)
-            return self.given(node.variable, own.write(value), range_).write(node.body)
+        if (
+            self.writer.lookup
+            or not isinstance(lines, nodes.LinePieces)
+            or not lines.places[0].by_input
+        ):
+            return self.given(node.variable, own.write(value), self.reach(value)).write(node.body)
         leaves = own._leaves(lines)
         ends = [np.nextafter(low, -np.inf) for low, *_ in leaves[1:]] + [np.inf]
         texts = []

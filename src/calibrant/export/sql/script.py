@@ -91,8 +91,8 @@ def tables(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[s
 def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
     own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
     names = [name(column, dialect) for column in table.columns]
-    types = [_type(column, dialect) for column in table.columns.values()]
-    lines = [f"{column} {type_}" for column, type_ in zip(names, types, strict=True)]
+    spelled = [_spelled(column, dialect) for column in table.columns.values()]
+    lines = [f"{column} {type_}" for column, (type_, _) in zip(names, spelled, strict=True)]
     if dialect.indexed:
         lines.append(f"PRIMARY KEY ({', '.join(names[: table.key])})")
     columns = ",\n".join(lines)
@@ -101,8 +101,7 @@ def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
         f"{comment(f'The table of {table.about}.')}"
         f"CREATE TABLE {own} (\n{shifted(columns)}\n){dialect.storage}"
     )
-    values = [_written(column, dialect) for column in table.columns.values()]
-    rows = [f"({', '.join(row)})" for row in zip(*values, strict=True)]
+    rows = [f"({', '.join(row)})" for row in zip(*(values for _, values in spelled), strict=True)]
     for begin in range(0, len(rows), BATCH):
         batch = ",\n".join(rows[begin : begin + BATCH])
         last = min(begin + BATCH, len(rows))
@@ -112,18 +111,12 @@ def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
         )
 
 
-def _type(column: Any, dialect: Dialect) -> str:
+def _spelled(column: Any, dialect: Dialect) -> tuple[str, list[str]]:
+    """The type of a column, and its values as literals."""
     if isinstance(column, list):
-        longest = max(len(text.encode()) for text in column) + len(dialect.key_end)
-        return dialect.text.format(max(longest, 1))
-    return dialect.double if column.dtype == np.float64 else dialect.integer
-
-
-def _written(column: Any, dialect: Dialect) -> list[str]:
-    """The values of a column as literals."""
-    if isinstance(column, list):
-        return [string(text + dialect.key_end, dialect) for text in column]
+        texts = [text + dialect.key_end for text in column]
+        longest = max(len(text.encode()) for text in texts)
+        return dialect.text.format(max(longest, 1)), [string(text, dialect) for text in texts]
     if column.dtype == np.float64:
-        write = dialect.stored or dialect.number
-        return [write(value) for value in column.tolist()]
-    return [str(value) for value in column.tolist()]
+        return dialect.double, [*map(dialect.stored or dialect.number, column.tolist())]
+    return dialect.integer, [*map(str, column.tolist())]

@@ -19,40 +19,34 @@ LARGEST_LOGIT = 1e100
 AHEAD = 1.0 + 1e-6
 
 
-@dataclass(frozen=True, eq=False)
 class Row(Node):
     """A value for each row and column."""
 
 
-@dataclass(frozen=True, eq=False)
 class RowInput(Row):
     """The k numbers that come in."""
 
     k: int
 
 
-@dataclass(frozen=True, eq=False)
 class RowOf(Row):
     """A value that is made of another row."""
 
     row: Row
 
 
-@dataclass(frozen=True, eq=False)
 class EachColumn(RowOf):
     """For each column of the result, which column it reads, and the plan of that one score."""
 
     members: tuple[tuple[int, Node], ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Among(RowOf):
     """z_j − ln Σ_{i≠j} exp z_i: the logit of each of k classes against all others."""
 
     k: int
 
 
-@dataclass(frozen=True, eq=False)
 class Within(RowOf):
     """Values moved into an interval."""
 
@@ -60,14 +54,12 @@ class Within(RowOf):
     high: float
 
 
-@dataclass(frozen=True, eq=False)
 class Logarithms(RowOf):
     """ln of values moved into [floor, 1]."""
 
     floor: float
 
 
-@dataclass(frozen=True, eq=False)
 class Affine(RowOf):
     """W·x + b. W is a factor, one factor for each column, or a matrix; b may be left out."""
 
@@ -87,7 +79,6 @@ class Normalised(RowOf):
     """Values divided by their sum, unless that is zero."""
 
 
-@dataclass(frozen=True, eq=False)
 class RelativePower(RowOf):
     """(x / largest)^power of values of which none is below zero; the largest counts as 1 if it is
     zero."""
@@ -95,14 +86,12 @@ class RelativePower(RowOf):
     power: float
 
 
-@dataclass(frozen=True, eq=False)
 class RowAverage(Row):
     """Σ weight · row."""
 
     terms: tuple[tuple[float, Row], ...]
 
 
-@dataclass(frozen=True, eq=False)
 class LargestMapped(RowOf):
     """A row of sum one whose largest entry is mapped, and whose others share what is left; see
     `with_largest`.
@@ -118,7 +107,6 @@ class LargestMapped(RowOf):
     k: int
 
 
-@dataclass(frozen=True, eq=False)
 class Combined(RowOf):
     """Class probabilities of columns' probabilities.
 

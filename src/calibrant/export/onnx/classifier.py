@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError, import_extra
+from calibrant.export.onnx.protos import onnx
 
 #: the names that converters give to these outputs
 SCORES = ("probabilities", "probability", "output_probability")
@@ -65,7 +66,6 @@ class ModelOutput:
 
 def load_model(model: Any) -> Any:
     """A copy of a model that is given as such, as bytes, or as the path of a file."""
-    onnx = import_extra("onnx", extra="onnx")
     if isinstance(model, onnx.ModelProto):
         copy = onnx.ModelProto()
         copy.CopyFrom(model)
@@ -90,7 +90,6 @@ def load_model(model: Any) -> Any:
 
 def weight_files(model: Path) -> list[Path]:
     """The files that hold weights of a model's file, where those are not in it."""
-    onnx = import_extra("onnx", extra="onnx")
     damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
     try:
         whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
@@ -116,7 +115,6 @@ def _tensors(graph: Any) -> Iterator[Any]:
 
 def outputs_of(model: Any) -> list[ModelOutput]:
     """The outputs of a model, with the types and shapes that are known."""
-    onnx = import_extra("onnx", extra="onnx")
     makers = {name: node for node in model.graph.node for name in node.output}
     known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
     return [
@@ -142,7 +140,6 @@ def _output(value: Any, maker: Any) -> ModelOutput:
 
 
 def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
-    onnx = import_extra("onnx", extra="onnx")
     undefined = type_.elem_type == onnx.TensorProto.UNDEFINED
     dtype = VOID if undefined else onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
     if not type_.HasField("shape"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError, import_extra
+from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.classifier import (
@@ -23,7 +23,7 @@ from calibrant.export.onnx.classifier import (
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.model import IR, ML_OPSET, OPSET, facts_of, read_options, written
 from calibrant.export.onnx.printer import ML, ONNX, segment_inputs
-from calibrant.export.onnx.protos import add_nodes, tensor_info
+from calibrant.export.onnx.protos import add_nodes, onnx, tensor_info
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import Node
 
@@ -108,7 +108,7 @@ def compose_onnx(
     if not isinstance(map_, VectorMap):
         pair = [1.0 - p, p] if fitted is None or fitted.positive_column else [p, 1.0 - p]
         p = graph.columns(pair)
-    graph.name(p if dtype == found.dtype else graph.cast(p, found.dtype), RESULT)
+    graph.name(p if dtype == found.dtype else p.cast(found.dtype), RESULT)
     width = map_.n_classes if isinstance(map_, VectorMap) else 2
     results = [tensor_info(RESULT, found.dtype, [None, width])]
     if labels is not None and names is not None:
@@ -117,7 +117,7 @@ def compose_onnx(
     _join(whole.graph, graph, [found, labels], results)
     facts = {entry.key: entry.value for entry in whole.metadata_props}
     facts |= facts_of(map_.kind, fitted)
-    import_extra("onnx", extra="onnx").helper.set_model_props(whole, facts)
+    onnx.helper.set_model_props(whole, facts)
     return whole
 
 
@@ -172,7 +172,6 @@ def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
 
 def _raise_opset(model: Any) -> int:
     """The version of the model's operators, raised to ours where it is older."""
-    onnx = import_extra("onnx", extra="onnx")
     versions = opsets_of(model)
     set_opsets(model, versions)
     used = any(node.domain in ("", "ai.onnx") for node in model.graph.node)
@@ -203,7 +202,6 @@ def opsets_of(*models: Any) -> dict[str, int]:
 
 def set_opsets(model: Any, versions: dict[str, int]) -> None:
     """Say which operators a model has, instead of what it said before."""
-    onnx = import_extra("onnx", extra="onnx")
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in versions.items())
 
@@ -238,18 +236,18 @@ def _scores(
 ) -> Tensor:
     """What the calibrator takes, of what the model gives."""
     x = graph.input(source)
-    x = x if found.dtype == graph.dtype else graph.cast(x, graph.dtype)
+    x = x if found.dtype == graph.dtype else x.cast(graph.dtype)
     flat = found.shape is not None and len(found.shape) == 1
     if isinstance(map_, VectorMap):
-        return graph.expand(x, 1) if flat else x
+        return x.expand(1) if flat else x
     if flat:
         return x
     if found.columns == 1:
-        return graph.squeeze(x, 1)
+        return x.squeeze(1)
     own = 1 if fitted is None or fitted.positive_column is None else fitted.positive_column
     if input == "logit":  # of two classes: the log-odds
-        return graph.column(x, own) - graph.column(x, 1 - own)
-    return graph.column(x, own)
+        return x.column(own) - x.column(1 - own)
+    return x.column(own)
 
 
 def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
@@ -283,7 +281,7 @@ def name_labels(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str
     more probable than not.
     """
     if names is None:
-        graph.name(graph.cast(p >= 0.5, np.int64), output)
+        graph.name((p >= 0.5).cast(np.int64), output)
         return tensor_info(output, np.int64, [None, None])
     best = graph.op("ArgMax", p, attributes={"axis": 1, "keepdims": 0})
     graph.name(graph.gather(graph.constant(names, rounded=False), best), output)

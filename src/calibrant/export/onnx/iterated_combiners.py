@@ -20,8 +20,7 @@ PATIENCE = 3.0
 
 def anywhere(condition: Tensor) -> Tensor:
     """Whether a condition holds anywhere: one boolean."""
-    graph = condition.graph
-    found = graph.op("ReduceSum", graph.number(condition), attributes={"keepdims": 0})
+    found = condition.graph.op("ReduceSum", condition.number(), attributes={"keepdims": 0})
     return found > 0.0
 
 
@@ -39,8 +38,7 @@ def of_columns(x: Tensor, pattern: Array) -> Tensor:
 
 def times(matrices: Tensor, y: Tensor) -> Tensor:
     """The products of matrices (n, k, k) with vectors (n, k)."""
-    graph = matrices.graph
-    return graph.squeeze(matrices @ graph.expand(y, 2), 2)
+    return (matrices @ y.expand(2)).squeeze(2)
 
 
 def inverse(matrices: Tensor, k: int) -> Tensor:
@@ -50,21 +48,20 @@ def inverse(matrices: Tensor, k: int) -> Tensor:
     j and −1/d where they meet. After all of them A is −A⁻¹. A pivot that is not positive changes
     its sign.
     """
-    graph = matrices.graph
 
     def sweep(inner: Graph, j: Tensor, state: list[Tensor]) -> tuple[None, list[Tensor]]:
         a = state[0]
         column = inner.gather(a, j, axis=2)
-        d = inner.expand(inner.gather(column, j, axis=1), 1)
-        d = inner.where(d > 0.0, d, inner.at_least(-d, simplex.PIVOT))
-        scaled, deep = column / d, inner.expand(d, 2)
-        rest = a - inner.expand(scaled, 2) * inner.expand(column, 1)
+        d = inner.gather(column, j, axis=1).expand(1)
+        d = (d > 0.0).choose(d, (-d).at_least(simplex.PIVOT))
+        scaled, deep = column / d, d.expand(2)
+        rest = a - scaled.expand(2) * column.expand(1)
         here = inner.op("Equal", np.arange(k), j)
-        across, down = inner.expand(here, 0), inner.expand(here, 1)
-        swept = inner.where(across | down, a / deep, rest)
-        return None, [inner.where(across & down, -1.0 / deep, swept)]
+        across, down = here.expand(0), here.expand(1)
+        swept = (across | down).choose(a / deep, rest)
+        return None, [(across & down).choose(-1.0 / deep, swept)]
 
-    return -graph.loop(k, [matrices], sweep)[0]
+    return -matrices.graph.loop(k, [matrices], sweep)[0]
 
 
 def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
@@ -80,32 +77,31 @@ def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
     def pivot(inner: Graph, count: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         free, fewest, patience, _ = state
         y, wrong = _solve_free(full, free, k, simplex.RIDGE * mean)
-        several = inner.total(inner.number(wrong), 1)
+        several = wrong.number().total()
         better = several < fewest
-        fewest = inner.where(better, several, fewest)
-        patience = inner.where(better, PATIENCE, patience - 1.0)
+        fewest = better.choose(several, fewest)
+        patience = better.choose(PATIENCE, patience - 1.0)
         place = np.arange(1.0, k + 1.0)
-        last = inner.greatest(inner.number(wrong) * place, 1) <= place
+        last = (wrong.number() * place).greatest() <= place
         flip = wrong & ((patience >= 0.0) | last)
-        free = inner.where(flip, 1.0 - free, free)
+        free = flip.choose(1.0 - free, free)
         return anywhere(wrong), [free, fewest, patience, y]
 
     nothing = graph.gather(full, np.array(0), axis=2) * 0.0
-    row = graph.total(nothing, 1)
+    row = nothing.total()
     start = [nothing + 1.0, row + (k + 1.0), row + PATIENCE, nothing]
-    return shares_of(graph.at_least(graph.loop(simplex.PIVOTS, start, pivot)[3], 0.0))
+    return shares_of(graph.loop(simplex.PIVOTS, start, pivot)[3].at_least(0.0))
 
 
 def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tensor, Tensor]:
     """y with the classes that are not free at zero, and which classes are of the wrong sign."""
-    graph = free.graph
-    small = graph.expand(free, 2) * (ridge * np.eye(k)) + graph.expand(1.0 - free, 2) * np.eye(k)
-    inverted = inverse(full * graph.expand(free, 2) * graph.expand(free, 1) + small, k)
+    small = free.expand(2) * (ridge * np.eye(k)) + (1.0 - free).expand(2) * np.eye(k)
+    inverted = inverse(full * free.expand(2) * free.expand(1) + small, k)
     y = times(inverted, free)
     for _ in range(2):
         y = y + times(inverted, (free - times(full, y)) * free)
     slope = times(full, y) - 1.0
-    below = y < -simplex.ZERO * graph.greatest(y, 1)
+    below = y < -simplex.ZERO * y.greatest()
     kept = free > 0.5
     return y, (kept & below) | (~kept & (slope < -simplex.ZERO))
 
@@ -120,8 +116,8 @@ def couple(r: Tensor, code: Array, weights: Array) -> Tensor:
     begun = least_squares(r, code, weights=weights)
     open_ = ~likelihood.fits(begun)
     share = combiners.SHARE_PAIRS if likelihood.pairs else combiners.SHARE
-    p = graph.where(open_, begun * (1.0 - share) + share / k, begun)
-    start = [p, likelihood.value(p), graph.number(open_)]
+    p = open_.choose(begun * (1.0 - share) + share / k, begun)
+    start = [p, likelihood.value(p), open_.number()]
     return shares_of(graph.loop(sum(combiners.ROUNDS), start, likelihood.round)[0])
 
 
@@ -141,25 +137,22 @@ class _CouplingGraph:
 
     def fits(self, p: Tensor) -> Tensor:
         """Where every column gets just the r it asks for: no p can do better."""
-        graph = p.graph
         a, b = self.sums(p)
-        off = graph.op("Abs", (1.0 - self.r) * a - self.r * b)
-        return graph.greatest(off, 1) <= combiners.AGREES
+        off = ((1.0 - self.r) * a - self.r * b).abs()
+        return off.greatest() <= combiners.AGREES
 
     def value(self, p: Tensor) -> Tensor:
         """F of every row."""
-        graph = p.graph
         a, b = self.sums(p)
         s = a + b
-        logs = self.r * graph.op("Log", s / a) + (1.0 - self.r) * graph.op("Log", s / b)
-        return graph.total(logs * self.n, 1)
+        logs = self.r * (s / a).log() + (1.0 - self.r) * (s / b).log()
+        return (logs * self.n).total()
 
     def newton(self, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """v = p∘∇F, the step u, and the factors of the multiplicative step."""
-        graph = p.graph
         a, b = self.sums(p)
         s = a + b
-        mutual = graph.expand(p, 2) * graph.expand(p, 1)
+        mutual = p.expand(2) * p.expand(1)
         if self.pairs:
             share = a / s
             v = ((share - self.r) * self.n) @ self.columns
@@ -175,8 +168,8 @@ class _CouplingGraph:
         curve = curve + of_columns(from_b / b, outer(self.minus, self.minus))
         if not self.full:  # else it is just what fixes the scale
             curve = curve + self.total - of_columns(self.n / (s * s), outer(either, either))
-        small = graph.at_least(v, 0.0) + (p * p + 1e-30) * (combiners.RIDGE * self.total)
-        curve = curve * mutual + graph.expand(small, 2) * np.eye(self.k)
+        small = v.at_least(0.0) + (p * p + 1e-30) * (combiners.RIDGE * self.total)
+        curve = curve * mutual + small.expand(2) * np.eye(self.k)
         return v, -times(inverse(curve, self.k), v), _ratio(gain, loss)
 
     def round(
@@ -187,53 +180,50 @@ class _CouplingGraph:
         open_ = going > 0.5
         v, u, factors = self.newton(p)
         done = self._done(p, u, v)
-        new = _moved(p, inner.at_least(u + 1.0, combiners.KEEP))
+        new = _moved(p, (u + 1.0).at_least(combiners.KEEP))
         after = self.value(new)
         lower = after <= before + (before + self.total) * 1e-14
         careful, less = self._careful(p, u, factors)
-        new = inner.where(lower | done, new, careful)
-        after = inner.where(lower | done, after, less)
+        new = (lower | done).choose(new, careful)
+        after = (lower | done).choose(after, less)
         left = open_ & ~done
-        state = [inner.where(open_, new, p), inner.where(open_, after, before), inner.number(left)]
+        state = [open_.choose(new, p), open_.choose(after, before), left.number()]
         return anywhere(left), state
 
     def _done(self, p: Tensor, u: Tensor, v: Tensor) -> Tensor:
         """Where the conditions of a minimum hold."""
-        graph = p.graph
-        done = graph.greatest(graph.op("Abs", p * u), 1) <= combiners.MOVE
+        done = (p * u).abs().greatest() <= combiners.MOVE
         if self.pairs:
-            v = graph.where(p > combiners.TINY, v, 0.0)
+            v = (p > combiners.TINY).choose(v, 0.0)
         else:
-            done = done | (graph.op("Abs", graph.total(v * u, 1)) <= combiners.FALL * self.total)
-        return done & (graph.greatest(graph.op("Abs", v), 1) <= combiners.GRADIENT * self.total)
+            done = done | ((v * u).total().abs() <= combiners.FALL * self.total)
+        return done & (v.abs().greatest() <= combiners.GRADIENT * self.total)
 
     def _careful(self, p: Tensor, u: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
         """The best of several shorter steps and the multiplicative one, which never raises F."""
-        graph = p.graph
         new = _moved(p, factors)
         after = self.value(new)
-        inside = (1.0 - combiners.KEEP) / graph.at_least(graph.greatest(-u, 1), 1.0)
-        width = graph.greatest(u, 1) + graph.greatest(-u, 1)
-        mild = graph.op("Log", width + 1.0) / graph.where(width > 0.0, width, 1.0)
+        inside = (1.0 - combiners.KEEP) / (-u).greatest().at_least(1.0)
+        width = u.greatest() + (-u).greatest()
+        mild = (width + 1.0).log() / (width > 0.0).choose(width, 1.0)
         changes = [
-            graph.op("Exp", graph.within(u * mild, -30.0, 30.0)),
-            graph.at_least(u * inside + 1.0, combiners.KEEP),
-            *(graph.at_least(u * t + 1.0, combiners.KEEP) for t in combiners.SHORTER),
+            (u * mild).within(-30.0, 30.0).exp(),
+            (u * inside + 1.0).at_least(combiners.KEEP),
+            *((u * t + 1.0).at_least(combiners.KEEP) for t in combiners.SHORTER),
         ]
         for change in changes:
             trial = _moved(p, change)
             value = self.value(trial)
             better = value < after
-            new, after = graph.where(better, trial, new), graph.where(better, value, after)
+            new, after = better.choose(trial, new), better.choose(value, after)
         return new, after
 
 
 def _ratio(gain: Tensor, loss: Tensor) -> Tensor:
     """gain / loss, one for classes that no column knows."""
-    graph = gain.graph
     known = loss > combiners.FLOOR
-    return graph.where(known, gain / graph.where(known, loss, 1.0), 1.0)
+    return known.choose(gain / known.choose(loss, 1.0), 1.0)
 
 
 def _moved(p: Tensor, change: Tensor) -> Tensor:
-    return p.graph.at_least(shares_of(p * change), combiners.FLOOR)
+    return shares_of(p * change).at_least(combiners.FLOOR)

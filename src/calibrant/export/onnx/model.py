@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import ParameterError, import_extra
+from calibrant.errors import ParameterError
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, segment_inputs
-from calibrant.export.onnx.protos import add_nodes, tensor_info
+from calibrant.export.onnx.protos import add_nodes, onnx, tensor_info
 from calibrant.export.tree_parts import tree_parts_of
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import Node
@@ -112,7 +112,6 @@ def assembled(
     facts: Mapping[str, str],
 ) -> Any:
     """The model of a graph, with facts about it in its metadata."""
-    onnx = import_extra("onnx", extra="onnx")
     model = onnx.helper.make_model(
         onnx.helper.make_graph([], "calibrator", inputs, [output]),
         opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()],
@@ -136,18 +135,17 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
 
 def written(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
     """The nodes of a map's plan, of scores (n,) or (n, k); NaN where a score is not finite."""
-    graph, (finite, clean) = scores.graph, guarded(scores)
+    finite, clean = guarded(scores)
     p = OnnxPrinter(clean, segments).write(plan)
     if isinstance(map_, VectorMap) and map_.distribution:  # one bad score spoils its row
-        finite = graph.total(graph.number(~finite), 1) <= 0.0
-    return graph.where(finite, p, np.nan)
+        finite = (~finite).number().total() <= 0.0
+    return finite.choose(p, np.nan)
 
 
 def guarded(scores: Tensor) -> tuple[Tensor, Tensor]:
     """Which scores are finite, and the scores with 0 in place of the others."""
-    graph = scores.graph
-    finite = graph.op("Abs", scores) <= graph.largest
-    return finite, graph.where(finite, scores, 0.0)
+    finite = scores.abs() <= scores.graph.largest
+    return finite, finite.choose(scores, 0.0)
 
 
 def facts_of(kind: str, fitted: Any) -> dict[str, str]:

@@ -17,7 +17,7 @@ from calibrant.errors import InputError
 from calibrant.export.onnx import formulas
 from calibrant.export.onnx.combine import combined
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.piece_search import read, tables_of
+from calibrant.export.onnx.piece_search import value_by_piece
 from calibrant.losses import LARGEST, log_p, logit
 from calibrant.plan import nodes, row_nodes
 from calibrant.plan.map_input import PlanTarget
@@ -88,13 +88,13 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def constant(self, node: nodes.Constant) -> Tensor:
         if isinstance(node.value, PlanColumn):
             return self.number(node.value)
-        return self.graph.like(self.score, node.value)
+        return self.score.like(node.value)
 
     def clip(self, node: nodes.Clip) -> Tensor:
         return self._within(self.write(node.x), node.low, node.high)
 
     def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
-        return self.graph.within(x, self.number(low), self.number(high))
+        return x.within(self.number(low), self.number(high))
 
     def linear(self, node: nodes.Linear) -> Tensor:
         refuse_large(self.graph, values_of(node.base), *(values_of(c) for c, _ in node.terms))
@@ -145,8 +145,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return formulas.softplus_of(self.write(node.x))
 
     def step_pieces(self, node: nodes.StepPieces) -> Tensor:
-        tables = tables_of(node, self.graph.dtype)
-        return read(tables, self.score, self.code, lambda: self.score)
+        return value_by_piece(node, self.score, self.code, lambda: self.score)
 
     def line_pieces(self, node: nodes.LinePieces) -> Tensor:
         place = node.places[0]
@@ -155,8 +154,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         if place.function is not None and place.by_input:
             refuse_large(self.graph, *(own.x for own in node.pieces))
         chooser = self.score if place.by_input else self.write(node.x)
-        tables = tables_of(node, self.graph.dtype)
-        return read(tables, chooser, self.code, lambda: self.write(node.x))
+        return value_by_piece(node, chooser, self.code, lambda: self.write(node.x))
 
     def by_segment(self, node: nodes.BySegment) -> Tensor:
         """The value of each row by its segment's plan; of other segments, the common one."""
@@ -171,12 +169,12 @@ class OnnxPrinter(PlanPrinter[Tensor]):
             place[members], here[members] = np.arange(len(members)), True
             mine = graph.gather(place, code) if len(members) > 1 else None
             printer = OnnxPrinter(self.score, code=mine, known=self.known)
-            own = graph.where(graph.gather(here, code), printer.write(plan), own)
+            own = graph.gather(here, code).choose(printer.write(plan), own)
         shares = np.append(node.shares, 1.0)
         if (shares == 1.0).all():
             return own
         mixed = graph.gather(shares, code) * own + graph.gather(1.0 - shares, code) * common
-        return graph.where(graph.gather(shares == 1.0, code), own, mixed)
+        return graph.gather(shares == 1.0, code).choose(own, mixed)
 
     # --- rows -------------------------------------------------------------------------------------
 
@@ -190,21 +188,21 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def _column(self, row: row_nodes.Row, j: int) -> Tensor:
         if isinstance(row, row_nodes.Among):
             return self._among(row, j)
-        return self.graph.column(self.write(row), j)
+        return self.write(row).column(j)
 
     def _among(self, node: row_nodes.Among, j: int) -> Tensor:
         """z_j − ln Σ_{i≠j} exp(z_i)."""
         graph, z = self.graph, self.write(node.row)
         others = graph.gather(z, np.delete(np.arange(node.k), j), axis=1)
-        greatest = graph.greatest(others, 1)
-        total = graph.total(graph.op("Exp", others - greatest), 1)
-        rest = graph.squeeze(greatest + graph.op("Log", total), 1)
-        return graph.column(z, j) - rest
+        greatest = others.greatest()
+        total = (others - greatest).exp().total()
+        rest = (greatest + total.log()).squeeze(1)
+        return z.column(j) - rest
 
     def within(self, node: row_nodes.Within) -> Tensor:
         most = np.inf if self.graph.dtype == np.float64 else LARGEST_LOGIT_32
         low, high = (float(np.clip(end, -most, most)) for end in (node.low, node.high))
-        return self.graph.within(self.write(node.row), low, high)
+        return self.write(node.row).within(low, high)
 
     def affine(self, node: row_nodes.Affine) -> Tensor:
         refuse_large(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
@@ -225,31 +223,31 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return combined(node, self.write(node.row))
 
     def relative_power(self, node: row_nodes.RelativePower) -> Tensor:
-        positive = self.graph.at_least(self.write(node.row), 0.0)
-        shares = _share(positive, self.graph.greatest(positive, 1))
+        positive = self.write(node.row).at_least(0.0)
+        shares = _share(positive, positive.greatest())
         return self.graph.op("Pow", shares, node.power)
 
     def normalised(self, node: row_nodes.Normalised) -> Tensor:
         x = self.write(node.row)
-        return _share(x, self.graph.total(x, 1))
+        return _share(x, x.total())
 
     def largest_mapped(self, node: row_nodes.LargestMapped) -> Tensor:
         """The formula of `row_nodes.with_largest`."""
-        graph, p = self.graph, self.write(node.row)
-        top = graph.greatest(p, 1)
+        p = self.write(node.row)
+        top = p.greatest()
         below = p < top
-        others = graph.where(below, p, graph.like(p, 0.0))
-        ties = float(node.k) - graph.total(graph.number(below), 1)
-        second, rest = graph.greatest(others, 1), graph.total(others, 1)
+        others = below.choose(p, p.like(0.0))
+        ties = float(node.k) - below.number().total()
+        second, rest = others.greatest(), others.total()
         some = rest > 0.0
-        whole = graph.where(some, rest, 1.0)
-        equal = graph.where(some, second / (whole + ties * second), 1.0 / node.k)
-        mapped = graph.expand(OnnxPrinter(graph.squeeze(top, 1)).write(node.member), 1)
-        first = graph.within(mapped, equal * row_nodes.AHEAD, 1.0 / ties)
-        left = graph.at_least(1.0 - ties * first, 0.0)
-        even = 1.0 / graph.at_least(float(node.k) - ties, 1.0)
-        share = graph.where(some, others / whole, even)
-        return graph.where(below, share * left, first)
+        whole = some.choose(rest, 1.0)
+        equal = some.choose(second / (whole + ties * second), 1.0 / node.k)
+        mapped = OnnxPrinter(top.squeeze(1)).write(node.member).expand(1)
+        first = mapped.within(equal * row_nodes.AHEAD, 1.0 / ties)
+        left = (1.0 - ties * first).at_least(0.0)
+        even = 1.0 / (float(node.k) - ties).at_least(1.0)
+        share = some.choose(others / whole, even)
+        return below.choose(share * left, first)
 
     def row_average(self, node: row_nodes.RowAverage) -> Tensor:
         return formulas.sum_of([self.write(row) * weight for weight, row in node.terms])
@@ -261,20 +259,19 @@ def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
     With several columns: of the finest segment that is known.
     """
     count = len(node.keys)
-    graph: Graph = segments[0].graph
     if node.columns == 1:
-        return graph.cast(encoded(segments[0], node.keys, range(count), count), np.int32)
+        return encoded(segments[0], node.keys, range(count), count).cast(np.int32)
     place = before = None
     for segment, step in zip(segments, column_steps(node.paths), strict=False):
         value = encoded(segment, step.values, range(len(step.values)), -1)
         pair = value if before is None else before * len(step.values) + value
         known = value >= 0 if before is None else (value >= 0) & (before >= 0)
-        pair = graph.where(known, pair, -1)
+        pair = known.choose(pair, -1)
         found = encoded(pair, step.pairs, step.places, -1)
         before = encoded(pair, step.pairs, step.numbers, -1)
-        place = found if place is None else graph.where(found >= 0, found, place)
+        place = found if place is None else (found >= 0).choose(found, place)
     assert place is not None
-    return graph.cast(graph.where(place >= 0, place, count), np.int32)
+    return (place >= 0).choose(place, count).cast(np.int32)
 
 
 def encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
@@ -302,4 +299,4 @@ def _opened(node: Node) -> Node:
 
 def _share(x: Tensor, whole: Tensor) -> Tensor:
     """Rows divided by their sum or largest entry, unless that is zero."""
-    return x / x.graph.where(whole > 0.0, whole, 1.0)
+    return x / (whole > 0.0).choose(whole, 1.0)

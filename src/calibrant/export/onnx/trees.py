@@ -51,7 +51,7 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
     for first, last, factor in parts.ends:
         z = factor * (z + blocks.leaves(z, first, last))
     output = tensor_info("probability", dtype, ["n"])
-    graph.name(graph.where(finite, sigmoid_of(z), np.nan), output.name)
+    graph.name(finite.choose(sigmoid_of(z), np.nan), output.name)
     names = {
         "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
         "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
@@ -75,7 +75,7 @@ class _TreeInputs:
         self.codes: dict[int, Tensor] = {}
         for i, j in enumerate(nominal):
             words = _spelled(parts.columns[j].categories or ())
-            column = graph.column(graph.input("categories"), i)
+            column = graph.input("categories").column(i)
             self.codes[j] = encoded(column, words, range(1, len(words) + 1), 0)
 
     def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
@@ -83,12 +83,12 @@ class _TreeInputs:
         writer = _Ensemble(self.parts, first, last, self.place)
         sets = [self._member(j, s) for j, s in writer.sets]
         parts = [] if self.numbers is None else [self.numbers]
-        parts += [self.graph.expand(column, 1) for column in (z, *sets)]
+        parts += [column.expand(1) for column in (z, *sets)]
         rows = parts[0]
         if len(parts) > 1:
             rows = self.graph.op("Concat", *parts, attributes={"axis": 1})
         found = self.graph.op("TreeEnsemble", rows, attributes=writer.attributes(), domain=ML)
-        return self.graph.squeeze(found, 1)
+        return found.squeeze(1)
 
     def _member(self, column: int, subset: int) -> Tensor:
         """1 for rows whose category is in a set, else 0."""

@@ -34,9 +34,8 @@ def tensor_info(name: str, dtype: Any, shape: Sequence[str | int | None] | None)
 def add_nodes(graph: Graph, proto: Any) -> None:
     """Add the nodes of a graph, bodies of loops included, and its constants to a GraphProto."""
     proto.node.extend(_node(node, graph.prefix) for node in graph.nodes)
-    proto.initializer.extend(
-        onnx.numpy_helper.from_array(value, name) for name, value in graph.constants.items()
-    )
+    written = onnx.numpy_helper.from_array
+    proto.initializer.extend(written(value, name) for name, value in graph.constants.items())
 
 
 def _node(node: OnnxNode, prefix: str) -> Any:

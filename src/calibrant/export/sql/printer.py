@@ -206,10 +206,9 @@ class SqlPrinter(PlanPrinter[str]):
 
     def _found(self, node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
         """The regions of each table; where the score chooses, those that scores get to here."""
-        return [
-            place.regions.within(*self.here) if place.by_input else place.regions
-            for place in node.places
-        ]
+        if self.here == EVERYWHERE or not node.places[0].by_input:
+            return [place.regions for place in node.places]
+        return [place.regions.within(*self.here) for place in node.places]
 
     def _joined(
         self,

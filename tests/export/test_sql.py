@@ -751,6 +751,8 @@ def test_keep_names_the_columns_of_a_query():
     sql = to_sql(STEP, form="lookup", keep=("id",), into="p")
     assert re.search(r"SELECT\n  r\.id,\n  CASE", sql)
     assert "r.*" not in sql
+    nothing = to_sql(STEP, form="lookup", keep=(), into="p")
+    assert re.search(r"SELECT\n  CASE", nothing)
 
 
 def test_trees_are_balanced_and_steps_of_equal_value_are_one():

@@ -15,7 +15,6 @@ from calibrant.plan.interpreter import evaluate
 from calibrant.plan.line_pieces import LOST, Pieces, flat_value, on_line
 from calibrant.plan.map_input import PlanTarget, stretches
 from calibrant.plan.nodes import Input, operands, uses
-from calibrant.plan.row_nodes import evaluate_rows
 from strategies import MAPS, NESTED
 from subjects import BOTH, HILL, JUMP, LINE, MANY, MANY_LINES, ROWS, SEGMENTED, SHAPES, telling
 
@@ -54,14 +53,14 @@ def test_rows(name):
     map_ = ROWS[name]
     rows = np.random.default_rng(3).normal(0, 2, (100, map_.n_columns))
     rows[0], rows[1] = 0.0, 300.0
-    assert far(evaluate_rows(map_.plan(ANYWHERE), rows), map_(rows)) <= TOL
+    assert far(evaluate(map_.plan(ANYWHERE), rows), map_(rows)) <= TOL
 
 
 @pytest.mark.parametrize("name", [name for name in ROWS if ROWS[name].reads == "probability"])
 def test_rows_of_logits(name):
     z = np.random.default_rng(4).normal(0, 2, (100, 3))
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    assert far(evaluate_rows(ROWS[name].plan(ANYWHERE, "logit"), z), ROWS[name](p)) <= 1e-13
+    assert far(evaluate(ROWS[name].plan(ANYWHERE, "logit"), z), ROWS[name](p)) <= 1e-13
 
 
 @pytest.mark.parametrize("shape", ["hill", "beta", "all terms", "jumps and lines of the logit"])

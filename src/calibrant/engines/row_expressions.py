@@ -71,11 +71,8 @@ class RowFramePrinter(PlanPrinter[Columns]):
         made = [own + constant(b) if b else own for own, b in zip(sums, bias.tolist(), strict=True)]
         return self.builder.keep_all(made)
 
-    def exponentials(self, node: row_nodes.Exponentials) -> Columns:
-        """With a log-softmax inside: the softmax."""
-        if not isinstance(node.row, row_nodes.LogSoftmax):
-            return self.builder.keep_all([x.exp() for x in self.write(node.row)])
-        e, _ = self._relative_powers(node.row.row)
+    def softmax_row(self, node: row_nodes.SoftmaxRow) -> Columns:
+        e, _ = self._relative_powers(node.row)
         whole = self.builder.keep(total(e))
         return [own / whole for own in e]
 
@@ -90,14 +87,12 @@ class RowFramePrinter(PlanPrinter[Columns]):
         top = self.builder.keep(nw.max_horizontal(*z))
         return self.builder.keep_all([(x - top).exp() for x in z]), top
 
-    def relative(self, node: row_nodes.Relative) -> Columns:
+    def relative_power(self, node: row_nodes.RelativePower) -> Columns:
         x, zero = self.write(node.row), self.builder.constant(0.0)
         top = self.builder.keep(nw.max_horizontal(*x))
         size = self.builder.keep(or_one(top))
-        return self.builder.keep_all([nw.max_horizontal(own, zero) / size for own in x])
-
-    def power(self, node: row_nodes.Power) -> Columns:
-        x, power = self.write(node.row), self.builder.constant(node.power)
+        x = self.builder.keep_all([nw.max_horizontal(own, zero) / size for own in x])
+        power = self.builder.constant(node.power)
         logs = self.builder.ln_all([or_one(own) for own in x])
         powers = [(power * log).exp() for log in logs]
         some = zip(x, powers, strict=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.errors import InputError
 from calibrant.export.map_given import value_of
 from calibrant.maps import Map
 
@@ -45,13 +43,3 @@ def tree_parts_of(calibrator: Any) -> TreeParts | None:
     """The trees of a calibrator that has some; None for all others."""
     parts: TreeParts | None = getattr(value_of(calibrator), "tree_parts", None)
     return parts
-
-
-def refuse_trees(calibrator: Any, target: str, targets: Sequence[str]) -> None:
-    """Say what a calibrator of trees can be exported to, if it is one."""
-    if tree_parts_of(calibrator) is not None:
-        raise InputError(
-            f"this calibrator corrects scores by trees on the columns of a row, which cannot be "
-            f"written as {target}. Export it as {' or '.join(targets)}, or apply it with "
-            "calibrant.load(...).calibrate(scores, features=...)."
-        )

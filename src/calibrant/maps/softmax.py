@@ -17,10 +17,10 @@ from calibrant.maps.checks import number, numbers, word
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
-    Exponentials,
     LogSoftmax,
     Row,
     RowAxis,
+    SoftmaxRow,
     Within,
 )
 
@@ -115,7 +115,7 @@ class Softmax(VectorMap):
             z = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
         if self.inner is not None:
             z = LogSoftmax(Affine(z, np.array(self.inner)))
-        return Exponentials(LogSoftmax(Affine(z, self.matrix, self.bias)))
+        return SoftmaxRow(Affine(z, self.matrix, self.bias))
 
     def shifted(self, factor: Array) -> Map:
         return replace(self, bias=self.bias + np.log(factor))

@@ -21,11 +21,10 @@ from calibrant.plan.map_input import start
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
-    Exponentials,
     LargestMapped,
-    LogSoftmax,
     Row,
     RowAxis,
+    SoftmaxRow,
     Within,
     with_largest,
 )
@@ -96,7 +95,7 @@ class TopLabel(VectorMap):
         if self.input == "logit":
             refuse_logits(axis)
             cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
-            p: Row = Exponentials(LogSoftmax(Affine(cut, np.array(self.factor))))
+            p: Row = SoftmaxRow(Affine(cut, np.array(self.factor)))
         else:
             p = Within(axis.to_the_power(self.factor).scores(), 0.0, 1.0)
         return LargestMapped(p, self.map.lowered(start(axis.target, "score")), self.columns)

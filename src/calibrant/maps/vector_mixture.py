@@ -18,12 +18,11 @@ from calibrant.maps.softmax import refuse_logits
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
-    Exponentials,
-    LogSoftmax,
     Normalised,
     Row,
     RowAverage,
     RowAxis,
+    SoftmaxRow,
     Within,
     shares_of_largest,
     shares_of_sum,
@@ -111,7 +110,7 @@ class VectorMixture(VectorMap):
         if self.input == "logit":
             refuse_logits(axis)
             cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
-            p: Row = Exponentials(LogSoftmax(Affine(cut, np.array(self.factor))))
+            p: Row = SoftmaxRow(Affine(cut, np.array(self.factor)))
         else:
             axis = axis.to_the_power(self.factor)
             if axis.logits and self.floor == 0.0:

@@ -8,22 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.arrays import Array
-from calibrant.plan.nodes import (
-    BySegment,
-    Clip,
-    Constant,
-    Input,
-    Linear,
-    LinePieces,
-    Node,
-    Number,
-    PieceChoice,
-    PlanColumn,
-    PlanPrinter,
-    Rising,
-    Square,
-    StepPieces,
-)
+from calibrant.losses import log_softmax
+from calibrant.plan import nodes, row_nodes
+from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 from calibrant.plan.segment_places import finest
 
 Index = NDArray[np.int64]
@@ -32,11 +19,11 @@ Index = NDArray[np.int64]
 def evaluate(
     node: Node, scores: Array, segments: Sequence[object] | None = None, owner: int = 0
 ) -> Array:
-    """The values of a plan. Every target must give the same.
+    """The values of a plan of one score or of rows of scores. Every target must give the same.
 
     Where several plans are stacked, ``owner`` says which of them is computed.
 
-    >>> from calibrant.plan.nodes import Sigmoid
+    >>> from calibrant.plan.nodes import Input, Linear, Sigmoid
     >>> s = Input()
     >>> evaluate(Sigmoid(Linear(1.0, ((2.0, s),))), np.array([-0.5])).tolist()
     [0.5]
@@ -57,42 +44,42 @@ class _Evaluation(PlanPrinter[Array]):
         own = number.values[self.owner] if isinstance(number, PlanColumn) else number
         return np.full(self.scores.shape, own)
 
-    def input(self, node: Input) -> Array:
+    def input(self, node: nodes.Input) -> Array:
         return self.scores
 
-    def constant(self, node: Constant) -> Array:
+    def constant(self, node: nodes.Constant) -> Array:
         return self.number(node.value)
 
-    def clip(self, node: Clip) -> Array:
+    def clip(self, node: nodes.Clip) -> Array:
         return np.clip(self.write(node.x), self.number(node.low), self.number(node.high))
 
-    def linear(self, node: Linear) -> Array:
+    def linear(self, node: nodes.Linear) -> Array:
         total = self.number(node.base)
         for coefficient, term in node.terms:
             total = total + self.number(coefficient) * self.write(term)
         return total
 
-    def rising(self, node: Rising) -> Array:
+    def rising(self, node: nodes.Rising) -> Array:
         return node.function(self.write(node.x))
 
-    def square(self, node: Square) -> Array:
+    def square(self, node: nodes.Square) -> Array:
         return np.square(self.write(node.x))
 
-    def step_pieces(self, node: StepPieces) -> Array:
+    def step_pieces(self, node: nodes.StepPieces) -> Array:
         own = self.owner if len(node.places) > 1 else 0
         return np.asarray(node.values[own][self._piece(node.places[own])])
 
-    def line_pieces(self, node: LinePieces) -> Array:
+    def line_pieces(self, node: nodes.LinePieces) -> Array:
         own, x = self.owner if len(node.places) > 1 else 0, self.write(node.x)
         if not node.places[own].by_input:
             return node.pieces[own].value(x)
         return node.pieces[own].on(x, self._piece(node.places[own]))
 
-    def _piece(self, place: PieceChoice) -> Index:
+    def _piece(self, place: nodes.PieceChoice) -> Index:
         low, _, piece = place.regions
         return piece[np.searchsorted(low, self.scores, side="right") - 1]
 
-    def by_segment(self, node: BySegment) -> Array:
+    def by_segment(self, node: nodes.BySegment) -> Array:
         result = self.write(node.common).copy()
         places = {path: i for i, path in enumerate(node.paths)}
         for i, row in enumerate(self.segments or ()):
@@ -101,3 +88,54 @@ class _Evaluation(PlanPrinter[Array]):
                 own, share = float(self.write(node.members[at])[i]), float(node.shares[at])
                 result[i] = own if share == 1.0 else share * own + (1.0 - share) * result[i]
         return result
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def row_input(self, node: row_nodes.RowInput) -> Array:
+        return self.scores
+
+    def each_column(self, node: row_nodes.EachColumn) -> Array:
+        x = self.write(node.row)
+        return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
+
+    def among(self, node: row_nodes.Among) -> Array:
+        z = self.write(node.row)
+        rest = np.where(np.eye(z.shape[1], dtype=bool), -np.inf, z[:, None, :])
+        top = rest.max(axis=2)
+        return np.asarray(z - top - np.log(np.exp(rest - top[..., None]).sum(axis=2)))
+
+    def within(self, node: row_nodes.Within) -> Array:
+        return np.clip(self.write(node.row), node.low, node.high)
+
+    def logarithms(self, node: row_nodes.Logarithms) -> Array:
+        return np.log(np.clip(self.write(node.row), node.floor, 1.0))
+
+    def affine(self, node: row_nodes.Affine) -> Array:
+        x = self.write(node.row)
+        scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
+        return np.asarray(scaled if node.bias is None else scaled + node.bias)
+
+    def log_softmax(self, node: row_nodes.LogSoftmax) -> Array:
+        return log_softmax(self.write(node.row))
+
+    def softmax_row(self, node: row_nodes.SoftmaxRow) -> Array:
+        return np.exp(log_softmax(self.write(node.row)))
+
+    def normalised(self, node: row_nodes.Normalised) -> Array:
+        return row_nodes.shares_of_sum(self.write(node.row))
+
+    def relative_power(self, node: row_nodes.RelativePower) -> Array:
+        return np.asarray(row_nodes.shares_of_largest(self.write(node.row)) ** node.power)
+
+    def row_average(self, node: row_nodes.RowAverage) -> Array:
+        return np.asarray(sum(w * self.write(row) for w, row in node.terms))
+
+    def largest_mapped(self, node: row_nodes.LargestMapped) -> Array:
+        p = self.write(node.row)
+        return row_nodes.with_largest(p, evaluate(node.member, p.max(axis=1)))
+
+    def combined(self, node: row_nodes.Combined) -> Array:
+        r = self.write(node.row)
+        p = np.zeros((len(r), len(node.known)))
+        p[:, node.known] = node.solve(r)
+        return p

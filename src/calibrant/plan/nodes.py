@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,24 +42,26 @@ def values_of(number: Number) -> Array:
     return number.values if isinstance(number, PlanColumn) else np.array([number])
 
 
+@dataclass_transform(eq_default=False, frozen_default=True)
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A value that depends on the score."""
+    """A value that depends on the score. Every kind of node is a frozen dataclass, and two nodes
+    are equal only if they are one."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
 
-@dataclass(frozen=True, eq=False)
 class Input(Node):
     """The number that comes in. Pieces are chosen by it, for its bits are the same everywhere."""
 
 
-@dataclass(frozen=True, eq=False)
 class Constant(Node):
     """The same number for every score."""
 
     value: Number
 
 
-@dataclass(frozen=True, eq=False)
 class Clip(Node):
     """A value moved into an interval."""
 
@@ -68,7 +70,6 @@ class Clip(Node):
     high: Number
 
 
-@dataclass(frozen=True, eq=False)
 class Linear(Node):
     """base + Σ coefficient · value, summed from left to right."""
 
@@ -76,7 +77,6 @@ class Linear(Node):
     terms: tuple[tuple[Number, Node], ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Rising(Node):
     """A function of one value that rises with it."""
 
@@ -117,7 +117,6 @@ FUNCTIONS: dict[type[Rising], Function] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class Square(Node):
     """x²."""
 
@@ -154,7 +153,6 @@ class PieceChoice:
         return on_stretches(self.knots, self.function, self.stretches)
 
 
-@dataclass(frozen=True, eq=False)
 class StepPieces(Node):
     """A number for each piece, of one table or of one for each of several plans."""
 
@@ -163,7 +161,6 @@ class StepPieces(Node):
     values: tuple[Array, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class LinePieces(Node):
     """A line of x on each piece, of one table or of one for each of several plans."""
 
@@ -173,14 +170,12 @@ class LinePieces(Node):
     pieces: tuple[Pieces, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Variable(Node):
     """A value that is computed once and used in several places."""
 
     value: Node
 
 
-@dataclass(frozen=True, eq=False)
 class Let(Node):
     """A body that reads a variable; beside it, the score only chooses pieces."""
 
@@ -188,7 +183,6 @@ class Let(Node):
     body: Node
 
 
-@dataclass(frozen=True, eq=False)
 class BySegment(Node):
     """share · own + (1 − share) · common in known segments, ``common`` in all others.
 

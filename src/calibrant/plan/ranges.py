@@ -7,23 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibrant.arrays import Array
+from calibrant.plan import nodes
 from calibrant.plan.borders import LARGEST_DOUBLE
-from calibrant.plan.nodes import (
-    Clip,
-    Constant,
-    Input,
-    Linear,
-    LinePieces,
-    Node,
-    Number,
-    PieceChoice,
-    PlanPrinter,
-    Rising,
-    Sigmoid,
-    Square,
-    StepPieces,
-    values_of,
-)
+from calibrant.plan.nodes import Node, Number, PieceChoice, PlanPrinter, values_of
 
 Range = tuple[float, float]
 
@@ -48,6 +34,7 @@ def reach(
     By interval arithmetic, so never too narrow. A value that cannot be negative has no negative
     numbers in its range.
 
+    >>> from calibrant.plan.nodes import Clip, Input, Linear, Sigmoid
     >>> reach(Sigmoid(Input()))
     (0.0, 1.0)
     >>> reach(Linear(1.0, ((-2.0, Clip(Input(), 0.0, 0.25)),)))[0] > 0.49
@@ -77,42 +64,42 @@ class _Reach(PlanPrinter[Range]):
     def __init__(self, score: Range, known: Mapping[Node, Range]) -> None:
         self.score, self.known = score, dict(known)
 
-    def input(self, node: Input) -> Range:
+    def input(self, node: nodes.Input) -> Range:
         return self.score
 
-    def constant(self, node: Constant) -> Range:
+    def constant(self, node: nodes.Constant) -> Range:
         return ends_of(node.value)
 
-    def clip(self, node: Clip) -> Range:
+    def clip(self, node: nodes.Clip) -> Range:
         (low, _), (_, high) = ends_of(node.low), ends_of(node.high)
         least, most = self.write(node.x)
         return min(max(least, low), high), max(min(most, high), low)
 
-    def linear(self, node: Linear) -> Range:
+    def linear(self, node: nodes.Linear) -> Range:
         low, high = ends_of(node.base)
         for coefficient, term in node.terms:
             products = [c * v for c in ends_of(coefficient) for v in self.write(term)]
             low, high = low + min(products), high + max(products)
         return about(low, high)
 
-    def rising(self, node: Rising) -> Range:
+    def rising(self, node: nodes.Rising) -> Range:
         low, high = node.function(np.array(self.write(node.x))).tolist()
         return about(low, high)
 
-    def sigmoid(self, node: Sigmoid) -> Range:
+    def sigmoid(self, node: nodes.Sigmoid) -> Range:
         low, high = self.rising(node)
         return low, min(high, 1.0)
 
-    def square(self, node: Square) -> Range:
+    def square(self, node: nodes.Square) -> Range:
         low, high = self.write(node.x)
         squares = (low * low, high * high)
         return about(0.0 if low <= 0.0 <= high else min(squares), max(squares))
 
-    def step_pieces(self, node: StepPieces) -> Range:
+    def step_pieces(self, node: nodes.StepPieces) -> Range:
         tables = zip(node.places, node.values, strict=True)
         return _ends([v for place, own in tables for v in self._met(place, own)])
 
-    def line_pieces(self, node: LinePieces) -> Range:
+    def line_pieces(self, node: nodes.LinePieces) -> Range:
         tables = zip(node.places, node.pieces, strict=True)
         return about(
             *_ends([v for place, own in tables for v in self._met(place, own.low, own.high)])

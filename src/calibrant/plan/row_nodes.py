@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.arrays import Array, Flags
-from calibrant.losses import SMALLEST, log_softmax
-from calibrant.plan.interpreter import evaluate
+from calibrant.losses import SMALLEST
 from calibrant.plan.map_input import MapInput, PlanTarget, start
-from calibrant.plan.nodes import Node, PlanPrinter
+from calibrant.plan.nodes import Node
 
 #: logits are cut at ± this, and no parameter may be larger: their products stay finite
 LARGEST_LOGIT = 1e100
@@ -20,40 +19,34 @@ LARGEST_LOGIT = 1e100
 AHEAD = 1.0 + 1e-6
 
 
-@dataclass(frozen=True, eq=False)
 class Row(Node):
     """A value for each row and column."""
 
 
-@dataclass(frozen=True, eq=False)
 class RowInput(Row):
     """The k numbers that come in."""
 
     k: int
 
 
-@dataclass(frozen=True, eq=False)
 class RowOf(Row):
     """A value that is made of another row."""
 
     row: Row
 
 
-@dataclass(frozen=True, eq=False)
 class EachColumn(RowOf):
     """For each column of the result, which column it reads, and the plan of that one score."""
 
     members: tuple[tuple[int, Node], ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Among(RowOf):
     """z_j − ln Σ_{i≠j} exp z_i: the logit of each of k classes against all others."""
 
     k: int
 
 
-@dataclass(frozen=True, eq=False)
 class Within(RowOf):
     """Values moved into an interval."""
 
@@ -61,14 +54,12 @@ class Within(RowOf):
     high: float
 
 
-@dataclass(frozen=True, eq=False)
 class Logarithms(RowOf):
     """ln of values moved into [floor, 1]."""
 
     floor: float
 
 
-@dataclass(frozen=True, eq=False)
 class Affine(RowOf):
     """W·x + b. W is a factor, one factor for each column, or a matrix; b may be left out."""
 
@@ -80,33 +71,27 @@ class LogSoftmax(RowOf):
     """x − ln Σ exp x."""
 
 
-class Exponentials(RowOf):
-    """exp of log-probabilities: with `LogSoftmax` the softmax."""
+class SoftmaxRow(RowOf):
+    """exp x / Σ exp x."""
 
 
 class Normalised(RowOf):
     """Values divided by their sum, unless that is zero."""
 
 
-class Relative(RowOf):
-    """Values, none below zero, divided by the largest, unless that is zero."""
-
-
-@dataclass(frozen=True, eq=False)
-class Power(RowOf):
-    """Values, none below zero, to a power."""
+class RelativePower(RowOf):
+    """(x / largest)^power of values of which none is below zero; the largest counts as 1 if it is
+    zero."""
 
     power: float
 
 
-@dataclass(frozen=True, eq=False)
 class RowAverage(Row):
     """Σ weight · row."""
 
     terms: tuple[tuple[float, Row], ...]
 
 
-@dataclass(frozen=True, eq=False)
 class LargestMapped(RowOf):
     """A row of sum one whose largest entry is mapped, and whose others share what is left; see
     `with_largest`.
@@ -122,7 +107,6 @@ class LargestMapped(RowOf):
     k: int
 
 
-@dataclass(frozen=True, eq=False)
 class Combined(RowOf):
     """Class probabilities of columns' probabilities.
 
@@ -158,7 +142,7 @@ class RowAxis:
 
     def scores(self) -> Row:
         """The scores themselves."""
-        return Exponentials(LogSoftmax(self.row)) if self.logits else self.row
+        return SoftmaxRow(self.row) if self.logits else self.row
 
     def log(self, floor: float) -> Row:
         """The logarithms of the scores, which are first raised to a floor."""
@@ -174,7 +158,7 @@ class RowAxis:
             return self
         if self.logits:
             return replace(self, row=Affine(self.row, np.array(power)))
-        return replace(self, row=Normalised(Power(Relative(self.row), power)))
+        return replace(self, row=Normalised(RelativePower(self.row, power)))
 
     def each(
         self, lowered: list[tuple[int, Callable[[MapInput], Node]]], among: bool = False
@@ -194,76 +178,6 @@ def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
 
 
 # --- in NumPy -------------------------------------------------------------------------------------
-
-
-def evaluate_rows(node: Row, rows: Array) -> Array:
-    """The values of a plan of rows.
-
-    >>> evaluate_rows(Normalised(RowInput(2)), np.array([[1.0, 3.0]])).tolist()
-    [[0.25, 0.75]]
-    """
-    with np.errstate(all="ignore"):
-        return _RowEvaluation(np.asarray(rows, dtype=np.float64)).write(node)
-
-
-class _RowEvaluation(PlanPrinter[Array]):
-    """One evaluation of rows with NumPy."""
-
-    def __init__(self, rows: Array) -> None:
-        self.rows = rows
-        self.known = {}
-
-    def row_input(self, node: RowInput) -> Array:
-        return self.rows
-
-    def each_column(self, node: EachColumn) -> Array:
-        x = self.write(node.row)
-        return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
-
-    def among(self, node: Among) -> Array:
-        z = self.write(node.row)
-        rest = np.where(np.eye(z.shape[1], dtype=bool), -np.inf, z[:, None, :])
-        top = rest.max(axis=2)
-        return np.asarray(z - top - np.log(np.exp(rest - top[..., None]).sum(axis=2)))
-
-    def within(self, node: Within) -> Array:
-        return np.clip(self.write(node.row), node.low, node.high)
-
-    def logarithms(self, node: Logarithms) -> Array:
-        return np.log(np.clip(self.write(node.row), node.floor, 1.0))
-
-    def affine(self, node: Affine) -> Array:
-        x = self.write(node.row)
-        scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
-        return np.asarray(scaled if node.bias is None else scaled + node.bias)
-
-    def log_softmax(self, node: LogSoftmax) -> Array:
-        return log_softmax(self.write(node.row))
-
-    def exponentials(self, node: Exponentials) -> Array:
-        return np.exp(self.write(node.row))
-
-    def normalised(self, node: Normalised) -> Array:
-        return shares_of_sum(self.write(node.row))
-
-    def relative(self, node: Relative) -> Array:
-        return shares_of_largest(self.write(node.row))
-
-    def power(self, node: Power) -> Array:
-        return np.asarray(self.write(node.row) ** node.power)
-
-    def row_average(self, node: RowAverage) -> Array:
-        return np.asarray(sum(w * self.write(row) for w, row in node.terms))
-
-    def largest_mapped(self, node: LargestMapped) -> Array:
-        p = self.write(node.row)
-        return with_largest(p, evaluate(node.member, p.max(axis=1)))
-
-    def combined(self, node: Combined) -> Array:
-        r = self.write(node.row)
-        p = np.zeros((len(r), len(node.known)))
-        p[:, node.known] = node.solve(r)
-        return p
 
 
 def shares_of_sum(x: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError, import_extra
+from calibrant.export.onnx.protos import onnx
 
 #: the names that converters give to these outputs
 SCORES = ("probabilities", "probability", "output_probability")
@@ -44,8 +45,8 @@ class ModelOutput:
 
     def __str__(self) -> str:
         size = "of unknown shape" if self.shape is None else str([d or "?" for d in self.shape])
-        kind = "not a tensor" if self.dtype == VOID else f"{_word(self.dtype)} {size}"
-        return f"{self.name!r} ({kind})"
+        numbers = "string" if self.dtype.kind == "O" else self.dtype.name
+        return f"{self.name!r} ({'not a tensor' if self.dtype == VOID else f'{numbers} {size}'})"
 
     @property
     def columns(self) -> int | None:
@@ -59,27 +60,12 @@ class ModelOutput:
         """The bits to compute with: those of the numbers, but not less than 32."""
         return 64 if self.dtype == np.float64 else 32
 
-    @property
-    def may_be_scores(self) -> bool:
-        """Whether it can hold a score, or one for each class."""
-        return self.dtype.name in FLOATS and (self.shape is None or len(self.shape) in (1, 2))
-
-    @property
-    def may_be_labels(self) -> bool:
-        """Whether it can hold a label for each row."""
-        return self.dtype.kind in "iubO"
-
-
-def _word(dtype: np.dtype[Any]) -> str:
-    return "string" if dtype.kind == "O" else dtype.name
-
 
 # --- reading ------------------------------------------------------------------------------------
 
 
 def load_model(model: Any) -> Any:
     """A copy of a model that is given as such, as bytes, or as the path of a file."""
-    onnx = import_extra("onnx", extra="onnx")
     if isinstance(model, onnx.ModelProto):
         copy = onnx.ModelProto()
         copy.CopyFrom(model)
@@ -104,7 +90,6 @@ def load_model(model: Any) -> Any:
 
 def weight_files(model: Path) -> list[Path]:
     """The files that hold weights of a model's file, where those are not in it."""
-    onnx = import_extra("onnx", extra="onnx")
     damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
     try:
         whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
@@ -130,7 +115,6 @@ def _tensors(graph: Any) -> Iterator[Any]:
 
 def outputs_of(model: Any) -> list[ModelOutput]:
     """The outputs of a model, with the types and shapes that are known."""
-    onnx = import_extra("onnx", extra="onnx")
     makers = {name: node for node in model.graph.node for name in node.output}
     known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
     return [
@@ -156,7 +140,6 @@ def _output(value: Any, maker: Any) -> ModelOutput:
 
 
 def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
-    onnx = import_extra("onnx", extra="onnx")
     undefined = type_.elem_type == onnx.TensorProto.UNDEFINED
     dtype = VOID if undefined else onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
     if not type_.HasField("shape"):
@@ -167,7 +150,8 @@ def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
 def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
     """The output that holds the scores, the one of that name if it is given."""
     known = ", ".join(map(str, outputs))
-    fit = [output for output in outputs if output.may_be_scores]
+    floats = [output for output in outputs if output.dtype.name in FLOATS]
+    fit = [output for output in floats if output.shape is None or len(output.shape) in (1, 2)]
     if name is not None:
         fit = [output for output in fit if output.name == name]
         if not fit:
@@ -188,7 +172,7 @@ def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
 
 def labels_among(outputs: list[ModelOutput]) -> ModelOutput | None:
     """The output that holds the labels, if there is one."""
-    fit = [output for output in outputs if output.may_be_labels]
+    fit = [output for output in outputs if output.dtype.kind in "iubO"]
     if len(fit) > 1:
         fit = [output for output in fit if output.name in LABELS]
     return fit[0] if len(fit) == 1 else None

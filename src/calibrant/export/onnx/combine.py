@@ -11,10 +11,9 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.export.onnx.coupling import couple
 from calibrant.export.onnx.formulas import shares_of
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.simplex import anywhere, least_squares
+from calibrant.export.onnx.iterated_combiners import anywhere, couple, least_squares
 from calibrant.maps.combiners import is_all_pairs
 from calibrant.plan.row_nodes import Combined
 
@@ -36,20 +35,21 @@ def combined(node: Combined, r: Tensor) -> Tensor:
             f"the weights of columns must be at least {LIGHTEST_IN_FLOAT32:g} of the largest in "
             f"float32, but {node.weights.min():g} of it came. Export with float=64."
         )
+    if node.rule in ITERATED:
+        _check_iterated(r, node.code)
     p = COMBINERS[node.rule](r, node.code, node.weights)
     if node.known.all():
         return p
-    nothing = graph.column(p, 0) * 0.0
-    padded = graph.op("Concat", p, graph.expand(nothing, 1), attributes={"axis": 1})
+    nothing = p.column(0) * 0.0
+    padded = graph.op("Concat", p, nothing.expand(1), attributes={"axis": 1})
     place = np.where(node.known, np.cumsum(node.known) - 1, node.known.sum())
     return graph.gather(padded, place, axis=1)
 
 
 def _normalized(r: Tensor, code: Array, weights: Array) -> Tensor:
-    graph = r.graph
-    total = graph.total(r, 1)
+    total = r.total()
     some = total > 0.0
-    return graph.where(some, r / graph.where(some, total, 1.0), 1.0 / len(code))
+    return some.choose(r / some.choose(total, 1.0), 1.0 / len(code))
 
 
 def _projected(r: Tensor, code: Array, weights: Array) -> Tensor:
@@ -61,33 +61,31 @@ def _projected(r: Tensor, code: Array, weights: Array) -> Tensor:
     steps = graph.gather(inverse, by_limit)
     one = np.array(1)
     tau = (graph.op("CumSum", ordered, one) - 1.0) / graph.op("CumSum", steps, one)
-    last = graph.where(ordered > tau * steps, np.arange(k), np.zeros(k, dtype=np.int64))
-    chosen = graph.op("GatherElements", tau, graph.greatest(last, 1), attributes={"axis": 1})
-    return shares_of(graph.at_least(r - chosen * inverse, 0.0))
+    last = (ordered > tau * steps).choose(np.arange(k), np.zeros(k, dtype=np.int64))
+    chosen = graph.op("GatherElements", tau, last.greatest(), attributes={"axis": 1})
+    return shares_of((r - chosen * inverse).at_least(0.0))
 
 
 def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
     """n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: Newton's method in a bracket."""
     graph, k = r.graph, len(n)
     fine = float(np.finfo(graph.dtype).eps)
-    above = graph.total(r, 1) > 1.0
-    low = graph.where(above, -float(n.sum()), 0.0)
-    high = graph.where(above, 0.0, float(n.max()) * k / (k - 1.0))
+    above = r.total() > 1.0
+    low = above.choose(-float(n.sum()), 0.0)
+    high = above.choose(0.0, float(n.max()) * k / (k - 1.0))
 
     def body(inner: Graph, count: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         mu, low, high, _ = state
         p, root = _share(r, n, mu)
-        excess = inner.total(p, 1) - 1.0
-        open_ = (inner.op("Abs", excess) > 2.0 * fine * k) & (
-            high - low > 4.5 * fine * inner.op("Abs", mu)
-        )
+        excess = p.total() - 1.0
+        open_ = (excess.abs() > 2.0 * fine * k) & (high - low > 4.5 * fine * mu.abs())
         short = excess < 0.0
-        low, high = inner.where(short, mu, low), inner.where(short, high, mu)
-        slope = inner.total(p * (1.0 - p) / inner.at_least(root, TINY[graph.dtype]), 1)
-        new = mu - excess / inner.at_least(slope, TINY[graph.dtype])
+        low, high = short.choose(mu, low), short.choose(high, mu)
+        slope = (p * (1.0 - p) / root.at_least(TINY[graph.dtype])).total()
+        new = mu - excess / slope.at_least(TINY[graph.dtype])
         inside = (new > low) & (new < high)
-        new = inner.where(inside, new, 0.5 * (low + high))
-        return anywhere(open_), [inner.where(open_, new, mu), low, high, p]
+        new = inside.choose(new, 0.5 * (low + high))
+        return anywhere(open_), [open_.choose(new, mu), low, high, p]
 
     start = [low * 0.0, low, high, r]
     return shares_of(graph.loop(ROUNDS, start, body)[3])
@@ -95,30 +93,21 @@ def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
 
 def _share(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
     """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
-    graph = mu.graph
-    n = graph.constant(n_)
+    n = mu.graph.constant(n_)
     q = n - mu
-    gap = graph.where(
-        mu > 0.0, q * q + 4.0 * mu * n * r, (n + mu) * (n + mu) - 4.0 * mu * n * (1.0 - r)
+    gap = (mu > 0.0).choose(
+        q * q + 4.0 * mu * n * r, (n + mu) * (n + mu) - 4.0 * mu * n * (1.0 - r)
     )
-    root = graph.op("Sqrt", graph.at_least(gap, 0.0))
+    root = gap.at_least(0.0).sqrt()
     positive = q > 0.0
-    upper = (root - q) / graph.where(positive, 1.0, 2.0 * mu)
-    lower = 2.0 * n * r / graph.where(positive, q + root, 1.0)
-    return graph.at_most(graph.where(positive, lower, upper), 1.0), root
-
-
-def _solved(solve: Combiner) -> Combiner:
-    """A combiner that iterates: its tolerances need doubles, and a unique answer."""
-
-    def solved(r: Tensor, code: Array, weights: Array) -> Tensor:
-        _check_iterated(r, code)
-        return solve(r, code, weights)
-
-    return solved
+    upper = (root - q) / positive.choose(1.0, 2.0 * mu)
+    lower = 2.0 * n * r / positive.choose(q + root, 1.0)
+    return positive.choose(lower, upper).at_most(1.0), root
 
 
 def _check_iterated(r: Tensor, code: Array) -> None:
+    """Refuse what an iteration cannot do in the graph: its tolerances need doubles, and a unique
+    answer."""
     if r.graph.dtype != np.float64:
         raise InputError(
             "a code other than one-against-all is combined by iterations that need doubles, but "
@@ -145,6 +134,8 @@ COMBINERS: dict[str, Combiner] = {
     "normalized": _normalized,
     "projected": _projected,
     "balanced": _balanced,
-    "least_squares": _solved(least_squares),
-    "coupled": _solved(couple),
+    "least_squares": least_squares,
+    "coupled": couple,
 }
+#: those for codes other than one-against-all
+ITERATED = ("least_squares", "coupled")

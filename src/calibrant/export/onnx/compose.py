@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError, import_extra
+from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.classifier import (
@@ -21,16 +21,9 @@ from calibrant.export.onnx.classifier import (
     used_names,
 )
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.model import (
-    IR,
-    ML_OPSET,
-    OPSET,
-    properties,
-    read_options,
-    written,
-)
+from calibrant.export.onnx.model import IR, ML_OPSET, OPSET, facts_of, read_options, written
 from calibrant.export.onnx.printer import ML, ONNX, segment_inputs
-from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
+from calibrant.export.onnx.protos import add_nodes, onnx, tensor_info
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import Node
 
@@ -111,26 +104,24 @@ def compose_onnx(
     scores = _scores(graph, source, found, map_, fitted, input)
     plan = map_.plan(ONNX, input)
     segments = _segments(whole, graph, plan)
-    p = written(plan, scores, segments, isinstance(map_, VectorMap) and map_.distribution)
+    p = written(map_, plan, scores, segments)
     if not isinstance(map_, VectorMap):
         pair = [1.0 - p, p] if fitted is None or fitted.positive_column else [p, 1.0 - p]
         p = graph.columns(pair)
-    graph.name(p if dtype == found.dtype else graph.cast(p, found.dtype), RESULT)
-    results = [tensor_info(RESULT, found.dtype, [None, _width(map_)])]
+    graph.name(p if dtype == found.dtype else p.cast(found.dtype), RESULT)
+    width = map_.n_classes if isinstance(map_, VectorMap) else 2
+    results = [tensor_info(RESULT, found.dtype, [None, width])]
     if labels is not None and names is not None:
         many = isinstance(map_, VectorMap) and not map_.distribution
         results.insert(0, name_labels(graph, p, None if many else names, labels.name))
     _join(whole.graph, graph, [found, labels], results)
-    facts = {entry.key: entry.value for entry in whole.metadata_props} | properties(calibrator)
-    import_extra("onnx", extra="onnx").helper.set_model_props(whole, facts)
+    facts = {entry.key: entry.value for entry in whole.metadata_props}
+    facts |= facts_of(map_.kind, fitted)
+    onnx.helper.set_model_props(whole, facts)
     return whole
 
 
 # --- what the model must be ---------------------------------------------------------------------
-
-
-def _width(map_: Map) -> int:
-    return map_.n_classes if isinstance(map_, VectorMap) else 2
 
 
 def _check_columns(map_: Map, found: ModelOutput) -> None:
@@ -181,11 +172,7 @@ def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
 
 def _raise_opset(model: Any) -> int:
     """The version of the model's operators, raised to ours where it is older."""
-    onnx = import_extra("onnx", extra="onnx")
-    versions: dict[str, int] = {}
-    for opset in model.opset_import:  # some converters name a domain twice
-        domain = "" if opset.domain == "ai.onnx" else opset.domain
-        versions[domain] = max(versions.get(domain, 0), opset.version)
+    versions = opsets_of(model)
     set_opsets(model, versions)
     used = any(node.domain in ("", "ai.onnx") for node in model.graph.node)
     if used and versions.get("", 1) < OPSET:
@@ -203,8 +190,18 @@ def _raise_opset(model: Any) -> int:
     return versions[""]
 
 
+def opsets_of(*models: Any) -> dict[str, int]:
+    """The newest version of each domain's operators in some models."""
+    versions: dict[str, int] = {}
+    for opset in (own for model in models for own in model.opset_import):
+        domain = "" if opset.domain == "ai.onnx" else opset.domain
+        # some converters name a domain twice
+        versions[domain] = max(versions.get(domain, 0), opset.version)
+    return versions
+
+
 def set_opsets(model: Any, versions: dict[str, int]) -> None:
-    onnx = import_extra("onnx", extra="onnx")
+    """Say which operators a model has, instead of what it said before."""
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in versions.items())
 
@@ -239,18 +236,18 @@ def _scores(
 ) -> Tensor:
     """What the calibrator takes, of what the model gives."""
     x = graph.input(source)
-    x = x if found.dtype == graph.dtype else graph.cast(x, graph.dtype)
+    x = x if found.dtype == graph.dtype else x.cast(graph.dtype)
     flat = found.shape is not None and len(found.shape) == 1
     if isinstance(map_, VectorMap):
-        return graph.expand(x, 1) if flat else x
+        return x.expand(1) if flat else x
     if flat:
         return x
     if found.columns == 1:
-        return graph.squeeze(x, 1)
+        return x.squeeze(1)
     own = 1 if fitted is None or fitted.positive_column is None else fitted.positive_column
     if input == "logit":  # of two classes: the log-odds
-        return graph.column(x, own) - graph.column(x, 1 - own)
-    return graph.column(x, own)
+        return x.column(own) - x.column(1 - own)
+    return x.column(own)
 
 
 def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
@@ -264,7 +261,7 @@ def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
             f"the model must have nothing called {taken[0]!r}: the calibrator needs an input of "
             "that name. Rename the model's."
         )
-    versions = {opset.domain: opset.version for opset in model.opset_import}
+    versions = opsets_of(model)
     if versions.get(ML, ML_OPSET) < ML_OPSET and any(
         node.op_type == "LabelEncoder" for node in model.graph.node
     ):
@@ -284,7 +281,7 @@ def name_labels(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str
     more probable than not.
     """
     if names is None:
-        graph.name(graph.cast(p >= 0.5, np.int64), output)
+        graph.name((p >= 0.5).cast(np.int64), output)
         return tensor_info(output, np.int64, [None, None])
     best = graph.op("ArgMax", p, attributes={"axis": 1, "keepdims": 0})
     graph.name(graph.gather(graph.constant(names, rounded=False), best), output)
@@ -299,8 +296,7 @@ def _join(model: Any, graph: Graph, replaced: list[ModelOutput | None], results:
         if value.name == RESULT:
             graph.name(graph.input(f"{graph.prefix}model/{RESULT}"), OTHER)
             value.name = OTHER
-    model.node.extend(node_protos(graph))
-    model.initializer.extend(constant_protos(graph))
+    add_nodes(graph, model)
     del model.output[:]
     model.output.extend([*results, *kept])
     remove_idle(model)

@@ -37,6 +37,11 @@ def _swapped(op: str) -> Callable[[Tensor, Operand], Tensor]:
     return lambda tensor, other: tensor.graph.op(op, other, tensor)
 
 
+def _function(op: str) -> Callable[[Tensor], Tensor]:
+    """An operation of a tensor alone."""
+    return lambda tensor: tensor.graph.op(op, tensor)
+
+
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """A named result of a graph. Formulas of it add nodes to the graph."""
@@ -55,12 +60,53 @@ class Tensor:
     __ge__, __gt__ = _operator("GreaterOrEqual"), _operator("Greater")
     __le__, __lt__ = _operator("LessOrEqual"), _operator("Less")
     __and__, __or__ = _operator("And"), _operator("Or")
+    __neg__, __invert__ = _function("Neg"), _function("Not")
 
-    def __neg__(self) -> Tensor:
-        return self.graph.op("Neg", self)
+    abs, sqrt, exp, log = (_function(op) for op in ("Abs", "Sqrt", "Exp", "Log"))
+    #: the larger, and the smaller of the two
+    at_least, at_most = _operator("Max"), _operator("Min")
 
-    def __invert__(self) -> Tensor:
-        return self.graph.op("Not", self)
+    def within(self, least: Operand, most: Operand) -> Tensor:
+        """The tensor moved into an interval."""
+        return self.at_least(least).at_most(most)
+
+    def choose(self, then: Operand, otherwise: Operand) -> Tensor:
+        """then where this condition holds, else otherwise."""
+        return self.graph.op("Where", self, then, otherwise)
+
+    def number(self) -> Tensor:
+        """1 where this condition holds, else 0."""
+        return self.cast(self.graph.dtype)
+
+    def cast(self, dtype: Any) -> Tensor:
+        """The tensor as numbers of another type."""
+        return self.graph.op("Cast", self, attributes={"to": np.dtype(dtype)})
+
+    def like(self, value: float | np.generic | Array) -> Tensor:
+        """The same value in the shape of this tensor."""
+        return self.graph.op("Expand", value, self.graph.op("Shape", self))
+
+    def column(self, j: int) -> Tensor:
+        """Column j of (n, k), shape (n,)."""
+        return self.graph.gather(self, np.array(j), axis=1)
+
+    def total(self) -> Tensor:
+        """The sums of rows (n, k), shape (n, 1)."""
+        return self.graph.op("ReduceSum", self, np.array([1]), attributes={"keepdims": 1})
+
+    def greatest(self) -> Tensor:
+        """The largest of each row of (n, k), shape (n, 1)."""
+        if self.graph.opset >= 18:  # from here on axes are an input
+            return self.graph.op("ReduceMax", self, np.array([1]), attributes={"keepdims": 1})
+        return self.graph.op("ReduceMax", self, attributes={"axes": [1], "keepdims": 1})
+
+    def expand(self, axis: int) -> Tensor:
+        """The tensor with one more axis, of length one."""
+        return self.graph.op("Unsqueeze", self, np.array([axis]))
+
+    def squeeze(self, axis: int) -> Tensor:
+        """The tensor without an axis of length one."""
+        return self.graph.op("Squeeze", self, np.array([axis]))
 
 
 @dataclass(eq=False, repr=False)
@@ -174,63 +220,13 @@ class Graph:
 
     # --- operations that are no operators of Python ---------------------------------------------
 
-    def where(self, condition: Tensor, then: Operand, otherwise: Operand) -> Tensor:
-        """then where the condition holds, else otherwise."""
-        return self.op("Where", condition, then, otherwise)
-
-    def like(self, x: Tensor, value: float | np.generic | Array) -> Tensor:
-        """The same value in the shape of x."""
-        return self.op("Expand", value, self.op("Shape", x))
-
     def gather(self, table: Operand, index: Operand, axis: int = 0) -> Tensor:
         """The entries of a table along an axis."""
         return self.op("Gather", table, index, attributes={"axis": axis})
 
-    def column(self, rows: Tensor, j: int) -> Tensor:
-        """Column j of (n, k), shape (n,)."""
-        return self.gather(rows, np.array(j), axis=1)
-
-    def at_least(self, x: Tensor, least: Operand) -> Tensor:
-        """The larger of the two."""
-        return self.op("Max", x, least)
-
-    def at_most(self, x: Tensor, most: Operand) -> Tensor:
-        """The smaller of the two."""
-        return self.op("Min", x, most)
-
-    def within(self, x: Tensor, least: Operand, most: Operand) -> Tensor:
-        """x moved into an interval."""
-        return self.at_most(self.at_least(x, least), most)
-
-    def cast(self, x: Tensor, dtype: Any) -> Tensor:
-        """x as numbers of another type."""
-        return self.op("Cast", x, attributes={"to": np.dtype(dtype)})
-
-    def number(self, condition: Tensor) -> Tensor:
-        """1 where a condition holds, else 0."""
-        return self.cast(condition, self.dtype)
-
-    def total(self, x: Tensor, axis: int) -> Tensor:
-        """The sums along an axis, which stays with length one."""
-        return self.op("ReduceSum", x, np.array([axis]), attributes={"keepdims": 1})
-
-    def greatest(self, x: Tensor, axis: int) -> Tensor:
-        """The largest along an axis, which stays with length one."""
-        if self.opset >= 18:  # from here on axes are an input
-            return self.op("ReduceMax", x, np.array([axis]), attributes={"keepdims": 1})
-        return self.op("ReduceMax", x, attributes={"axes": [axis], "keepdims": 1})
-
-    def expand(self, x: Tensor, axis: int) -> Tensor:
-        """x with one more axis, of length one."""
-        return self.op("Unsqueeze", x, np.array([axis]))
-
-    def squeeze(self, x: Tensor, axis: int) -> Tensor:
-        """x without an axis of length one."""
-        return self.op("Squeeze", x, np.array([axis]))
-
     def columns(self, parts: Sequence[Tensor]) -> Tensor:
         """Columns (n,) side by side, shape (n, k)."""
-        stacked = [self.expand(part, 1) for part in parts]
+        stacked = [part.expand(1) for part in parts]
         if len(stacked) == 1:
             return stacked[0]
         return self.op("Concat", *stacked, attributes={"axis": 1})

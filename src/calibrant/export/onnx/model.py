@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import ParameterError, import_extra
+from calibrant.errors import ParameterError
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, segment_inputs
-from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
-from calibrant.export.onnx.row_printer import OnnxRowPrinter
+from calibrant.export.onnx.protos import add_nodes, onnx, tensor_info
 from calibrant.export.tree_parts import tree_parts_of
-from calibrant.maps import VectorMap
+from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import Node
-from calibrant.plan.row_nodes import Row
 from calibrant.version import __version__
 
 #: the oldest operators that suffice, and the format of files that goes with them
@@ -88,7 +86,7 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         from calibrant.export.onnx.trees import tree_model
 
         return tree_model(trees, input, dtype)
-    map_ = map_of(calibrator)
+    map_, fitted = map_of(calibrator), fitted_of(calibrator)
     graph = Graph(dtype, OPSET)
     inputs = [tensor_info("score", dtype, ["n"])]
     output = tensor_info("probability", dtype, ["n"])
@@ -101,9 +99,8 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     if segments:
         opsets[ML] = ML_OPSET
         inputs += [tensor_info(name, kind, ["n"]) for name, kind in segment_inputs(plan).items()]
-    distribution = isinstance(map_, VectorMap) and map_.distribution
-    graph.name(written(plan, graph.input("score"), segments, distribution), output.name)
-    return assembled(graph, inputs, output, opsets, IR, properties(calibrator))
+    graph.name(written(map_, plan, graph.input("score"), segments), output.name)
+    return assembled(graph, inputs, output, opsets, IR, facts_of(map_.kind, fitted))
 
 
 def assembled(
@@ -115,15 +112,14 @@ def assembled(
     facts: Mapping[str, str],
 ) -> Any:
     """The model of a graph, with facts about it in its metadata."""
-    onnx = import_extra("onnx", extra="onnx")
-    nodes, constants = node_protos(graph), constant_protos(graph)
     model = onnx.helper.make_model(
-        onnx.helper.make_graph(nodes, "calibrator", inputs, [output], constants),
+        onnx.helper.make_graph([], "calibrator", inputs, [output]),
         opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()],
         ir_version=ir_version,
         producer_name="calibrant",
         producer_version=__version__,
     )
+    add_nodes(graph, model.graph)
     onnx.helper.set_model_props(model, facts)
     return model
 
@@ -137,32 +133,24 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
     return TYPES[float]
 
 
-def written(plan: Node, scores: Tensor, segments: Sequence[Tensor], distribution: bool) -> Tensor:
-    """The nodes of a plan of scores (n,) or (n, k); NaN where a score is not finite."""
-    graph, (finite, clean) = scores.graph, guarded(scores)
-    if isinstance(plan, Row):
-        p = OnnxRowPrinter(clean).write(plan)
-        if distribution:  # one bad score spoils its row
-            finite = graph.total(graph.number(~finite), 1) <= 0.0
-    else:
-        p = OnnxPrinter(clean, segments).write(plan)
-    return graph.where(finite, p, np.nan)
+def written(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
+    """The nodes of a map's plan, of scores (n,) or (n, k); NaN where a score is not finite."""
+    finite, clean = guarded(scores)
+    p = OnnxPrinter(clean, segments).write(plan)
+    if isinstance(map_, VectorMap) and map_.distribution:  # one bad score spoils its row
+        finite = (~finite).number().total() <= 0.0
+    return finite.choose(p, np.nan)
 
 
 def guarded(scores: Tensor) -> tuple[Tensor, Tensor]:
     """Which scores are finite, and the scores with 0 in place of the others."""
-    graph = scores.graph
-    finite = graph.op("Abs", scores) <= graph.largest
-    return finite, graph.where(finite, scores, 0.0)
-
-
-def properties(calibrator: Any) -> dict[str, str]:
-    """What the metadata of a model say of its calibrator."""
-    return facts_of(map_of(calibrator).kind, fitted_of(calibrator))
+    finite = scores.abs() <= scores.graph.largest
+    return finite, finite.choose(scores, 0.0)
 
 
 def facts_of(kind: str, fitted: Any) -> dict[str, str]:
-    """The kind of a map, and what is known of a fitted value: words, and labels as JSON."""
+    """What the metadata of a model say of its calibrator: the kind of its map, and what is known of
+    the fitted value, in words, with labels as JSON."""
     facts = {"calibrant.version": __version__, "calibrant.map": kind}
     if fitted is None:
         return facts

@@ -22,8 +22,13 @@ Float = np.dtype[Any]
 
 
 class PieceTable(NamedTuple):
-    """The pieces that a number of the type can lie in: the first number of each, and its
-    columns."""
+    """The pieces that a number of the type can lie in: the first number of each, and its columns.
+
+    Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
+    ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
+    is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
+    and ends at the first and last float32 of its piece, however steep it is between them.
+    """
 
     first: NDArray[Any]
     columns: dict[str, Array]
@@ -43,18 +48,6 @@ def up(values: Array, dtype: Float) -> NDArray[Any]:
 def down(values: Array, dtype: Float) -> NDArray[Any]:
     """The largest numbers of a type that are not above these doubles."""
     return -up(-values, dtype)
-
-
-def tables_of(node: StepPieces | LinePieces, dtype: Float) -> list[PieceTable]:
-    """The pieces of each table of a node.
-
-    Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
-    ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
-    is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
-    and ends at the first and last float32 of its piece, however steep it is between them.
-    """
-    held: Sequence[Any] = node.values if isinstance(node, StepPieces) else node.pieces
-    return [_rows(place, own, dtype) for place, own in zip(node.places, held, strict=True)]
 
 
 def _rows(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
@@ -113,23 +106,29 @@ def find(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> 
     first = np.concatenate([table.first for table in tables])
     if code is None:  # rows that no number reaches spare the search an end
         first = np.append(first, np.full((1 << bits) - len(first), np.inf, dtype=first.dtype))
-        at = graph.like(chooser, np.int32(0)) if not bits else graph.constant(np.int32(0))
+        at = chooser.like(np.int32(0)) if not bits else graph.constant(np.int32(0))
     else:
         begin = (np.cumsum(sizes) - sizes).astype(np.int32)
         at, end = graph.gather(begin, code), graph.gather(begin + sizes.astype(np.int32) - 1, code)
     for bit in reversed(range(bits)):
         ahead = at + np.int32(1 << bit)
         if code is not None:
-            ahead = graph.at_most(ahead, end)
-        at = graph.where(chooser >= graph.gather(first, ahead), ahead, at)
+            ahead = ahead.at_most(end)
+        at = (chooser >= graph.gather(first, ahead)).choose(ahead, at)
     return at
 
 
-def read(
-    tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None, value: Callable[[], Tensor]
+def value_by_piece(
+    node: StepPieces | LinePieces,
+    chooser: Tensor,
+    code: Tensor | None,
+    value: Callable[[], Tensor],
 ) -> Tensor:
     """The value of each number by its piece; ``value`` makes the tensor that lines are lines of."""
-    graph, at = chooser.graph, find(tables, chooser, code)
+    graph = chooser.graph
+    held: Sequence[Any] = node.values if isinstance(node, StepPieces) else node.pieces
+    tables = [_rows(place, own, graph.dtype) for place, own in zip(node.places, held, strict=True)]
+    at = find(tables, chooser, code)
     columns = {
         name: np.concatenate([table.columns[name] for table in tables])
         for name in tables[0].columns
@@ -142,5 +141,5 @@ def read(
         s = s * own["scale"]
     reached = low + (s - own["start"]) / own["width"] * (high - low)
     if (columns["low"] <= columns["high"]).all():
-        return graph.within(reached, low, high)
-    return graph.within(reached, graph.at_most(low, high), graph.at_least(low, high))
+        return reached.within(low, high)
+    return reached.within(low.at_most(high), low.at_least(high))

@@ -1,4 +1,4 @@
-"""Plans of one score as ONNX graphs.
+"""Plans as ONNX graphs: of one score, shape (n,), or of rows of scores, shape (n, k).
 
 The borders of a plan are on the scale of the number that comes in. So comparisons decide as NumPy
 does, even if the runtime's logarithm differs in the last bit. The runtime's ln and exp only change
@@ -14,19 +14,12 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.errors import InputError
-from calibrant.export.onnx.formulas import (
-    between_logits,
-    log_of,
-    logit_of,
-    neg_log_rest_of,
-    sigmoid_of,
-    softplus_of,
-    sum_of,
-)
+from calibrant.export.onnx import formulas
+from calibrant.export.onnx.combine import combined
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.piece_search import read, tables_of
+from calibrant.export.onnx.piece_search import value_by_piece
 from calibrant.losses import LARGEST, log_p, logit
-from calibrant.plan import nodes
+from calibrant.plan import nodes, row_nodes
 from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, values_of
 from calibrant.plan.segment_places import column_steps
@@ -35,12 +28,16 @@ from calibrant.plan.stacked_plans import stacked
 #: the domain of operators for classical models
 ML = "ai.onnx.ml"
 ONNX = PlanTarget("ONNX", "Apply it in memory: calibrate, or predict_proba for several classes.")
+#: logits of rows are cut at ± this in float32
+LARGEST_LOGIT_32 = 1e15
 #: the largest coefficient or end of a line whose products float32 can hold
 LARGEST_IN_FLOAT32 = 1e18
 
 
-def refuse_large(*values: Array) -> None:
-    """Refuse numbers whose products or differences would overflow in float32."""
+def refuse_large(graph: Graph, *values: Array) -> None:
+    """Refuse numbers whose products or differences would overflow in a graph of float32."""
+    if graph.dtype == np.float64:
+        return
     largest = max(float(np.abs(part).max(initial=0.0)) for part in values)
     if largest > LARGEST_IN_FLOAT32:
         raise InputError(
@@ -64,7 +61,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
     Parameters
     ----------
-    score : the tensor that comes in
+    score : the tensor that comes in, (n,) or (n, k)
     segments : the tensors of segments, one for each column, for plans that have them
     code : for stacked plans, the number of each row's own plan
     known : nodes that have tensors already
@@ -93,19 +90,18 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def constant(self, node: nodes.Constant) -> Tensor:
         if isinstance(node.value, PlanColumn):
             return self.number(node.value)
-        return self.graph.like(self.score, node.value)
+        return self.score.like(node.value)
 
     def clip(self, node: nodes.Clip) -> Tensor:
         return self._within(self.write(node.x), node.low, node.high)
 
     def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
-        return self.graph.within(x, self.number(low), self.number(high))
+        return x.within(self.number(low), self.number(high))
 
     def linear(self, node: nodes.Linear) -> Tensor:
-        if self.graph.dtype != np.float64:
-            refuse_large(values_of(node.base), *(values_of(c) for c, _ in node.terms))
+        refuse_large(self.graph, values_of(node.base), *(values_of(c) for c, _ in node.terms))
         terms = [self.number(c) * self.write(term) for c, term in node.terms]
-        return sum_of(terms if node.base == 0.0 else [self.number(node.base), *terms])
+        return formulas.sum_of(terms if node.base == 0.0 else [self.number(node.base), *terms])
 
     # A function of a sigmoid is written as a function of the sigmoid's argument, which keeps what
     # rounding to 1 would lose. And the function of a clipped value is clipped itself: float32 has
@@ -114,22 +110,22 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def logit(self, node: nodes.Logit) -> Tensor:
         x = _opened(node.x)
         if isinstance(x, nodes.Sigmoid):
-            return between_logits(self.write(x.x))
-        return self._clipped(x, nodes.Logit, logit) or logit_of(self.write(node.x))
+            return formulas.between_logits(self.write(x.x))
+        return self._clipped(x, nodes.Logit, logit) or formulas.logit_of(self.write(node.x))
 
     def log(self, node: nodes.Log) -> Tensor:
         x = _opened(node.x)
         if isinstance(x, nodes.Input):
-            return log_of(self.write(x), most=LARGEST)
+            return formulas.log_of(self.write(x), most=LARGEST)
         clipped = self._clipped(x, nodes.Log, log_p)
-        return clipped or -softplus_of(-self.write(nodes.Logit(node.x)))
+        return clipped or -formulas.softplus_of(-self.write(nodes.Logit(node.x)))
 
     def minus_log_rest(self, node: nodes.MinusLogRest) -> Tensor:
         x = _opened(node.x)
         if isinstance(x, nodes.Input):
-            return neg_log_rest_of(self.write(x))
+            return formulas.neg_log_rest_of(self.write(x))
         clipped = self._clipped(x, nodes.MinusLogRest, lambda p: -np.log1p(-np.minimum(p, LARGEST)))
-        return clipped or softplus_of(self.write(nodes.Logit(node.x)))
+        return clipped or formulas.softplus_of(self.write(nodes.Logit(node.x)))
 
     def _clipped(
         self, x: Node, kind: Callable[[Node], Node], function: Callable[[Array], Array]
@@ -145,25 +141,22 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return z * z
 
     def sigmoid(self, node: nodes.Sigmoid) -> Tensor:
-        return sigmoid_of(self.write(node.x))
+        return formulas.sigmoid_of(self.write(node.x))
 
     def softplus(self, node: nodes.Softplus) -> Tensor:
-        return softplus_of(self.write(node.x))
+        return formulas.softplus_of(self.write(node.x))
 
     def step_pieces(self, node: nodes.StepPieces) -> Tensor:
-        tables = tables_of(node, self.graph.dtype)
-        return read(tables, self.score, self.code, lambda: self.score)
+        return value_by_piece(node, self.score, self.code, lambda: self.score)
 
     def line_pieces(self, node: nodes.LinePieces) -> Tensor:
         place = node.places[0]
-        if self.graph.dtype != np.float64:
-            refuse_large(*(v for own in node.pieces for v in (own.left, own.right)))
-            # knots that the number itself is compared with may be anywhere
-            if place.function is not None and place.by_input:
-                refuse_large(*(own.x for own in node.pieces))
+        refuse_large(self.graph, *(v for own in node.pieces for v in (own.left, own.right)))
+        # knots that the number itself is compared with may be anywhere
+        if place.function is not None and place.by_input:
+            refuse_large(self.graph, *(own.x for own in node.pieces))
         chooser = self.score if place.by_input else self.write(node.x)
-        tables = tables_of(node, self.graph.dtype)
-        return read(tables, chooser, self.code, lambda: self.write(node.x))
+        return value_by_piece(node, chooser, self.code, lambda: self.write(node.x))
 
     def by_segment(self, node: nodes.BySegment) -> Tensor:
         """The value of each row by its segment's plan; of other segments, the common one."""
@@ -178,12 +171,88 @@ class OnnxPrinter(PlanPrinter[Tensor]):
             place[members], here[members] = np.arange(len(members)), True
             mine = graph.gather(place, code) if len(members) > 1 else None
             printer = OnnxPrinter(self.score, code=mine, known=self.known)
-            own = graph.where(graph.gather(here, code), printer.write(plan), own)
+            own = graph.gather(here, code).choose(printer.write(plan), own)
         shares = np.append(node.shares, 1.0)
         if (shares == 1.0).all():
             return own
         mixed = graph.gather(shares, code) * own + graph.gather(1.0 - shares, code) * common
-        return graph.where(graph.gather(shares == 1.0, code), own, mixed)
+        return graph.gather(shares == 1.0, code).choose(own, mixed)
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def row_input(self, node: row_nodes.RowInput) -> Tensor:
+        return self.score
+
+    def each_column(self, node: row_nodes.EachColumn) -> Tensor:
+        parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
+        return self.graph.columns(parts)
+
+    def _column(self, row: row_nodes.Row, j: int) -> Tensor:
+        if isinstance(row, row_nodes.Among):
+            return self._among(row, j)
+        return self.write(row).column(j)
+
+    def _among(self, node: row_nodes.Among, j: int) -> Tensor:
+        """z_j − ln Σ_{i≠j} exp(z_i)."""
+        graph, z = self.graph, self.write(node.row)
+        others = graph.gather(z, np.delete(np.arange(node.k), j), axis=1)
+        greatest = others.greatest()
+        total = (others - greatest).exp().total()
+        rest = (greatest + total.log()).squeeze(1)
+        return z.column(j) - rest
+
+    def within(self, node: row_nodes.Within) -> Tensor:
+        most = np.inf if self.graph.dtype == np.float64 else LARGEST_LOGIT_32
+        low, high = (float(np.clip(end, -most, most)) for end in (node.low, node.high))
+        return self.write(node.row).within(low, high)
+
+    def affine(self, node: row_nodes.Affine) -> Tensor:
+        refuse_large(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
+        x = self.write(node.row)
+        scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
+        return scaled if node.bias is None else scaled + node.bias
+
+    def softmax_row(self, node: row_nodes.SoftmaxRow) -> Tensor:
+        return formulas.softmax_of(self.write(node.row))
+
+    def logarithms(self, node: row_nodes.Logarithms) -> Tensor:
+        return formulas.log_of(self.write(node.row), node.floor)
+
+    def log_softmax(self, node: row_nodes.LogSoftmax) -> Tensor:
+        return formulas.log_softmax(self.write(node.row))
+
+    def combined(self, node: row_nodes.Combined) -> Tensor:
+        return combined(node, self.write(node.row))
+
+    def relative_power(self, node: row_nodes.RelativePower) -> Tensor:
+        positive = self.write(node.row).at_least(0.0)
+        shares = _share(positive, positive.greatest())
+        return self.graph.op("Pow", shares, node.power)
+
+    def normalised(self, node: row_nodes.Normalised) -> Tensor:
+        x = self.write(node.row)
+        return _share(x, x.total())
+
+    def largest_mapped(self, node: row_nodes.LargestMapped) -> Tensor:
+        """The formula of `row_nodes.with_largest`."""
+        p = self.write(node.row)
+        top = p.greatest()
+        below = p < top
+        others = below.choose(p, p.like(0.0))
+        ties = float(node.k) - below.number().total()
+        second, rest = others.greatest(), others.total()
+        some = rest > 0.0
+        whole = some.choose(rest, 1.0)
+        equal = some.choose(second / (whole + ties * second), 1.0 / node.k)
+        mapped = OnnxPrinter(top.squeeze(1)).write(node.member).expand(1)
+        first = mapped.within(equal * row_nodes.AHEAD, 1.0 / ties)
+        left = (1.0 - ties * first).at_least(0.0)
+        even = 1.0 / (float(node.k) - ties).at_least(1.0)
+        share = some.choose(others / whole, even)
+        return below.choose(share * left, first)
+
+    def row_average(self, node: row_nodes.RowAverage) -> Tensor:
+        return formulas.sum_of([self.write(row) * weight for weight, row in node.terms])
 
 
 def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
@@ -192,20 +261,19 @@ def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
     With several columns: of the finest segment that is known.
     """
     count = len(node.keys)
-    graph: Graph = segments[0].graph
     if node.columns == 1:
-        return graph.cast(encoded(segments[0], node.keys, range(count), count), np.int32)
+        return encoded(segments[0], node.keys, range(count), count).cast(np.int32)
     place = before = None
     for segment, step in zip(segments, column_steps(node.paths), strict=False):
         value = encoded(segment, step.values, range(len(step.values)), -1)
         pair = value if before is None else before * len(step.values) + value
         known = value >= 0 if before is None else (value >= 0) & (before >= 0)
-        pair = graph.where(known, pair, -1)
+        pair = known.choose(pair, -1)
         found = encoded(pair, step.pairs, step.places, -1)
         before = encoded(pair, step.pairs, step.numbers, -1)
-        place = found if place is None else graph.where(found >= 0, found, place)
+        place = found if place is None else (found >= 0).choose(found, place)
     assert place is not None
-    return graph.cast(graph.where(place >= 0, place, count), np.int32)
+    return (place >= 0).choose(place, count).cast(np.int32)
 
 
 def encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
@@ -229,3 +297,8 @@ def _opened(node: Node) -> Node:
     while isinstance(node, nodes.Variable):
         node = node.value
     return node
+
+
+def _share(x: Tensor, whole: Tensor) -> Tensor:
+    """Rows divided by their sum or largest entry, unless that is zero."""
+    return x / (whole > 0.0).choose(whole, 1.0)

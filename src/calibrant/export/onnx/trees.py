@@ -19,8 +19,16 @@ from calibrant.export.tree_parts import TreeParts
 OPSET, ML_OPSET, IR = 21, 5, 10
 #: ONNX's number for "up to"
 UP_TO = 0
-#: a node whose branches are not written yet
-NOWHERE = (0, 0.0, UP_TO, 0, 0, 0, 0, 0)
+#: what each split says, as TreeEnsemble calls it
+SPLIT = (
+    "nodes_featureids",
+    "nodes_splits",
+    "nodes_missing_value_tracks_true",
+    "nodes_truenodeids",
+    "nodes_trueleafs",
+    "nodes_falsenodeids",
+    "nodes_falseleafs",
+)
 
 
 def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
@@ -43,7 +51,7 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
     for first, last, factor in parts.ends:
         z = factor * (z + blocks.leaves(z, first, last))
     output = tensor_info("probability", dtype, ["n"])
-    graph.name(graph.where(finite, sigmoid_of(z), np.nan), output.name)
+    graph.name(finite.choose(sigmoid_of(z), np.nan), output.name)
     names = {
         "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
         "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
@@ -67,7 +75,7 @@ class _TreeInputs:
         self.codes: dict[int, Tensor] = {}
         for i, j in enumerate(nominal):
             words = _spelled(parts.columns[j].categories or ())
-            column = graph.column(graph.input("categories"), i)
+            column = graph.input("categories").column(i)
             self.codes[j] = encoded(column, words, range(1, len(words) + 1), 0)
 
     def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
@@ -75,12 +83,12 @@ class _TreeInputs:
         writer = _Ensemble(self.parts, first, last, self.place)
         sets = [self._member(j, s) for j, s in writer.sets]
         parts = [] if self.numbers is None else [self.numbers]
-        parts += [self.graph.expand(column, 1) for column in (z, *sets)]
+        parts += [column.expand(1) for column in (z, *sets)]
         rows = parts[0]
         if len(parts) > 1:
             rows = self.graph.op("Concat", *parts, attributes={"axis": 1})
         found = self.graph.op("TreeEnsemble", rows, attributes=writer.attributes(), domain=ML)
-        return self.graph.squeeze(found, 1)
+        return found.squeeze(1)
 
     def _member(self, column: int, subset: int) -> Tensor:
         """1 for rows whose category is in a set, else 0."""
@@ -110,18 +118,16 @@ class _Ensemble:
         self.trees, self.place = parts.trees, place
         self.logit = len(parts.columns)
         self.sets: list[tuple[int, int]] = []
-        self.nodes: list[tuple[int, float, int, int, int, int, int, int]] = []
+        self.splits: list[tuple[float, ...]] = []  # in the order of `SPLIT`
         self.weights: list[float] = []
-        self.roots = [self._root(int(root)) for root in self.trees.roots[first:last]]
+        self.roots = [self._as_split(int(root)) for root in self.trees.roots[first:last]]
 
-    def _root(self, node: int) -> int:
-        return self._split(node) if node >= 0 else self._both_ways(node)  # a tree has a split
-
-    def _both_ways(self, node: int) -> int:
-        """The place of a split whose ways both lead to a leaf."""
-        ends = (self._leaf(node), 1, self._leaf(node), 1)
-        self.nodes.append((self._z, 0.0, UP_TO, 0, *ends))
-        return len(self.nodes) - 1
+    def _as_split(self, node: int) -> int:
+        """The place of a split; for a leaf, of a split whose ways both lead to it."""
+        if node >= 0:
+            return self._split(node)
+        self.splits.append((self._z, 0.0, 0, self._leaf(node), 1, self._leaf(node), 1))
+        return len(self.splits) - 1
 
     @property
     def _z(self) -> int:
@@ -132,13 +138,13 @@ class _Ensemble:
         return len(self.weights) - 1
 
     def _split(self, node: int) -> int:
-        """The place of a split among the nodes: before its left branch, and that before the right.
+        """The place of a split among all: before its left branch, and that before the right.
 
         ONNX Runtime before 1.30 gives wrong sums if a leaf is on the left and a split on the right.
         Such a leaf is written as a split whose ways both lead to it.
         """
-        trees, place = self.trees, len(self.nodes)
-        self.nodes.append(NOWHERE)
+        trees, place = self.trees, len(self.splits)
+        self.splits.append(())  # until the places of its branches are known
         column, subset = int(trees.column[node]), int(trees.subset[node])
         ways = [int(trees.left[node]), int(trees.right[node])]
         if subset >= 0:  # 1 in the set, 0 outside
@@ -150,32 +156,21 @@ class _Ensemble:
             threshold, gone = float(trees.threshold[node]), int(trees.missing_left[node])
         ends: list[int] = []
         for child in ways:
-            if child >= 0:
-                ends += [self._split(child), 0]
-            elif child == ways[0] and ways[1] >= 0:
-                ends += [self._both_ways(child), 0]
-            else:
-                ends += [self._leaf(child), 1]
-        left, left_ends, right, right_ends = ends
-        self.nodes[place] = (looked, threshold, UP_TO, gone, left, left_ends, right, right_ends)
+            as_split = child >= 0 or (child == ways[0] and ways[1] >= 0)
+            ends += [self._as_split(child), 0] if as_split else [self._leaf(child), 1]
+        self.splits[place] = (looked, threshold, gone, *ends)
         return place
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of the operator."""
-        columns: list[list[Any]] = [list(column) for column in zip(*self.nodes, strict=True)]
-        place, threshold, mode, gone, left, left_ends, right, right_ends = columns
-        return {
+        columns = map(list, zip(*self.splits, strict=True))
+        splits: dict[str, Any] = dict(zip(SPLIT, columns, strict=True))
+        return splits | {
             "aggregate_function": 1,
             "post_transform": 0,
             "n_targets": 1,
-            "nodes_featureids": place,
-            "nodes_splits": np.array(threshold),
-            "nodes_modes": np.array(mode, dtype=np.uint8),
-            "nodes_missing_value_tracks_true": gone,
-            "nodes_truenodeids": left,
-            "nodes_trueleafs": left_ends,
-            "nodes_falsenodeids": right,
-            "nodes_falseleafs": right_ends,
+            "nodes_splits": np.array(splits["nodes_splits"]),
+            "nodes_modes": np.full(len(self.splits), UP_TO, dtype=np.uint8),
             "leaf_targetids": [0] * len(self.weights),
             "leaf_weights": np.array(self.weights),
             "tree_roots": self.roots,

@@ -15,10 +15,11 @@ from calibrant.export.onnx.compose import (
     free_prefix,
     label_table,
     name_labels,
+    opsets_of,
     set_opsets,
 )
 from calibrant.export.onnx.graph import Graph
-from calibrant.export.onnx.protos import constant_protos, node_protos
+from calibrant.export.onnx.protos import add_nodes
 
 #: what the input and the labels are called, whatever the converter calls them
 FEATURES, LABEL = "X", "label"
@@ -162,11 +163,9 @@ def _averaged(models: Sequence[Any], fitted: Fitted) -> Any:
     outputs = outputs_of(models[0])
     labels = labels_among(outputs)
     found = next(output for output in outputs if output.name == RESULT)
-    whole, versions = models[0], dict[str, int]()
+    whole, versions = models[0], opsets_of(*models)
     for number, model in enumerate(models, start=1):
         _rename_inside(model.graph, f"member_{number}/")
-        for opset in model.opset_import:
-            versions[opset.domain] = max(versions.get(opset.domain, 0), opset.version)
         if model is not whole:
             whole.graph.node.extend(model.graph.node)
             whole.graph.initializer.extend(model.graph.initializer)
@@ -178,8 +177,7 @@ def _averaged(models: Sequence[Any], fitted: Fitted) -> Any:
     results = [value for value in whole.graph.output if value.name == RESULT]
     if labels is not None:
         results.insert(0, name_labels(graph, p, label_table(fitted, labels), LABEL))
-    whole.graph.node.extend(node_protos(graph))
-    whole.graph.initializer.extend(constant_protos(graph))
+    add_nodes(graph, whole.graph)
     del whole.graph.output[:]
     whole.graph.output.extend(results)
     return whole

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.python.printer import PythonPrinter
-from calibrant.export.python.row_printer import PythonRowPrinter
 from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, in_docstring, number
 from calibrant.export.python.trees import tree_module
-from calibrant.export.thresholds import SEVERAL, read_threshold
+from calibrant.export.thresholds import decision_of, read_threshold
 from calibrant.export.tree_parts import tree_parts_of
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.interpreter import evaluate
@@ -95,15 +94,15 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
             trees, name, PYTHON, _docstring(_title(trees.facts), _origin(trees.facts))
         )
     map_, fitted = map_of(calibrator), fitted_of(calibrator)
-    if at_least is not None and isinstance(map_, VectorMap):
-        raise InputError(SEVERAL)
-    text = Text()
-    decision = None if at_least is None else map_.decision(at_least)
+    text, decision = Text(), decision_of(map_, at_least)
     plan = (map_ if decision is None else decision).plan(PYTHON)
-    if at_least is None:
-        body = _main(plan, map_, fitted, text)
+    limit = at_least if decision is None else 1.0
+    if isinstance(plan, Row):
+        body = _of_row(plan, map_, fitted, text)
+    elif isinstance(plan, BySegment):
+        body = _of_segment(plan, limit, text)
     else:
-        body = _decided(plan, at_least if decision is None else 1.0, text)
+        body = _of_score(plan, limit, text)
     classes = () if fitted is None or not isinstance(map_, VectorMap) else fitted.classes
     what = _what(map_, fitted, at_least)
     main = body.source(name, _docstring(what, _how(plan, fitted)))
@@ -127,34 +126,20 @@ def _check_name(name: Any) -> None:
 # --- the function -------------------------------------------------------------------------------
 
 
-def _main(plan: Node, map_: Map, fitted: Fitted | None, text: Text) -> Function:
-    if isinstance(plan, Row):
-        return _of_row(plan, map_, fitted, text)
-    if isinstance(plan, BySegment):
-        return _of_segment(plan, text)
-    body = Function(text, (SCORE,))
+def _of_score(plan: Node, limit: float | None, text: Text) -> Function:
+    """The value of a plan; with a limit, whether it is at least that."""
+    body = Function(text, (SCORE,), "float" if limit is None else "bool")
     body.add("score = _finite(score)")
-    body.add(f"return {PythonPrinter(body, plan).write(plan)}")
-    return body
-
-
-def _decided(plan: Node, at_least: float, text: Text) -> Function:
-    """Whether the plan gives at least this."""
-    names = plan.column_names if isinstance(plan, BySegment) else []
-    body = Function(text, _parameters(names), "bool")
-    if isinstance(plan, BySegment):
-        value = f"{text.function(_of_segment(plan, text))}({', '.join(['score', *names])})"
-        body.add(f"return {value} >= {number(at_least)}")
-        return body
-    body.add("score = _finite(score)")
-    if isinstance(plan, Constant):
-        body.add(f"return {evaluate(plan, np.zeros(1))[0] >= at_least}")
+    if limit is None:
+        body.add(f"return {PythonPrinter(body, plan).write(plan)}")
+    elif isinstance(plan, Constant):
+        body.add(f"return {evaluate(plan, np.zeros(1))[0] >= limit}")
     elif isinstance(plan, StepPieces) and len(plan.places[0].regions.low) == 2:
         low, _, piece = plan.places[0].regions
-        rises = plan.values[0][piece[1]] >= at_least
+        rises = plan.values[0][piece[1]] >= limit
         body.add(f"return score {'>=' if rises else '<'} {number(low[1])}")
     else:
-        body.add(f"return {PythonPrinter(body, plan).write(plan)} >= {number(at_least)}")
+        body.add(f"return {PythonPrinter(body, plan).write(plan)} >= {number(limit)}")
     return body
 
 
@@ -163,18 +148,20 @@ def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function
     body.add(f"scores = _row(scores, {map_.n_columns})")
     if fitted is not None and map_.reads == "probability":
         body.add("_check_distribution(scores)")
-    body.add(f"return {PythonRowPrinter(body).write(plan)}")
+    body.add(f"return {PythonPrinter(body).write(plan)}")
     return body
 
 
-def _parameters(segments: list[str]) -> tuple[str, ...]:
-    return (SCORE, *(f"{name}: str | int" for name in segments))
-
-
-def _of_segment(plan: BySegment, text: Text) -> Function:
+def _of_segment(plan: BySegment, limit: float | None, text: Text) -> Function:
     """First the common value, then the value of the segment's own map."""
     names = plan.column_names
-    body = Function(text, _parameters(names))
+    parameters = (SCORE, *(f"{name}: str | int" for name in names))
+    if limit is not None:
+        value = f"{text.function(_of_segment(plan, None, text))}({', '.join(['score', *names])})"
+        body = Function(text, parameters, "bool")
+        body.add(f"return {value} >= {number(limit)}")
+        return body
+    body = Function(text, parameters)
     body.add("score = _finite(score)")
     for i, name in enumerate(names):
         body.add(f"_check_segment({name}, {_known(plan.values(i))!r})")

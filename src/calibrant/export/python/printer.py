@@ -1,19 +1,22 @@
-"""Plans of one score as statements of a Python function."""
+"""Plans of a score, or of a row of scores, as statements of a Python function."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
 from calibrant.export.python.text import Function, Text, number, spread
-from calibrant.plan import nodes
+from calibrant.plan import nodes, row_nodes
 from calibrant.plan.nodes import Node, Number, PlanPrinter, uses
 
 #: the most terms of one expression; a longer sum is several statements
 MANY = 8
 #: the names of variables that hold the value of a node
 HINTS: dict[type[Node], str] = {nodes.Logit: "z", nodes.Clip: "x"}
+#: nodes that no variable needs to hold; rows are kept by their rules
+PLAIN = (nodes.Constant, nodes.Input, row_nodes.Row)
 #: the helpers that compute functions
 HELPERS: dict[type[Node], str] = {
     nodes.Sigmoid: "_sigmoid",
@@ -31,7 +34,10 @@ def function_of(plan: Node, text: Text) -> str:
 
 
 class PythonPrinter(PlanPrinter[str]):
-    """Writes plans into the body of a function; ``known`` are nodes that variables hold already."""
+    """Writes plans into the body of a function of ``score``, or of the list ``scores``.
+
+    ``known`` are nodes that variables hold already.
+    """
 
     def __init__(self, body: Function, *plans: Node, known: dict[Node, str] | None = None) -> None:
         self.body, self.text = body, body.text
@@ -42,7 +48,7 @@ class PythonPrinter(PlanPrinter[str]):
         """A node as an expression; the body gets the statements that it needs."""
         if node not in self.known:
             written = self.by_rule(node)
-            if self.uses[node] < 2 or isinstance(node, (nodes.Constant, nodes.Input)):
+            if self.uses[node] < 2 or isinstance(node, PLAIN):
                 return written
             self.known[node] = self.body.keep(HINTS.get(type(node), "p"), written)
         return self.known[node]
@@ -113,7 +119,104 @@ class PythonPrinter(PlanPrinter[str]):
         held = self.text.table("PIECES", map(str, piece.tolist()), "the pieces in that order")
         return f"{held}[{found}]"
 
+    # --- rows -------------------------------------------------------------------------------------
+
+    def row_input(self, node: row_nodes.RowInput) -> str:
+        return "scores"
+
+    def kept(self, node: Node, hint: str = "x") -> str:
+        """The variable that holds a node."""
+        return self.body.keep(hint, self.write(node))
+
+    def each_column(self, node: row_nodes.EachColumn) -> str:
+        items = [f"({column}, {function_of(own, self.text)})" for column, own in node.members]
+        held = self.text.registry("MEMBERS", "(", items, ")", "a column of the row, and its map")
+        return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
+
+    def within(self, node: row_nodes.Within) -> str:
+        low, high = number(node.low), number(node.high)
+        return f"[min(max(value, {low}), {high}) for value in {self.kept(node.row)}]"
+
+    def logarithms(self, node: row_nodes.Logarithms) -> str:
+        cut = f"min(max(value, {number(node.floor)}), 1.0)"
+        return f"[math.log({cut}) for value in {self.kept(node.row)}]"
+
+    def affine(self, node: row_nodes.Affine) -> str:
+        x, text = self.kept(node.row), self.text
+        if node.bias is None:
+            return f"[{number(float(node.matrix))} * value for value in {x}]"
+        bias = text.numbers("BIAS", node.bias, "what is added to each class")
+        if node.matrix.ndim == 0:
+            factor = number(float(node.matrix))
+            return f"[{factor} * value + b for value, b in zip({x}, {bias})]"
+        if node.matrix.ndim == 1:
+            own = text.numbers("FACTORS", node.matrix, "the factor of each class")
+            return f"[w * value + b for w, value, b in zip({own}, {x}, {bias})]"
+        rows = [f"({', '.join(map(repr, row))})" for row in node.matrix.tolist()]
+        matrix = text.table("MATRIX", rows, "how much of each logit goes into each class")
+        row = f"sum(w * value for w, value in zip(row, {x})) + b"
+        return f"[{row} for row, b in zip({matrix}, {bias})]"
+
+    def log_softmax(self, node: row_nodes.LogSoftmax) -> str:
+        return f"_log_softmax({self.kept(node.row)})"
+
+    def softmax_row(self, node: row_nodes.SoftmaxRow) -> str:
+        return f"[math.exp(value) for value in _log_softmax({self.kept(node.row)})]"
+
+    def normalised(self, node: row_nodes.Normalised) -> str:
+        return f"_shares({self.write(node.row)})"
+
+    def relative_power(self, node: row_nodes.RelativePower) -> str:
+        kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.kept(node.row)}]")
+        peak = self.body.keep("peak", f"max({kept}) or 1.0")
+        shares = self.body.keep("x", f"[value / {peak} for value in {kept}]")
+        return f"[value ** {number(node.power)} for value in {shares}]"
+
+    def row_average(self, node: row_nodes.RowAverage) -> str:
+        pairs = [f"({number(weight)}, {self.kept(row, 'p')})" for weight, row in node.terms]
+        rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
+        first = self.body.keep("first", f"{rows}[0][1]")
+        return f"[sum(weight * p[j] for weight, p in {rows}) for j in range(len({first}))]"
+
+    def largest_mapped(self, node: row_nodes.LargestMapped) -> str:
+        p = self.kept(node.row, "p")
+        return f"_with_largest({p}, {function_of(node.member, self.text)}(max({p})))"
+
+    def combined(self, node: row_nodes.Combined) -> str:
+        r = self.kept(node.row, "r")
+        p = COMBINED[node.rule](self, node, r)
+        if node.known.all():
+            return p
+        found = self.body.keep("p", p)
+        places = [str(int(node.known[:c].sum())) if k else "None" for c, k in enumerate(node.known)]
+        at = self.text.table("PLACES", places, "where each class is; some are never probable")
+        return f"[0.0 if i is None else {found}[i] for i in {at}]"
+
+    def _with_weights(self, node: row_nodes.Combined, r: str) -> str:
+        own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
+        return f"_{node.rule}({r}, {own})"
+
+    def _with_columns(self, node: row_nodes.Combined, r: str) -> str:
+        """Who is positive and who negative in each column, and its weight."""
+        items = []
+        for column, weight in zip(node.code.T, node.weights, strict=True):
+            plus, minus = (tuple(np.flatnonzero(column == sign).tolist()) for sign in (1.0, -1.0))
+            items.append(f"({plus}, {minus}, {number(weight)})")
+        says = "of each column the positive and negative classes, weight"
+        columns = self.text.table("COLUMNS", items, says)
+        return f"_{node.rule}({r}, {columns}, {len(node.code)})"
+
 
 def _plain(value: Number) -> str:
     assert isinstance(value, float)  # columns are for targets that print many plans as one
     return number(value)
+
+
+#: the arguments of each rule of `Combined`
+COMBINED: dict[str, Callable[[PythonPrinter, row_nodes.Combined, str], str]] = {
+    "normalized": lambda printer, node, r: f"_normalized({r})",
+    "projected": PythonPrinter._with_weights,
+    "balanced": PythonPrinter._with_weights,
+    "least_squares": PythonPrinter._with_columns,
+    "coupled": PythonPrinter._with_columns,
+}

@@ -55,8 +55,7 @@ class Text:
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
-        self._tables: dict[str, str] = {}
-        self._said: dict[str, str] = {}
+        self._tables: dict[str, tuple[str, str]] = {}
         self._functions: dict[str, str] = {}
         self._registries: list[str] = []
 
@@ -69,9 +68,8 @@ class Text:
         """The name of a tuple of these items; equal ones are written once."""
         written = _tuple(list(items))
         if written not in self._tables:
-            self._tables[written] = self.name(hint)
-            self._said[written] = says
-        return self._tables[written]
+            self._tables[written] = self.name(hint), says
+        return self._tables[written][0]
 
     def numbers(self, hint: str, values: Array, says: str) -> str:
         """The name of a tuple of these numbers."""
@@ -101,9 +99,11 @@ class Text:
         imports = [f"import {name}\n" for name in IMPORTS if name in needed]
         labels = [repr(label) for label in classes]
         tables = [f"CLASSES = {_tuple(labels)}\n"] if labels else []
-        for written, name in self._tables.items():
-            if name in needed:
-                tables.append(f"# {self._said[written]}\n{name} = {written}\n")
+        tables += [
+            f"# {says}\n{name} = {written}\n"
+            for written, (name, says) in self._tables.items()
+            if name in needed
+        ]
         helping = [source for name, source in _sources().items() if name in needed]
         head = [f"{doc}\n", "from __future__ import annotations\n", "".join(imports), *tables]
         return "\n".join(filter(None, head)) + "".join(f"\n\n{part}" for part in helping + code)

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.data.naming import segment_names
-from calibrant.errors import ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.sql.dialects import dialect_of
 from calibrant.export.sql.request import Request, TooLongError
 from calibrant.export.sql.script import Sql
 from calibrant.export.sql.writer import SqlWriter
-from calibrant.export.thresholds import read_threshold
-from calibrant.export.tree_parts import refuse_trees
+from calibrant.export.thresholds import decision_of, read_threshold
+from calibrant.export.tree_parts import tree_parts_of
 from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 
@@ -126,7 +126,12 @@ def to_sql(
     if form not in FORMS:
         hint = did_you_mean(form, FORMS)
         raise ParameterError(f"form must be one of {FORMS}, but {form!r} came.{hint}")
-    refuse_trees(calibrator, "SQL", ("ONNX", "Python"))
+    if tree_parts_of(calibrator) is not None:
+        raise InputError(
+            "this calibrator corrects scores by trees on the columns of a row, which cannot be "
+            "written as SQL. Export it as ONNX or Python, or apply it with "
+            "calibrant.load(...).calibrate(scores, features=...)."
+        )
     map_, at_least = map_of(calibrator), read_threshold(threshold)
     request = Request(
         map=map_,
@@ -140,6 +145,7 @@ def to_sql(
         keep=None if keep is None else tuple(keep),
         view=view,
         threshold=at_least,
+        decision=decision_of(map_, at_least),
     )
     request.check()
     sql = _faster(request) if form == "auto" else request.written()

@@ -19,8 +19,7 @@ def cell(grid: Grid, score: str, dialect: Dialect) -> str:
     'CAST(FLOOR(4e0 * CASE WHEN s <= 0e0 THEN 0e0 WHEN s < 1e0 THEN s ELSE 1e0 END) AS INTEGER)'
     """
     if grid.cells is not None:
-        rule = _even_in_logit if grid.cells.centre is None else _finest_in_middle
-        return inside("", dialect.cells(rule(grid, grid.cells, score, dialect)), "")
+        return inside("", dialect.cells(_place(grid, grid.cells, score, dialect)), "")
     number = dialect.number
     factor = grid.factor
     along, end = score, (grid.last - grid.first) * factor
@@ -52,27 +51,20 @@ def _moved(
     return case(branches, number(high[1]))
 
 
-def _even_in_logit(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> str:
+def _place(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> str:
+    """What is rounded down to the cell: `Cells.places` as SQL, of the score less `Grid.first`."""
     number = dialect.number
-    zero, half = number(0.0), number(HALF)
-    below = case([(f"{score} > {zero}", score)], zero)
-    above = case([(f"{score} < {number(1.0)}", f"{number(1.0)} - {score}")], zero)
-    lower, upper = (f"SQRT(SQRT(SQRT({p})))" for p in (below, above))
-    place = case(
-        [(f"{score} < {number(0.5)}", f"{lower} - {half} - {number(LEAST)}")], f"{half} - {upper}"
-    )
-    return f"{number(cells._scale)} * {place}"
-
-
-def _finest_in_middle(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> str:
-    number = dialect.number
-    low, high = (grid.first + side * FAR * cells.spread for side in (-1.0, 1.0))
-    near = _moved(score, score, (low, low), (high, high), dialect)
-    first = _negative(number(grid.first))
-    t = f"({near} - {first}) * {number(1.0 / cells.spread)}"
-    far = f"{number(1.0)} / ({number(1.0)} + ABS({t}))"
-    place = case(
-        [(f"{t} < {number(0.0)}", f"{far} - {number(1.0)} - {number(LEAST)}")],
-        f"{number(1.0)} - {far}",
-    )
-    return f"{number(cells._scale)} * {place}"
+    one, least = number(1.0), number(LEAST)
+    if cells.centre is None:  # even in the logit
+        zero, half = number(0.0), number(HALF)
+        below = case([(f"{score} > {zero}", score)], zero)
+        above = case([(f"{score} < {one}", f"{one} - {score}")], zero)
+        lower, upper = (f"SQRT(SQRT(SQRT({p})))" for p in (below, above))
+        side, low, high = f"{score} < {number(0.5)}", f"{lower} - {half}", f"{half} - {upper}"
+    else:  # finest in the middle
+        first, last = (grid.first + side * FAR * cells.spread for side in (-1.0, 1.0))
+        near = _moved(score, score, (first, first), (last, last), dialect)
+        t = f"({near} - {_negative(number(grid.first))}) * {number(1.0 / cells.spread)}"
+        far = f"{one} / ({one} + ABS({t}))"
+        side, low, high = f"{t} < {number(0.0)}", f"{far} - {one}", f"{one} - {far}"
+    return f"{number(cells._scale)} * {case([(side, f'{low} - {least}')], high)}"

@@ -223,12 +223,12 @@ def linear(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) ->
     return line if len(line) <= WIDTH else "\n".join(parts)
 
 
-def total(terms: Sequence[str], between: str = " + ") -> str:
+def total(terms: Sequence[str]) -> str:
     """A sum, in brackets of fifty terms where there are many.
 
     >>> total(["a", "b", "c"])
     'a + b + c'
     """
     while len(terms) > WIDE:
-        terms = [f"({between.join(terms[i : i + WIDE])})" for i in range(0, len(terms), WIDE)]
-    return between.join(terms)
+        terms = [f"({' + '.join(terms[i : i + WIDE])})" for i in range(0, len(terms), WIDE)]
+    return " + ".join(terms)

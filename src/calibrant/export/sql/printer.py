@@ -8,11 +8,12 @@ each branch of those lines, where the formula of one line is short and its range
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, inside, linear, tree
 from calibrant.export.sql.lines import bounds, is_steep, line, numbered_line
@@ -64,7 +65,7 @@ class SqlPrinter(PlanPrinter[str]):
     columns : SQL of the parameters that each row has of its own
     code : for stacked plans, SQL of the number of each row's own plan
     relative : whether small values must keep their digits, because another map reads them
-    whole : whether the values are 0 and 1 and are written as whole numbers
+    whole : whether all values are 0 and 1, and are written as whole numbers
     """
 
     writer: SqlWriter
@@ -84,9 +85,9 @@ class SqlPrinter(PlanPrinter[str]):
 
     def number(self, number: Number) -> str:
         """A parameter: a literal, or a column."""
-        return (
-            self.columns[number] if isinstance(number, PlanColumn) else self.dialect.number(number)
-        )
+        if isinstance(number, PlanColumn):
+            return self.columns[number]
+        return str(int(number)) if self.whole else self.dialect.number(number)
 
     def reach(self, node: Node) -> Range:
         """The least and the largest value of a node here."""
@@ -119,15 +120,7 @@ class SqlPrinter(PlanPrinter[str]):
         return self.score
 
     def constant(self, node: nodes.Constant) -> str:
-        return (
-            self.number(node.value)
-            if isinstance(node.value, PlanColumn)
-            else self._value(node.value)
-        )
-
-    def _value(self, value: float) -> str:
-        """A value of the map as a literal."""
-        return str(int(value)) if self.whole else self.dialect.number(value)
+        return self.number(node.value)
 
     def clip(self, node: nodes.Clip) -> str:
         text, ends = self.write(node.x), self._ends(node)
@@ -175,15 +168,6 @@ class SqlPrinter(PlanPrinter[str]):
     def sigmoid(self, node: nodes.Sigmoid) -> str:
         return sigmoid_of(self.write(node.x), self.dialect, is_bounded(self.reach(node.x)))
 
-    def logit(self, node: nodes.Logit) -> str:
-        return self._function(node)
-
-    def log(self, node: nodes.Log) -> str:
-        return self._function(node)
-
-    def minus_log_rest(self, node: nodes.MinusLogRest) -> str:
-        return f"-{self._function(node)}"
-
     def _function(self, node: nodes.Logit | nodes.Log | nodes.MinusLogRest) -> str:
         """ln(p / (1 − p)), ln p or ln(1 − p); 0 and 1 get values of their own where p can be 0 or
         1."""
@@ -201,6 +185,11 @@ class SqlPrinter(PlanPrinter[str]):
         }[type(node)]
         return inside("(", case(branches, f"{ln}({inner})"), ")") if branches else f"{ln}({inner})"
 
+    logit = log = _function
+
+    def minus_log_rest(self, node: nodes.MinusLogRest) -> str:
+        return f"-{self._function(node)}"
+
     def square(self, node: nodes.Square) -> str:
         z = self.operand(node.x) if not isinstance(node.x, FUNCTIONS) else self.write(node.x)
         return f"({z} * {z})"
@@ -208,19 +197,28 @@ class SqlPrinter(PlanPrinter[str]):
     # --- pieces -----------------------------------------------------------------------------------
 
     def step_pieces(self, node: nodes.StepPieces) -> str:
-        if len(node.places) > 1:
-            tables = [{"value": own} for own in node.values]
-            return self.writer.look_up_own(_regions(node), tables, self.code, self.score)["value"]
-        [values], found = node.values, self._found(node)
-        if self.writer.lookup and len(found.low) > 1:
-            return self.writer.look_up(found, {"value": values}, self.score)["value"]
-        texts = [self._value(float(values[i])) for i in found.piece]
-        return tree(self.score, found.low.tolist(), texts, self.dialect)
+        found = self._found(node)
+        if self.writer.lookup and sum(len(own.low) for own in found) > 1:
+            return self._joined(node, [{"value": own} for own in node.values], self.score)["value"]
+        [own], [values] = found, node.values
+        texts = [self.number(float(values[i])) for i in own.piece]
+        return tree(self.score, own.low.tolist(), texts, self.dialect)
 
-    def _found(self, node: nodes.StepPieces | nodes.LinePieces) -> Regions:
-        """The regions of the only table; where the score chooses, those that scores get to here."""
-        [place] = node.places
-        return place.regions.within(*self.here) if place.by_input else place.regions
+    def _found(self, node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
+        """The regions of each table; where the score chooses, those that scores get to here."""
+        if self.here == EVERYWHERE or not node.places[0].by_input:
+            return [place.regions for place in node.places]
+        return [place.regions.within(*self.here) for place in node.places]
+
+    def _joined(
+        self,
+        node: nodes.StepPieces | nodes.LinePieces,
+        columns: Sequence[Mapping[str, Array]],
+        chooser: str,
+    ) -> dict[str, str]:
+        """The columns of the piece that a join finds for each row."""
+        code = self.code if len(node.places) > 1 else ""
+        return self.writer.look_up(self._found(node), columns, chooser, code)
 
     def line_pieces(self, node: nodes.LinePieces) -> str:
         if self.writer.lookup and sum(len(place.knots) for place in node.places) > 1:
@@ -237,13 +235,9 @@ class SqlPrinter(PlanPrinter[str]):
         """Lines; a join finds the one that each row lies on."""
         columns = line_columns(node.pieces, self.relative)
         if any(is_steep(own, node.x).any() for own in node.pieces):
-            more = (bounds(node, i, found) for i, found in enumerate(_regions(node)))
+            more = (bounds(node, i, found) for i, found in enumerate(self._found(node)))
             columns = [own | ends for own, ends in zip(columns, more, strict=True)]
-        chooser = self._chooser(node)
-        if len(node.places) > 1:
-            joined = self.writer.look_up_own(_regions(node), columns, self.code, chooser)
-        else:
-            joined = self.writer.look_up(self._found(node), columns[0], chooser)
+        joined = self._joined(node, columns, self._chooser(node))
         text = line(self._factor_of(node.x, 0.0), joined)
         if "least" in joined:
             return clamp(text, self.dialect, joined["least"], joined["most"])
@@ -254,7 +248,7 @@ class SqlPrinter(PlanPrinter[str]):
         """For each region that scores get to: its lower end, its line as SQL, and the line's
         range."""
         [place], [pieces] = node.places, node.pieces
-        known, found = place.by_input, self._found(node)
+        known, [found] = place.by_input, self._found(node)
         steep, columns = is_steep(pieces, node.x), pieces.columns(self.relative)
         limits = bounds(node, 0, found) if steep.any() else {}
         leaves = []
@@ -284,10 +278,12 @@ class SqlPrinter(PlanPrinter[str]):
     def let(self, node: nodes.Let) -> str:
         value, own = node.variable.value, replace(self, relative=True)
         lines = value.x if isinstance(value, nodes.Sigmoid) else value
-        known = isinstance(lines, nodes.LinePieces) and lines.places[0].by_input
-        if self.writer.lookup or not known or not isinstance(lines, nodes.LinePieces):
-            range_ = self.reach(value)
-            return self.given(node.variable, own.write(value), range_).write(node.body)
+        if (
+            self.writer.lookup
+            or not isinstance(lines, nodes.LinePieces)
+            or not lines.places[0].by_input
+        ):
+            return self.given(node.variable, own.write(value), self.reach(value)).write(node.body)
         leaves = own._leaves(lines)
         ends = [np.nextafter(low, -np.inf) for low, *_ in leaves[1:]] + [np.inf]
         texts = []
@@ -324,10 +320,6 @@ def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
     if re.fullmatch(WORD, f):
         return f"{one} / ({one} + EXP(-{f}))"
     return inside(f"{one} / ({one} + EXP(-(", f, ")))")
-
-
-def _regions(node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
-    return [place.regions for place in node.places]
 
 
 def _beyond(

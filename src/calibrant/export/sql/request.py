@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,10 +23,9 @@ from calibrant.export.sql.layout import (
 from calibrant.export.sql.overflow import guarded
 from calibrant.export.sql.printer import SQL, SqlPrinter
 from calibrant.export.sql.row_printer import HEADS, QuerySteps, SqlRowPrinter
-from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
+from calibrant.export.sql.script import NEW, OLD, Sql, script, tables
 from calibrant.export.sql.segment_printer import write_segmented
 from calibrant.export.sql.writer import SqlWriter
-from calibrant.export.thresholds import SEVERAL
 from calibrant.maps import Map, Segmented, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.row_nodes import Row
@@ -44,7 +42,10 @@ class TooLongError(InputError):
 
 @dataclass(frozen=True)
 class Request:
-    """A map, the names of tables and columns in its SQL, and the writer that collects joins."""
+    """A map, the names of tables and columns in its SQL, and the writer that collects joins.
+
+    ``decision`` is the map of 0 and 1 that stands for the comparison with the threshold.
+    """
 
     map: Map
     fitted: Fitted | None
@@ -55,13 +56,9 @@ class Request:
     lookup: str
     segment: tuple[str, ...]
     keep: tuple[str, ...] | None
-    view: str | None = None
-    threshold: float | None = None
-
-    @functools.cached_property
-    def decision(self) -> Map | None:
-        """The map of 0 and 1 that stands for the comparison with the threshold, if there is one."""
-        return None if self.threshold is None else self.map.decision(self.threshold)
+    view: str | None
+    threshold: float | None
+    decision: Map | None
 
     @property
     def printed(self) -> Map:
@@ -75,8 +72,6 @@ class Request:
                 f"the view must have a name of its own, but {self.view!r} is that of the rows or "
                 "of the lookup table. Rename the view."
             )
-        if self.threshold is not None and isinstance(self.map, VectorMap):
-            raise InputError(SEVERAL)
         wanted = self.map.n_columns if isinstance(self.map, VectorMap) else 1
         if len(self.columns) != wanted:
             raise InputError(
@@ -110,26 +105,33 @@ class Request:
             )
 
     def written(self) -> Sql:
-        """The SQL."""
-        plan = self.printed.plan(SQL)
+        """The SQL: an expression, or a query with the tables that it needs, or a view."""
+        plan, dialect = self.printed.plan(SQL), self.writer.dialect
         if isinstance(plan, Row):
             return self._several(plan)
         if not self.writer.lookup and self.view is None:
             text = _checked(self._one(plan, ""))
             return Sql(self._header(text) + text)
         value = _checked(self._one(plan, "r"))
-        name_ = name(self.into, self.writer.dialect)
-        keep = [column_name(own, "r", self.writer.dialect) for own in self.keep or ()]
-        kept = ",\n".join(keep if self.keep is not None else ["r.*"])
-        rows = from_rows(self._table, self.writer.joins, self.lookup, self.writer.dialect)
-        query = f"SELECT\n{shifted(kept)},\n{shifted(f'{value} AS {name_}')}\n{rows}"
+        query = self._steps(self.keep).query([f"{value} AS {name(self.into, dialect)}"])
         new = "calibrated probability" if self.threshold is None else "decision"
-        about = f"The query: every row as it is, and its {new}."
-        return self._script(query, comment(about))
+        return self._script(query, f"The query: every row as it is, and its {new}.")
 
-    @property
-    def _table(self) -> str:
-        return table_name(self.table, self.writer.dialect)
+    def _several(self, plan: Row) -> Sql:
+        """The query of a plan of several scores."""
+        steps = self._steps(self.columns if self.keep is None else self.keep)
+        scores = [self._score(own, "r") for own in self.columns]
+        found = SqlRowPrinter(scores, steps).probabilities(plan)
+        last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
+        query = _checked(steps.query(last))
+        return self._script(query, "The query: a probability for every class.")
+
+    def _steps(self, kept: Sequence[str] | None) -> QuerySteps:
+        """The query in the making. It keeps some columns of the table, or all."""
+        dialect = self.writer.dialect
+        keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
+        table, prefix = table_name(self.table, dialect), _prefix((*(kept or ()), self.table))
+        return QuerySteps(self.writer, table, self.lookup, keep, prefix)
 
     def _score(self, own: str, source: str) -> str:
         dialect = self.writer.dialect
@@ -164,19 +166,6 @@ class Request:
         reached = inside("(", text, f") >= {self.writer.dialect.number(least)}")
         return case([(reached, "1")], "0")
 
-    def _several(self, plan: Row) -> Sql:
-        """The SELECT of a plan of several scores."""
-        kept = self.columns if self.keep is None else self.keep
-        steps = QuerySteps(self.writer, _prefix((*kept, self.table)))
-        scores = [self._score(own, "r") for own in self.columns]
-        found = SqlRowPrinter(scores, steps).write(plan)
-        if steps.known:
-            found = [case([(f"{steps.known} = 1", p)]) for p in found]
-        last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
-        keep = [column_name(own, "r", self.writer.dialect) for own in kept]
-        query = _checked(steps.text(self._table, self.lookup, keep, last))
-        return self._script(query, comment("The query: a probability for every class."))
-
     def _names(self, count: int) -> list[str]:
         """The names of the columns of several classes: by their labels, if all of those differ."""
         labels = self.fitted.classes if self.fitted else range(count)
@@ -188,7 +177,7 @@ class Request:
         dialect, header = self.writer.dialect, self._header(query)
         made = tables(self.writer.joins, self.lookup, dialect)
         if self.view is None:
-            return script(header, made, [about + query], dialect)
+            return script(header, made, [comment(about) + query], dialect)
         own = table_name(self.view, dialect)
         last = [text.format(own=own, query=header + query) for text in dialect.view]
         return script(header if made else "", made, last, dialect)
@@ -204,14 +193,10 @@ class Request:
         text += f"; fingerprint {fingerprint(self.map)}."
         if self.threshold is not None:
             text = f"1 where the probability is at least {self.threshold!r}, else 0. {text}"
+        if self.fitted is not None and self.fitted.score_range is not None:
+            text += f" For scores that are {self.fitted.score_range.words()}."
         slow = len(query) > COMPILED and not self.writer.joins
-        return comment(f"{text}{self._scores} {self.writer.dialect.advice * slow}".strip())
-
-    @property
-    def _scores(self) -> str:
-        """Which scores it is for, as a sentence; nothing where that is not known."""
-        known = None if self.fitted is None else self.fitted.score_range
-        return "" if known is None else f" For scores that are {known.words()}."
+        return comment(f"{text} {self.writer.dialect.advice * slow}".strip())
 
 
 def _parts(table: str) -> list[str]:

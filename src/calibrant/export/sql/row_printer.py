@@ -13,7 +13,7 @@ from calibrant.export.sql.layout import case, clamp, comment, inside, linear, sh
 from calibrant.export.sql.overflow import guarded
 from calibrant.export.sql.printer import SqlPrinter, factor
 from calibrant.export.sql.script import from_rows
-from calibrant.export.sql.writer import Join, SqlWriter
+from calibrant.export.sql.writer import SqlWriter
 from calibrant.plan import row_nodes
 from calibrant.plan.nodes import Node, PlanPrinter
 from calibrant.plan.row_nodes import EachColumn, LogSoftmax, RowInput
@@ -29,74 +29,57 @@ LEAST_POWER = -708.0
 WIDE = 50
 
 
-@dataclass(frozen=True)
-class QueryStep:
-    """One SELECT: the columns that it adds, and the tables that it joins."""
-
-    about: str
-    columns: tuple[tuple[str, str], ...]
-    joins: tuple[Join, ...]
-
-
 @dataclass
 class QuerySteps:
-    """Columns that are computed one after another.
+    """SELECTs that are computed one after another, each of the columns of the one before.
 
     Parameters
     ----------
     writer : SqlWriter
+    table : SQL of the table of rows
+    lookup : the name of the lookup tables
+    keep : SQL of the columns of the table that are kept
     prefix : what the names of the columns begin with
     """
 
     writer: SqlWriter
+    table: str
+    lookup: str
+    keep: Sequence[str]
     prefix: str = ""
-    found: list[QueryStep] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
-    known: str = ""  # the column that says whether a row's scores are all numbers
+    joined: int = 0  # how many of the writer's joins steps have made
 
     def add(self, about: str, values: Mapping[str, Sequence[str] | str]) -> list[str]:
         """Add a step that computes columns, given by the beginnings of their names; return them."""
-        columns = []
+        columns: dict[str, str] = {}
         for head, texts in values.items():
             self.seen[head] += 1
             own = f"{self.prefix}{head}{self.seen[head] if self.seen[head] > 1 else ''}"
             if isinstance(texts, str):
-                columns.append((own, texts))
+                columns[own] = texts
             else:
-                columns += [(f"{own}_{i}", text) for i, text in enumerate(texts)]
-        self.found.append(QueryStep(about, tuple(columns), self._joins()))
-        return [f"r.{name}" for name, _ in columns]
+                columns |= {f"{own}_{i}": text for i, text in enumerate(texts)}
+        dialect, before = self.writer.dialect, ["r.*"] if self.steps else self.keep
+        listed = ",\n".join([*before, *(f"{text} AS {name}" for name, text in columns.items())])
+        body = f"SELECT{dialect.top}\n{shifted(listed)}\n{self._rows()}{dialect.limit}"
+        step = f"{self.prefix}step_{len(self.steps) + 1} {dialect.step}"
+        self.steps.append(f"{comment(about)}{step} (\n{shifted(body)}\n)")
+        return [f"r.{name}" for name in columns]
 
-    def _joins(self) -> tuple[Join, ...]:
-        """The joins that no step has made yet."""
-        return tuple(self.writer.joins[sum(len(step.joins) for step in self.found) :])
+    def _rows(self) -> str:
+        """FROM the last step, or from the table, with the lookups that no step has joined yet."""
+        source = f"{self.prefix}step_{len(self.steps)}" if self.steps else self.table
+        new = self.writer.joins[self.joined :]
+        self.joined += len(new)
+        return from_rows(source, new, self.lookup, self.writer.dialect)
 
-    def numbers(self, columns: Sequence[str]) -> list[str]:
-        """Add the first step: the scores of a row as doubles, and whether all of them are
-        numbers."""
-        finite = [self.writer.dialect.is_finite(c) for c in columns]
-        cast = f"CAST({{}} AS {self.writer.dialect.double})"
-        own = [case([(is_so, cast.format(c))]) for is_so, c in zip(finite, columns, strict=True)]
-        every = case([("\nAND ".join(finite), "1")], "0")
-        *found, self.known = self.add(
-            "The scores; known: all are numbers.", {"s": own, "known": every}
-        )
-        return found
-
-    def text(self, table: str, lookup: str, keep: Sequence[str], last: Sequence[str]) -> str:
-        """The query: ``keep`` are columns of the table, ``last`` what is selected beside them."""
-        dialect, source, parts = self.writer.dialect, table, []
-        for i, step in enumerate(self.found):
-            columns = [f"{value} AS {name}" for name, value in step.columns]
-            listed = ",\n".join((*(keep if i == 0 else ["r.*"]), *columns))
-            rows = from_rows(source, step.joins, lookup, dialect)
-            source = f"{self.prefix}step_{i + 1}"
-            body = shifted(f"SELECT{dialect.top}\n{shifted(listed)}\n{rows}{dialect.limit}")
-            parts.append(f"{comment(step.about)}{source} {dialect.step} (\n{body}\n)")
-        first = "WITH\n" + ",\n".join(parts) + "\n" if parts else ""
-        ending = shifted(",\n".join((*keep, *last)))
-        rows = from_rows(source, self._joins(), lookup, dialect)
-        return f"{first}SELECT\n{ending}\n{rows}"
+    def query(self, last: Sequence[str]) -> str:
+        """The whole query: all steps, and a SELECT of what is kept and of the last columns."""
+        first = "WITH\n" + ",\n".join(self.steps) + "\n" if self.steps else ""
+        ending = shifted(",\n".join((*self.keep, *last)))
+        return f"{first}SELECT\n{ending}\n{self._rows()}"
 
 
 class SqlRowPrinter(PlanPrinter[list[str]]):
@@ -107,13 +90,26 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         self.dialect, self.number = steps.writer.dialect, steps.writer.dialect.number
         self.known = {}
         self.scores: list[str] = []
+        self.all_finite = ""  # the column that says so of a row's scores, where it is needed
+
+    def probabilities(self, plan: Node) -> list[str]:
+        """The columns of the result: NULL where a score that all of them need is no number."""
+        found = self.write(plan)
+        if not self.all_finite:
+            return found
+        return [case([(f"{self.all_finite} = 1", p)]) for p in found]
 
     def row_input(self, node: RowInput) -> list[str]:
         return self.numbers()
 
     def numbers(self) -> list[str]:
-        """The columns that come in, as doubles."""
-        self.scores = self.scores or self.steps.numbers(self.raw)
+        """The columns that come in, as doubles: the first step, where there is one."""
+        if not self.scores:
+            is_finite, double = self.dialect.is_finite, self.dialect.double
+            own = [case([(is_finite(c), f"CAST({c} AS {double})")]) for c in self.raw]
+            every = case([("\nAND ".join(map(is_finite, self.raw)), "1")], "0")
+            about = "The scores; known: all are numbers."
+            *self.scores, self.all_finite = self.steps.add(about, {"s": own, "known": every})
         return self.scores
 
     def each_column(self, node: EachColumn, relative: bool = False) -> list[str]:
@@ -158,12 +154,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             sums.append(self.dialect.result.format(linear(b, terms, self.dialect)))
         return self.steps.add("The logits, scaled.", {"eta": sums})
 
-    def exponentials(self, node: row_nodes.Exponentials) -> list[str]:
-        """With a log-softmax inside: the softmax."""
-        if not isinstance(node.row, LogSoftmax):
-            own = [_exp(c, self.dialect) for c in self.write(node.row)]
-            return self.steps.add("Their exponentials.", {"e": own})
-        e, _ = self._relative_powers(node.row.row)
+    def softmax_row(self, node: row_nodes.SoftmaxRow) -> list[str]:
+        e, _ = self._relative_powers(node.row)
         [whole] = self.steps.add("The sum of those.", {"total": total(e)})
         return [f"{c} / {whole}" for c in e]
 
@@ -191,18 +183,14 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             columns = [f"{greatest}({', '.join(p)})" if len(p) > 1 else p[0] for p in parts]
         return columns[0]
 
-    def relative(self, node: row_nodes.Relative) -> list[str]:
-        columns = self.write(node.row)
+    def relative_power(self, node: row_nodes.RelativePower) -> list[str]:
+        columns, zero = self.write(node.row), self.number(0.0)
         [top] = self.steps.add("The largest probability.", {"largest": self._largest(columns)})
-        size = case([(f"{top} > {self.number(0.0)}", top)], self.number(1.0))
-        cut = [clamp(c, self.dialect, 0.0) for c in columns]
-        return self.steps.add("All as shares of it.", {"x": [f"{c} / {size}" for c in cut]})
-
-    def power(self, node: row_nodes.Power) -> list[str]:
+        size = case([(f"{top} > {zero}", top)], self.number(1.0))
+        shares = [f"{clamp(c, self.dialect, 0.0)} / {size}" for c in columns]
         powers = []
-        for x in self.write(node.row):
+        for x in self.steps.add("All as shares of it.", {"x": shares}):
             log = linear(0.0, [(node.power, f"{self.dialect.ln}({x})")], self.dialect)
-            zero = self.number(0.0)
             powers.append(case([(f"{x} > {zero}", _exp(log, self.dialect))], zero))
         return self.steps.add("Their powers.", {"x": powers})
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import comment, name, shifted, string, table_name
-from calibrant.export.sql.writer import Join, LookupTable
+from calibrant.export.sql.writer import LookupJoin
 
 #: rows of one INSERT
 BATCH = 500
@@ -64,11 +64,11 @@ def script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect
     return Sql(head + ";\n\n".join(text) + ";\n", statements)
 
 
-def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -> str:
+def from_rows(rows: str, joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> str:
     """FROM the rows, with their lookups joined."""
     text = f"FROM {rows} AS r"
     for join in joins:
-        table = table_name(lookup, dialect, join.table.suffix)
+        table = table_name(lookup, dialect, join.suffix)
         conditions = "\nAND ".join(join.conditions)
         joined = f"{table} AS {join.alias}{dialect.joined}"
         text += f"\nLEFT JOIN {joined}\n{shifted('ON ' + conditions)}"
@@ -78,21 +78,21 @@ def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -
 # --- tables -------------------------------------------------------------------------------------
 
 
-def tables(joins: Sequence[Join], lookup: str, dialect: Dialect) -> list[str]:
+def tables(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[str]:
     """The statements that create the tables of joins, and fill them; older ones are replaced."""
-    made = [text for join in joins for text in _table(join.table, lookup, dialect)]
+    made = [text for join in joins for text in _table(join, lookup, dialect)]
     for join in joins if dialect.swap else ():
         ends = {"own": "", "new": NEW, "old": OLD}
-        names = {n: table_name(lookup, dialect, join.table.suffix + e) for n, e in ends.items()}
+        names = {n: table_name(lookup, dialect, join.suffix + e) for n, e in ends.items()}
         made += [text.format(**names) for text in dialect.swap]
     return made
 
 
-def _table(table: LookupTable, lookup: str, dialect: Dialect) -> Iterator[str]:
+def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
     own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
     names = [name(column, dialect) for column in table.columns]
-    types = [_type(column, dialect) for column in table.columns.values()]
-    lines = [f"{column} {type_}" for column, type_ in zip(names, types, strict=True)]
+    spelled = [_spelled(column, dialect) for column in table.columns.values()]
+    lines = [f"{column} {type_}" for column, (type_, _) in zip(names, spelled, strict=True)]
     if dialect.indexed:
         lines.append(f"PRIMARY KEY ({', '.join(names[: table.key])})")
     columns = ",\n".join(lines)
@@ -101,8 +101,7 @@ def _table(table: LookupTable, lookup: str, dialect: Dialect) -> Iterator[str]:
         f"{comment(f'The table of {table.about}.')}"
         f"CREATE TABLE {own} (\n{shifted(columns)}\n){dialect.storage}"
     )
-    values = [_written(column, dialect) for column in table.columns.values()]
-    rows = [f"({', '.join(row)})" for row in zip(*values, strict=True)]
+    rows = [f"({', '.join(row)})" for row in zip(*(values for _, values in spelled), strict=True)]
     for begin in range(0, len(rows), BATCH):
         batch = ",\n".join(rows[begin : begin + BATCH])
         last = min(begin + BATCH, len(rows))
@@ -112,18 +111,12 @@ def _table(table: LookupTable, lookup: str, dialect: Dialect) -> Iterator[str]:
         )
 
 
-def _type(column: Any, dialect: Dialect) -> str:
+def _spelled(column: Any, dialect: Dialect) -> tuple[str, list[str]]:
+    """The type of a column, and its values as literals."""
     if isinstance(column, list):
-        longest = max(len(text.encode()) for text in column) + len(dialect.key_end)
-        return dialect.text.format(max(longest, 1))
-    return dialect.double if column.dtype == np.float64 else dialect.integer
-
-
-def _written(column: Any, dialect: Dialect) -> list[str]:
-    """The values of a column as literals."""
-    if isinstance(column, list):
-        return [string(text + dialect.key_end, dialect) for text in column]
+        texts = [text + dialect.key_end for text in column]
+        longest = max(len(text.encode()) for text in texts)
+        return dialect.text.format(max(longest, 1)), [string(text, dialect) for text in texts]
     if column.dtype == np.float64:
-        write = dialect.stored or dialect.number
-        return [write(value) for value in column.tolist()]
-    return [str(value) for value in column.tolist()]
+        return dialect.double, [*map(dialect.stored or dialect.number, column.tolist())]
+    return dialect.integer, [*map(str, column.tolist())]

@@ -75,7 +75,7 @@ def _place(
                 table[plan.column_names[j]] = np.array(values) if whole else values
             equal = dict(zip(table, columns, strict=False))
             about = f"{len(here):,} segments of {size} column{'s' * (size > 1)}: the number of each"
-            joined = printer.writer.join(about, {**table, "place": np.array(here)}, size, equal)
+            joined = printer.writer.join(about, {**table, "place": np.array(here)}, equal)
             found.append(joined["place"])
     place = found[0] if len(found) == 1 else f"COALESCE({', '.join(found)})"
     return np.arange(len(used)), place
@@ -101,7 +101,7 @@ def _looked_up(
     segments, place = _place(plan, used, columns, printer)
     about = f"{len(used):,} segments: the number of each, and what its map is made of"
     rows: dict[str, Any] = {"segment": segments, **table}
-    joined = printer.writer.join(about, rows, 1, {"segment": place})
+    joined = printer.writer.join(about, rows, {"segment": place})
     own = {parameter: joined[name] for parameter, name in names.items()}
     printer = replace(printer, columns=own, code=joined["code"])
     texts = [printer.write(node) for _, node in stacks]

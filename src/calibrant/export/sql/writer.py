@@ -23,29 +23,24 @@ SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class LookupTable:
-    """A table to be created and filled.
+class LookupJoin:
+    """A table to be created and filled, and how it is joined: at most one row of it is found.
 
     Parameters
     ----------
     about : what its rows are, for a comment
     suffix : what is added to the name of the lookup table
+    alias : what the query calls it
     columns : values by name; text, whole numbers or doubles
     key : how many of the first columns tell its rows apart
+    conditions : SQL that holds for the row that is found
     """
 
     about: str
     suffix: str
+    alias: str
     columns: Mapping[str, Array | Index | list[str]]
     key: int
-
-
-@dataclass(frozen=True)
-class Join:
-    """A table joined to the rows: at most one of its rows meets the conditions."""
-
-    alias: str
-    table: LookupTable
     conditions: tuple[str, ...]
 
 
@@ -62,34 +57,31 @@ class SqlWriter:
 
     dialect: Dialect
     lookup: bool = False
-    joins: list[Join] = field(default_factory=list)
+    joins: list[LookupJoin] = field(default_factory=list)
 
-    def look_up(self, found: Regions, columns: Mapping[str, Array], score: str) -> dict[str, str]:
-        """The columns of the row's own region, joined by cell: SQL by name."""
-        grid = grid_of(found.low, lean=True)
-        about = f"{len(found.low):,} pieces, each once for every cell of scores that it touches"
-        table = self.rows(grid, found, columns)
-        return self.join(about, table, 2, {"cell": cell(grid, score, self.dialect)}, score)
-
-    def look_up_own(
+    def look_up(
         self,
         found: Sequence[Regions],
         columns: Sequence[Mapping[str, Array]],
-        code: str,
         score: str,
+        code: str = "",
     ) -> dict[str, str]:
-        """The same where each row has a table of its own, joined by its number and the cell."""
+        """The columns of the row's own region, joined by cell: SQL by name.
+
+        Where there are several tables of regions, ``code`` is SQL of the number of the row's own.
+        """
         low = np.sort(np.concatenate([own.low for own in found]))
         grid = grid_of(low, owners=len(found), lean=True)
         parts = [self.rows(grid, *pair) for pair in zip(found, columns, strict=True)]
-        codes = np.repeat(np.arange(len(parts)), [len(part["cell"]) for part in parts])
         table = {own: np.concatenate([part[own] for part in parts]) for own in parts[0]}
-        about = (
-            f"{len(low):,} pieces of maps, each once for every segment and cell of scores that it "
-            "touches"
-        )
-        equal = {"code": code, "cell": cell(grid, score, self.dialect)}
-        return self.join(about, {"code": codes, **table}, 3, equal, score)
+        equal = {"cell": cell(grid, score, self.dialect)}
+        what, each = "pieces", "cell"
+        if code:
+            what, each = "pieces of maps", "segment and cell"
+            codes = np.repeat(np.arange(len(parts)), [len(part["cell"]) for part in parts])
+            table, equal = {"code": codes, **table}, {"code": code, **equal}
+        about = f"{len(low):,} {what}, each once for every {each} of scores that it touches"
+        return self.join(about, table, equal, score)
 
     def rows(self, grid: Grid, found: Regions, columns: Mapping[str, Array]) -> dict[str, Any]:
         """Regions by cell, with their ends, both included, and the values of their pieces."""
@@ -106,20 +98,20 @@ class SqlWriter:
         self,
         about: str,
         columns: Mapping[str, Array | Index | list[str]],
-        key: int,
         equal: Mapping[str, str],
         score: str = "",
     ) -> dict[str, str]:
-        """Join a new table where some of its columns equal SQL and the score lies in the row's
-        region; return its columns as SQL by name."""
+        """Join a new table where its first columns equal SQL and the score, if there is one, lies
+        in the row's region; return its columns as SQL by name."""
         count = len(self.joins) + 1
         alias, suffix = (f"l{count}", f"_{count}") if count > 1 else ("l", "")
         found = {own: f"{alias}.{name(own, self.dialect)}" for own in columns}
         conditions = [f"{found[own]} = {value}" for own, value in equal.items()]
         if score:
             conditions.append(f"{score} BETWEEN {alias}.score_from AND {alias}.score_to")
-        table = LookupTable(about, suffix, columns, key)
-        self.joins.append(Join(alias, table, tuple(conditions)))
+        self.joins.append(
+            LookupJoin(about, suffix, alias, columns, len(conditions), tuple(conditions))
+        )
         return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant.advice import Advice
 from calibrant.cli.class_columns import some_of
 from calibrant.cli.fit_result import FitResult
-from calibrant.cli.jobs import quietly, with_facts
+from calibrant.cli.jobs import LEVEL, quietly, with_facts
 from calibrant.cli.method_names import ALWAYS, make_class_calibrator
 from calibrant.cli.showing import draw_classes, page_words
 from calibrant.data.distributions import are_distributions, sum_tolerance
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 #: rows of a class below which hardly anything can be learned of it
 FEW = 10
-#: confidence of the intervals of a fit's measures, and tables drawn for them
-LEVEL, REPLICATES = 0.95, 1000
+#: tables drawn for the intervals of a fit's measures
+REPLICATES = 1000
 
 
 # --- jobs ---------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class ClassFitResult(FitResult):
         each = [f"{share:.3g} % {label!r}" for label, share in pairs]
         return f"{some_of(each)}; {len(each)} classes.{_few_rows(self.read)}"
 
-    @property
+    @cached_property
     def look(self) -> ClassLook:
         known = getattr(self.calibrator, "look_", None)
         return known if isinstance(known, ClassLook) else class_look(self.read.matrix)

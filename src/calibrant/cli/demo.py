@@ -6,12 +6,9 @@ import csv
 import io
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
 from calibrant.cli import jobs, method_names, reading
 from calibrant.cli.calibrator_files import load_map
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
@@ -55,28 +52,19 @@ def example(seed: int = SEED) -> tuple[str, str]:
     scores = np.clip(model.predict_proba(features)[:, 1], 1e-6, 1.0 - 1e-6)
     months = rng.integers(1, 120, size=n)
     regions = rng.integers(len(REGIONS), size=n)
+
+    def text_of(rows: range) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("customer", "region", "months", "score", "churned"))
+        for i in rows:
+            score = f"{scores[i]:.6f}"
+            answer = "yes" if left[i] else "no"
+            writer.writerow((f"{i:06d}", REGIONS[regions[i]], months[i], score, answer))
+        return text.getvalue()
+
     middle = TRAIN + CALIBRATE
-    return tuple(  # type: ignore[return-value]
-        _csv(rows, regions, months, scores, left)
-        for rows in (range(TRAIN, middle), range(middle, n))
-    )
-
-
-def _csv(
-    rows: range,
-    regions: NDArray[Any],
-    months: NDArray[Any],
-    scores: Array,
-    left: Flags,
-) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("customer", "region", "months", "score", "churned"))
-    for i in rows:
-        score = f"{scores[i]:.6f}"
-        answer = "yes" if left[i] else "no"
-        writer.writerow((f"{i:06d}", REGIONS[regions[i]], months[i], score, answer))
-    return text.getvalue()
+    return text_of(range(TRAIN, middle)), text_of(range(middle, n))
 
 
 #: the files of the demonstration, and what they are
@@ -106,7 +94,7 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
     with open_engine() as engine:
         read = reading.read_table(engine, FileSource([scores], ["score"], "churned"))
         auto = jobs.compare(read, method_names.REPORTED, folds=5)
-        jobs.save_fitted(auto.to_fitted(), read, saved)
+        jobs.save_fitted(auto.to_fitted(), read.facts, saved)
         engine.apply(load_map(saved), [new], calibrated, ApplyOptions("score"))
         made = FileSource([calibrated], ["probability"], "churned", raw=["score"], option="--prob")
         after, before = reading.read_before_and_after(engine, made)

@@ -20,7 +20,6 @@ from calibrant.cli.reading import FileFeatures, FileSegments, file_facts
 from calibrant.cli.showing import too_few
 from calibrant.data.provenance import OUT_OF_FOLD, measures_of, read_period
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines.rows_of_classes import FileMatrix
 from calibrant.engines.rows_of_files import FileTable
 from calibrant.errors import AdviceWarning, InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
@@ -215,16 +214,11 @@ def time_stamp() -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def save_fitted(
-    fitted: Fitted | None,
-    read: FileTable | FileMatrix,
-    path: Path,
-    facts: Mapping[str, Any] | None = None,
-) -> None:
-    """A calibrator, with what is known of the files that it was fitted to, and of the fit."""
+def save_fitted(fitted: Fitted | None, facts: Mapping[str, Any], path: Path) -> None:
+    """Save a calibrator with what is known of the files that it was fitted to, and of the fit."""
     if fitted is None:
         raise InputError("there is no calibrator to save.")
-    save(with_facts(fitted, {**read.facts, **(facts or {})}), path)
+    save(with_facts(fitted, facts), path)
 
 
 # --- comparisons --------------------------------------------------------------------------------

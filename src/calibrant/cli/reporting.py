@@ -168,7 +168,7 @@ def report(
     page = run_with_status(judged, f"judging {size}", json)
     page.save(output)
     if save is not None:
-        jobs.save_fitted(page.fitted, read, save, jobs.time_facts(None))
+        jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)
     if json:
         where = {"output": str(output), "saved": None if save is None else str(save)}
         say_json(reading.file_facts(read) | where | page.to_dict())

@@ -130,8 +130,8 @@ def test_without_a_file_words_are_ordered_if_something_tells_it():
 
 
 def test_options_of_one_score_are_refused():
-    from calibrant.cli.class_columns import refuse_beside
+    from calibrant.cli.sources import FileSource
 
-    refuse_beside(segment=None, pos_label=None)
+    FileSource([], several=True).refuse_beside(segment=None, pos_label=None)
     with pytest.raises(ParameterError, match="--pos-label is for one column"):
-        refuse_beside(pos_label="yes")
+        FileSource([], several=True).refuse_beside(pos_label="yes")

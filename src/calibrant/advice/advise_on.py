@@ -99,11 +99,8 @@ def advise(
         values, codes = read_segments(segments)
         check_lengths(y=len(rows.scores), segments=len(codes))
         fitted = _map(calibrator)
-        if fitted is not None:
-            p = fitted(rows.scores)
-            advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
-        elif kind_of(table) != "points":  # which stand for no probability
-            p = probability_of(rows.scores, table)
+        if fitted is not None or kind_of(table) != "points":  # which stand for no probability
+            p = probability_of(rows.scores, table) if fitted is None else fitted(rows.scores)
             advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
     return tuple(advice)
 

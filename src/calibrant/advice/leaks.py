@@ -63,10 +63,9 @@ def trained_on(model: Any, X: Any) -> str:
     """
     steps = getattr(model, "steps", None)
     try:
-        rows = np.asarray(X, dtype=np.float64) if steps is None else None
         if steps is not None:
             return _in_pipeline([step for _, step in steps], X)
-        return _told_by(model, rows)
+        return _told_by(model, np.asarray(X, dtype=np.float64))
     except (TypeError, ValueError, AttributeError, NotImplementedError):
         return ""  # rows or a model of another kind: nothing can be told
 
@@ -91,8 +90,8 @@ def _in_pipeline(steps: list[Any], X: Any) -> str:
     return trained_on(steps[-1], X)
 
 
-def _told_by(model: Any, rows: Any) -> str:
-    if rows is None or rows.ndim != 2 or not len(rows):
+def _told_by(model: Any, rows: Array) -> str:
+    if rows.ndim != 2 or not len(rows):
         return ""
     for attribute, (check, words) in _SIGNS.items():
         kept = getattr(model, attribute, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import brentq
@@ -17,8 +17,6 @@ from calibrant.losses import logit, sigmoid
 from calibrant.metrics.first_look import FEW, Face
 from calibrant.metrics.ranking import one_class
 from calibrant.result_tables import shown_percent
-
-Fit = Callable[[ScoreTable], Callable[[Array], Array]]
 
 #: base rate and mean score must be further apart than this: in standard errors, and in logits
 FAR, FAR_LOGIT = 4.0, 0.4
@@ -71,32 +69,19 @@ def _mended(table: ScoreTable) -> float | None:
     if not folds:
         return None
     deal = TableFolds(table, folds, seed=0)
-    ways: dict[str, Fit] = {"before": _as_it_is, "shift": _shifting, "best": _best}
-    losses = dict.fromkeys(ways, np.zeros(2))
+    p, z = table.scores, logit(table.scores)
+    before, shift, best = np.zeros(2), np.zeros(2), np.zeros(2)
     least = 0.5 / (table.effective_size + 1.0)
     for fold in range(folds):
         held = deal.held(fold)
         rest = deal.rest(held)
         if not rest or one_class(rest):
             continue
-        for name, way in ways.items():
-            losses[name] = losses[name] + _losses(way(rest)(table.scores), held, least)
-    gains, found = losses["before"] - losses["best"], losses["before"] - losses["shift"]
-    return float((found / gains).min()) if (gains > 0.0).all() else None
-
-
-def _as_it_is(table: ScoreTable) -> Callable[[Array], Array]:
-    return lambda p: p
-
-
-def _shifting(table: ScoreTable) -> Callable[[Array], Array]:
-    shift = _shift(table)
-    return lambda p: sigmoid(logit(p) + shift)
-
-
-def _best(table: ScoreTable) -> Callable[[Array], Array]:
-    fitted: Callable[[Array], Array] = BLS().fit_table(table).map_
-    return fitted
+        before += _losses(p, held, least)
+        shift += _losses(sigmoid(z + _shift(rest)), held, least)
+        best += _losses(BLS().fit_table(rest).map_(p), held, least)
+    gains = before - best
+    return float(((before - shift) / gains).min()) if (gains > 0.0).all() else None
 
 
 def _losses(p: Array, held: HeldOutCells, least: float) -> Array:

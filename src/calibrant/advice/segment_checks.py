@@ -55,25 +55,24 @@ def segment_gaps(
             found.append(int(i))
     if not found:
         return
+    gaps = [
+        {
+            "name": names[i],
+            "predicted": float(expected[i] / total[i]),
+            "came": float(ones[i] / total[i]),
+            "weight": float(total[i]),
+        }
+        for i in found
+    ]
     shown = "; ".join(
-        f"{names[i]!r}: predicted {expected[i] / total[i]:.3g}, observed "
-        f"{ones[i] / total[i]:.3g} (weight {total[i]:.6g})"
-        for i in found[:NAMED]
+        f"{gap['name']!r}: predicted {gap['predicted']:.3g}, observed {gap['came']:.3g} "
+        f"(weight {gap['weight']:.6g})"
+        for gap in gaps[:NAMED]
     )
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     yield Advice(
         "segments",
         f"{len(found)} of {len(names)} segments stay miscalibrated under the one map: {shown}"
         f"{more}. Calibrate them by themselves, if each has rows enough.",
-        {
-            "segments": [
-                {
-                    "name": names[i],
-                    "predicted": float(expected[i] / total[i]),
-                    "came": float(ones[i] / total[i]),
-                    "weight": float(total[i]),
-                }
-                for i in found
-            ]
-        },
+        {"segments": gaps},
     )

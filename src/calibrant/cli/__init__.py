@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import NoReturn
 
 from calibrant.errors import MissingExtraError, import_extra
@@ -89,12 +88,8 @@ def _terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former = signal.signal(signal.SIGTERM, _leave)
+    former = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, former)
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)

@@ -18,6 +18,7 @@ from calibrant.cli.fitting import fit
 from calibrant.cli.measuring import evaluate, plot
 from calibrant.cli.monitoring import monitor
 from calibrant.cli.reporting import compare, report
+from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.registry import METHODS, OF_CLASSES
 from calibrant.shell_words import quoted
 from calibrant.version import __version__
@@ -129,7 +130,6 @@ def show_file(
       calibrant show calibrator.json --at 0.05
     """
     from calibrant.cli import results
-    from calibrant.estimators.fitted import Fitted
 
     fitted = load_any(calibrator)
     if at is not None:

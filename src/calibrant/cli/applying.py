@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs, options
-from calibrant.cli.calibrator_files import load_map, refuse_swapped
+from calibrant.cli import options
+from calibrant.cli.calibrator_files import (
+    load_map,
+    refuse_swapped,
+    score_column,
+    segment_column,
+)
+from calibrant.cli.class_columns import SHOWN, some_of
 from calibrant.cli.console import say, say_json, tell, warn
-from calibrant.cli.paths import OutputOption, check_places
-from calibrant.cli.standard_output import is_standard, place_of, refuse_two, said_name, words_beside
+from calibrant.cli.paths import (
+    OutputOption,
+    check_places,
+    is_standard,
+    place_of,
+    refuse_two,
+    said_name,
+    words_beside,
+)
+from calibrant.cli.sources import FileSource, engine_options
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.open_engine import Engine
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 from calibrant.shell_words import quoted
 
-if TYPE_CHECKING:
-    from calibrant.engines.open_engine import Engine
-    from calibrant.estimators.fitted import Fitted
-
-
-#: new columns that are named; JSON has them all
-SHOWN = 8
 #: scores that all lie in [0, 1] are of another scale than those of a fit that were so wide apart,
 #: and not fewer
 WIDE, FEW = 3.0, 10
@@ -97,18 +106,15 @@ def apply(
     refuse_two(output, json)
     if engine == "spark" and is_standard(output):
         raise ParameterError("Spark writes a folder: name one with --output, not standard output.")
-    reading = options.read_options(decimal, format=format)
-    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
+    place = engine_options(decimal, "error", format, threads, memory_limit, engine, master)
+    source = FileSource(files, place=place, quiet=json)
     new = NewSegments()
-    with (
-        options.engine_for("applying", json, place) as opened,
-        place_of(output, format) as written,
-    ):
+    with source.engine("applying") as opened, place_of(output, format) as written:
         columns = _columns(fitted, score or [], opened, files, calibrator)
         asked = ApplyOptions(
             columns,
             into,
-            jobs.segment_column(fitted, segment),
+            segment_column(fitted, segment),
             on_missing,
             on_range,
             overwrite_column,
@@ -167,12 +173,8 @@ def _columns(
 
         names = engine.columns(files) if words else ()
         return class_reading.fitted_columns(fitted, words, names, path).columns
-    if len(words) > 1:
-        raise InputError(
-            f"this calibrator reads one column of scores, but {len(words)} were named."
-        )
-    known = words[0] if words else fitted.provenance.get("score_column")
-    if not isinstance(known, str):
+    known = score_column(fitted, words)
+    if not known:
         raise InputError(f"{path} does not know the column of scores. Name it with --score COL.")
     return known
 
@@ -189,9 +191,7 @@ def _facts(fitted: Fitted, asked: ApplyOptions) -> dict[str, Any]:
 
 
 def _in_words(fitted: Fitted, asked: ApplyOptions) -> str:
-    if isinstance(asked.score, str):
-        return f"Column {asked.into!r} is the probability of {fitted.pos_label!r}."
-    pairs = zip(asked.new_columns(fitted), fitted.classes, strict=True)
+    labels = [fitted.pos_label] if isinstance(asked.score, str) else fitted.classes
+    pairs = zip(asked.new_columns(fitted), labels, strict=True)
     each = [f"{column!r} is the probability of {label!r}" for column, label in pairs]
-    more = f", … ({len(each)} classes)" if len(each) > SHOWN else ""
-    return f"Column {', '.join(each[:SHOWN])}{more}."
+    return f"Column {some_of(each, f' ({len(each)} classes)')}."

@@ -1,10 +1,12 @@
-"""Calibrators that commands are given as files, and what people name in their place."""
+"""Calibrators that commands are given as files: what people name in their place, and the columns
+that they were fitted to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from calibrant.cli.sources import Segment, read_segment
 from calibrant.engines.files.data_files import KINDS, is_calibrator
 from calibrant.engines.row_fitted import RowFitted
 from calibrant.errors import InputError
@@ -59,3 +61,28 @@ def refuse_swapped(calibrator: Path | None, files: Sequence[str], order: str) ->
         calibrator=quoted(found[0]), files=" ".join(map(quoted, data)) if data else "FILE"
     )
     raise InputError(f"{found[0]} looks like a calibrator{came}. Did you mean: calibrant {meant}")
+
+
+def score_column(fitted: Fitted, asked: Sequence[str]) -> str:
+    """The one column of scores: as asked for, or as in the fit; "" where neither says it."""
+    if len(asked) > 1:
+        raise InputError(
+            f"this calibrator reads one column of scores, but {len(asked)} were named."
+        )
+    known = asked[0] if asked else fitted.provenance.get("score_column")
+    return known if isinstance(known, str) else ""
+
+
+def segment_column(fitted: Fitted, asked: list[str] | None) -> Segment:
+    """The columns of segments: as asked for, or as in the fit; None for a calibrator without."""
+    if asked or fitted.map.segments is None:
+        return read_segment(asked)
+    known = fitted.provenance.get("segment_column")
+    if isinstance(known, tuple) and all(isinstance(name, str) for name in known):
+        return known
+    if not isinstance(known, str):
+        raise InputError(
+            "the calibrator has a map for each segment, but does not know their column. Name it "
+            "with --segment COL, several from coarse to fine."
+        )
+    return known

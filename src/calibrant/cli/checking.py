@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from calibrant.cli import class_columns, jobs, options
-from calibrant.cli.asked_columns import ColumnRoles
+from calibrant.cli import options, reading
 from calibrant.cli.calibrator_files import load_map, refuse_swapped
-from calibrant.cli.class_reading import ClassRoles
-from calibrant.cli.console import command, run_with_status, say, say_json, tell
+from calibrant.cli.class_reading import read_matrix
+from calibrant.cli.console import command, run_with_status, say, say_json, show, tell
 from calibrant.cli.first_words import names_of
 from calibrant.cli.paths import OutputOption, check_places
+from calibrant.cli.sources import FileSource, engine_options, find_source
+from calibrant.engines.rows_of_classes import FileMatrix
+from calibrant.engines.rows_of_files import FileTable
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.saved_labels import label_array
+from calibrant.files import save
 from calibrant.maps import VectorMap
 from calibrant.shell_words import in_options, quoted
 
 if TYPE_CHECKING:
-    from calibrant.engines.rows_of_files import FileTable
-    from calibrant.estimators.fitted import Fitted
-    from calibrant.metrics.first_look import LabelNames
     from calibrant.monitor import Drift
 
 
@@ -58,13 +61,6 @@ Least = Annotated[
         help="Smallest change of the probability (root mean square) that matters.",
     ),
 ]
-WeightsAre = Annotated[
-    str,
-    typer.Option(
-        metavar="importance|counts",
-        help="Whether a weight says how much a row matters, or how many rows it stands for.",
-    ),
-]
 UpdatedFile = Annotated[
     Path | None,
     typer.Option(
@@ -86,7 +82,7 @@ def check(
     pos_label: options.PosLabel = None,
     level: Alarms = 0.05,
     least: Least = 0.0,
-    weights: WeightsAre = "importance",
+    weights: options.Weighing = "importance",
     update: UpdatedFile = None,
     exit_code: ExitCode = False,
     decimal: options.DecimalMark = None,
@@ -117,9 +113,6 @@ def check(
     Each check may raise a false alarm. Before n checks, as in a nightly job,
     give each the level 0.05/n, and only rows that came since the last one.
     """
-    from calibrant.cli.column_roles import complete_roles
-    from calibrant.monitor import check_drift
-
     refuse_swapped(calibrator, files, "check {files} --calibrator {calibrator}")
     if reference is None and calibrator is None:
         raise ParameterError(
@@ -130,74 +123,96 @@ def check(
         raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
     check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else load_map(calibrator)
-    twice = files if class_columns.must_look(score) else ()
-    reading = options.read_options(decimal, missing, format, twice=twice)
-    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    only = class_columns.only_column(score or [""], files, (label, weight), place)
-    if only is None or (fitted is not None and isinstance(fitted.map, VectorMap)):
-        from calibrant.cli import class_checks
+    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    source = find_source(files, score, label, weight, pos_label, place, json)
+    if fitted is not None and isinstance(fitted.map, VectorMap):
+        source = replace(source, several=True)
+    source.refuse_beside(pos_label=pos_label, cells=cells != "auto")
+    asked = {"level": level, "least": least, "weights": weights}
+    if source.several:
+        known = _only_calibrator(fitted, calibrator, reference, update)
+        result = _check_classes(source, known, asked)
+    else:
+        result = _check_score(source, fitted, reference, cells, asked, update)
+    if json:
+        say_json(_document(result))
+    else:
+        _print(result, files)
+    if exit_code and result.drift.recommendation != "none":
+        raise typer.Exit(CHANGED)
 
-        class_columns.refuse_beside(pos_label=pos_label, cells=cells != "auto")
-        roles = ClassRoles(score or [], label or "", weight)
-        asked = class_checks.ClassCheck(level, least, weights)
-        against = class_checks.CheckedAgainst(fitted, calibrator, reference, update)
-        if class_checks.check_classes(files, against, roles, place, asked, json) and exit_code:
-            raise typer.Exit(CHANGED)
-        return
-    columns = fitted_roles(fitted, ColumnRoles(only, label or "", weight, pos_label))
-    with options.engine_for("reading", json, place) as opened:
-        columns = complete_roles(opened, files, columns)
-        new = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
-        old = None
+
+class _Result(NamedTuple):
+    """What came of a check of new rows: what was found and what to do in words, whether that is to
+    fit a new calibrator, and where the updated one is."""
+
+    drift: Any
+    new: FileTable | FileMatrix
+    words: tuple[str, str]
+    needs_fit: bool
+    written: Path | None = None
+
+
+# --- one score ----------------------------------------------------------------------------------
+
+
+def _check_score(
+    source: FileSource,
+    fitted: Fitted | None,
+    reference: list[str] | None,
+    cells: str,
+    asked: dict[str, Any],
+    update: Path | None,
+) -> _Result:
+    """New rows against old ones, or against what a calibrator says."""
+    from calibrant.monitor import check_drift
+    from calibrant.monitor.drift_value import in_words
+
+    with reading.opened(fitted_source(fitted, source)) as (engine, known):
+        wanted, old = options.read_cells(cells), None
+        new = reading.read_table(engine, known, wanted)
         if reference is not None:
-            old = jobs.read_files(opened, reference, columns, cells=options.read_cells(cells))
+            old = reading.read_table(engine, replace(known, files=reference), wanted)
     _check_labels(new, old, fitted)
     drift = run_with_status(
         lambda: check_drift(
             fitted if old is None else old.table,
             new.table,
             calibrator=None if old is None else fitted,
-            level=level,
-            least=least,
-            weights=weights,
+            **asked,
         ),
         f"checking {len(new.table):,} distinct scores",
-        json,
+        source.quiet,
     )
-    result = _Result(drift, new, _updated(drift, fitted, update))
-    if json:
-        say_json(_document(result))
-    else:
-        _print(result, files, columns)
-    if exit_code and drift.recommendation != "none":
-        raise typer.Exit(CHANGED)
+    written = _updated(drift, fitted, update)
+    remedy = "calibrant check --calibrator JSON --update OUT"
+    if written is not None:
+        remedy = "the updated calibrator"
+    found, todo = in_words(drift, remedy, names_of(reading.file_facts(new), "check"))
+    advised = drift.recommendation
+    needs_fit = advised == "new map" or (advised == "refit" and not drift.calibrated)
+    words = (found, in_options(todo, {}))  # options of a command, and not Python
+    return _Result(drift, new, words, needs_fit and not _useless(drift), written)
 
 
-class _Result(NamedTuple):
-    """What came of a check, and where the updated calibrator is."""
-
-    drift: Drift
-    new: FileTable
-    written: Path | None
-
-
-def fitted_roles(fitted: Fitted | None, asked: ColumnRoles) -> ColumnRoles:
-    """The columns of one score as asked for, or as in the fit; empty names for those that are not
-    known. A calibrator of several classes has more columns of scores, and is refused."""
-    if fitted is not None and isinstance(fitted.map, VectorMap):
+def fitted_source(fitted: Fitted | None, source: FileSource) -> FileSource:
+    """A source of one score with the columns and the positive label of the fit where none were
+    named. A calibrator of several classes has more columns of scores, and is refused."""
+    if fitted is None:
+        return source
+    if isinstance(fitted.map, VectorMap):
         raise InputError(
             "this command needs a calibrator of one score, but this one is of several classes. Use "
             "calibrant check, which checks each class against the rest."
         )
-    known: Any = {} if fitted is None else fitted.provenance
-    names = {}
-    for role in ("score", "label"):
-        name = getattr(asked, role) or known.get(f"{role}_column")
-        names[role] = name if isinstance(name, str) else ""
-    pos_label = asked.pos_label
-    if pos_label is None and fitted is not None:
-        pos_label = str(fitted.pos_label)
-    return replace(asked, score=names["score"], label=names["label"], pos_label=pos_label)
+    score = source.score or fitted.provenance.get("score_column")
+    label = source.label or fitted.provenance.get("label_column")
+    return replace(
+        source,
+        words=[score] if isinstance(score, str) else (),
+        label=label if isinstance(label, str) else "",
+        pos_label=str(fitted.pos_label) if source.pos_label is None else source.pos_label,
+    )
 
 
 def _check_labels(new: FileTable, old: FileTable | None, fitted: Fitted | None) -> None:
@@ -229,8 +244,6 @@ def _alike(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 def _updated(drift: Drift, fitted: Fitted | None, output: Path | None) -> Path | None:
     """The file of the calibrator with the remedy, where one will do."""
-    from calibrant.files import save
-
     if output is None or fitted is None or drift.recommendation not in ("intercept", "refit"):
         return None
     if _useless(drift):  # nothing is to be fitted before it is known why
@@ -244,51 +257,97 @@ def _useless(drift: Drift) -> bool:
     return drift.wrong_way or (drift.look is not None and drift.look.useless)
 
 
-def _names(result: _Result) -> LabelNames:
-    return names_of(result.new)._replace(face="check")
+# --- several classes ----------------------------------------------------------------------------
+
+
+def _only_calibrator(
+    fitted: Fitted | None, path: Path | None, rows: Sequence[str] | None, update: Path | None
+) -> tuple[Fitted, Path]:
+    """A calibrator of several classes and its file; an error where new rows are to be checked
+    against something else, or it is to be updated."""
+    if fitted is None or path is None or rows is not None:
+        raise ParameterError(
+            "with several classes new rows are checked against a calibrator, not against old "
+            "rows: what one column means depends on the others, so that scores which only "
+            "moved would look like a change. Fit a calibrator to the old rows, and name it "
+            "alone, with --calibrator JSON."
+        )
+    if not isinstance(fitted.map, VectorMap):
+        raise InputError(f"{path} reads one column of scores, but several were named. Name one.")
+    if update is not None:
+        raise ParameterError(
+            "a calibrator of several classes cannot be updated by a shift or a line: leave "
+            "--update out, and fit one anew to new rows if a change is found."
+        )
+    return fitted, path
+
+
+def _check_classes(
+    source: FileSource, known: tuple[Fitted, Path], asked: dict[str, Any]
+) -> _Result:
+    """New rows against what a calibrator of several classes says."""
+    from calibrant.monitor.class_drift import check_class_drift
+
+    fitted, _ = known
+    label = source.label or fitted.provenance.get("label_column")
+    read = read_matrix(replace(source, label=label if isinstance(label, str) else ""), known)
+    matrix = read.matrix
+    drift = run_with_status(
+        lambda: check_class_drift(
+            fitted,
+            matrix.scores,
+            label_array(read.classes)[matrix.codes],
+            sample_weight=matrix.weight,
+            **asked,
+        ),
+        f"checking {len(read.classes)} classes",
+        source.quiet,
+    )
+    words = drift.in_words(names_of(reading.file_facts(read), "check"))
+    useless = drift.look is not None and drift.look.useless
+    return _Result(drift, read, words, drift.recommendation != "none" and not useless)
+
+
+# --- what is said -------------------------------------------------------------------------------
 
 
 def _document(result: _Result) -> dict[str, Any]:
     """The machine's answer."""
-    written = None if result.written is None else str(result.written)
-    return {
-        **result.drift.to_dict(),
-        "summary": " ".join(_in_words(result)),
-        "updated": written,
-        **jobs.file_facts(result.new),
-    }
+    document = {**result.drift.to_dict(), "summary": " ".join(result.words)}
+    if isinstance(result.new, FileTable):
+        document["updated"] = None if result.written is None else str(result.written)
+    return document | reading.file_facts(result.new)
 
 
-def _in_words(result: _Result) -> tuple[str, str]:
-    """What was found, and what to do: by which command, and not in Python."""
-    from calibrant.monitor.drift_value import in_words
-
-    remedy = "calibrant check --calibrator JSON --update OUT"
-    if result.written is not None:
-        remedy = "the updated calibrator"
-    found, todo = in_words(result.drift, remedy, _names(result))
-    return found, in_options(todo, {})
-
-
-def _print(result: _Result, files: list[str], columns: ColumnRoles) -> None:
+def _print(result: _Result, files: list[str]) -> None:
     """The table, the figures, what was found and what to do."""
     from calibrant.monitor.drift_value import facts, table_of
 
     drift = result.drift
-    for line in table_of(drift):
-        say(line)
-    for line in facts(drift):
-        tell((line, "dim"))
+    if isinstance(result.new, FileTable):
+        for line in table_of(drift):
+            say(line)
+        for line in facts(drift):
+            tell((line, "dim"))
+    else:
+        show(drift)
     say()
-    found, todo = _in_words(result)
+    found, todo = result.words
     tell((found, "bold"))
     tell(todo)
     if result.written is not None:
         say("The updated calibrator: ", (str(result.written), "bold"))
-    elif not _useless(drift) and (
-        drift.recommendation == "new map"
-        or (drift.recommendation == "refit" and not drift.calibrated)
-    ):
-        names = " ".join(map(quoted, files))
-        where = f"-s {quoted(columns.score)} -l {quoted(columns.label)}"
-        say("Fit one: ", command(f"calibrant fit {names} {where} -o calibrator.json"))
+    elif result.needs_fit:
+        say("Fit one: ", command(_fit_command(files, result.new)))
+
+
+def _fit_command(files: list[str], new: FileTable | FileMatrix) -> str:
+    """The command that fits a calibrator to the new rows."""
+    if isinstance(new, FileTable):
+        columns = [new.facts["score_column"]]
+    else:
+        pairs = zip(new.classes, new.facts["score_columns"], strict=True)
+        columns = [f"{label}={column}" for label, column in pairs]
+    scores = [word for column in columns for word in ("-s", column)]
+    words = ["calibrant", "fit", *files, *scores, "-l", new.facts["label_column"]]
+    return " ".join(map(quoted, [*words, "-o", "calibrator.json"]))

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from calibrant.data.naming import unknown_column
 from calibrant.engines.files.spelled_labels import match_label, sorted_classes, typed
 from calibrant.engines.files.yes_no_words import Label
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import InputError
 from calibrant.shell_words import quoted
-
-if TYPE_CHECKING:
-    from calibrant.cli.options import EngineOptions
-
-
-Files = Sequence[str | os.PathLike[str]]
-
 
 #: classes that a line or a message shows
 SHOWN = 8
+
+
+def some_of(words: Sequence[str], more: str = "") -> str:
+    """Words in a row: only the first of many, with ``more`` behind the dots.
+
+    >>> some_of(["a", "b"]), some_of("abcdefghij", " (10)")
+    ('a, b', 'a, b, c, d, e, f, g, h, … (10)')
+    """
+    return ", ".join(words[:SHOWN]) + (f", …{more}" if len(words) > SHOWN else "")
 
 
 class AskedColumn(NamedTuple):
@@ -40,16 +41,12 @@ class ColumnsByClass(NamedTuple):
 
     def line(self, option: str, guessed: str = "") -> str:
         """Which column is taken for which class, in one line; ``guessed`` is that of the labels."""
-        pairs = list(zip(self.classes, self.columns, strict=True))
-        shown = ", ".join(f"{_called(column)} is {label!r}" for label, column in pairs[:SHOWN])
-        more = f", … ({len(pairs)} classes)" if len(pairs) > SHOWN else ""
+        pairs = zip(self.classes, self.columns, strict=True)
+        each = [f"{_called(column)} is {label!r}" for label, column in pairs]
+        shown = some_of(each, f" ({len(each)} classes)")
         label = f"label = `{guessed}`, " if guessed else ""
         other = "--label COL, " if guessed else ""
-        return f"Columns: {label}{shown}{more}. To name others: {other}{option} CLASS=COLUMN."
-
-    def to_dict(self) -> dict[str, str]:
-        """The column of each class, by the text of the class."""
-        return {str(c): column for c, column in zip(self.classes, self.columns, strict=True)}
+        return f"Columns: {label}{shown}. To name others: {other}{option} CLASS=COLUMN."
 
 
 def _called(column: str) -> str:
@@ -64,36 +61,8 @@ def are_special(words: Sequence[str]) -> bool:
 
 
 def must_look(words: Sequence[str] | None) -> bool:
-    """Whether only the columns of the files tell what `only_column` says."""
+    """Whether only the columns of the files tell if a single word stands for one or several."""
     return words is not None and len(words) == 1 and are_special(words)
-
-
-def only_column(
-    words: Sequence[str], files: Files, taken: Sequence[str | None], place: EngineOptions
-) -> str | None:
-    """The one column that words name; None where they name several.
-
-    Files are looked at only if a single word holds signs of a pattern.
-    """
-    if len(words) > 1:
-        return None
-    if not must_look(words) or place.name != "duckdb":
-        return words[0]
-    from calibrant.cli.options import first_look
-
-    with first_look(place) as opened:
-        found = expand(words, opened.columns(files), option="--score", taken=taken)
-    return found[0].column if len(found) == 1 and found[0].said is None else None
-
-
-def refuse_beside(**given: Any) -> None:
-    """Refuse options that are for one column of scores; each is given by its name."""
-    for name, value in given.items():
-        if value:
-            raise ParameterError(
-                f"--{name.replace('_', '-')} is for one column of scores, but several came, one "
-                "for each class. Leave it out."
-            )
 
 
 def expand(
@@ -342,5 +311,4 @@ def _two_classes(
 
 
 def _list(what: str, values: Sequence[Label]) -> str:
-    more = f", … ({len(values)})" if len(values) > SHOWN else ""
-    return f"{what}: {', '.join(map(repr, values[:SHOWN]))}{more}."
+    return f"{what}: {some_of(list(map(repr, values)), f' ({len(values)})')}."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,38 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.advice import Advice
-from calibrant.cli.first_words import class_names
+from calibrant.cli.class_columns import some_of
 from calibrant.cli.fit_result import FitResult
-from calibrant.cli.jobs import with_facts
+from calibrant.cli.jobs import LEVEL, quietly, with_facts
 from calibrant.cli.method_names import ALWAYS, make_class_calibrator
+from calibrant.cli.showing import draw_classes, page_words
 from calibrant.data.distributions import are_distributions, sum_tolerance
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.engines.rows_of_classes import FileMatrix
-from calibrant.errors import AdviceWarning, InputError
+from calibrant.errors import InputError
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import METHODS, calibrator_class
 from calibrant.estimators.saved_labels import label_array
-from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
-from calibrant.metrics.intervals import read_interval_options
+from calibrant.metrics import MulticlassEvaluation
+from calibrant.metrics.all_measures import Records, evaluate_classes
+from calibrant.metrics.bin_sweep import Bins
+from calibrant.metrics.class_look import ClassLook, class_look
+from calibrant.metrics.intervals import IntervalOptions, read_interval_options
 from calibrant.metrics.out_of_fold import with_auc_within_folds
 from calibrant.metrics.probability_matrix import top_table
 
 if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
     from calibrant.auto.several_classes import HeldOutClasses
-    from calibrant.metrics import MulticlassEvaluation
-    from calibrant.metrics.all_measures import Records
-    from calibrant.metrics.bin_sweep import Bins
-    from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
 
-#: classes whose shares the first line gives, and panels of classes that a picture has
-SHOWN, PANELS = 8, 11
 #: rows of a class below which hardly anything can be learned of it
 FEW = 10
-#: confidence of the intervals of a fit's measures, and tables drawn for them
-LEVEL, REPLICATES = 0.95, 1000
+#: tables drawn for the intervals of a fit's measures
+REPLICATES = 1000
 
 
 # --- jobs ---------------------------------------------------------------------------------------
@@ -58,39 +55,29 @@ class ClassFitResult(FitResult):
     behind them.
     """
 
+    diagram_title = "The most probable class of each row:"
+    too_few_words = "There are too few rows for an estimate for new rows."
+
     unseen: HeldOutClasses | None = None
 
     @property
     def sizes(self) -> str:
         matrix = self.read.matrix
         shares = 100 * matrix.class_weight / matrix.total
-        pairs = list(zip(self.read.classes, shares, strict=True))
-        shown = ", ".join(f"{share:.3g} % {label!r}" for label, share in pairs[:SHOWN])
-        more = ", …" if len(pairs) > SHOWN else ""
-        return f"{shown}{more}; {len(pairs)} classes.{_few_rows(self.read)}"
+        pairs = zip(self.read.classes, shares, strict=True)
+        each = [f"{share:.3g} % {label!r}" for label, share in pairs]
+        return f"{some_of(each)}; {len(each)} classes.{_few_rows(self.read)}"
 
-    @property
+    @cached_property
     def look(self) -> ClassLook:
         known = getattr(self.calibrator, "look_", None)
         return known if isinstance(known, ClassLook) else class_look(self.read.matrix)
-
-    @property
-    def names(self) -> ClassNames:
-        return class_names(self.read)
-
-    @property
-    def diagram_title(self) -> str:
-        return "The most probable class of each row:"
-
-    @property
-    def too_few_words(self) -> str:
-        return "There are too few rows for an estimate for new rows."
 
     def picture(self, format: str) -> bytes:
         if self.unseen is None:
             raise InputError("a plot needs rows that are held out, but there are too few.")
         seen = self.unseen
-        return draw(seen.after, self.read.classes, format=format, raw=seen.before)
+        return draw_classes(seen.after, seen.before, self.read.classes, format=format)
 
     def page(self, saved_as: Path | None) -> Report:
         from calibrant.reports.make import report_of
@@ -107,16 +94,8 @@ def _few_rows(read: FileMatrix) -> str:
     few = [f"{label!r} ({n})" for label, n in zip(read.classes, rows, strict=True) if n < FEW]
     if not few:
         return ""
-    shown = ", ".join(few[:SHOWN]) + (", …" if len(few) > SHOWN else "")
-    return f" Fewer than {FEW} rows of {shown}: what is said of such a class is mostly chance."
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without the warnings of single fits: the first line names the classes of few rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AdviceWarning)
-        yield
+    which = some_of(few)
+    return f" Fewer than {FEW} rows of {which}: what is said of such a class is mostly chance."
 
 
 def labels_of(matrix: ScoreMatrix, classes: Sequence[Any]) -> NDArray[Any]:
@@ -125,7 +104,7 @@ def labels_of(matrix: ScoreMatrix, classes: Sequence[Any]) -> NDArray[Any]:
 
 
 @quietly()
-def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
+def fit(read: FileMatrix, calibrator: Any, folds: int) -> ClassFitResult:
     """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
     from calibrant.auto import AutoCalibrator
 
@@ -139,8 +118,9 @@ def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
     if not folds or len(matrix) < 2:
         return result
     seen = _unseen(calibrator, matrix, classes, folds)
-    options = read_interval_options(LEVEL, REPLICATES, "importance", 0)
-    evaluation = _measured(seen.after, seen.before, classes, options=options)
+    judged = FileMatrix(seen.after, read.classes, read.facts, seen.before)
+    intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
+    evaluation = evaluate(judged, intervals=intervals)
     return replace(
         result,
         folds=seen.folds,
@@ -176,37 +156,25 @@ def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
     return HeldOutClasses(before, after, (first, second), len(pairs), held.rows)
 
 
-def _measured(
-    after: ScoreMatrix,
-    before: ScoreMatrix | None,
-    classes: Sequence[Any],
+def evaluate(
+    read: FileMatrix,
+    *,
     bins: Bins = 10,
-    options: IntervalOptions | None = None,
+    intervals: IntervalOptions | None,
     records: Records | None = None,
 ) -> MulticlassEvaluation:
-    from calibrant.metrics.all_measures import evaluate_classes
-
+    """The measures of columns of probabilities, and of the scores of the same rows before."""
+    after, before = read.matrix, read.raw
     return evaluate_classes(
-        labels_of(after, classes),
+        labels_of(after, read.classes),
         after.scores,
         None if before is None else before.scores,
         bins,
         after.weight,
-        list(classes),
-        options,
+        list(read.classes),
+        intervals,
         records,
     )
-
-
-def evaluate(
-    read: FileMatrix,
-    *,
-    bins: Bins,
-    intervals: IntervalOptions | None,
-    records: Records | None = None,
-) -> MulticlassEvaluation:
-    """The measures of columns of probabilities."""
-    return _measured(read.matrix, read.raw, read.classes, bins, intervals, records)
 
 
 def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
@@ -224,14 +192,6 @@ def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
     return named
 
 
-@quietly()
-def compare(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
-    """The automatic choice among methods by name, fitted and judged."""
-    auto = automatic(read, methods, folds)
-    matrix = read.matrix
-    return auto.fit(matrix.scores, labels_of(matrix, read.classes), matrix.weight)
-
-
 def automatic(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
     """The automatic choice among methods by name, not fitted yet."""
     from calibrant.auto import AutoCalibrator
@@ -240,60 +200,34 @@ def automatic(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalib
 
 
 @quietly()
-def page(
-    read: FileMatrix, calibrator: Any, *, title: str | None = None, saved_as: Path | None = None
+def compare(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
+    """The automatic choice among methods by name, fitted and judged."""
+    matrix = read.matrix
+    auto = automatic(read, methods, folds)
+    return auto.fit(matrix.scores, labels_of(matrix, read.classes), matrix.weight)
+
+
+@quietly()
+def report(
+    read: FileMatrix,
+    methods: Sequence[str],
+    folds: int,
+    *,
+    title: str | None = None,
+    saved_as: Path | None = None,
 ) -> Report:
-    """The page on the scores of files."""
+    """The page on the scores of files: the automatic choice among methods by name."""
     from calibrant.reports.make import calibration_report
 
     return calibration_report(
         read.matrix.scores,
         labels_of(read.matrix, read.classes),
         sample_weight=read.matrix.weight,
-        calibrator=calibrator,
+        calibrator=automatic(read, methods, folds),
         classes=list(read.classes),
         title=title,
         **page_words(read, saved_as),
     )
-
-
-def page_words(read: FileMatrix, saved_as: Path | None) -> dict[str, Any]:
-    """What a page calls the columns, the files and the calibrator."""
-    columns = read.facts["score_columns"]
-    return {
-        "score_name": ", ".join(columns[:3]) + (", …" if len(columns) > 3 else ""),
-        "label_name": read.facts["label_column"],
-        "source": {"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"},
-        "saved_as": "calibrator.json" if saved_as is None else str(saved_as),
-    }
-
-
-def draw(
-    matrix: ScoreMatrix,
-    classes: Sequence[Any],
-    *,
-    format: str = "png",
-    bins: Bins = 10,
-    title: str | None = None,
-    raw: ScoreMatrix | None = None,
-) -> bytes:
-    """A reliability diagram of the top label and of each class, the heaviest of many; ``raw`` are
-    the scores of the same rows before."""
-    from calibrant.diagrams.draw import render
-    from calibrant.diagrams.draw.classes import class_diagram
-
-    heaviest = np.argsort(-matrix.class_weight, kind="stable")[:PANELS]
-    figure = class_diagram(
-        labels_of(matrix, classes),
-        matrix.scores,
-        classes=list(classes),
-        show=[classes[column] for column in sorted(heaviest.tolist())],
-        bins=bins,
-        sample_weight=matrix.weight,
-        raw=None if raw is None else raw.scores,
-        title=title,
-    )
-    return render(figure, format)
 
 
 # --- advice -------------------------------------------------------------------------------------

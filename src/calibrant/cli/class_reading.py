@@ -4,39 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from calibrant.cli.class_columns import SHOWN, ColumnsByClass, Files, are_special, assign, expand
+from calibrant.cli.class_columns import SHOWN, ColumnsByClass, are_special, assign, expand
+from calibrant.cli.column_roles import likely_label
 from calibrant.cli.console import tell
-from calibrant.cli.options import EngineOptions, engine_for
+from calibrant.cli.sources import FileSource
 from calibrant.data.distributions import are_distributions
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.validation import read_weight
+from calibrant.engines.open_engine import Engine
 from calibrant.engines.rows_of_classes import ColumnsRead, FileMatrix
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
-
-if TYPE_CHECKING:
-    from calibrant.engines.open_engine import Engine
-
-
-class ClassRoles(NamedTuple):
-    """The columns to read: words for those of the scores, and the names of the others.
-
-    ``option`` is the one that the words came by. Without a name the labels are looked for.
-    """
-
-    scores: Sequence[str]
-    label: str = ""
-    weight: str | None = None
-    raw: Sequence[str] = ()
-    option: str = "--score"
-
-
-# --- columns ------------------------------------------------------------------------------------
 
 
 def fitted_columns(
@@ -68,52 +51,50 @@ def fitted_columns(
     return ColumnsByClass(fitted.classes, tuple(map(str, known)))
 
 
-def read(
-    engine: Engine,
-    files: Files,
-    roles: ClassRoles,
-    *,
-    probabilities: bool = False,
-    fitted: tuple[Fitted, Path] | None = None,
-) -> tuple[FileMatrix, ColumnsByClass]:
-    """The scores of several classes from files, and which column is which.
+def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -> FileMatrix:
+    """The scores of several classes from files; which column is which is said, unless all is quiet.
 
     The classes are those of the labels, or of a calibrator, which comes with the name of its file.
     """
-    role = "probability" if probabilities else "score"
-    guessed = not roles.label
-    if guessed:
-        from calibrant.cli.column_roles import likely_label
+    with source.engine() as engine:
+        found = _read(engine, source, fitted)
+    if not source.quiet:
+        columns = ColumnsByClass(found.classes, tuple(found.facts["score_columns"]))
+        guessed = "" if source.label else found.facts["label_column"]
+        tell(columns.line(source.option, guessed))
+    return found
 
-        known = () if fitted is None else fitted[0].provenance.get("score_columns", ())
-        roles = roles._replace(label=likely_label(engine, files, roles, known))
-    wanted = [word for word in (*roles.scores, *roles.raw) if not are_special([word])]
-    rows = engine.class_rows(files, wanted, roles.label, roles.weight, role)
-    labels, taken = rows.labels(), (roles.label, roles.weight)
-    asked = expand(roles.scores, rows.columns, option=roles.option, taken=taken)
-    if roles.label in [one.column for one in asked]:
+
+def _read(engine: Engine, source: FileSource, fitted: tuple[Fitted, Path] | None) -> FileMatrix:
+    known = () if fitted is None else fitted[0].provenance.get("score_columns", ())
+    label = source.label or likely_label(engine, source, known)
+    wanted = [word for word in (*source.words, *source.raw) if not are_special([word])]
+    rows = engine.class_rows(source.files, wanted, label, source.weight, source.role)
+    labels, taken = rows.labels(), (label, source.weight)
+    asked = expand(source.words, rows.columns, option=source.option, taken=taken)
+    if label in [one.column for one in asked]:
         raise InputError(
-            f"score and label must be different columns, but both are {roles.label!r}. Name the "
+            f"score and label must be different columns, but both are {label!r}. Name the "
             "column that holds each."
         )
     if fitted is None:
-        known = assign(asked, list(labels.values()), roles.label, option=roles.option)
+        found = assign(asked, list(labels.values()), label, option=source.option)
     else:
-        known = fitted_columns(fitted[0], roles.scores, rows.columns, fitted[1])
-    codes = {word: _code(one, known.classes, roles.label) for word, one in labels.items()}
-    wanted = list(known.columns)
-    if roles.raw:
-        before = expand(roles.raw, rows.columns, option="--raw", taken=taken)
-        wanted += assign(before, known.classes, roles.label, option="--raw").columns
-    found = rows.read(wanted, codes)
-    k = len(known.classes)
-    matrix = _matrix(found, slice(0, k))
-    if probabilities and not are_distributions(matrix.scores):
-        rows.refuse_sums(known.columns)
-    facts = rows.facts(len(found.codes)) | {"score_columns": list(known.columns)}
-    facts |= {"guessed": ["label"]} if guessed else {}
-    raw = _matrix(found, slice(k, 2 * k)) if roles.raw else None
-    return FileMatrix(matrix, known.classes, facts, raw), known
+        found = fitted_columns(fitted[0], source.words, rows.columns, fitted[1])
+    classes, k = found.classes, len(found.classes)
+    codes = {word: _code(one, classes, label) for word, one in labels.items()}
+    wanted = list(found.columns)
+    if source.raw:
+        before = expand(source.raw, rows.columns, option="--raw", taken=taken)
+        wanted += assign(before, classes, label, option="--raw").columns
+    read = rows.read(wanted, codes)
+    matrix = _matrix(read, slice(0, k))
+    if source.probabilities and not are_distributions(matrix.scores):
+        rows.refuse_sums(found.columns)
+    facts = rows.facts(len(read.codes)) | {"score_columns": list(found.columns)}
+    facts |= {} if source.label else {"guessed": ["label"]}
+    raw = _matrix(read, slice(k, 2 * k)) if source.raw else None
+    return FileMatrix(matrix, classes, facts, raw)
 
 
 def _code(label: Any, classes: Sequence[Any], column: str) -> int:
@@ -125,24 +106,6 @@ def _code(label: Any, classes: Sequence[Any], column: str) -> int:
         f"label column {column!r} must hold only the classes {list(classes)[:20]}, but {label!r} "
         "came. Correct those rows, or fit anew with a column for that class."
     )
-
-
-def open_and_read(
-    files: Files,
-    roles: ClassRoles,
-    place: EngineOptions,
-    quiet: bool,
-    *,
-    probabilities: bool = False,
-    fitted: tuple[Fitted, Path] | None = None,
-) -> FileMatrix:
-    """The same by an engine of its own; which column is which is said unless ``quiet``."""
-    with engine_for("reading", quiet, place) as opened:
-        found, columns = read(opened, files, roles, probabilities=probabilities, fitted=fitted)
-    if not quiet:
-        guessed = found.facts["label_column"] if "guessed" in found.facts else ""
-        tell(columns.line(roles.option, guessed))
-    return found
 
 
 def _matrix(found: ColumnsRead, columns: slice) -> ScoreMatrix:

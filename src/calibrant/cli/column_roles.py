@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from calibrant.cli.asked_columns import ColumnRoles, positive_in_words
 from calibrant.cli.class_columns import AskedColumn, assign, expand
 from calibrant.cli.column_look import (
     APPLIED,
@@ -26,18 +25,17 @@ from calibrant.cli.column_look import (
     probability_rank,
     score_rank,
 )
-from calibrant.cli.jobs import Files
+from calibrant.cli.sources import Files, FileSource
 from calibrant.data.labels import spelled_apart
+from calibrant.data.lazy_checks import Coding
 from calibrant.data.naming import segment_names
 from calibrant.engines.files.data_files import MISSING, nameless
 from calibrant.engines.files.spelled_labels import classes_of, typed_present
+from calibrant.engines.files.yes_no_words import yes_of
+from calibrant.engines.open_engine import Engine
+from calibrant.engines.rows_of_files import FileTable
 from calibrant.errors import InputError
 from calibrant.shell_words import quoted
-
-if TYPE_CHECKING:
-    from calibrant.cli.class_reading import ClassRoles
-    from calibrant.engines.open_engine import Engine
-
 
 #: rows that are looked at, and values in all of a wide file
 ROWS, VALUES = 5_000, 2_000_000
@@ -45,28 +43,17 @@ ROWS, VALUES = 5_000, 2_000_000
 LISTED = 12
 
 
-def complete_roles(
-    engine: Engine,
-    files: Files,
-    columns: ColumnRoles,
-    *,
-    probabilities: bool = False,
-    besides: str | None = None,
-) -> ColumnRoles:
-    """The columns as asked for, and guesses for those that were not: they are noted in one line.
-
-    ``probabilities``: the scores must be some. ``besides`` is a column that is used for more.
-    """
-    missing = [role for role in ("score", "label") if not getattr(columns, role)]
+def complete_roles(engine: Engine, source: FileSource) -> FileSource:
+    """The source with guesses for the columns that were not named: they are noted in one line."""
+    missing = [role for role in ("score", "label") if not getattr(source, role)]
     if not missing:
-        return columns
-    looks = _looks(engine.first_rows(files, ROWS))
-    segments = segment_names(columns.segment)
-    taken = (columns.score, columns.label, columns.weight, *segments, besides)
+        return source
+    looks = _looks(engine, source.files)
+    segments = segment_names(source.segment)
+    taken = (source.score, source.label, source.weight, *segments, source.before)
     free = [look for look in looks if look.name not in taken]
-    option = "prob" if probabilities else "score"
     ranks: dict[str, tuple[str, Callable[[ColumnLook], int]]] = {
-        "score": (option, probability_rank if probabilities else score_rank),
+        "score": ("prob", probability_rank) if source.probabilities else ("score", score_rank),
         "label": ("label", label_rank),
     }
     found: dict[str, ColumnLook] = {}
@@ -86,15 +73,16 @@ def complete_roles(
         if "label" in missing and "label" not in found:
             wrong += _three_or_more(free)
         raise InputError(" ".join(filter(None, (*wrong, _listed(looks)))))
-    names = {role: look.name for role, look in found.items()}
-    engine.notes.append(_words({ranks[role][0]: found[role] for role in missing}, columns))
-    return replace(columns, **names, guessed=tuple(missing))
+    engine.notes.append(_words({ranks[role][0]: found[role] for role in missing}, source))
+    words = [found["score"].name] if "score" in found else source.words
+    label = found["label"].name if "label" in found else source.label
+    return replace(source, words=words, label=label, guessed=tuple(missing))
 
 
 def applied_classes(engine: Engine, files: Files) -> list[str]:
     """The columns that `apply` writes for several classes, ``probability_a``, ``probability_b``, …,
     if another column holds these classes; else none."""
-    looks = _looks(engine.first_rows(files, ROWS))
+    looks = _looks(engine, files)
     found = [look.name for look in looks if look.name.startswith(f"{APPLIED}_") and look.inside]
     if len(found) < 3 or any(look.name == APPLIED for look in looks):
         return []
@@ -105,22 +93,22 @@ def applied_classes(engine: Engine, files: Files) -> list[str]:
 
 def first_numbers(engine: Engine, files: Files, columns: Sequence[str]) -> list[float]:
     """The numbers of some columns in the first rows; none where they are not plainly numbers."""
-    looks = _looks(engine.first_rows(files, ROWS))
+    looks = _looks(engine, files)
     found = [look.numbers for look in looks if look.name in columns]
     return [] if None in found else [value for numbers in found for value in numbers or ()]
 
 
-def likely_label(engine: Engine, files: Files, roles: ClassRoles, known: Sequence[str] = ()) -> str:
+def likely_label(engine: Engine, source: FileSource, known: Sequence[str] = ()) -> str:
     """The column of labels beside a column of scores for each class.
 
     Its values are the classes that the names of the score columns tell; else its own name says that
     it is one of labels. ``known`` are the columns of scores where none are asked for.
     """
-    looks = _looks(engine.first_rows(files, ROWS))
+    looks = _looks(engine, source.files)
     names = [look.name for look in looks]
-    asked = expand(roles.scores or known, names, option=roles.option, taken=(roles.weight,))
-    raw = expand(roles.raw, names, option="--raw") if roles.raw else []
-    taken = {roles.weight, *(one.column for one in (*asked, *raw))}
+    asked = expand(source.words or known, names, option=source.option, taken=(source.weight,))
+    raw = expand(source.raw, names, option="--raw")
+    taken = {source.weight, *(one.column for one in (*asked, *raw))}
     free = [look for look in looks if look.name not in taken]
     best = _likeliest(free, lambda look: class_label_rank(look, asked), sole=False)
     if len(best) == 1:
@@ -137,11 +125,15 @@ def class_label_rank(look: ColumnLook, asked: Sequence[AskedColumn]) -> int:
     if not 2 <= len(look.distinct) <= len(asked):
         return called if look.more and len(look.distinct) == 1 else 0
     with suppress(InputError):
-        text = all(isinstance(value, str) for value in look.distinct)
-        values = typed_present(look.distinct) if text else {v: v for v in look.distinct}
-        assign(asked, list(values.values()), look.name, option="--score")
+        assign(asked, list(_typed(look).values()), look.name, option="--score")
         return 3 + called
     return called
+
+
+def _typed(look: ColumnLook) -> dict[Any, Any]:
+    """The labels that the values of a column stand for."""
+    text = all(isinstance(value, str) for value in look.distinct)
+    return typed_present(look.distinct) if text else {value: value for value in look.distinct}
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
@@ -173,7 +165,9 @@ def _listed(looks: Sequence[ColumnLook]) -> str:
     return said
 
 
-def _looks(columns: Mapping[str, Sequence[Any]]) -> list[ColumnLook]:
+def _looks(engine: Engine, files: Files) -> list[ColumnLook]:
+    """The columns of files by their first rows."""
+    columns = engine.first_rows(files, ROWS)
     rows = max(VALUES // max(len(columns), 1), 100)
     looks = []
     for name, values in columns.items():
@@ -220,21 +214,50 @@ def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
     return f"The column of {what} may be {names}: name it with --{option} COL.{several}"
 
 
-def _words(found: Mapping[str, ColumnLook], columns: ColumnRoles) -> str:
+def _words(found: Mapping[str, ColumnLook], source: FileSource) -> str:
     said = ", ".join(
-        f"{option} = `{look.name}`{_positive(look, columns) if option == 'label' else ''}"
+        f"{option} = `{look.name}`{_positive(look, source) if option == 'label' else ''}"
         for option, look in found.items()
     )
     others = "others" if len(found) > 1 else "another"
     return f"{said}; name {others} with {', '.join(f'--{option}' for option in found)}"
 
 
-def _positive(look: ColumnLook, columns: ColumnRoles) -> str:
+def _positive(look: ColumnLook, source: FileSource) -> str:
     """Which label is positive, where both are known."""
     with suppress(InputError):
-        text = all(isinstance(value, str) for value in look.distinct)
-        values = typed_present(look.distinct) if text else {v: v for v in look.distinct}
-        coding = classes_of(values, look.name, columns.positive)
-        asked = columns.pos_label is not None
+        coding = classes_of(_typed(look), look.name, source.positive)
+        asked = source.pos_label is not None
         return f" ({positive_in_words(coding.classes, coding.pos_label, asked=asked)})"
     return ""
+
+
+# --- the positive label -------------------------------------------------------------------------
+
+
+def positive_in_words(classes: Sequence[Any], pos_label: Any, *, asked: bool) -> str:
+    """Which label is positive, and how to name the other where its meaning does not tell.
+
+    >>> positive_in_words(["ja", "nein"], "ja", asked=False)
+    'ja/nein, ja is positive'
+    >>> positive_in_words(["bad", "good"], "good", asked=False)
+    'good/bad, good is taken as positive; if bad is, add --pos-label bad'
+    """
+    other = next((label for label in classes if label != pos_label), pos_label)
+    pair = f"{pos_label}/{other}"
+    if asked or not isinstance(pos_label, str) or yes_of(classes) is not None:
+        return f"{pair}, {pos_label} is positive"
+    option = f"--pos-label {quoted(str(other))}"
+    return f"{pair}, {pos_label} is taken as positive; if {other} is, add {option}"
+
+
+def note_positive(engine: Engine, source: FileSource, read: FileTable | Coding) -> None:
+    """Note which of two words is positive, where nobody said it and the order alone may mislead."""
+    if source.pos_label is not None or "label" in source.guessed:
+        return  # it was said, or is noted with the guess
+    classes, pos_label = read.classes, read.pos_label
+    if isinstance(pos_label, str) and (yes_of(classes) is None or pos_label != classes[-1]):
+        said = positive_in_words(classes, pos_label, asked=False)
+        line = f"label = `{source.label}` ({said})"
+        if line not in engine.notes:
+            engine.notes.append(line)

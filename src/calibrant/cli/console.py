@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
 
 import typer
@@ -213,11 +212,6 @@ class Bar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.progress is not None:
             self.progress.stop()

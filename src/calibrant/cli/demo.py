@@ -6,17 +6,15 @@ import csv
 import io
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
-from calibrant.cli import jobs, method_names
-from calibrant.cli.asked_columns import ColumnRoles
+from calibrant.cli import jobs, method_names, reading
 from calibrant.cli.calibrator_files import load_map
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
 from calibrant.cli.paths import OutputOption, check_places
+from calibrant.cli.showing import draw, page_of
+from calibrant.cli.sources import FileSource
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError
@@ -54,28 +52,19 @@ def example(seed: int = SEED) -> tuple[str, str]:
     scores = np.clip(model.predict_proba(features)[:, 1], 1e-6, 1.0 - 1e-6)
     months = rng.integers(1, 120, size=n)
     regions = rng.integers(len(REGIONS), size=n)
+
+    def text_of(rows: range) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("customer", "region", "months", "score", "churned"))
+        for i in rows:
+            score = f"{scores[i]:.6f}"
+            answer = "yes" if left[i] else "no"
+            writer.writerow((f"{i:06d}", REGIONS[regions[i]], months[i], score, answer))
+        return text.getvalue()
+
     middle = TRAIN + CALIBRATE
-    return tuple(  # type: ignore[return-value]
-        _csv(rows, regions, months, scores, left)
-        for rows in (range(TRAIN, middle), range(middle, n))
-    )
-
-
-def _csv(
-    rows: range,
-    regions: NDArray[Any],
-    months: NDArray[Any],
-    scores: Array,
-    left: Flags,
-) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("customer", "region", "months", "score", "churned"))
-    for i in rows:
-        score = f"{scores[i]:.6f}"
-        answer = "yes" if left[i] else "no"
-        writer.writerow((f"{i:06d}", REGIONS[regions[i]], months[i], score, answer))
-    return text.getvalue()
+    return text_of(range(TRAIN, middle)), text_of(range(middle, n))
 
 
 #: the files of the demonstration, and what they are
@@ -87,6 +76,13 @@ FILES = {
     "reliability.png": "reliability diagram",
     "report.html": "the verdict, the leaderboard and diagrams on one page",
 }
+#: the commands that make them, in their folder
+BY_HAND = (
+    "calibrant fit scores.csv --score score --label churned",
+    "calibrant apply calibrator.json new.csv -o calibrated.csv",
+    "calibrant evaluate calibrated.csv --prob probability --raw score --label churned",
+    "calibrant report scores.csv --score score --label churned -o report.html",
+)
 
 
 def run(folder: Path, json: bool = False, force: bool = False) -> None:
@@ -96,22 +92,17 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
     for path, text in zip((scores, new), example(), strict=True):
         write_whole(path, text)
     with open_engine() as engine:
-        columns = ColumnRoles("score", "churned")
-        read = jobs.read_files(engine, [scores], columns)
-        auto = jobs.compare_read(read, method_names.REPORTED, folds=5)
-        jobs.save_fitted(auto.to_fitted(), read, saved)
+        read = reading.read_table(engine, FileSource([scores], ["score"], "churned"))
+        auto = jobs.compare(read, method_names.REPORTED, folds=5)
+        jobs.save_fitted(auto.to_fitted(), read.facts, saved)
         engine.apply(load_map(saved), [new], calibrated, ApplyOptions("score"))
-        columns = ColumnRoles("probability", "churned")
-        after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
-        evaluation, _ = jobs.measure_files(
-            engine, [calibrated], columns, "score", cells="auto", bins=10,
-            intervals=read_interval_options(0.95, 1000, "importance", 0),
-        )  # fmt: skip
-    write_whole(picture, jobs.draw(after.table, before, fitted_map=auto))
+        made = FileSource([calibrated], ["probability"], "churned", raw=["score"], option="--prob")
+        after, before = reading.read_before_and_after(engine, made)
+        intervals = read_interval_options(0.95, 1000, "importance", 0)
+        evaluation, _ = reading.measure(engine, made, cells="auto", bins=10, intervals=intervals)
+    write_whole(picture, draw(after.table, before, fitted_map=auto))
     title = "Which customers will leave?"
-    jobs.page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)
-    how = f"Measured on the {after.facts['rows']:,} rows of new.csv, which the fit has not seen."
-    lines = _commands(folder)
+    page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)
     if json:
         say_json(
             {
@@ -123,7 +114,20 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
             }
         )
         return
-    _print(auto, evaluation, how, lines, {str(path): FILES[path.name] for path in paths})
+    tell(auto.explain())
+    say()
+    tell("Applied to new.csv, where the outcomes are known too:")
+    say()
+    show(evaluation)
+    tell(in_words(evaluation))
+    how = f"Measured on the {after.facts['rows']:,} rows of new.csv, which the fit has not seen."
+    tell((how, "dim"))
+    say()
+    say_pairs({str(path): FILES[path.name] for path in paths})
+    say()
+    say("The same by hand:")
+    for line in (f"cd {quoted(str(folder))}", *BY_HAND):
+        say("  ", command(line))
 
 
 def _make_room(folder: Path, force: bool) -> list[Path]:
@@ -140,31 +144,3 @@ def _make_room(folder: Path, force: bool) -> list[Path]:
     check_places({path.name: OutputOption(path) for path in paths if folder.is_dir()}, [])
     folder.mkdir(parents=True, exist_ok=True)
     return paths
-
-
-def _commands(folder: Path) -> tuple[str, ...]:
-    return (
-        f"cd {quoted(str(folder))}",
-        "calibrant fit scores.csv --score score --label churned",
-        "calibrant apply calibrator.json new.csv -o calibrated.csv",
-        "calibrant evaluate calibrated.csv --prob probability --raw score --label churned",
-        "calibrant report scores.csv --score score --label churned -o report.html",
-    )
-
-
-def _print(
-    auto: Any, evaluation: Any, how: str, lines: tuple[str, ...], files: dict[str, str]
-) -> None:
-    tell(auto.explain())
-    say()
-    tell("Applied to new.csv, where the outcomes are known too:")
-    say()
-    show(evaluation)
-    tell(in_words(evaluation))
-    tell((how, "dim"))
-    say()
-    say_pairs(files)
-    say()
-    say("The same by hand:")
-    for line in lines:
-        say("  ", command(line))

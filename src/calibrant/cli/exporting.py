@@ -9,18 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs, options
-from calibrant.cli.calibrator_files import load_map
+from calibrant.cli import options
+from calibrant.cli.calibrator_files import load_map, score_column, segment_column
+from calibrant.cli.class_columns import in_order, some_of
 from calibrant.cli.console import note, say, say_json
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
+from calibrant.export.json import to_json
 from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 from calibrant.outputs import write_whole
-
-#: columns that a note names
-SHOWN = 8
 
 #: what each target takes of the options; the others must be left out
 TARGETS: Mapping[str, tuple[str, ...]] = {
@@ -146,23 +145,9 @@ def export(
 
     All give the numbers of apply: the same side at every jump, and formulas to the last digits.
     """
-    asked = {
-        "dialect": dialect,
-        "form": form,
-        "score": score,
-        "table": table,
-        "into": into,
-        "lookup": lookup,
-        "segment": segment,
-        "keep": keep,
-        "view": view,
-        "threshold": threshold,
-        "name": name,
-        "model": model,
-        "input": input,
-        "float": float,
-    }
-    given = {option: value for option, value in asked.items() if value not in (None, [])}
+    asked = locals()  # the options by their names
+    known = {option: asked[option] for names in TARGETS.values() for option in names}
+    given = {option: value for option, value in known.items() if value not in (None, [])}
     _check_options(to, given)
     if to == "onnx" and output is None:
         raise ParameterError("ONNX is a binary format: name a file with --output FILE.")
@@ -230,10 +215,9 @@ def _sql(fitted: Fitted, given: Mapping[str, Any]) -> str:
     own = {name: value for name, value in given.items() if name not in ("score", "segment")}
     column, segment = _columns(fitted, given.get("score", [])), given.get("segment")
     if not isinstance(column, str) and "keep" not in given:
-        shown = ", ".join(column[:SHOWN]) + ", …" * (len(column) > SHOWN)
         note(
-            f"of the table's columns the query gives {shown}, for it takes several steps. Name the "
-            "ones that you need, such as a key, with --keep COL."
+            f"of the table's columns the query gives {some_of(column)}, for it takes several "
+            "steps. Name the ones that you need, such as a key, with --keep COL."
         )
     return to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
 
@@ -257,8 +241,6 @@ def _python(fitted: Fitted, given: Mapping[str, Any]) -> str:
 
 
 def _json(fitted: Fitted, given: Mapping[str, Any]) -> str:
-    from calibrant.export.json import to_json
-
     return to_json(fitted)
 
 
@@ -274,18 +256,11 @@ def _columns(fitted: Fitted, named: Sequence[str]) -> str | tuple[str, ...]:
     """The columns of scores: those asked for, or that of the fit."""
     if isinstance(fitted.map, VectorMap):
         return _class_columns(fitted, fitted.map.n_columns, named)
-    if len(named) > 1:
-        raise InputError(
-            f"this calibrator reads one column of scores, but {len(named)} were named."
-        )
-    known = fitted.provenance.get("score_column")
-    return named[0] if named else known if isinstance(known, str) else "score"
+    return score_column(fitted, named) or "score"
 
 
 def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str, ...]:
     """A column for each class: as in the fit, by CLASS=COLUMN, or in the order of the classes."""
-    from calibrant.cli.class_columns import in_order
-
     known = fitted.provenance.get("score_columns")
     if not named and isinstance(known, tuple) and len(known) == many:
         return tuple(map(str, known))
@@ -312,4 +287,4 @@ def _segment(fitted: Fitted, asked: list[str] | None) -> str | tuple[str, ...] |
             "--segment is for calibrators with a map for each segment, but this one has one map "
             "for all rows. Leave it out."
         )
-    return jobs.segment_column(fitted, asked)
+    return segment_column(fitted, asked)

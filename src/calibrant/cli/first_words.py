@@ -8,42 +8,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.cli.console import tell, tell_advice
+from calibrant.cli.reading import file_facts
+from calibrant.engines.rows_of_files import FileTable
 from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
+from calibrant.metrics.class_look import ClassNames
+from calibrant.metrics.first_look import Face, FirstLook, LabelNames, first_look
 from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
     from calibrant.cli.fit_result import FitResult
-    from calibrant.engines.rows_of_classes import FileMatrix
-    from calibrant.engines.rows_of_files import FileTable
-    from calibrant.metrics.class_look import ClassNames
-    from calibrant.metrics.first_look import Face, LabelNames
 
 
-def label_names(facts: Mapping[str, Any]) -> LabelNames:
-    """How words on the terminal name the labels, their column and the option."""
-    from calibrant.metrics.first_look import LabelNames
-
-    column = str(facts.get("label_column", ""))
-    return LabelNames.of(facts["classes"], facts["pos_label"], column, "command line")
-
-
-def names_of(read: FileTable) -> LabelNames:
-    """The same for the table of files."""
-    return label_names({**read.facts, "classes": read.classes, "pos_label": read.pos_label})
-
-
-def class_names(read: FileMatrix, face: Face = "command line") -> ClassNames:
-    """The same for several classes and their columns."""
-    from calibrant.metrics.class_look import ClassNames
-
-    facts = read.facts
-    return ClassNames.of(read.classes, facts["label_column"], facts["score_columns"], face)
+def names_of(facts: Mapping[str, Any], face: Face = "command line") -> Any:
+    """How words name the labels, their column and the option: `LabelNames`, or `ClassNames` of
+    several classes. The facts are those of `file_facts`."""
+    column = facts["label_column"]
+    if "pos_label" in facts:
+        return LabelNames.of(facts["classes"], facts["pos_label"], column, face)
+    return ClassNames.of(facts["classes"], column, facts["score_columns"], face)
 
 
 def tell_first(look: Any, names: Any) -> str:
     """Say what must be known before anything else, and return it; nothing where all is well."""
-    first = "" if look is None or names is None else look.headline(names)
+    first = "" if look is None else look.headline(names)
     if first:
         tell((first, "bold yellow"))
     return first
@@ -59,22 +48,18 @@ def tell_others(advice: Iterable[Advice], first: str) -> None:
 
 def refuse_one_class(read: FileTable) -> None:
     """Refuse to learn from rows of one class."""
-    from calibrant.metrics.first_look import first_look
-
     look = first_look(read.table)
     if look.found == "one class":
+        first = look.headline(names_of(file_facts(read)))
         raise InputError(
-            f"{look.headline(names_of(read))} Add rows of the other class; or, if you want a "
-            "calibrator all the same, say --allow-one-class."
+            f"{first} Add rows of the other class; or, if you want a calibrator all the same, say "
+            "--allow-one-class."
         )
 
 
 def refuse_wrong_way(result: FitResult) -> None:
     """Refuse a calibrator that gives all rows one probability because the scores run the wrong way:
     most likely the other label is the positive one."""
-    from calibrant.estimators.fitted import Fitted
-    from calibrant.metrics.first_look import FirstLook
-
     look, fitted = result.look, result.fitted
     if not isinstance(look, FirstLook) or look.found != "wrong way":
         return
@@ -85,7 +70,7 @@ def refuse_wrong_way(result: FitResult) -> None:
         return
     option = f"--pos-label {quoted(str(fitted.pos_label))}"
     raise InputError(
-        f"{look.headline(names_of(result.read))} Nothing was written: the calibrator would give "
+        f"{look.headline(result.names)} Nothing was written: the calibrator would give "
         f"all rows the same probability, {given[0]:.3g}. If {fitted.pos_label!r} is the positive "
         f"label all the same, add {option}."
     )

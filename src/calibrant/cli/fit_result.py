@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrant.cli.first_words import names_of
+from calibrant.cli.reading import file_facts
+from calibrant.cli.showing import draw, page_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
-from calibrant.metrics.class_look import ClassLook, ClassNames
+from calibrant.metrics import Evaluation, MulticlassEvaluation
+from calibrant.metrics.class_look import ClassLook
 from calibrant.metrics.evaluation_results import without_praise
-from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
+from calibrant.metrics.first_look import FirstLook, first_look
 from calibrant.result_tables import shown_percent
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
-    from calibrant.metrics import Evaluation, MulticlassEvaluation
     from calibrant.reports.report_value import Report
 
 
@@ -29,6 +31,11 @@ class FitResult:
     ``read`` is what it was fitted to. ``evaluation``, and the tables ``before`` and ``after`` that
     it compares, are None where nothing could be held out.
     """
+
+    #: what the diagram shows, where that must be said
+    diagram_title: ClassVar[str] = ""
+    #: why there is no estimate for new rows
+    too_few_words: ClassVar[str] = "A class has no second row: there is no estimate for new rows."
 
     fitted: Fitted
     read: Any
@@ -54,23 +61,21 @@ class FitResult:
         return said
 
     @cached_property
-    def look(self) -> FirstLook | ClassLook | None:
+    def look(self) -> FirstLook | ClassLook:
         """What the scores themselves show."""
         return first_look(self.read.table)
 
     @property
-    def names(self) -> LabelNames | ClassNames:
-        """How words name the labels."""
-        return names_of(self.read)
+    def names(self) -> Any:
+        """How words name the labels: `LabelNames`, or `ClassNames` of several classes."""
+        return names_of(file_facts(self.read))
 
     @property
     def shown_evaluation(self) -> Any:
         """The evaluation without what was said before it."""
-        found: Any = self.evaluation
-        if found is None:
-            return None
-        found = replace(found, look=None)
-        return without_praise(found) if self.look is not None and self.look.unproven else found
+        evaluation: Any = self.evaluation
+        found = replace(evaluation, look=None)
+        return without_praise(found) if self.look.unproven else found
 
     @property
     def sizes(self) -> str:
@@ -83,26 +88,13 @@ class FitResult:
             scores = f"{len(table):,} of {table.made}; {moved}."
         return f"{share} are {self.fitted.pos_label!r}, {scores}"
 
-    @property
-    def diagram_title(self) -> str:
-        """What the diagram shows, where that must be said."""
-        return ""
-
-    @property
-    def too_few_words(self) -> str:
-        """Why there is no estimate for new rows."""
-        return "A class has no second row: there is no estimate for new rows."
-
     def picture(self, format: str) -> bytes:
         """The reliability diagram of rows held out."""
         if self.after is None:
             raise InputError("a plot needs at least two rows of each class.")
-        from calibrant.cli.jobs import draw
-
-        return draw(self.after, self.before, format=format, fitted_map=self.fitted)
+        shown = None if "feature_columns" in self.read.facts else self.fitted
+        return draw(self.after, self.before, format=format, fitted_map=shown)
 
     def page(self, saved_as: Path | None) -> Report:
         """The page on the fit."""
-        from calibrant.cli.jobs import page_of
-
         return page_of(self.calibrator, self.read, saved_as=saved_as)

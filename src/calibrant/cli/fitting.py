@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
-from calibrant.cli import class_columns, jobs, method_names, options
-from calibrant.cli.asked_columns import ColumnRoles
+from calibrant.cli import jobs, method_names, options, reading
+from calibrant.cli.class_reading import read_matrix
 from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.first_words import refuse_one_class, refuse_wrong_way
 from calibrant.cli.fit_result import FitResult
-from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
-from calibrant.cli.standard_output import refuse_two, words_beside
+from calibrant.cli.paths import (
+    PAGES,
+    PICTURES,
+    OutputOption,
+    check_places,
+    refuse_two,
+    words_beside,
+)
+from calibrant.cli.sources import FileSource, engine_options, find_source
+from calibrant.data.lazy_checks import CellsOption
+from calibrant.engines.rows_of_classes import FileMatrix
+from calibrant.engines.rows_of_files import FileTable
 from calibrant.errors import ParameterError
 from calibrant.estimators.registry import DEFAULT
-
-if TYPE_CHECKING:
-    from calibrant.data.lazy_checks import CellsOption
-
 
 MethodName = Annotated[
     str, typer.Option("--method", "-m", metavar="NAME", help="See: calibrant methods.")
@@ -116,28 +123,27 @@ def fit(
     if shrinkage and not segment:
         raise ParameterError("--shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    twice = files if class_columns.must_look(score) else ()
-    reading = options.read_options(decimal, missing, format, twice=twice)
-    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    only = class_columns.only_column(score or [""], files, (label, weight), place)
-    segments = options.read_segment(segment)
-    columns = ColumnRoles(only or "", label or "", weight, pos_label, segments)
+    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    source = find_source(files, score, label, weight, pos_label, place, json, segment=segment)
     if features:
         _check_features(segment, report, asked_method=method, param=param)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
-    asked = _Asked(method, param or [], cv, options.read_cells(cells), allow_one_class, json)
-    if only is None:
-        class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+    asked = _Asked(source, method, param or [], cv, options.read_cells(cells))
+    if source.several:
+        source.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
         if features:
             raise ParameterError("features are for two classes: leave --features out.")
-        result = _fit_classes(files, score or [], columns, place, asked)
+        work = _of_classes(asked)
     elif features:
-        result = _fit_features(files, columns, place, asked, features)
+        work = _of_features(asked, features)
     elif segment:
-        result = _fit_segments(files, columns, place, asked, shrinkage)
+        work = _of_segments(asked, shrinkage)
     else:
-        result = _fit_one(files, columns, place, asked)
+        work = _of_one_score(asked)
+    if isinstance(work.read, FileTable) and not allow_one_class:
+        refuse_one_class(work.read)
+    result = run_with_status(work.fit, f"fitting {work.title}", json)
     if pos_label is None:
         refuse_wrong_way(result)
     result = jobs.recorded(result, times)
@@ -147,36 +153,6 @@ def fit(
         return
     with words_beside(output):
         results.print_fit(result, written)
-
-
-class _Asked(NamedTuple):
-    """How to fit."""
-
-    method: str
-    param: list[str]
-    folds: int
-    cells: CellsOption
-    allow_one_class: bool
-    json: bool
-
-
-def _fit_classes(
-    files: list[str],
-    score: list[str],
-    columns: ColumnRoles,
-    place: options.EngineOptions,
-    asked: _Asked,
-) -> FitResult:
-    """A calibrator of several classes."""
-    from calibrant.cli import class_jobs, class_reading
-
-    calibrator = method_names.make_class_calibrator(asked.method, asked.param)
-    roles = class_reading.ClassRoles(score, columns.label, columns.weight)
-    matrix = class_reading.open_and_read(files, roles, place, asked.json)
-    title = f"fitting {asked.method} to {matrix.facts['rows']:,} rows"
-    return run_with_status(
-        lambda: class_jobs.fit(matrix, calibrator, folds=asked.folds), title, asked.json
-    )
 
 
 def _check_features(
@@ -197,62 +173,57 @@ def _check_features(
         raise ParameterError("there is no report on features yet: leave --report out.")
 
 
-def _fit_features(
-    files: list[str],
-    columns: ColumnRoles,
-    place: options.EngineOptions,
-    asked: _Asked,
-    features: list[str],
-) -> FitResult:
+class _Asked(NamedTuple):
+    """What to fit, and how."""
+
+    source: FileSource
+    method: str
+    param: list[str]
+    folds: int
+    cells: CellsOption
+
+
+class _Work(NamedTuple):
+    """A fit that is ready to run: to what was read, and what it is called meanwhile."""
+
+    read: FileTable | FileMatrix
+    title: str
+    fit: Callable[[], FitResult]
+
+
+def _of_classes(asked: _Asked) -> _Work:
+    """A calibrator of several classes."""
+    from calibrant.cli import class_jobs
+
+    calibrator = method_names.make_class_calibrator(asked.method, asked.param)
+    read = read_matrix(asked.source)
+    title = f"{asked.method} to {read.facts['rows']:,} rows"
+    return _Work(read, title, lambda: class_jobs.fit(read, calibrator, asked.folds))
+
+
+def _of_features(asked: _Asked, features: list[str]) -> _Work:
     """A calibrator that may look at further columns."""
-    from calibrant.cli import feature_jobs
-    from calibrant.cli.column_roles import complete_roles
-
-    with options.engine_for("reading", asked.json, place) as opened:
-        columns = complete_roles(opened, files, columns)
-        given = feature_jobs.read(opened, files, columns, features, learn=True)
-    if not asked.allow_one_class:
-        refuse_one_class(given.table)
-    title = f"fitting {len(features)} columns of {len(given.rows.scores):,} rows"
-    return run_with_status(lambda: feature_jobs.fit(given, asked.folds), title, asked.json)
+    with reading.opened(asked.source) as (engine, source):
+        given = reading.read_features(engine, source, features, learn=True)
+    title = f"{len(features)} columns of {len(given.rows.scores):,} rows"
+    return _Work(given.read, title, lambda: jobs.fit_features(given, asked.folds))
 
 
-def _fit_segments(
-    files: list[str],
-    columns: ColumnRoles,
-    place: options.EngineOptions,
-    asked: _Asked,
-    shrinkage: str | None,
-) -> FitResult:
+def _of_segments(asked: _Asked, shrinkage: str | None) -> _Work:
     """A calibrator with a map for each segment."""
-    from calibrant.cli import segment_jobs
-    from calibrant.cli.column_roles import complete_roles
-
-    many = segment_jobs.make(asked.method, asked.param, shrinkage)
-    with options.engine_for("reading", asked.json, place) as opened:
-        columns = complete_roles(opened, files, columns)
-        tables = segment_jobs.read(opened, files, columns, asked.cells)
-    if not asked.allow_one_class:
-        refuse_one_class(tables.read)
-    title = f"fitting {len(tables.by_key):,} segments"
-    return run_with_status(lambda: segment_jobs.fit(tables, many, asked.folds), title, asked.json)
+    calibrator = jobs.make_segmented(asked.method, asked.param, shrinkage)
+    with reading.opened(asked.source) as (engine, source):
+        tables = reading.read_segments(engine, source, asked.cells)
+    title = f"{len(tables.by_key):,} segments"
+    return _Work(tables.read, title, lambda: jobs.fit_segments(tables, calibrator, asked.folds))
 
 
-def _fit_one(
-    files: list[str], columns: ColumnRoles, place: options.EngineOptions, asked: _Asked
-) -> FitResult:
+def _of_one_score(asked: _Asked) -> _Work:
     """A calibrator of one score."""
-    from calibrant.cli.column_roles import complete_roles
-
     make = functools.partial(method_names.make_calibrator, asked.method, asked.param)
-    calibrator = run_with_status(make, f"preparing {asked.method}", asked.json)
-    with options.engine_for("reading", asked.json, place) as opened:
-        columns = complete_roles(opened, files, columns)
-        read = jobs.read_files(opened, files, columns, cells=asked.cells)
-    if not asked.allow_one_class:
-        refuse_one_class(read)
+    calibrator = run_with_status(make, f"preparing {asked.method}", asked.source.quiet)
+    with reading.opened(asked.source) as (engine, source):
+        read = reading.read_table(engine, source, asked.cells)
     what = "cells" if read.table.made else "scores"
-    title = f"fitting {asked.method} to {len(read.table):,} {what}"
-    return run_with_status(
-        lambda: jobs.fit_read(read, calibrator, folds=asked.folds), title, asked.json
-    )
+    title = f"{asked.method} to {len(read.table):,} {what}"
+    return _Work(read, title, lambda: jobs.fit_score(read, calibrator, asked.folds))

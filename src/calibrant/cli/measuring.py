@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import class_columns, decision_plot, feature_jobs, jobs, options
-from calibrant.cli.asked_columns import ColumnRoles
+from calibrant.cli import jobs, options, reading, showing
+from calibrant.cli.class_reading import read_matrix
 from calibrant.cli.console import say, say_json, show, tell
-from calibrant.cli.first_words import class_names, label_names, tell_first
+from calibrant.cli.first_words import names_of, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
+from calibrant.cli.sources import FileSource, engine_options, find_source
+from calibrant.data.naming import segment_names
 from calibrant.data.validation import check_word
 from calibrant.errors import ParameterError
+from calibrant.metrics.all_measures import Records, chosen_records
+from calibrant.metrics.bin_sweep import Bins
+from calibrant.metrics.evaluation_words import in_words
+from calibrant.metrics.intervals import read_interval_options
+from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.outputs import write_whole
-
-if TYPE_CHECKING:
-    from calibrant.metrics.all_measures import Records
-    from calibrant.metrics.bin_sweep import Bins
 
 
 def evaluate(
@@ -59,84 +62,48 @@ def evaluate(
       calibrant evaluate calibrated.csv --measures clinical --measures auc
       calibrant evaluate calibrated.csv --features age,country
     """
-    from calibrant.cli.column_roles import complete_roles
-    from calibrant.metrics.all_measures import chosen_records
-    from calibrant.metrics.intervals import read_interval_options
-    from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
-
-    twice = files if not prob or class_columns.must_look(prob) else ()
-    reading = options.read_options(decimal, missing, format, twice=twice)
-    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    guessed = None if prob else _of_classes(files, place)
-    prob = prob or guessed
-    only = class_columns.only_column(prob or [""], files, (label, weight), place)
-    segments = options.read_segment(segment)
-    columns = ColumnRoles(only or "", label or "", weight, pos_label, segments)
+    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    others: Any = {"segment": segment, "raw": raw, "option": "--prob"}
+    source = find_source(files, prob, label, weight, pos_label, place, json, **others)
     wanted, count = options.read_cells(cells), options.read_bins(bins)
-    records = chosen_records(CLASS_MEASURES if only is None else MEASURES, measures)
-    if only is None:
-        from calibrant.cli import class_jobs, class_reading
-
-        beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
-        class_columns.refuse_beside(segment=segment, **beside)
-    elif segment:
+    records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
+    beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
+    source.refuse_beside(segment=segment, **beside)
+    if segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         if features:
             raise ParameterError("--segment goes without --features: name the column there, too.")
-        _each_segment(files, columns, place, wanted, count, records if measures else None, json)
+        _each_segment(source, wanted, count, records if measures else None)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
+    asked: Any = {"bins": count, "intervals": intervals, "records": records}
     evaluation: Any
-    names: Any
-    if only is None:
-        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
-        matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        evaluation = class_jobs.evaluate(matrix, bins=count, intervals=intervals, records=records)
-        read, names = jobs.file_facts(matrix), class_names(matrix)
-        if guessed:
-            read["guessed"] = ["score", *read.get("guessed", [])]
+    if source.several:
+        from calibrant.cli import class_jobs
+
+        matrix = read_matrix(source)
+        evaluation = class_jobs.evaluate(matrix, **asked)
+        facts = reading.file_facts(matrix)
+        if source.guessed:
+            facts["guessed"] = [*source.guessed, *facts.get("guessed", [])]
     else:
-        before = jobs.one_raw_column(raw)
-        with options.engine_for("measuring", json, place) as opened:
-            columns = complete_roles(opened, files, columns, probabilities=True, besides=before)
-            evaluation, read = jobs.measure_files(
-                opened,
-                files,
-                columns,
-                before,
-                cells=wanted,
-                bins=count,
-                intervals=intervals,
-                records=records,
-            )
+        with reading.opened(source, "measuring") as (opened, known):
+            evaluation, facts = reading.measure(opened, known, cells=wanted, **asked)
             if features:
-                rows = feature_jobs.read(opened, files, columns, features, probabilities=True)
-                groups = feature_jobs.find_groups(
+                rows = reading.read_features(opened, known, features)
+                groups = jobs.find_groups(
                     rows, level=level or jobs.LEVEL, replicates=replicates, weights=weights
                 )
                 evaluation = replace(evaluation, groups=groups)
-        names = label_names(read)
     if json:
-        say_json({**evaluation.to_dict(), **read})
+        say_json({**evaluation.to_dict(), **facts})
         return
-    _print(evaluation, names)
-
-
-def _of_classes(files: list[str], place: options.EngineOptions) -> list[str] | None:
-    """The columns of probabilities that `apply` wrote for several classes, if there are some."""
-    if place.name != "duckdb":
-        return None
-    from calibrant.cli.column_roles import applied_classes
-
-    with options.first_look(place) as opened:
-        return applied_classes(opened, files) or None
+    _print(evaluation, names_of(facts))
 
 
 def _print(evaluation: Any, names: Any) -> None:
     """The table in words, too, after what must be known first and before the groups."""
-    from calibrant.metrics.evaluation_words import in_words
-
     look, groups = evaluation.look, getattr(evaluation, "groups", None)
     first = tell_first(look, names)
     beside = {} if groups is None else {"groups": None}
@@ -153,34 +120,19 @@ def _print(evaluation: Any, names: Any) -> None:
 SHOWN = 30
 
 
-def _each_segment(
-    files: list[str],
-    columns: ColumnRoles,
-    place: options.EngineOptions,
-    cells: Any,
-    bins: Bins,
-    records: Records | None,
-    json: bool,
-) -> None:
+def _each_segment(source: FileSource, cells: Any, bins: Bins, records: Records | None) -> None:
     """Print the measures of each segment: those of the records, or the few most telling ones."""
-    from calibrant.cli import segment_jobs
-    from calibrant.cli.column_roles import complete_roles
     from calibrant.cli.results import segment_table
-    from calibrant.data.naming import segment_names
 
-    with options.engine_for("measuring", json, place) as opened:
-        columns = complete_roles(opened, files, columns, probabilities=True)
-        tables = segment_jobs.read(opened, files, columns, cells, probabilities=True)
-    found = segment_jobs.evaluate_each(tables.by_key, bins, list(records) if records else None)
-    if json:
+    with reading.opened(source, "measuring") as (engine, known):
+        tables = reading.read_segments(engine, known, cells)
+    found = jobs.evaluate_each(tables.by_key, bins, list(records) if records else None)
+    if source.quiet:
         each = {name: one.to_dict() for name, one in found.items()}
-        say_json({"segments": each, **jobs.file_facts(tables.read)})
+        say_json({"segments": each, **reading.file_facts(tables.read)})
         return
-    show(
-        segment_table(
-            dict(list(found.items())[:SHOWN]), " / ".join(segment_names(columns.segment)), records
-        )
-    )
+    shown = dict(list(found.items())[:SHOWN])
+    show(segment_table(shown, " / ".join(segment_names(source.segment)), records))
     if len(found) > SHOWN:
         tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
 
@@ -224,42 +176,32 @@ def plot(
       calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
       calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
     """
-    from calibrant.cli.column_roles import complete_roles
-
     check_places({"--output": OutputOption(output, PICTURES)}, files)
     check_word("--kind", kind, tuple(KINDS))
     if thresholds is not None and kind != "decision":
         raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
-    places = None if thresholds is None else decision_plot.read_thresholds(thresholds)
-    twice = files if not prob or class_columns.must_look(prob) else ()
-    reading = options.read_options(decimal, missing, format, twice=twice)
-    place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    prob = prob or _of_classes(files, place)
-    only = class_columns.only_column(prob or [""], files, (label, weight), place)
-    suffix, count = output.suffix[1:].lower(), options.read_bins(bins)
+    ends = None if thresholds is None else showing.read_thresholds(thresholds)
+    place = engine_options(decimal, missing, format, threads, memory_limit)
+    source = find_source(
+        files, prob, label, weight, pos_label, place, json, raw=raw, option="--prob"
+    )
+    asked: Any = {"format": output.suffix[1:].lower(), "title": title}
+    count = options.read_bins(bins)
+    source.refuse_beside(pos_label=pos_label, kind=kind == "decision")
     read: Any
-    if only is None:
-        from calibrant.cli import class_jobs, class_reading
-
-        class_columns.refuse_beside(pos_label=pos_label, kind=kind == "decision")
-        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
-        read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        picture = class_jobs.draw(
-            read.matrix, read.classes, format=suffix, bins=count, title=title, raw=read.raw
-        )
+    if source.several:
+        read = read_matrix(source)
+        picture = showing.draw_classes(read.matrix, read.raw, read.classes, bins=count, **asked)
     else:
-        columns, scores = (
-            ColumnRoles(only, label or "", weight, pos_label),
-            jobs.one_raw_column(raw),
-        )
-        with options.engine_for("reading", json, place) as opened:
-            columns = complete_roles(opened, files, columns, probabilities=True, besides=scores)
-            read, before = jobs.evaluate_files(opened, files, columns, scores)
+        with reading.opened(source) as (engine, known):
+            read, before = reading.read_before_and_after(engine, known)
         if kind == "decision":
-            tables = {columns.score: read.table} | ({scores: before} if scores and before else {})
-            picture = decision_plot.draw(tables, places, format=suffix, title=title)
+            tables = {known.score: read.table}
+            if known.before and before:
+                tables[known.before] = before
+            picture = showing.draw_decision(tables, ends, **asked)
         else:
-            picture = jobs.draw(read.table, before, format=suffix, bins=count, title=title)
+            picture = showing.draw(read.table, before, bins=count, **asked)
     write_whole(output, picture)
     if json:
         say_json({"output": str(output), **read.facts})

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibrant.cli import jobs, options
-from calibrant.cli.asked_columns import ColumnRoles
+from calibrant.cli import options, reading
 from calibrant.cli.calibrator_files import load_map, refuse_swapped
-from calibrant.cli.checking import CHANGED, ExitCode, fitted_roles
+from calibrant.cli.checking import CHANGED, ExitCode, fitted_source
 from calibrant.cli.console import say, say_json, tell
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
+from calibrant.cli.sources import FileSource, engine_options
 from calibrant.cli.state_lock import locked
 from calibrant.data.segment_keys import JOIN_COLUMNS
 from calibrant.engines.files.data_files import is_calibrator
+from calibrant.engines.rows_of_files import FileTable
 from calibrant.errors import ParameterError
-from calibrant.outputs import follow
+from calibrant.estimators.fitted import Fitted
+from calibrant.outputs import follow, write_whole
 from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
-    from calibrant.engines.rows_of_files import FileTable
-    from calibrant.estimators.fitted import Fitted
     from calibrant.monitor import Monitor
 
 
@@ -116,9 +116,6 @@ def monitor(
     all went well, and one command at a time works on it. With --exit-code the command
     ends with 3 from the alarm on.
     """
-    from calibrant.cli import segment_jobs
-    from calibrant.cli.column_roles import complete_roles
-
     watch = f"monitor {quoted(str(state))} {{files}} --calibrator {{calibrator}}"
     refuse_swapped(calibrator, files, watch)
     if is_calibrator(state):
@@ -131,26 +128,17 @@ def monitor(
     check_places({"STATE": OutputOption(state)}, [*files, calibrator])
     fitted = None if calibrator is None else load_map(calibrator)
     column = _one_segment(segment)
-    named = ColumnRoles(prob or "", label or "", weight, pos_label, column)
-    if fitted is not None:
-        words = (score or [""])[0]
-        named = fitted_roles(fitted, replace(named, score=prob or words))
     of_scores = fitted is not None and prob is None
-    reading = options.read_options(decimal, missing, format)
-    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
+    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    option, words = ("--score", score or []) if of_scores else ("--prob", [prob or ""])
+    source = FileSource(files, words[:1], label or "", weight, pos_label, column, option=option)
+    source = fitted_source(fitted, replace(source, place=place, quiet=json))
     with locked(follow(state)):
         watching = _begin(state, fitted, column, alpha, least, prob)
-        with options.engine_for("reading", json, place) as opened:
-            columns = complete_roles(opened, files, named, probabilities=not of_scores)
-            asked = (opened, files, columns, options.read_cells(cells))
-            tables = segment_jobs.read(*asked, probabilities=not of_scores) if segment else None
-            read = (
-                tables.read
-                if tables
-                else jobs.read_files(
-                    opened, files, columns, cells=asked[-1], probabilities=not of_scores
-                )
-            )
+        with reading.opened(source) as (opened, known):
+            wanted = options.read_cells(cells)
+            tables = reading.read_segments(opened, known, wanted) if segment else None
+            read = tables.read if tables else reading.read_table(opened, known, wanted)
         watching.update_table(
             read.table,
             scores=of_scores,
@@ -160,9 +148,14 @@ def monitor(
             pos_label=read.pos_label,
         )
         if plot is not None:
-            _draw(watching, plot)
+            from calibrant.diagrams.draw import monitor_diagram, render
+
+            picture = render(monitor_diagram(watching), plot.suffix[1:].lower())
+            write_whole(plot, picture)
         if report is not None:
-            _report(watching, report, state)
+            from calibrant.reports.monitor_make import monitor_report
+
+            monitor_report(watching, saved_as=str(state), output=report)
         watching.save(state)  # last: what failed can be run again
     _tell(watching, state, read, {"plot": plot, "report": report}, json)
     if exit_code and watching.alarm is not None:
@@ -213,19 +206,6 @@ def _begin(
     return watching
 
 
-def _draw(watching: Monitor, plot: Path) -> None:
-    from calibrant.diagrams.draw import monitor_diagram, render
-    from calibrant.outputs import write_whole
-
-    write_whole(plot, render(monitor_diagram(watching), plot.suffix[1:].lower()))
-
-
-def _report(watching: Monitor, page: Path, state: Path) -> None:
-    from calibrant.reports.monitor_make import monitor_report
-
-    monitor_report(watching, saved_as=str(state), output=page)
-
-
 def _tell(
     watching: Monitor,
     state: Path,
@@ -238,7 +218,7 @@ def _tell(
     if json:
         counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
         places = {name: str(path) for name, path in written.items() if path is not None}
-        say_json({**watching.reading.to_dict(), **counts, **places, **jobs.file_facts(read)})
+        say_json({**watching.reading.to_dict(), **counts, **places, **reading.file_facts(read)})
         return
     say(f"{taken(watching.batches, watching.rows)} so far in ", (str(state), "bold"))
     tell(" ".join(in_words(watching.reading, "calibrant check with --update")))

@@ -1,25 +1,14 @@
-"""Options that several commands share, and the database that they read with."""
+"""Options that several commands share, and how their words are read."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli.console import Bar, note
-from calibrant.data.naming import segment_names
-from calibrant.outputs import STANDARD
-
-if TYPE_CHECKING:
-    from calibrant.data.lazy_checks import CellsOption
-    from calibrant.engines.files.read_options import ReadOptions
-    from calibrant.engines.open_engine import Engine
-    from calibrant.metrics.bin_sweep import Bins
-
+from calibrant.data.lazy_checks import CellsOption, check_cells
+from calibrant.metrics.bin_sweep import Bins, check_bin_count
 
 Files = Annotated[
     list[str],
@@ -198,16 +187,6 @@ FittedSegment = Annotated[
 ]
 
 
-def read_segment(words: list[str] | None) -> str | tuple[str, ...] | None:
-    """One column of segments, several, or none.
-
-    >>> read_segment(["country"]), read_segment(["country", "product"]), read_segment(None)
-    ('country', ('country', 'product'), None)
-    """
-    names = segment_names(words or None)
-    return names if len(names) > 1 else next(iter(names), None)
-
-
 DecimalMark = Annotated[
     str | None,
     typer.Option("--decimal", metavar=".|,", help="Decimal mark; guessed if left out."),
@@ -228,67 +207,6 @@ StreamFormat = Annotated[
 ]
 
 
-class EngineOptions(NamedTuple):
-    """Where the work is done: which engine, with how much of the machine; how files are read."""
-
-    name: str = "duckdb"
-    master: str | None = None
-    threads: int | None = None
-    memory_limit: str | None = None
-    reading: ReadOptions | None = None
-
-
-def read_options(
-    decimal: str | None = None,
-    missing: str = "error",
-    format: str | None = None,
-    *,
-    twice: Sequence[str] = (),
-) -> ReadOptions:
-    """How files are read, standard input among them. If that is among the files that are read
-    ``twice``, by two engines, it is copied first."""
-    from calibrant.engines.files.read_options import ReadOptions, repeatable
-
-    options = ReadOptions(decimal, missing, getattr(sys.stdin, "buffer", None), format)
-    return repeatable(options) if STANDARD in twice else options
-
-
-@contextmanager
-def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine]:
-    """An engine for one job, with a progress bar. At the end its notes are on stderr, unless
-    ``quiet``."""
-    from calibrant.engines.open_engine import open_engine
-
-    reading = place.reading or read_options()
-    place = place._replace(reading=reading)
-    notes: list[str] = []
-    try:
-        with (
-            Bar(title, quiet) as bar,
-            open_engine(**place._asdict(), progress=bar) as engine,
-        ):
-            notes = engine.notes
-            yield engine
-    finally:
-        reading.close()
-        for words in () if quiet else notes:
-            note(words)
-
-
-@contextmanager
-def first_look(place: EngineOptions) -> Iterator[Engine]:
-    """An engine to look at the columns of files before the job itself."""
-    from calibrant.engines.open_engine import open_engine
-
-    reading = place.reading or read_options()
-    try:
-        with open_engine(reading=reading) as engine:
-            yield engine
-    except BaseException:
-        reading.close()  # there will be no job
-        raise
-
-
 def read_share(word: str) -> float:
     """A probability as people write it.
 
@@ -304,8 +222,6 @@ def read_share(word: str) -> float:
 
 def read_cells(word: str) -> CellsOption:
     """The option --cells as the library takes it."""
-    from calibrant.data.lazy_checks import check_cells
-
     cells: Any = int(word) if word.isdecimal() else word
     check_cells(cells)
     return cells  # type: ignore[no-any-return]
@@ -313,6 +229,4 @@ def read_cells(word: str) -> CellsOption:
 
 def read_bins(word: str) -> Bins:
     """The option --bins as the library takes it."""
-    from calibrant.metrics.bin_sweep import check_bin_count
-
     return check_bin_count(int(word) if word.isdecimal() else word)

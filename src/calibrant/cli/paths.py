@@ -1,17 +1,25 @@
-"""Where a command reads and writes: no file is both, and none is written twice."""
+"""Where a command reads and writes: no file is both, and none is written twice.
+
+A result on standard output (``-``) is there whole or not at all; words for people go to stderr.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, ParameterError
 from calibrant.outputs import (
     STANDARD,
+    Name,
     check_folder,
     find_target,
     follow,
@@ -35,7 +43,7 @@ class OutputOption(NamedTuple):
     stream : whether ``-`` stands for standard output
     """
 
-    path: str | os.PathLike[str] | None
+    path: Name | None
     endings: Sequence[str] = ()
     folder: bool = False
     stream: bool = False
@@ -43,12 +51,10 @@ class OutputOption(NamedTuple):
     @property
     def named(self) -> bool:
         """Whether it is a file, and not standard output."""
-        return self.path is not None and not (self.stream and os.fspath(self.path) == STANDARD)
+        return self.path is not None and not (self.stream and is_standard(self.path))
 
 
-def check_places(
-    outputs: Mapping[str, OutputOption], read: Iterable[str | os.PathLike[str] | None]
-) -> None:
+def check_places(outputs: Mapping[str, OutputOption], read: Iterable[Name | None]) -> None:
     """Refuse outputs that cannot be written, that are read, or that are one: before any work.
 
     Parameters
@@ -80,7 +86,7 @@ def _check(path: Path, output: OutputOption) -> None:
         raise InputError(f"{path.name} must end in {' or '.join(output.endings)}.")
 
 
-def _local(name: str | os.PathLike[str]) -> Path | None:
+def _local(name: Name) -> Path | None:
     """The path of a file on this machine, also of a URL of one; None for one elsewhere.
 
     A Path is never a URL: only words are.
@@ -116,3 +122,54 @@ def _braces(pattern: str) -> list[str]:
         return [pattern]
     before, after = pattern[: found.start()], pattern[found.end() :]
     return [one for word in found[1].split(",") for one in _braces(before + word + after)]
+
+
+# --- standard output ----------------------------------------------------------------------------
+
+
+def is_standard(output: Name | None) -> bool:
+    """Whether an output is standard output."""
+    return output is not None and os.fspath(output) == STANDARD
+
+
+def said_name(output: Name) -> str:
+    """What an output is called."""
+    return "standard output" if is_standard(output) else str(output)
+
+
+def refuse_two(output: Name, json: bool) -> None:
+    """Refuse a result and a JSON document that would both go to standard output."""
+    if json and is_standard(output):
+        raise ParameterError(
+            "--json and --output - would both write to standard output: leave one of them out."
+        )
+
+
+def words_beside(output: Name) -> AbstractContextManager[Any]:
+    """Where the result goes to standard output, words for people go to stderr."""
+    return redirect_stdout(sys.stderr) if is_standard(output) else nullcontext()
+
+
+@contextmanager
+def place_of(output: str, format: str | None) -> Iterator[str]:
+    """The file to write: the output, or one that is copied to standard output at the end.
+
+    Nothing is there before the file is whole. It lies in a folder that no one else can read, and
+    is removed. Sheets are only read: their rows are written as CSV.
+    """
+    if not is_standard(output):
+        yield output
+        return
+    ending = "csv" if format in (None, "xlsx") else format
+    with tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True) as folder:
+        place = Path(folder) / f"stdout.{ending}"
+        yield str(place)
+        with place.open("rb") as whole:
+            shutil.copyfileobj(whole, sys.stdout.buffer, 1 << 20)
+        sys.stdout.buffer.flush()
+
+
+def write_standard(text: str) -> None:
+    """Write text to standard output as UTF-8, whatever the terminal's letters are."""
+    sys.stdout.buffer.write(text.encode("utf-8"))
+    sys.stdout.buffer.flush()

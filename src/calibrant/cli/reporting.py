@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibrant.cli import class_columns, feature_jobs, jobs, method_names, options
-from calibrant.cli.asked_columns import ColumnRoles
+from calibrant.cli import jobs, method_names, options, reading
+from calibrant.cli.class_reading import read_matrix
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
-from calibrant.cli.first_words import class_names, names_of, tell_first, tell_others
+from calibrant.cli.first_words import names_of, tell_first, tell_others
 from calibrant.cli.paths import PAGES, OutputOption, check_places
+from calibrant.cli.showing import page_of
+from calibrant.cli.sources import FileSource, engine_options, find_source
+from calibrant.engines.rows_of_classes import FileMatrix
+from calibrant.engines.rows_of_files import FileTable
 from calibrant.shell_words import in_options
+
+if TYPE_CHECKING:
+    from calibrant.auto import AutoCalibrator
+    from calibrant.cli.reading import FileFeatures
+    from calibrant.reports.report_value import Report
+
 
 Methods = Annotated[
     list[str] | None,
@@ -48,48 +59,52 @@ def compare(
 
     BLS and the scores as they are (uncalibrated) always take part.
     """
-    from calibrant.cli.column_roles import complete_roles
-
-    twice = files if class_columns.must_look(score) else ()
-    reading = options.read_options(decimal, missing, format, twice=twice)
-    place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    only = class_columns.only_column(score or [""], files, (label, weight), place)
-    read: Any
-    names: Any
-    if only is None:
-        from calibrant.cli import class_jobs, class_reading
-
-        class_columns.refuse_beside(pos_label=pos_label)
-        chosen = method or method_names.COMPARED_CLASSES
-        methods = method_names.check_methods(chosen, several=True)
-        roles = class_reading.ClassRoles(score or [], label or "", weight)
-        read = class_reading.open_and_read(files, roles, place, json)
-        title = f"comparing {len(methods)} methods on {read.facts['rows']:,} rows"
-        auto = run_with_status(lambda: class_jobs.compare(read, methods, cv), title, json)
-        names = class_names(read)
-        said = auto.explain(names=names)
-    else:
-        columns = ColumnRoles(only, label or "", weight, pos_label)
-        methods = method_names.check_methods(method or method_names.COMPARED)
-        with options.engine_for("reading", json, place) as opened:
-            columns = complete_roles(opened, files, columns)
-            read = jobs.read_files(opened, files, columns)
-        title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
-        auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
-        names = names_of(read)
-        said = auto.explain(names=names)
+    place = engine_options(decimal, missing, format, threads, memory_limit)
+    source = find_source(files, score, label, weight, pos_label, place, json)
+    source.refuse_beside(pos_label=pos_label)
+    usual = method_names.COMPARED_CLASSES if source.several else method_names.COMPARED
+    methods = method_names.check_methods(method or usual, several=source.several)
+    read, _, size = _read(source)
+    title = f"comparing {len(methods)} methods on {size}"
+    auto = run_with_status(lambda: _compared(read, methods, cv), title, json)
+    facts = reading.file_facts(read)
+    names = names_of(facts)
+    said = auto.explain(names=names)
     board = auto.leaderboard_
     if json:
         standings = None if board is None else board.to_dict()
         choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": said}
         advice = [one.to_dict() for one in auto.advice_]
-        say_json({**choice, "leaderboard": standings, "advice": advice, **jobs.file_facts(read)})
+        say_json({**choice, "leaderboard": standings, "advice": advice, **facts})
         return
     first = tell_first(getattr(auto, "look_", None), names)
     if board is not None:
         show(board)
     tell(said.removeprefix(first).strip())
     tell_others(auto.advice_, first)
+
+
+def _read(
+    source: FileSource, features: list[str] | None = None
+) -> tuple[FileTable | FileMatrix, FileFeatures | None, str]:
+    """The scores of one column or of several classes, rows with features if some are asked for, and
+    how much was read, in words."""
+    if source.several:
+        matrix = read_matrix(source)
+        return matrix, None, f"{matrix.facts['rows']:,} rows"
+    with reading.opened(source) as (engine, known):
+        read = reading.read_table(engine, known)
+        rows = reading.read_features(engine, known, features) if features else None
+    return read, rows, f"{len(read.table):,} distinct scores"
+
+
+def _compared(read: FileTable | FileMatrix, methods: Sequence[str], cv: int) -> AutoCalibrator:
+    """The automatic choice among methods by name, fitted and judged."""
+    if isinstance(read, FileTable):
+        return jobs.compare(read, methods, cv)
+    from calibrant.cli import class_jobs
+
+    return class_jobs.compare(read, methods, cv)
 
 
 def report(
@@ -133,49 +148,30 @@ def report(
 
     The page needs no network and no other file.
     """
-    from calibrant.cli.column_roles import complete_roles
-
     check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    twice = files if class_columns.must_look(score) else ()
-    reading = options.read_options(decimal, missing, format, twice=twice)
-    place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    only = class_columns.only_column(score or [""], files, (label, weight), place)
-    read: Any
-    if only is None:
-        from calibrant.cli import class_jobs, class_reading
+    place = engine_options(decimal, missing, format, threads, memory_limit)
+    source = find_source(files, score, label, weight, pos_label, place, json)
+    source.refuse_beside(pos_label=pos_label, measures=measures, features=features)
+    usual = method_names.REPORTED_CLASSES if source.several else method_names.REPORTED
+    methods = method_names.check_methods(method or usual, several=source.several)
+    read, rows, size = _read(source, features)
 
-        class_columns.refuse_beside(pos_label=pos_label, measures=measures, features=features)
-        chosen = method or method_names.REPORTED_CLASSES
-        methods = method_names.check_methods(chosen, several=True)
-        roles = class_reading.ClassRoles(score or [], label or "", weight)
-        read = class_reading.open_and_read(files, roles, place, json)
-        auto = class_jobs.automatic(read, methods, cv)
-        what = f"judging {read.facts['rows']:,} rows"
-        page = run_with_status(
-            lambda: class_jobs.page(read, auto, title=title, saved_as=save), what, json
-        )
-    else:
-        columns = ColumnRoles(only, label or "", weight, pos_label)
-        methods = method_names.check_methods(method or ())
-        with options.engine_for("reading", json, place) as opened:
-            columns = complete_roles(opened, files, columns)
-            read = jobs.read_files(opened, files, columns)
-            rows = feature_jobs.read(opened, files, columns, features) if features else None
-        what = f"judging {len(read.table):,} distinct scores"
-        page = run_with_status(
-            lambda: feature_jobs.with_groups(
-                jobs.report_read(read, methods, cv, title=title, saved_as=save, measures=measures),
-                rows,
-            ),
-            what,
-            json,
-        )
+    def judged() -> Report:
+        if isinstance(read, FileTable):
+            auto = jobs.compare(read, methods, cv)
+            page = page_of(auto, read, title=title, saved_as=save, measures=measures)
+            return jobs.with_groups(page, rows)
+        from calibrant.cli import class_jobs
+
+        return class_jobs.report(read, methods, cv, title=title, saved_as=save)
+
+    page = run_with_status(judged, f"judging {size}", json)
     page.save(output)
     if save is not None:
-        jobs.save_fitted(page.fitted, read, save, jobs.time_facts(None))
+        jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)
     if json:
         where = {"output": str(output), "saved": None if save is None else str(save)}
-        say_json(jobs.file_facts(read) | where | page.to_dict())
+        say_json(reading.file_facts(read) | where | page.to_dict())
         return
     for sentence in page.verdict:
         tell(in_options(sentence, {}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from calibrant.cli.console import command, say, say_pairs, show, tell
 from calibrant.cli.first_words import tell_first, tell_others
 from calibrant.cli.fit_result import FitResult
 from calibrant.cli.letter_diagram import reliability_text
-from calibrant.cli.standard_output import is_standard, said_name, write_standard
+from calibrant.cli.paths import is_standard, said_name, write_standard
 from calibrant.data.frozen import thaw
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.json import to_json
@@ -55,7 +56,7 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         say(reliability_text(result.after, result.before))
         say()
         show(result.shown_evaluation, colour=not first)
-        if look is None or not look.unproven:
+        if not look.unproven:
             tell(in_words(result.evaluation))
         tell((_how(result), "dim"))
     tell_others(result.advice, first)
@@ -81,10 +82,7 @@ def _of_segments(result: FitResult) -> str:
         shares = sorted(one.share for one in own)
         middle = shares[len(shares) // 2]
         said += f" (its share is {shares[0]:.2g} to {shares[-1]:.2g}, half below {middle:.2g})"
-    reasons: dict[str, int] = {}
-    for one in result.segments:
-        if one.reason:
-            reasons[one.reason] = reasons.get(one.reason, 0) + 1
+    reasons = Counter(one.reason for one in result.segments if one.reason)
     listed = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())
     several = any(isinstance(one.key, tuple) for one in result.segments)
     theirs = "that of the coarser segment, or of all rows" if several else "that of all rows"
@@ -134,10 +132,11 @@ def score_in_words(found: ScoreAt, asked: float) -> str:
 
 def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
     """A fitted calibrator for people: method, labels, map, and where it came from."""
-    given = {k: v for k, v in fitted.params.items() if k not in ("pos_label", "classes")}
+    params = ((k, list(v) if isinstance(v, tuple) else v) for k, v in fitted.params.items())
+    given = [f"{k}={v}" for k, v in params if k not in ("pos_label", "classes")]
     shown = {
         "method": fitted.method or "(not said)",
-        "parameters": ", ".join(f"{k}={_argument(v)}" for k, v in given.items()) or "none",
+        "parameters": ", ".join(given) or "none",
         "labels": _listed(repr(label) for label in fitted.classes),
     }
     if fitted.pos_label is not None:
@@ -236,15 +235,9 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-def _argument(value: Any) -> str:
-    return str(list(value)) if isinstance(value, tuple) else str(value)
-
-
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
     fitted, evaluation = result.fitted, result.evaluation
-    look: Any = result.look
-    names = result.names
     board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
@@ -257,7 +250,7 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "summary": None if evaluation is None else in_words(evaluation),
         "segments": [asdict(one) for one in result.segments] if result.segments else None,
-        "headline": look.headline(names) or None if look and names else None,
+        "headline": result.look.headline(result.names) or None,
         "verdict": result.verdict,
         "chosen": getattr(result.calibrator, "chosen_", None),
         "refused": getattr(result.calibrator, "refused_", None),

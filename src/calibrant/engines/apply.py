@@ -9,8 +9,9 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.doubles import as_double
+from calibrant.data.engine_frames import plain_names, renamed
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import plain_names, renamed, segment_names
+from calibrant.data.naming import segment_names
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segment_column import NewSegments
 from calibrant.data.to_numpy import is_missing

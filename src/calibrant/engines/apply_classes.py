@@ -11,8 +11,9 @@ import numpy as np
 
 from calibrant.data.distributions import check_distributions, sum_tolerance
 from calibrant.data.doubles import as_double
+from calibrant.data.engine_frames import plain_names, renamed
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import class_column_names, plain_names, renamed
+from calibrant.data.naming import class_column_names
 from calibrant.data.score_range import check_range, outside_words
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.class_blocks import MOST_BY_EXPRESSIONS, add_by_blocks, takes_blocks

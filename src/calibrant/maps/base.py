@@ -205,7 +205,7 @@ class Map(Frozen):
     def decision(self, threshold: float) -> Map | None:
         """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
         None where it is not known on which intervals this one rises and falls."""
-        from calibrant.maps.decision import decided_by
+        from calibrant.maps.inverse import decided_by
 
         return decided_by(self, threshold)
 
@@ -256,6 +256,8 @@ class VectorMap(Map):
 
     @property
     def takes_probabilities(self) -> bool:
+        if self.reads != "score":
+            return self.reads == "probability"
         return any(child.takes_probabilities for child in self.children)
 
     @property

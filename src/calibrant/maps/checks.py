@@ -19,6 +19,8 @@ from calibrant.errors import InputError
 
 #: the key of a field's metadata under which the function is that reads its values
 READ = "read"
+#: scores that are evaluated at a time
+BLOCK = 1 << 16
 
 
 def read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
@@ -128,11 +130,11 @@ def check_weights(weights: Array, members: Sequence[Any]) -> None:
         )
 
 
-def in_blocks(function: Callable[[Array], Array], scores: Array, size: int = 1 << 16) -> Array:
+def in_blocks(function: Callable[[Array], Array], scores: Array) -> Array:
     """Evaluate block by block, so that temporaries stay in cache and memory stays small."""
-    if scores.size <= size:
+    if scores.size <= BLOCK:
         return function(scores)
     flat, result = scores.reshape(-1), np.empty(scores.size)
-    for start in range(0, flat.size, size):
-        result[start : start + size] = function(flat[start : start + size])
+    for start in range(0, flat.size, BLOCK):
+        result[start : start + BLOCK] = function(flat[start : start + BLOCK])
     return result.reshape(scores.shape)

@@ -1,15 +1,21 @@
-"""Which score has a given probability: maps read from right to left, to the exact double."""
+"""Where a map reaches a probability: as a score, and as a map of 0 and 1; to the exact double."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
-from calibrant.plan.borders import LARGEST_DOUBLE, first_beyond, number, rank
+from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.borders import LARGEST_DOUBLE, first_beyond, number, on_stretches, rank
+from calibrant.plan.map_input import PlanTarget, stretches
+
+DECISION = PlanTarget("a decision", "Compare what calibrate gives with the threshold.")
 
 
 class ScoreAt(NamedTuple):
@@ -108,3 +114,23 @@ def read_probability(value: Any, name: str) -> float:
     if not fine or not 0.0 <= float(value) <= 1.0:
         raise InputError(f"{name} must be in [0, 1], but {value!r} came.")
     return float(value)
+
+
+def decided_by(
+    map_: Map, threshold: float, function: Callable[[Array], Array] | None = None
+) -> Piecewise | None:
+    """Steps of 0 and 1 on the raw score: 1 where the map gives at least ``threshold``.
+
+    None where it is not known on which intervals the map rises and falls. ``function`` is what
+    computes the probabilities, if that is not the map itself.
+
+    >>> decided_by(Piecewise.linear([0.0, 0.5, 1.0], [0.0, 0.8, 0.0]), 0.4)([0.2, 0.25, 0.75, 0.8])
+    array([0., 1., 1., 0.])
+    """
+    found = stretches(map_.plan(DECISION))
+    if found is None:
+        return None
+    low, _, piece = on_stretches(np.array([threshold]), function or map_, found)
+    changes = np.flatnonzero(np.diff(piece)) + 1
+    values = piece[np.append(0, changes)].astype(np.float64)
+    return Piecewise.step(low[changes], values)

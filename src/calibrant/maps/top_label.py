@@ -15,15 +15,12 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.checks import number, read_by, word
 from calibrant.maps.member_fields import one_map
-from calibrant.maps.softmax import refuse_logits
+from calibrant.maps.softmax import softmax_of
 from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.plan.map_input import start
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
-    Affine,
-    Exponentials,
     LargestMapped,
-    LogSoftmax,
     Row,
     RowAxis,
     Within,
@@ -88,15 +85,9 @@ class TopLabel(VectorMap):
     def reads(self) -> str:
         return self.input
 
-    @property
-    def takes_probabilities(self) -> bool:
-        return self.input == "probability"
-
     def lowered_rows(self, axis: RowAxis) -> Row:
         if self.input == "logit":
-            refuse_logits(axis)
-            cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
-            p: Row = Exponentials(LogSoftmax(Affine(cut, np.array(self.factor))))
+            p = softmax_of(axis, self.factor)
         else:
             p = Within(axis.to_the_power(self.factor).scores(), 0.0, 1.0)
         return LargestMapped(p, self.map.lowered(start(axis.target, "score")), self.columns)

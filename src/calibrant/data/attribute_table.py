@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -75,14 +75,10 @@ class AttributeTable:
             return list(self.names)
         return [title(j) for j in range(len(self.columns))]
 
-    def part(self, rows: slice) -> AttributeTable:
-        """A stretch of rows, not copied."""
-        count = len(range(self.rows)[rows])
+    def take(self, rows: slice | Flags) -> AttributeTable:
+        """A stretch of rows, not copied, or those of a mask."""
+        count = len(np.broadcast_to(0, self.rows)[rows])
         return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
-
-    def take(self, rows: Flags) -> AttributeTable:
-        """The rows of a mask."""
-        return AttributeTable(self.names, [c.take(rows) for c in self.columns], int(rows.sum()))
 
 
 def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTable:
@@ -148,20 +144,18 @@ def _series(series: Any, name: str) -> AttributeColumn:
 
     dtype = series.dtype
     missing = null_mask(series)
-    if dtype.is_numeric():
+    boolean = isinstance(dtype, nw.Boolean)
+    if boolean or dtype.is_numeric():
         if isinstance(dtype, nw.Decimal):
             series = series_of_doubles(series)
-        values = np.asarray((series.fill_null(0) if missing.any() else series).to_numpy())
-        return _plain_column(values, missing, name)
-    if isinstance(dtype, nw.Boolean):
-        values = np.asarray((series.fill_null(False) if missing.any() else series).to_numpy())
-        return AttributeColumn(values.astype(bool), missing, nominal=True)
+        filled = series.fill_null(False if boolean else 0) if missing.any() else series
+        values = np.asarray(filled.to_numpy())
+        return _plain_column(values.astype(bool) if boolean else values, missing, name)
     if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
         values = np.empty(len(missing), dtype=object)
         values[:] = series.to_list()
         column = _objects(values, missing, name)
-        named = not isinstance(dtype, nw.Object)
-        return AttributeColumn(column.values, column.missing, nominal=column.nominal or named)
+        return column if isinstance(dtype, nw.Object) else replace(column, nominal=True)
     if missing.all():
         return AttributeColumn(np.zeros(len(missing)), missing, nominal=False)
     known = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype

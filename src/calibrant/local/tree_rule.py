@@ -125,7 +125,7 @@ class TreeRounds(Rule):
             p = np.empty(len(scores))
             for first in range(0, len(scores), BLOCK):
                 part = slice(first, first + BLOCK)
-                coded = schema.code(table.part(part))
+                coded = schema.code(table.take(part))
                 coded = coded if schema is self.schema else self.widened(coded)
                 p[part] = self.probabilities(scores[part], coded)
         return np.column_stack((1.0 - p, p))

@@ -17,7 +17,6 @@ from calibrant.data.grouped_sums import segment_keys
 from calibrant.data.labels import read_labels, spelled_apart
 from calibrant.data.naming import segment_names, unknown_column
 from calibrant.data.to_numpy import is_missing, plain
-from calibrant.data.validation import HEAVIEST
 from calibrant.errors import InputError, ParameterError, how_many
 
 CellsOption = int | Literal["auto", "exact"]
@@ -150,7 +149,7 @@ def find_coding(
         found = distinct_labels(frame, run)
     if not found:
         refuse_labels(frame, column, run)
-    values = [_simple(value) for value in found]
+    values = [simple_label(value) for value in found]
     return coding_of(found, values, column, pos_label=pos_label, classes=classes)
 
 
@@ -187,7 +186,7 @@ def coding_of(
     return Coding((low, high), plain(coded.pos_label), tuple(sides[False]), tuple(sides[True]))
 
 
-def _simple(label: Any) -> Any:
+def simple_label(label: Any) -> Any:
     """Decimal numbers as the numbers that a file can hold."""
     if not isinstance(label, Decimal) or not label.is_finite():
         return label
@@ -261,37 +260,6 @@ def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def refuse_rows(
-    frame: nw.LazyFrame[Any], score: str, names: Names, coding: Coding, run: Run
-) -> None:
-    """An InputError that says what is wrong with how many rows; used only after a failure.
-
-    The columns of the frame are called by their roles, its scores ``score``.
-    """
-    value = nw.col(score)
-    checks = {
-        "missing": value.is_null(),
-        "NaN": value.is_nan() & ~value.is_null(),  # in pandas NaN is NULL
-        "infinite": (value == float("inf")) | (value == float("-inf")),
-    }
-    advice = "Drop or impute them first."
-    _refuse(frame, f"score column {names.score!r} must be finite", checks, advice, run)
-    if names.weight:
-        weight = nw.col("weight")
-        checks = {
-            "missing": weight.is_null(),
-            "NaN": weight.is_nan() & ~weight.is_null(),
-            "negative": weight < 0.0,
-            f"above {HEAVIEST:g}": (weight > HEAVIEST) & ~weight.is_nan(),  # in SQL NaN is above
-        }
-        must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
-        _refuse(frame, must, checks, "Correct or drop those rows.", run)
-    refuse_labels(frame, names.label, run)
-    found = [_simple(value) for value in distinct_labels(frame, run)]
-    refuse_classes(found, names.label, known=True)
-    read_labels(found, classes=coding.classes)
-
-
 def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
     """An InputError if labels are missing, or there are no rows at all; ``column`` is what the
     labels are called in messages."""
@@ -300,14 +268,14 @@ def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
     if frame.collect_schema()["label"].is_float():
         checks["NaN"] = label.is_nan() & ~label.is_null()
     advice = "Drop those rows."
-    if not _refuse(frame, f"label column {column!r} must be complete", checks, advice, run):
+    if not refuse_marked(frame, f"label column {column!r} must be complete", checks, advice, run):
         raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
 
 
-def _refuse(
+def refuse_marked(
     frame: nw.LazyFrame[Any], must: str, checks: dict[str, nw.Expr], advice: str, run: Run
 ) -> int:
-    """Refuse rows that fail a check; how many rows there are."""
+    """An InputError if a check marks any row; else how many rows there are."""
     counts, rows = count_rows(frame, checks, run)
     if any(counts.values()):
         raise InputError(f"{must}: {how_many(counts, rows)}. {advice}")

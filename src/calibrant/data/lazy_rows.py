@@ -27,6 +27,7 @@ from calibrant.data.grouped_sums import (
     side_by_side,
     zoomed_grouping,
 )
+from calibrant.data.labels import read_labels
 from calibrant.data.lazy_checks import (
     BadRowsError,
     CellsOption,
@@ -36,9 +37,13 @@ from calibrant.data.lazy_checks import (
     check_cells,
     check_columns,
     distinct,
+    distinct_labels,
     find_coding,
-    refuse_rows,
+    refuse_classes,
+    refuse_labels,
+    refuse_marked,
     refuse_streams,
+    simple_label,
     within,
 )
 from calibrant.data.naming import open_any
@@ -202,8 +207,33 @@ class LazyRows:
             return ask()
         except BadRowsError:
             if self.explains:
-                refuse_rows(self.source, self.score, self.names, self.coding, self.run)
+                self.refuse()
             raise
+
+    def refuse(self) -> None:
+        """An InputError that says what is wrong with how many rows; used only after a failure."""
+        names, score, weight = self.names, nw.col(self.score), nw.col("weight")
+        checks = {
+            "missing": score.is_null(),
+            "NaN": score.is_nan() & ~score.is_null(),  # in pandas NaN is NULL
+            "infinite": (score == float("inf")) | (score == float("-inf")),
+        }
+        must = f"score column {names.score!r} must be finite"
+        refuse_marked(self.source, must, checks, "Drop or impute them first.", self.run)
+        if names.weight:
+            checks = {
+                "missing": weight.is_null(),
+                "NaN": weight.is_nan() & ~weight.is_null(),
+                "negative": weight < 0.0,
+                f"above {HEAVIEST:g}": (weight > HEAVIEST)
+                & ~weight.is_nan(),  # in SQL NaN is above
+            }
+            must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
+            refuse_marked(self.source, must, checks, "Correct or drop those rows.", self.run)
+        refuse_labels(self.source, names.label, self.run)
+        found = [simple_label(value) for value in distinct_labels(self.source, self.run)]
+        refuse_classes(found, names.label, known=True)
+        read_labels(found, classes=self.coding.classes)
 
     # --- grouping -------------------------------------------------------------------------------
 

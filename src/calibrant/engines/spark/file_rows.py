@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 
 from calibrant.data.doubles import first_row
-from calibrant.data.lazy_checks import Coding, Names, distinct_labels, refuse_labels, refuse_rows
+from calibrant.data.lazy_checks import Coding, Names, distinct_labels, refuse_labels
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.engines.files.spelled_labels import typed_present
 from calibrant.engines.files.yes_no_words import Label
@@ -67,7 +67,7 @@ class SparkRows(RowsOfFiles):
     def refuse(self, coding: Coding) -> None:
         for rows in self.lazy(coding).apart():
             if rows is not None:
-                refuse_rows(rows.source, rows.score, rows.names, coding, rows.run)
+                rows.refuse()
 
     def refuse_outside(self) -> None:
         column = nw.col("score")

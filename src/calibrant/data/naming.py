@@ -1,16 +1,15 @@
-"""Columns by name: one that is not there or there twice, and names that an engine would misread."""
+"""Columns by name: one that is not there, there twice or in a wrong place; names of new ones."""
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def open_any(values: Any, *, series: bool = False) -> Any:

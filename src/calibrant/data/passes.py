@@ -24,7 +24,7 @@ from calibrant.data.validation import HEAVIEST
 T = TypeVar("T")
 
 #: up to this many cells, sums are made in this process, in arrays with a place for each cell
-FEW = 2**20
+FEW_CELLS = 2**20
 #: rows of a batch: small enough that a few columns of it stay in the processor's cache
 BATCH = 2**15
 

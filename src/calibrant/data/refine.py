@@ -25,8 +25,7 @@ from calibrant.data.engine_frames import left_join
 from calibrant.data.grouped_sums import SUMS, Columns, Grouped, columns_of
 from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.lazy_rows import LazyRows
-from calibrant.data.passes import FEW as FEW_CELLS
-from calibrant.data.passes import Batch, Steps, together
+from calibrant.data.passes import FEW_CELLS, Batch, Steps, together
 from calibrant.data.score_table import ScoreTable
 
 Link = Callable[[Array], Array]

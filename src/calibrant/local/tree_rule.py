@@ -20,7 +20,7 @@ from calibrant.local.rule import RowInputs, Rule
 from calibrant.local.trees import SmallTrees, state_of, sum_of_leaves, trees_of
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
-from calibrant.maps.member_fields import maps_of_one_score
+from calibrant.maps.checks import maps_of_one_score
 
 #: the most rounds, and the largest factor of a round; the smallest is one over it
 MOST_ROUNDS, STEEPEST = 100, 10.0

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
-from calibrant.maps.checks import numbers, word
+from calibrant.maps.checks import map_tuple, numbers, word
 from calibrant.maps.columns import each_column
 from calibrant.maps.combiners import (
     COMBINERS,
@@ -23,7 +23,6 @@ from calibrant.maps.combiners import (
     singled_out,
     some,
 )
-from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.simplex import DENSE
 from calibrant.plan.row_nodes import Combined, Row, RowAxis
 

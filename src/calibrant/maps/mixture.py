@@ -16,11 +16,10 @@ from calibrant.losses import logit, sigmoid
 from calibrant.maps.approximate import refine
 from calibrant.maps.base import Map
 from calibrant.maps.chain import Chain
-from calibrant.maps.checks import check_weights, in_blocks, numbers
+from calibrant.maps.checks import check_weights, in_blocks, map_tuple, numbers
 from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
-from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Clip, Linear, Node

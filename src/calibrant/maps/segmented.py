@@ -25,10 +25,9 @@ from calibrant.data.segment_keys import (
 from calibrant.errors import InputError
 from calibrant.maps.base import Map
 from calibrant.maps.chain import Chain
-from calibrant.maps.checks import in_unit, numbers, read_by, word
+from calibrant.maps.checks import in_unit, map_tuple, numbers, one_map, read_by, word
 from calibrant.maps.identity import Identity
 from calibrant.maps.inverse import decided_by
-from calibrant.maps.member_fields import map_tuple, one_map
 from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import PlanTarget, start

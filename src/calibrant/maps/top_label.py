@@ -13,8 +13,7 @@ from calibrant.data.distributions import row_blocks
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
-from calibrant.maps.checks import number, read_by, word
-from calibrant.maps.member_fields import one_map
+from calibrant.maps.checks import number, one_map, read_by, word
 from calibrant.maps.softmax import softmax_of
 from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.plan.map_input import start

@@ -19,7 +19,7 @@ from calibrant.data.cells import Cells
 from calibrant.data.doubles import first_row
 from calibrant.data.grouped_sums import APART, Columns, columns_of
 from calibrant.data.lazy_rows import LazyRows
-from calibrant.data.passes import FEW, Batch
+from calibrant.data.passes import FEW_CELLS, Batch
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -85,7 +85,7 @@ class CellSums:
 
     @property
     def few(self) -> bool:
-        return self.cells.count <= FEW
+        return self.cells.count <= FEW_CELLS
 
     def _place(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """Predictions, their cells and their fine bins."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -248,15 +249,17 @@ def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn
 
 
 def _number(value: Any) -> float:
+    """A float, or a whole number that floats cannot tell from others: it may be a category."""
+    number = _float(value)
+    rounded = isinstance(value, int) and math.isfinite(number) and number != value
+    return value if rounded else number
+
+
+def _float(value: Any) -> float:
     try:
-        number = float(value)
-    except OverflowError:  # a whole number beyond all floats
-        return _infinite(value)
-    return value if isinstance(value, int) and number != value else number  # it may be a category
-
-
-def _infinite(value: Any) -> float:
-    return float("-inf") if value < 0 else float("inf")
+        return float(value)
+    except OverflowError:  # beyond all floats
+        return -math.inf if value < 0 else math.inf
 
 
 def _category(value: Any) -> Any:
@@ -267,7 +270,4 @@ def _category(value: Any) -> Any:
         return str(value)
     if not isinstance(value, (Real, Decimal)) or is_missing(value):
         return None if isinstance(value, Decimal) else value
-    try:
-        return float(value)
-    except OverflowError:  # a fraction beyond all floats
-        return _infinite(value)
+    return _float(value)

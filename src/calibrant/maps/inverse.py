@@ -58,30 +58,22 @@ def score_at(map_: Map, probability: Any) -> ScoreAt:
             f"the calibrator gives probabilities from {least:.6g} to {most:.6g}, so that no score "
             f"has {p:g}. Ask for one between."
         )
-    first, last = (int(rank(np.array([end]))[0]) for end in _ends(map_))
-    if map_.trend > 0:
-        start, beyond = (_first(map_, at, first, last, falling=False) for at in (p, _above(p)))
-        score, edge = start, beyond - 1
-    else:  # the last score with at least p, and the last with more
-        start, beyond = (_first(map_, at, first, last, falling=True) - 1 for at in (p, _above(p)))
-        score, edge = start, beyond + 1
+    start, beyond = (_first_beyond(map_, at) for at in (p, math.nextafter(p, math.inf)))
+    # where the map falls: the last score with at least p, and the first that has no more than p
+    score, edge = (start, beyond - 1) if map_.trend > 0 else (start - 1, beyond)
     found, other = number(np.array([score, edge])).tolist()
     reached = float(map_(np.array([found]))[0])
     low, high = (found, found) if reached != p else (min(found, other), max(found, other))
     return ScoreAt(found, low, high, reached, map_.trend > 0)
 
 
-def _first(map_: Map, p: float, first: int, last: int, *, falling: bool) -> int:
-    """The first rank of scores at which the map has passed p; one beyond ``last`` if it never has.
+def _first_beyond(map_: Map, p: float) -> int:
+    """The first rank of scores at which the map has passed p; one beyond the last if it never has.
 
     A rising map has passed p where it is at least p, a falling one where it is below.
     """
-    low, high = np.array([first]), np.array([last + 1])
-    return int(first_beyond(np.array([p]), map_, np.array(falling), low, high)[0])
-
-
-def _above(p: float) -> float:
-    return math.nextafter(p, math.inf)
+    low, high = (rank(np.array([end])) for end in _ends(map_))
+    return int(first_beyond(np.array([p]), map_, np.array(map_.trend < 0), low, high + 1)[0])
 
 
 def probability_range(map_: Map) -> tuple[float, float]:

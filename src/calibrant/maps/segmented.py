@@ -122,9 +122,8 @@ class Segmented(Map):
     default_keys: tuple[Any, ...] = field(default=(), metadata=read_by(_keys))
 
     def _check(self) -> None:
-        if len({isinstance(key, tuple) for key in self.seen}) > 1 or (
-            isinstance(next(iter(self.seen), ""), tuple) and self.columns < 2
-        ):
+        tuples = [isinstance(key, tuple) for key in self.seen]
+        if any(tuples) and (not all(tuples) or self.columns < 2):
             raise InputError(
                 "the keys of a segmented map must be all plain, or all tuples of which some have "
                 f"two values or more, but {shown(self.seen[:8])} came."

@@ -137,7 +137,7 @@ def test_a_million_rows_and_few_of_them_twice(kind):
     lazy = read_lazy(nw.from_native(given_), Names("s", "y"))
     parts = refined(lazy, lazy.grouped(2**16))
     again = parts.scores["negative"].sum() + parts.scores["positive"].sum()
-    kept = parts.cells["negative"].sum() + parts.cells["positive"].sum()
+    kept = parts.kept["negative"].sum() + parts.kept["positive"].sum()
     assert again + kept == n
     assert 0 < again < 0.2 * n
     assert len(parts.table()) < 0.3 * n

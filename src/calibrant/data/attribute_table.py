@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -75,14 +76,9 @@ class AttributeTable:
             return list(self.names)
         return [title(j) for j in range(len(self.columns))]
 
-    def part(self, rows: slice) -> AttributeTable:
-        """A stretch of rows, not copied."""
-        count = len(range(self.rows)[rows])
-        return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
-
-    def take(self, rows: Flags | Index) -> AttributeTable:
-        """The rows of a mask, or those with these numbers."""
-        count = len(np.arange(self.rows)[rows])
+    def take(self, rows: slice | Flags | Index) -> AttributeTable:
+        """A stretch of rows, not copied; or the rows of a mask, or those with these numbers."""
+        count = len(np.broadcast_to(0, self.rows)[rows])
         return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
 
 
@@ -149,20 +145,18 @@ def _series(series: Any, name: str) -> AttributeColumn:
 
     dtype = series.dtype
     missing = null_mask(series)
-    if dtype.is_numeric():
+    boolean = isinstance(dtype, nw.Boolean)
+    if boolean or dtype.is_numeric():
         if isinstance(dtype, nw.Decimal):
             series = series_of_doubles(series)
-        values = np.asarray((series.fill_null(0) if missing.any() else series).to_numpy())
-        return _plain_column(values, missing, name)
-    if isinstance(dtype, nw.Boolean):
-        values = np.asarray((series.fill_null(False) if missing.any() else series).to_numpy())
-        return AttributeColumn(values.astype(bool), missing, nominal=True)
+        filled = series.fill_null(False if boolean else 0) if missing.any() else series
+        values = np.asarray(filled.to_numpy())
+        return _plain_column(values.astype(bool) if boolean else values, missing, name)
     if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
         values = np.empty(len(missing), dtype=object)
         values[:] = series.to_list()
         column = _objects(values, missing, name)
-        named = not isinstance(dtype, nw.Object)
-        return AttributeColumn(column.values, column.missing, nominal=column.nominal or named)
+        return column if isinstance(dtype, nw.Object) else replace(column, nominal=True)
     if missing.all():
         return AttributeColumn(np.zeros(len(missing)), missing, nominal=False)
     known = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
@@ -255,15 +249,17 @@ def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn
 
 
 def _number(value: Any) -> float:
+    """A float, or a whole number that floats cannot tell from others: it may be a category."""
+    number = _float(value)
+    rounded = isinstance(value, int) and math.isfinite(number) and number != value
+    return value if rounded else number
+
+
+def _float(value: Any) -> float:
     try:
-        number = float(value)
-    except OverflowError:  # a whole number beyond all floats
-        return _infinite(value)
-    return value if isinstance(value, int) and number != value else number  # it may be a category
-
-
-def _infinite(value: Any) -> float:
-    return float("-inf") if value < 0 else float("inf")
+        return float(value)
+    except OverflowError:  # beyond all floats
+        return -math.inf if value < 0 else math.inf
 
 
 def _category(value: Any) -> Any:
@@ -274,7 +270,4 @@ def _category(value: Any) -> Any:
         return str(value)
     if not isinstance(value, (Real, Decimal)) or is_missing(value):
         return None if isinstance(value, Decimal) else value
-    try:
-        return float(value)
-    except OverflowError:  # a fraction beyond all floats
-        return _infinite(value)
+    return _float(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,12 +26,8 @@ FINEST = 2**19
 OWN, TOGETHER = (2**10, 2**14), 2**20
 
 
-def _root(x: Any, sqrt: Callable[[Any], Any]) -> Any:
-    """x^⅛."""
-    return sqrt(sqrt(sqrt(x)))
-
-
-HALF = float(_root(0.5, np.sqrt))
+#: ½^⅛, by the square roots that every engine takes
+HALF = math.sqrt(math.sqrt(math.sqrt(0.5)))
 #: keeps the last scores below ½, whose roots round to that of ½, out of its cell
 LEAST = 1e-300
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +39,8 @@ class BadRows(NamedTuple):
 
 def check_finite_rows(array: Scores, name: str) -> None:
     """Refuse rows that hold NaN or infinity."""
-    count, first = _bad_rows(array, lambda part: ~np.isfinite(part).all(axis=1))
-    if count:
-        refuse_infinite(BadRows(count, first, len(array), array[first]), name)
+    if bad := _bad_rows(array, lambda part: np.asarray(~np.isfinite(part).all(axis=1))):
+        refuse_infinite(bad, name)
 
 
 def refuse_infinite(bad: BadRows, name: str = "scores") -> None:
@@ -56,9 +55,8 @@ def refuse_infinite(bad: BadRows, name: str = "scores") -> None:
 
 def check_distributions(array: Scores, name: str = "scores", *, advice: str = FOR_LOGITS) -> None:
     """Refuse rows that are not distributions, see `are_distributions`."""
-    count, first = _bad_rows(array, _not_distributions)
-    if count:
-        refuse_distributions(BadRows(count, first, len(array), array[first]), name, advice)
+    if bad := _bad_rows(array, _not_distributions):
+        refuse_distributions(bad, name, advice)
 
 
 def refuse_distributions(bad: BadRows, name: str = "scores", advice: str = FOR_LOGITS) -> None:
@@ -83,15 +81,15 @@ def are_distributions(array: Scores) -> bool:
     return not any(_not_distributions(part).any() for part in parts)
 
 
-def _bad_rows(array: Scores, is_bad: Any) -> tuple[int, int]:
-    """How many rows are bad, and the first of them."""
+def _bad_rows(array: Scores, is_bad: Callable[[Scores], Flags]) -> BadRows | None:
+    """The rows of which a function says that they are bad; None if there are none."""
     count, first = 0, -1
     for rows in row_blocks(*array.shape):
         bad = is_bad(array[rows])
         if count == 0 and bad.any():
             first = rows.start + int(np.argmax(bad))
         count += int(bad.sum())
-    return count, first
+    return BadRows(count, first, len(array), array[first]) if count else None
 
 
 def _not_distributions(part: Scores) -> Flags:

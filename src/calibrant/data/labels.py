@@ -19,11 +19,7 @@ from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError
 
 #: the other class, where one label alone tells it
-PARTNERS: dict[float, tuple[int, int]] = {
-    0: (0, 1),
-    1: (0, 1),
-    -1: (-1, 1),
-}  # False and True are 0 and 1
+PARTNERS: dict[float, tuple[int, int]] = {0: (0, 1), 1: (0, 1), -1: (-1, 1)}  # False is 0
 
 #: what is no label, but may hold several
 CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
@@ -171,19 +167,14 @@ def _vector(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
         _refuse_missing(array)
         if not soft:
             _refuse_soft(array)
-    if array.dtype.kind == "O":
-        _refuse_containers(array)
+    kinds = set(map(type, array)) if array.dtype.kind == "O" else set()
+    for kind in kinds:
+        if issubclass(kind, CONTAINERS):
+            raise InputError(
+                f"y must hold one label per row, a word or a number, but a {kind.__name__} came "
+                "among them."
+            )
     return array
-
-
-def _refuse_containers(array: NDArray[Any]) -> None:
-    kinds = set(map(type, array))
-    wrong = [kind for kind in kinds if issubclass(kind, CONTAINERS)]
-    if wrong:
-        raise InputError(
-            f"y must hold one label per row, a word or a number, but a {wrong[0].__name__} came "
-            "among them."
-        )
 
 
 def _are(array: NDArray[Any], value: Any) -> Flags:
@@ -295,7 +286,10 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
                 )
         return pair
     if second is not None:
-        _refuse_spellings(first, second)
+        if alike := spelled_apart([first, second]):
+            raise InputError(
+                f"y must hold two classes, but {alike} If they are two, name them: classes=[...]."
+            )
         return first, second
     value = plain(first)
     if isinstance(value, (bool, int, float)) and value in PARTNERS:
@@ -305,14 +299,6 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
         f"y must hold two classes, but only one class came: {value!r}. If the other is known, name "
         f"both: classes=[{value!r}, ...]."
     )
-
-
-def _refuse_spellings(first: Any, second: Any) -> None:
-    """Refuse two words that differ in case or blanks only: rather one class than two."""
-    if alike := spelled_apart([first, second]):
-        raise InputError(
-            f"y must hold two classes, but {alike} If they are two, name them: classes=[...]."
-        )
 
 
 def spelled_apart(labels: Iterable[Any]) -> str:

@@ -7,20 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import narwhals as nw
 import numpy as np
 
 from calibrant.data.doubles import first_row
+from calibrant.data.grouped_sums import segment_keys
 from calibrant.data.labels import read_labels, spelled_apart
 from calibrant.data.naming import segment_names, unknown_column
 from calibrant.data.to_numpy import is_missing, plain
-from calibrant.data.validation import HEAVIEST
 from calibrant.errors import InputError, ParameterError, how_many
-
-if TYPE_CHECKING:
-    import narwhals as nw
-
 
 CellsOption = int | Literal["auto", "exact"]
 Run = Callable[[Callable[[], Any]], Any]
@@ -44,14 +41,6 @@ class Names(NamedTuple):
     segment: str | tuple[str, ...] | None = None
     raw: str | None = None
 
-    def by_role(self) -> Names:
-        """The same columns, called by their roles."""
-        known = self._asdict()
-        roles: dict[str, Any] = {role: role for role, name in known.items() if name is not None}
-        if isinstance(self.segment, tuple):
-            roles["segment"] = tuple(self.roles_of_segments())
-        return Names(**roles)
-
     @property
     def segments(self) -> tuple[str, ...]:
         """The columns of segments: none, one or several."""
@@ -59,12 +48,10 @@ class Names(NamedTuple):
 
     def roles_of_segments(self) -> dict[str, str]:
         """The columns of segments by what they are called among the columns that are read."""
-        if not isinstance(self.segment, tuple):
-            return {} if self.segment is None else {"segment": self.segment}
-        return {f"segment_{i}": name for i, name in enumerate(self.segment, start=1)}
+        return dict(zip(segment_keys(len(self.segments)), self.segments, strict=True))
 
     def roles(self) -> dict[str, str]:
-        """The columns by their roles; several of segments each by one of its own."""
+        """The columns by what they are called among those that are read: by their roles."""
         known = {r: n for r, n in self._asdict().items() if n is not None and r != "segment"}
         return known | self.roles_of_segments()
 
@@ -123,10 +110,9 @@ def check_names(names: Names) -> None:
 
 def check_columns(schema: nw.Schema, names: Names) -> None:
     """Refuse columns that are not there, cannot be numbers, or are the labels as well."""
-    given = {**names._asdict(), "segment": None} | names.roles_of_segments()
-    for called, name in given.items():
-        role = "segment" if called.startswith("segment") else called
-        if name is None and role in ("weight", "segment", "raw"):
+    given = [(role, getattr(names, role)) for role in ("score", "label", "weight", "raw")]
+    for role, name in given + [("segment", name) for name in names.segments]:
+        if name is None and role in ("weight", "raw"):
             continue
         if not isinstance(name, str):
             raise InputError(f"{role} must be the name of a column, but {name!r} came.")
@@ -154,22 +140,22 @@ def check_columns(schema: nw.Schema, names: Names) -> None:
 
 
 def find_coding(
-    frame: nw.LazyFrame[Any], label: str, pos_label: Any, classes: Any, run: Run, *, said: str
+    frame: nw.LazyFrame[Any], column: str, pos_label: Any, classes: Any, run: Run
 ) -> Coding:
-    """The two classes: from the first rows if they show both, else from all; ``said`` is what the
-    column is called in messages."""
-    found = distinct_labels(frame.head(HEAD), label, run)
+    """The two classes: from the first rows if they show both, else from all; ``column`` is what the
+    labels are called in messages."""
+    found = distinct_labels(frame.head(HEAD), run)
     if len(found) < 2:
-        found = distinct_labels(frame, label, run)
+        found = distinct_labels(frame, run)
     if not found:
-        refuse_labels(frame, label, run, said)
-    values = [_simple(value) for value in found]
-    return coding_of(found, values, said, pos_label=pos_label, classes=classes)
+        refuse_labels(frame, column, run)
+    values = [simple_label(value) for value in found]
+    return coding_of(found, values, column, pos_label=pos_label, classes=classes)
 
 
-def distinct_labels(frame: nw.LazyFrame[Any], label: str, run: Run) -> list[Any]:
-    """The different labels of a column, `MANY` at most; missing ones are left out."""
-    found = run(distinct(frame, label).head(MANY).collect).get_column(label).to_list()
+def distinct_labels(frame: nw.LazyFrame[Any], run: Run) -> list[Any]:
+    """The different labels of a frame, `MANY` at most; missing ones are left out."""
+    found = run(distinct(frame, "label").head(MANY).collect).get_column("label").to_list()
     return [value for value in found if not is_missing(value)]
 
 
@@ -200,7 +186,7 @@ def coding_of(
     return Coding((low, high), plain(coded.pos_label), tuple(sides[False]), tuple(sides[True]))
 
 
-def _simple(label: Any) -> Any:
+def simple_label(label: Any) -> Any:
     """Decimal numbers as the numbers that a file can hold."""
     if not isinstance(label, Decimal) or not label.is_finite():
         return label
@@ -258,8 +244,6 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
 
 def distinct(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
     """The different values of a column; on Spark, which would sort for that, by a GROUP BY."""
-    import narwhals as nw
-
     if not frame.implementation.is_spark_like():
         return frame.select(column).unique()
     counted = frame.select(nw.col(column).alias("v")).group_by("v").agg(nw.len().alias("n"))
@@ -268,8 +252,6 @@ def distinct(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
 
 def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
     """Whether a column holds one of a few values."""
-    import narwhals as nw
-
     if not values:
         return nw.lit(False)
     return column == values[0] if len(values) == 1 else column.is_in(values)
@@ -278,54 +260,22 @@ def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def refuse_rows(
-    frame: nw.LazyFrame[Any], names: Names, coding: Coding, run: Run, said: Names | None = None
-) -> None:
-    """An InputError that says what is wrong with how many rows; used only after a failure."""
-    import narwhals as nw
-
-    said = said or names
-    score = nw.col(names.score)
-    checks = {
-        "missing": score.is_null(),
-        "NaN": score.is_nan() & ~score.is_null(),  # in pandas NaN is NULL
-        "infinite": (score == float("inf")) | (score == float("-inf")),
-    }
-    advice = "Drop or impute them first."
-    _refuse(frame, f"score column {said.score!r} must be finite", checks, advice, run)
-    if names.weight:
-        weight = nw.col(names.weight)
-        checks = {
-            "missing": weight.is_null(),
-            "NaN": weight.is_nan() & ~weight.is_null(),
-            "negative": weight < 0.0,
-            f"above {HEAVIEST:g}": (weight > HEAVIEST) & ~weight.is_nan(),  # in SQL NaN is above
-        }
-        must = f"weight column {said.weight!r} must be from 0 to {HEAVIEST:g}"
-        _refuse(frame, must, checks, "Correct or drop those rows.", run)
-    refuse_labels(frame, names.label, run, said.label)
-    found = [_simple(value) for value in distinct_labels(frame, names.label, run)]
-    refuse_classes(found, said.label, known=True)
-    read_labels(found, classes=coding.classes)
-
-
-def refuse_labels(frame: nw.LazyFrame[Any], label: str, run: Run, said: str) -> None:
-    """An InputError if labels are missing, or there are no rows at all."""
-    import narwhals as nw
-
-    column = nw.col(label)
-    checks = {"missing": column.is_null()}
-    if frame.collect_schema()[label].is_float():
-        checks["NaN"] = column.is_nan() & ~column.is_null()
+def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
+    """An InputError if labels are missing, or there are no rows at all; ``column`` is what the
+    labels are called in messages."""
+    label = nw.col("label")
+    checks = {"missing": label.is_null()}
+    if frame.collect_schema()["label"].is_float():
+        checks["NaN"] = label.is_nan() & ~label.is_null()
     advice = "Drop those rows."
-    if not _refuse(frame, f"label column {said!r} must be complete", checks, advice, run):
+    if not refuse_marked(frame, f"label column {column!r} must be complete", checks, advice, run):
         raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
 
 
-def _refuse(
+def refuse_marked(
     frame: nw.LazyFrame[Any], must: str, checks: dict[str, nw.Expr], advice: str, run: Run
 ) -> int:
-    """Refuse rows that fail a check; how many rows there are."""
+    """An InputError if a check marks any row; else how many rows there are."""
     counts, rows = count_rows(frame, checks, run)
     if any(counts.values()):
         raise InputError(f"{must}: {how_many(counts, rows)}. {advice}")
@@ -336,8 +286,6 @@ def count_rows(
     frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr], run: Run
 ) -> tuple[dict[str, int], int]:
     """For how many rows each flag is true, and how many rows there are; one pass."""
-    import narwhals as nw
-
     names = [f"n{i}" for i in range(len(flags))]
     marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
     marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))

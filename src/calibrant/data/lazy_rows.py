@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells, cells_for, segment_cells_for
 from calibrant.data.doubles import as_double, first_row
+from calibrant.data.engine_frames import plain_names
 from calibrant.data.grouped_sums import (
     SUMS,
     Columns,
@@ -25,30 +27,34 @@ from calibrant.data.grouped_sums import (
     side_by_side,
     zoomed_grouping,
 )
+from calibrant.data.labels import read_labels
 from calibrant.data.lazy_checks import (
     BadRowsError,
     CellsOption,
     Coding,
     Names,
+    Run,
     check_cells,
     check_columns,
     distinct,
+    distinct_labels,
     find_coding,
-    refuse_rows,
+    refuse_classes,
+    refuse_labels,
+    refuse_marked,
     refuse_streams,
+    simple_label,
     within,
 )
-from calibrant.data.naming import open_any, plain_names
+from calibrant.data.naming import open_any
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import HEAVIEST
 from calibrant.errors import InputError
 
-if TYPE_CHECKING:
-    import narwhals as nw
-
-
 T = TypeVar("T")
 
+#: roles of columns that hold numbers
+NUMBERS = ("score", "weight", "raw")
 #: "auto" keeps all distinct scores up to EXACT; the first SEEN rows may show that there are more
 EXACT = 1_000_000
 SEEN = EXACT + EXACT // 4
@@ -56,8 +62,6 @@ SEEN = EXACT + EXACT // 4
 
 def lazy_frame(frame: Any) -> nw.LazyFrame[Any] | None:
     """The narwhals wrapper of any frame, eager ones made lazy; None for anything else."""
-    import narwhals as nw
-
     if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
         return None
     wrapped = open_any(frame)
@@ -72,42 +76,22 @@ def read_lazy(
     *,
     pos_label: Any = None,
     classes: Any = None,
-    coding: Coding | None = None,
-    run: Callable[[Callable[[], Any]], Any] | None = None,
+    run: Run = lambda ask: ask(),
 ) -> LazyRows:
     """The rows of a lazy frame, ready to be grouped; columns and labels are checked.
 
-    ``coding`` says what the labels are where the caller knows; ``run`` runs a query for a caller
-    who wants to watch it.
+    ``run`` runs a query for a caller who wants to watch it.
     """
     refuse_streams(frame)
     check_columns(frame.collect_schema(), names)
-    frame, own = _own_columns(frame, names)
-    run = run or _at_once
-    if coding is None:
-        coding = find_coding(frame, own.label, pos_label, classes, run, said=names.label)
-    return LazyRows(frame, own, coding, run, _refuse, said=names)
-
-
-def _own_columns(frame: nw.LazyFrame[Any], names: Names) -> tuple[nw.LazyFrame[Any], Names]:
-    """The columns that are read and no others, called by their roles, numbers as doubles."""
-    import narwhals as nw
-
     frame, called = plain_names(frame)
-    roles = {role: called[name] for role, name in names.roles().items()}
     columns = (
-        (as_double(frame, name) if role in ("score", "weight", "raw") else nw.col(name)).alias(role)
-        for role, name in roles.items()
+        (as_double(frame, called[name]) if role in NUMBERS else nw.col(called[name])).alias(role)
+        for role, name in names.roles().items()
     )
-    return frame.select(*columns), names.by_role()
-
-
-def _refuse(rows: LazyRows) -> None:
-    refuse_rows(rows.source, rows.names, rows.coding, rows.run, rows.said)
-
-
-def _at_once(ask: Callable[[], Any]) -> Any:
-    return ask()
+    source = frame.select(*columns)
+    coding = find_coding(source, names.label, pos_label, classes, run)
+    return LazyRows(source, names, coding, run, explains=True)
 
 
 @dataclass(frozen=True)
@@ -117,16 +101,17 @@ class LazyRows:
     Parameters
     ----------
     source : narwhals LazyFrame
-        Its scores and weights are doubles.
+        Its columns are called by their roles (`Names.roles`); scores and weights are doubles.
     names : Names
+        What the user calls the columns.
     coding : Coding
     run : callable
         Runs a query; one that shows progress, perhaps.
-    refuse : callable, optional
-        Says what is wrong with the rows, once it is known that something is. Without it the caller
-        gets the BadRowsError.
-    said : Names, optional
-        What the columns are called in messages, where ``names`` are not the user's.
+    explains : bool, default=False
+        Whether an InputError says what is wrong with the rows, once it is known that something is.
+        Without it the caller gets the BadRowsError.
+    score : str, default="score"
+        The column of ``source`` that holds the scores.
     bare : bool, default=False
         Leave out what isotonic regression does not need: Σw², Σw·score.
     """
@@ -134,9 +119,9 @@ class LazyRows:
     source: nw.LazyFrame[Any]
     names: Names
     coding: Coding
-    run: Callable[[Callable[[], Any]], Any]
-    refuse: Callable[[LazyRows], None] | None = None
-    said: Names | None = None
+    run: Run
+    explains: bool = False
+    score: str = "score"
     bare: bool = False
 
     # --- rows as columns ------------------------------------------------------------------------
@@ -144,34 +129,47 @@ class LazyRows:
     def rows(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
         """The rows as columns: x, the score; w0 and w1, the weight as a negative and as a positive;
         q0 and q1, their squares; g1, g2, ..., the segment. x is NULL where a value is wrong."""
-        import narwhals as nw
-
-        score, label = nw.col(self.names.score), nw.col(self.names.label)
-        is_negative, is_positive = (
-            within(label, values) for values in (self.coding.negative, self.coding.positive)
-        )
-        weight: Any = nw.col(self.names.weight) if self.names.weight else 1.0
+        is_negative, is_positive = self._classes()
+        weight: Any = nw.col("weight") if self.names.weight else 1.0
         nothing = nw.when(is_negative).then(0.0)  # NULL for a third label
         columns = [
-            score.alias("x"),
+            nw.col(self.score).alias("x"),
             nw.when(is_negative).then(weight).otherwise(0.0).alias("w0"),
             nw.when(is_positive).then(weight).otherwise(nothing).alias("w1"),
         ]
-        columns += self._segments()
         x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
         good = x.is_finite() & (w0 + w1 >= 0.0) & (w0 + w1 <= HEAVIEST)
-        checked: list[nw.Expr] = [nw.when(good).then(x + 0.0).alias("x")]
+        checked: dict[str, nw.Expr] = {"x": nw.when(good).then(x + 0.0)}
         if self.names.weight and not self.bare:
-            checked += [(w0 * w0).alias("q0"), (w1 * w1).alias("q1")]
-        return self.source.select(*columns, *others).with_columns(*checked)
+            checked |= {"q0": w0 * w0, "q1": w1 * w1}
+        return self.source.select(*columns, *self.keys, *others).with_columns(**checked)
+
+    def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
+        """The rows as columns: x, the score, NULL where it or the weight is wrong; y, 0 or 1,
+        NULL for other labels; w, the weight; g1, g2, ..., the segment."""
+        columns = [nw.col(self.score).alias("x"), self.label().alias("y")]
+        good = nw.col("x").is_finite()
+        if self.names.weight:
+            columns.append(nw.col("weight").alias("w"))
+            good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
+        checked = nw.when(good).then(nw.col("x"))
+        return self.source.select(*columns, *self.keys, *others).with_columns(x=checked)
+
+    def label(self) -> nw.Expr:
+        """1 for positives, 0 for negatives, NULL for other labels."""
+        is_negative, is_positive = self._classes()
+        return nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
+
+    def _classes(self) -> tuple[nw.Expr, nw.Expr]:
+        """Who is negative, and who is positive."""
+        label = nw.col("label")
+        return within(label, self.coding.negative), within(label, self.coding.positive)
 
     def sums(self) -> dict[str, nw.Expr]:
         """Σw and Σw² of each class, and the number of rows, as expressions to group by.
 
         Of columns alone: pandas and Arrow tables cannot group by more.
         """
-        import narwhals as nw
-
         sums = {"negative": nw.col("w0").sum(), "positive": nw.col("w1").sum()}
         if self.names.weight and not self.bare:
             squares = {"negative_sq": nw.col("q0").sum(), "positive_sq": nw.col("q1").sum()}
@@ -180,40 +178,24 @@ class LazyRows:
 
     def weight_of_a_row(self) -> float:
         """Σw²/Σw, by which importance weights are divided to be in units of rows; one pass."""
-        import narwhals as nw
-
         if not self.names.weight:
             return 1.0
         squares, total = nw.col("q0").sum() + nw.col("q1").sum(), nw.col("w0") + nw.col("w1")
-        asked = self.rows().select(squares.alias("squares"), total.sum().alias("total"))
-        found = first_row(self.run(asked.collect))
+        found = first_row(self.fetch(self.rows().select(squares=squares, total=total.sum())))
         return float(found[0]) / float(found[1])
 
     def apart(self) -> tuple[LazyRows, LazyRows | None]:
         """The rows with their score; and with the raw score in its place, where there is one."""
-        names, said = self.names, self.said or self.names
-        score = replace(self, names=names._replace(raw=None), said=said._replace(raw=None))
-        if names.raw is None or said.raw is None:
-            return score, None
-        return score, replace(
-            self,
-            names=names._replace(score=names.raw, raw=None),
-            said=said._replace(score=said.raw, raw=None),
-        )
+        names = self.names._replace(raw=None)
+        rows = replace(self, names=names)
+        if self.names.raw is None:
+            return rows, None
+        return rows, replace(rows, names=names._replace(score=self.names.raw), score="raw")
 
     @property
     def keys(self) -> list[str]:
         """The columns before the score or the cell in a GROUP BY."""
         return segment_keys(len(self.names.segments))
-
-    def _segments(self) -> list[nw.Expr]:
-        import narwhals as nw
-
-        return [nw.col(n).alias(k) for k, n in zip(self.keys, self.names.segments, strict=True)]
-
-    def _gap(self, found: nw.DataFrame[Any]) -> str:  # of the columns of segments, the first
-        names = zip(self.keys, (self.said or self.names).segments, strict=True)
-        return next(name for key, name in names if found.get_column(key).null_count())
 
     def fetch(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
         """Run a query."""
@@ -224,9 +206,34 @@ class LazyRows:
         try:
             return ask()
         except BadRowsError:
-            if self.refuse is not None:
-                self.refuse(self)
+            if self.explains:
+                self.refuse()
             raise
+
+    def refuse(self) -> None:
+        """An InputError that says what is wrong with how many rows; used only after a failure."""
+        names, score, weight = self.names, nw.col(self.score), nw.col("weight")
+        checks = {
+            "missing": score.is_null(),
+            "NaN": score.is_nan() & ~score.is_null(),  # in pandas NaN is NULL
+            "infinite": (score == float("inf")) | (score == float("-inf")),
+        }
+        must = f"score column {names.score!r} must be finite"
+        refuse_marked(self.source, must, checks, "Drop or impute them first.", self.run)
+        if names.weight:
+            checks = {
+                "missing": weight.is_null(),
+                "NaN": weight.is_nan() & ~weight.is_null(),
+                "negative": weight < 0.0,
+                f"above {HEAVIEST:g}": (weight > HEAVIEST)
+                & ~weight.is_nan(),  # in SQL NaN is above
+            }
+            must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
+            refuse_marked(self.source, must, checks, "Correct or drop those rows.", self.run)
+        refuse_labels(self.source, names.label, self.run)
+        found = [simple_label(value) for value in distinct_labels(self.source, self.run)]
+        refuse_classes(found, names.label, known=True)
+        read_labels(found, classes=self.coding.classes)
 
     # --- grouping -------------------------------------------------------------------------------
 
@@ -258,10 +265,8 @@ class LazyRows:
         return self.cells_over(look, wanted)
 
     def _segment_cells(self) -> int:
-        import narwhals as nw
-
-        segments = self.source.group_by(*self.names.segments).agg(nw.len().alias("n"))
-        return segment_cells_for(self.fetch(segments.select(nw.len().alias("n"))).item())
+        segments = self.source.group_by(*self.keys).agg(nw.len().alias("n"))
+        return segment_cells_for(self.fetch(segments.select(n=nw.len())).item())
 
     def by_score(self, most: int | None = None) -> Grouped:
         """Sums of each score (and segment); if there are more than ``most``, only how many."""
@@ -284,8 +289,6 @@ class LazyRows:
         columns whose plain sums come back. The rows are grouped by one number made of k and class,
         which is cheaper than sums for each class.
         """
-        import narwhals as nw
-
         rows = rows.with_columns((nw.col("k") * 2 + nw.col("y")).alias("k"))
         at = x = nw.col("x")
         value, name = nw.col(moment[0]), moment[1]
@@ -301,30 +304,6 @@ class LazyRows:
         sums |= {"low": at.min(), "high": at.max(), **{name: nw.col(name).sum() for name in others}}
         return side_by_side(self.group(rows, [*self.keys, "k"], sums))
 
-    def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
-        """The rows as columns: x, the score, NULL where it or the weight is wrong; y, 0 or 1,
-        NULL for other labels; w, the weight; g1, the segment."""
-        import narwhals as nw
-
-        columns = [nw.col(self.names.score).alias("x"), self.label().alias("y")]
-        good = nw.col("x").is_finite()
-        if self.names.weight:
-            columns.append(nw.col(self.names.weight).alias("w"))
-            good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
-        columns += self._segments()
-        checked = nw.when(good).then(nw.col("x")).alias("x")
-        return self.source.select(*columns, *others).with_columns(checked)
-
-    def label(self) -> nw.Expr:
-        """1 for positives, 0 for negatives, NULL for other labels."""
-        import narwhals as nw
-
-        label = nw.col(self.names.label)
-        is_negative, is_positive = (
-            within(label, values) for values in (self.coding.negative, self.coding.positive)
-        )
-        return nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
-
     def group(
         self,
         frame: nw.LazyFrame[Any],
@@ -333,7 +312,6 @@ class LazyRows:
         most: int | None = None,
     ) -> Columns:
         """The columns of a GROUP BY, ordered by its keys; BadRowsError if the last key is NULL."""
-        called = self.said or self.names
         with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
             lazy = frame.group_by(*by).agg(*(e.alias(name) for name, e in sums.items()))
             found = self.fetch(lazy if most is None else lazy.head(most + 1))
@@ -341,11 +319,12 @@ class LazyRows:
             return {by[-1]: np.empty(len(found))}
         if found.get_column(by[-1]).null_count():
             raise BadRowsError
-        if any(found.get_column(key).null_count() for key in by):
-            raise InputError(
-                f"segment column {self._gap(found)!r} must be complete, but some of it is missing. "
-                "Give those rows a segment of their own."
-            )
+        for key, name in zip(self.keys, self.names.segments, strict=True):
+            if found.get_column(key).null_count():
+                raise InputError(
+                    f"segment column {name!r} must be complete, but some of it is missing. Give "
+                    "those rows a segment of their own."
+                )
         found = found.sort(*by)
         columns = {name: _array(found.get_column(name)) for name in found.columns}
         if not len(found):
@@ -353,7 +332,7 @@ class LazyRows:
         weights = [columns[name] for name in (*SUMS[:2], "weight") if name in columns]
         if not any(column.any() for column in weights):
             raise InputError(
-                f"weight column {called.weight!r} must be positive for at least one row, but "
+                f"weight column {self.names.weight!r} must be positive for at least one row, but "
                 "all are zero. A zero weight means that the row is absent."
             )
         return columns
@@ -362,35 +341,29 @@ class LazyRows:
 
     def look(self) -> ScoreExtent:
         """How many rows there are, and the ends of their scores; one pass over one column."""
-        import narwhals as nw
-
-        score = nw.col(self.names.score)
-        ends = (score.min().alias("low"), score.max().alias("high"), nw.len().alias("rows"))
-        low, high, rows = first_row(self.fetch(self.source.select(*ends)))
+        score = nw.col(self.score)
+        asked = self.source.select(low=score.min(), high=score.max(), rows=nw.len())
+        low, high, rows = first_row(self.fetch(asked))
         if rows and not all(end is not None and math.isfinite(end) for end in (low, high)):
             raise BadRowsError
         return ScoreExtent(int(rows), low or 0.0, high or 0.0)
 
     def cells_over(self, look: ScoreExtent, count: int) -> Cells:
         """Cells for scores with these ends."""
-        import narwhals as nw
-
         if look.low >= 0.0 and look.high <= 1.0:
             return Cells(count)
-        score = nw.col(self.names.score)
-        moments = (score.mean().alias("mean"), score.std().alias("spread"))
+        score = nw.col(self.score)
         with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
-            centre, spread = first_row(self.fetch(self.source.select(*moments)))
+            moments = self.source.select(mean=score.mean(), spread=score.std())
+            centre, spread = first_row(self.fetch(moments))
         if centre is None or spread is None or not 0.0 < spread < math.inf:
             centre, spread = look.low / 2 + look.high / 2, look.high / 2 - look.low / 2
         return Cells(count, centre, max(spread, 1e-300))
 
     def _surely_many(self) -> bool:
         """Whether the first rows alone hold more different scores than are kept."""
-        import narwhals as nw
-
-        first = distinct(self.source.head(SEEN), self.names.score)
-        return bool(self.fetch(first.select(nw.len().alias("n"))).item() > EXACT)
+        first = distinct(self.source.head(SEEN), self.score)
+        return bool(self.fetch(first.select(n=nw.len())).item() > EXACT)
 
 
 def _array(column: nw.Series[Any]) -> NDArray[Any]:

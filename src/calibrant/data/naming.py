@@ -1,22 +1,15 @@
-"""Columns by name: one that is not there or there twice, and names that an engine would misread."""
+"""Columns by name: one that is not there, there twice or in a wrong place; names of new ones."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-
-if TYPE_CHECKING:
-    import narwhals as nw
-    from numpy.typing import NDArray
-
-
-#: names that mean nothing else to any engine
-PLAIN = re.compile(r"\w[\w \-]*")
 
 
 def open_any(values: Any, *, series: bool = False) -> Any:
@@ -106,47 +99,6 @@ def class_column_names(into: str, classes: Sequence[Any]) -> list[str]:
     if len({text.lower() for text in labels}) != len(labels):
         labels = [str(i) for i in range(len(labels))]
     return [f"{into}_{text}" for text in labels]
-
-
-def plain_names(frame: nw.LazyFrame[Any]) -> tuple[nw.LazyFrame[Any], dict[str, str]]:
-    """The frame with names that no engine misreads, and the new name of each column by its old one.
-
-    Polars takes ``^x$`` for a pattern, DuckDB ``*`` for all columns, Spark a dot for the way into a
-    structure, and most of them ``S`` and ``s`` for the same.
-
-    >>> import narwhals as nw, polars as pl
-    >>> frame = nw.from_native(pl.LazyFrame({"*": [1], "s": [2]}))
-    >>> plain_names(frame)[1]
-    {'*': 'c0', 's': 'c1'}
-    """
-    names = frame.collect_schema().names()
-    alike = len({str(name).lower() for name in names}) < len(names)
-    if not alike and all(isinstance(name, str) and PLAIN.fullmatch(name) for name in names):
-        return frame, {name: name for name in names}
-    plain = [f"c{i}" for i in range(len(names))]
-    return renamed(frame, plain), dict(zip(names, plain, strict=True))
-
-
-def renamed(frame: nw.LazyFrame[Any], names: Sequence[str]) -> nw.LazyFrame[Any]:
-    """The frame with other names for all its columns, given in their order."""
-    native: Any = frame.to_native()
-    if frame.implementation.is_spark_like():
-        return _lazy(native.toDF(*names))
-    if frame.implementation.is_duckdb():
-        new = (name.replace('"', '""') for name in names)
-        places = (f'#{i} AS "{name}"' for i, name in enumerate(new, start=1))
-        return _lazy(native.project(", ".join(places)))
-    old = frame.collect_schema().names()
-    if frame.implementation.is_ibis():
-        return _lazy(native.rename(dict(zip(names, old, strict=True))))
-    return frame.rename(dict(zip(old, names, strict=True)))
-
-
-def _lazy(native: Any) -> nw.LazyFrame[Any]:
-    import narwhals as nw
-
-    opened: nw.LazyFrame[Any] = nw.from_native(native)
-    return opened
 
 
 def segment_names(segment: Any) -> tuple[str, ...]:

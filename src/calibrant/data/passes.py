@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,12 +21,10 @@ from calibrant.data.lazy_checks import BadRowsError
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.validation import HEAVIEST
 
-if TYPE_CHECKING:
-    import narwhals as nw
-
-
 T = TypeVar("T")
 
+#: up to this many cells, sums are made in this process, in arrays with a place for each cell
+FEW_CELLS = 2**20
 #: rows of a batch: small enough that a few columns of it stay in the processor's cache
 BATCH = 2**15
 
@@ -109,14 +108,12 @@ def _read(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns | None]:
 
 
 def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
-    import narwhals as nw
-
     rows = asked[0][0]
     columns = [
-        nw.col(own.names.score).cast(nw.Float64).alias(f"x{i}") for i, (own, _) in enumerate(asked)
+        nw.col(own.score).cast(nw.Float64).alias(f"x{i}") for i, (own, _) in enumerate(asked)
     ]
     if rows.names.weight:
-        columns.append(nw.col(rows.names.weight).alias("w"))
+        columns.append(nw.col("weight").alias("w"))
     frame = rows.source.select(rows.label().cast(nw.Int64).alias("y"), *columns)
     for y, *scores in READERS[frame.implementation.value](frame):
         w = scores.pop() if rows.names.weight else None

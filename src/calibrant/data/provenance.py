@@ -84,19 +84,14 @@ def read_period(period: Any) -> str | list[str]:
 def _day(value: Any) -> tuple[date, str]:
     """The day of a date, or of ISO text, and the text."""
     value = plain(value)
-    if isinstance(value, date):  # a datetime is one, too
-        return _date_of(value), value.isoformat()
+    text = value.isoformat() if isinstance(value, date) else value  # a datetime is one, too
     try:
-        return _date_of(datetime.fromisoformat(value)), value
+        return datetime.fromisoformat(text).date(), text
     except (TypeError, ValueError):
         raise ParameterError(
             "each end of a period must be a date or its ISO text, such as '2024-03-31', but "
             f"{shown(value)} came. Text of another form can be the whole period: period='...'."
         ) from None
-
-
-def _date_of(value: date) -> date:
-    return value.date() if isinstance(value, datetime) else value
 
 
 def records(facts: Mapping[str, Any], name: str) -> list[Any]:

@@ -11,24 +11,22 @@ cells that matter go with the square of the cells' size.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, Self
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.arrays import Array, Flags, Index
-from calibrant.data.cell_pieces import PieceFinder, PieceScores, PieceSums
 from calibrant.data.cells import Cells, fine_cells_for
+from calibrant.data.engine_frames import left_join
 from calibrant.data.grouped_sums import SUMS, Columns, Grouped, columns_of
 from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.lazy_rows import LazyRows
-from calibrant.data.passes import Steps, together
+from calibrant.data.passes import FEW_CELLS, Batch, Steps, together
 from calibrant.data.score_table import ScoreTable
-
-if TYPE_CHECKING:
-    import narwhals as nw
-
 
 Link = Callable[[Array], Array]
 
@@ -37,6 +35,27 @@ Link = Callable[[Array], Array]
 FEW, EACH, MOST, PASSES = 2**20, 32, 2**20, 4
 #: what becomes of the groups of one cell
 JOINED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys((*SUMS[:2], "rows", "moment"), np.add)
+#: the largest number below 1: the place of a score whose place in its cell is rounded up to 1
+LAST = 1.0 - 2.0**-53
+#: what is kept of a piece, and in how many numbers: one line of the processor's cache
+HELD, LINE = (*SUMS[:2], "moment", "rows", "low", "high"), 8
+
+
+def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
+    """The table of rows, small and yet with their exact isotonic fit, in a few passes.
+
+    It is the exact table where that is small, and of no use for anything but isotonic regression:
+    its Σw² are not those of the rows.
+    """
+    rows = replace(rows, bare=True)
+    grouped = rows.grouped(cells, fine_cells_for)
+    return grouped.table() if grouped.cells is None else refined(rows, grouped).table()
+
+
+def refined(rows: LazyRows, grouped: Grouped) -> Narrowed:
+    """The passes after the first: fetch the scores of the pieces that matter, and of no others."""
+    (found,) = together((replace(rows, bare=True), narrowed(grouped)))
+    return found
 
 
 def matters(negative: Array, positive: Array) -> Flags:
@@ -79,6 +98,18 @@ class Narrowed(NamedTuple):
     kept: Columns
     scores: Columns
 
+    def table(self) -> ScoreTable:
+        """A table with the same isotonic fit as the exact one, cuts and all.
+
+        A piece that is kept stands at its lowest and its highest score, half of its weight at each:
+        the two lie in the same block, whose neighbours see the ends that they would see.
+        """
+        kept, single = columns_of(self.kept), columns_of(self.scores)
+        x = np.concatenate((self.kept["low"], self.kept["high"], self.scores["x"]))
+        halves = [0.5 * column for column in kept]
+        sums = map(np.concatenate, zip(halves, halves, single, strict=True))
+        return ScoreTable.from_counts(x, *sums)
+
 
 def narrowed(
     grouped: Grouped,
@@ -92,21 +123,19 @@ def narrowed(
     """
     if grouped.cells is None:
         raise ValueError("the rows must be in cells")
-    pieces = _Pieces.of(grouped.cells, grouped.columns)
+    pieces = _Pieces.of(PieceFinder(grouped.cells), grouped.columns)
     torn = pieces.torn(link)
     for _ in range(PASSES):
         if pieces.columns["rows"][torn].sum() <= FEW:
             break
-        parts = pieces.parts(torn)
-        steps = pieces.step(torn, parts)
-        found = yield PieceSums(PieceFinder(grouped.cells, steps), link, predict)
-        pieces = pieces.divided(torn, steps, found)
+        finder = pieces.finder_of(torn, pieces.parts(torn))
+        found = yield PieceSums(finder, link, predict)
+        pieces = pieces.divided(torn, finder, found)
         torn = pieces.torn(link)
     kept = {name: column[~torn] for name, column in pieces.columns.items()}
     if not torn.any():
         return Narrowed(kept, {"x": np.empty(0), **{name: np.empty(0) for name in SUMS}})
-    steps = pieces.step(torn, np.ones(int(torn.sum())))
-    scores = yield PieceScores(PieceFinder(grouped.cells, steps))
+    scores = yield PieceScores(pieces.finder_of(torn, np.ones(int(torn.sum()))))
     return Narrowed(kept, scores)
 
 
@@ -118,18 +147,14 @@ def ties(low: Array, high: Array) -> tuple[Index, Index]:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Pieces of the line of scores that have weight, in order, and how rows find theirs.
+    """Pieces of the line of scores that have weight, in order, and how rows find theirs."""
 
-    Each step is a table: the piece with number k becomes ``parts`` pieces from number ``first`` on.
-    """
-
-    cells: Cells
+    finder: PieceFinder
     columns: Columns
-    steps: tuple[Columns, ...] = ()
 
     @classmethod
-    def of(cls, cells: Cells, found: Columns) -> Self:
-        """The cells themselves; several groups of one cell are put together."""
+    def of(cls, finder: PieceFinder, found: Columns) -> Self:
+        """The cells or pieces that were found; several groups of one are put together."""
         n0, n1, _, _ = columns_of(found)
         order = np.argsort(found["k"], kind="stable")
         order = order[(n0 + n1)[order] > 0]
@@ -140,7 +165,8 @@ class _Pieces:
             name: put.reduceat(np.asarray(known[name], np.float64)[order], starts)
             for name, put in JOINED.items()
         }
-        return cls(cells, {"k": k[starts], "depth": np.zeros(len(starts)), **columns})
+        depth = np.full(len(starts), float(len(finder.steps)))
+        return cls(finder, {"k": k[starts], "depth": depth, **columns})
 
     def torn(self, link: Link) -> Flags:
         """Which pieces may hold a corner. Those that were not divided with others cannot."""
@@ -149,86 +175,206 @@ class _Pieces:
         n0, n1 = (np.add.reduceat(self.columns[name], starts) for name in SUMS[:2])
         ends = np.append(starts[1:], len(low)) - 1
         inside = matters(n0, n1) & (low[starts] < high[ends])
-        return np.asarray(inside[unit] & (self.columns["depth"] == len(self.steps)))
-
-    def step(self, torn: Flags, parts: Array) -> tuple[Columns, ...]:
-        """All steps and one more, for some pieces alone."""
-        wanted = np.asarray(self.columns["k"][torn], np.int32)
-        steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
-        for step in reversed(self.steps):  # rows elsewhere need not go any further
-            place = np.unique(np.searchsorted(step["first"], wanted, side="right") - 1)
-            steps.append({name: column[place] for name, column in step.items()})
-            wanted = steps[-1]["k"]
-        return tuple(reversed(steps))
+        return np.asarray(inside[unit] & (self.columns["depth"] == len(self.finder.steps)))
 
     def parts(self, torn: Flags) -> Array:
         """How many pieces of about EACH rows some are divided into."""
         count = self.columns["rows"][torn]
-        each = max(EACH / 4 ** len(self.steps), count.sum() / MOST)
+        each = max(EACH / 4 ** len(self.finder.steps), count.sum() / MOST)
         return np.asarray(2.0 ** np.round(np.log2(np.maximum(count / each, 1.0))))
 
-    def divided(self, torn: Flags, steps: tuple[Columns, ...], found: Columns) -> Self:
-        """The pieces that all steps lead to in place of some."""
-        new = type(self).of(self.cells, found).columns
-        new["depth"] += len(steps)
+    def finder_of(self, torn: Flags, parts: Array) -> PieceFinder:
+        """All steps and one more, for some pieces alone."""
+        wanted = np.asarray(self.columns["k"][torn], np.int32)
+        steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
+        for step in reversed(self.finder.steps):  # rows elsewhere need not go any further
+            place = np.unique(np.searchsorted(step["first"], wanted, side="right") - 1)
+            steps.append({name: column[place] for name, column in step.items()})
+            wanted = steps[-1]["k"]
+        return PieceFinder(self.finder.cells, tuple(reversed(steps)))
+
+    def divided(self, torn: Flags, finder: PieceFinder, found: Columns) -> Self:
+        """The pieces that the finder leads to in place of some."""
+        new = type(self).of(finder, found).columns
         columns = {
             name: np.append(column[~torn], new[name]) for name, column in self.columns.items()
         }
         order = np.argsort(columns["low"], kind="stable")
         return replace(
-            self, columns={name: column[order] for name, column in columns.items()}, steps=steps
+            self, finder=finder, columns={name: column[order] for name, column in columns.items()}
         )
 
 
-# --- isotonic regression ------------------------------------------------------------------------
+# --- how a row finds its piece ------------------------------------------------------------------
 
 
-class Refined:
-    """Cells whose inside does not matter, and the scores of the others one by one.
+class _Step(NamedTuple):
+    """A step as arrays: the entry of cell or piece k is at k + ``zero``; −1 where there is none."""
 
-    Parameters
-    ----------
-    cells : dict of arrays
-        Sums of the cells that are kept whole, with ``low`` and ``high``.
-    scores : dict of arrays
-        Sums of each score ``x`` of the other cells.
+    zero: int
+    first: Array
+    parts: Array
+
+
+@dataclass(frozen=True)
+class PieceFinder:
+    """Finds the piece of a score: first its cell, then one step after the other.
+
+    Each step is a table: the cell or piece with number k becomes ``parts`` pieces, numbered from
+    ``first`` on. Rows of cells and pieces that are not in the table are left out.
     """
 
-    def __init__(self, cells: dict[str, NDArray[Any]], scores: dict[str, NDArray[Any]]) -> None:
-        self.cells = cells
-        self.scores = scores
+    cells: Cells
+    steps: tuple[Columns, ...] = ()
 
-    def table(self) -> ScoreTable:
-        """A table with the same isotonic fit as the exact one, cuts and all.
+    def rows_of(self, rows: LazyRows) -> LazyRows:
+        """The rows of the pieces that all steps lead to, with the number k of the piece.
 
-        A cell that is kept stands at its lowest and its highest score, half of its weight at each:
-        the two lie in the same block, whose neighbours see the ends that they would see.
+        The rows must have been checked before, since they are chosen by score alone.
         """
-        low, high = self.cells["low"], self.cells["high"]
-        kept = columns_of(self.cells)
-        single = columns_of(self.scores)
-        parts = ((low, 0.5, kept), (high, 0.5, kept), (self.scores["x"], 1.0, single))
-        x = np.concatenate([scores for scores, _, _ in parts])
-        sums = [
-            np.concatenate([share * columns[i] for _, share, columns in parts]) for i in range(4)
-        ]
-        return ScoreTable.from_counts(x, *sums)
+        own = ["label", "weight"] if rows.names.weight else ["label"]
+        frame = rows.source.select(*own, x=nw.col(rows.score))
+        k, t, first, parts = (nw.col(name) for name in ("k", "t", "first", "parts"))
+        frame = self.cells.add_place(frame, "x", "t")
+        frame = frame.with_columns(k=t.floor())
+        inside = nw.when(t - k < 1.0).then(t - k).otherwise(LAST)
+        frame = frame.with_columns(t=inside, k=k.cast(nw.Int32))
+        for step in self.steps:
+            frame = left_join(frame, step, "k").filter(~first.is_null())
+            frame = frame.with_columns(t=t * parts)
+            frame = frame.with_columns(k=t.floor())
+            frame = frame.select("x", *own, k=(first + k).cast(nw.Int32), t=t - k)
+        return replace(rows, source=frame, score="x")
+
+    @cached_property
+    def _arrays(self) -> list[_Step]:
+        found = []
+        zero, size = self.cells.count // 2, self.cells.count + 1
+        for step in self.steps:
+            columns = np.full((2, size), -1.0)
+            columns[:, step["k"] + zero] = step["first"], step["parts"]
+            found.append(_Step(zero, *columns))
+            zero, size = 0, int(step["first"][-1] + step["parts"][-1])
+        return found
+
+    def chosen(self, x: Array) -> tuple[Index, NDArray[np.int64]]:
+        """The same for an array: the places of the scores that are in pieces, and their pieces'
+        numbers."""
+        t = self.cells.places(x)
+        k = np.floor(t)
+        at, t = np.arange(len(x)), np.minimum(t - k, LAST)
+        for step in self._arrays:
+            place = k.astype(np.int64) + step.zero
+            first = step.first[place]
+            inside = np.flatnonzero(first >= 0.0)
+            at = at[inside]
+            t = t[inside] * step.parts[place[inside]]
+            k = np.floor(t)
+            k, t = first[inside] + k, t - k
+        return at, k.astype(np.int64)
+
+    @property
+    def ends(self) -> int:
+        """How many pieces the last step leads to."""
+        return int(self.steps[-1]["parts"].sum())
 
 
-def refined(rows: LazyRows, grouped: Grouped) -> Refined:
-    """The passes after the first: fetch the scores of the pieces that matter, and of no others."""
-    (found,) = together((replace(rows, bare=True), narrowed(grouped)))
-    return Refined(found.kept, found.scores)
+# --- questions about the rows of some pieces ----------------------------------------------------
 
 
-def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
-    """The table of rows, small and yet with their exact isotonic fit, in a few passes.
+def _of(batch: Batch, at: Index) -> Batch:
+    return Batch(*(None if column is None else column[at] for column in batch))  # type: ignore[arg-type]
 
-    It is the exact table where that is small, and of no use for anything but isotonic regression:
-    its Σw² are not those of the rows.
+
+@dataclass
+class _OfPieces:
+    """A question about the rows of some pieces."""
+
+    finder: PieceFinder
+
+    @property
+    def few(self) -> bool:
+        """Whether the answer is small enough to be made in this process."""
+        return self.finder.cells.count <= FEW_CELLS
+
+
+@dataclass
+class PieceSums(_OfPieces):
+    """For each piece: Σw of each class, its lowest and highest score, and Σw·prediction.
+
+    ``link`` makes predictions of an array of scores, ``predict`` where the rows are. Without
+    ``predict`` predictions are not summed.
     """
-    rows = replace(rows, bare=True)
-    grouped = rows.grouped(cells, fine_cells_for)
-    if grouped.cells is None:
-        return grouped.table()
-    return refined(rows, grouped).table()
+
+    link: Callable[[Array], Array]
+    predict: Callable[[nw.Expr], nw.Expr] | None
+    sums: Array | None = None
+
+    def ask(self, rows: LazyRows) -> Columns:
+        """One group per piece, not one per class as for cells: there are so many pieces that the
+        number of groups is what costs."""
+        rows = self.finder.rows_of(rows)
+        x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
+        frame, sums = rows.rows(nw.col("k")), {"negative": w0.sum(), "positive": w1.sum()}
+        at = x
+        if rows.names.weight:
+            frame, at = frame.with_columns(at=nw.when(w0 + w1 > 0.0).then(x)), nw.col("at")
+            sums["rows"] = nw.len()
+        if self.predict is not None:
+            value = (w0 + w1) * self.predict(x) if rows.names.weight else self.predict(x)
+            frame, sums["moment"] = frame.with_columns(p=value), nw.col("p").sum()
+        return rows.group(frame, ["k"], {**sums, "low": at.min(), "high": at.max()})
+
+    def add(self, batch: Batch) -> None:
+        if self.sums is None:  # all of a piece side by side, in one line of the cache
+            self.sums = np.zeros((self.finder.ends, LINE))
+            self.sums[:, HELD.index("low")], self.sums[:, HELD.index("high")] = np.inf, -np.inf
+        at, piece = self.finder.chosen(batch.x)
+        x, y, w = _of(batch, at)
+        p = self.link(x) if self.predict else x
+        put, line = self.sums.reshape(-1), piece * LINE
+        np.add.at(put, line + y, 1.0 if w is None else w)
+        np.add.at(put, line + HELD.index("moment"), p if w is None else w * p)
+        np.add.at(put, line + HELD.index("rows"), 1.0)
+        if w is not None:
+            x, line = x[w > 0.0], line[w > 0.0]
+        np.minimum.at(put, line + HELD.index("low"), x)
+        np.maximum.at(put, line + HELD.index("high"), x)
+
+    def found(self) -> Columns | None:
+        if self.sums is None:
+            return None
+        held = np.flatnonzero(self.sums[:, 0] + self.sums[:, 1] > 0.0)
+        columns = {name: self.sums[held, place] + 0.0 for place, name in enumerate(HELD)}
+        self.sums = None
+        return {"k": held, **columns} if len(held) else None
+
+
+@dataclass
+class PieceScores(_OfPieces):
+    """For each score in some pieces: Σw and Σw² of each class."""
+
+    parts: list[Batch] = field(default_factory=list)
+
+    def ask(self, rows: LazyRows) -> Columns:
+        rows = self.finder.rows_of(rows)
+        return rows.group(rows.rows(), ["x"], rows.sums())
+
+    def add(self, batch: Batch) -> None:
+        at, _ = self.finder.chosen(batch.x)
+        self.parts.append(_of(batch, at))
+
+    def found(self) -> Columns | None:
+        if not any(len(part.x) for part in self.parts):
+            return None
+        x = np.concatenate([part.x for part in self.parts])
+        positive = np.concatenate([part.y for part in self.parts]) > 0
+        w = [part.w for part in self.parts if part.w is not None]
+        self.parts = []
+        scores, place = np.unique(x + 0.0, return_inverse=True)
+        columns: Columns = {"x": scores}
+        weight = np.concatenate(w) if w else np.ones(len(x))
+        for names, values in ((SUMS[:2], weight), (SUMS[2:], weight**2))[: 1 + bool(w)]:
+            for name, own in zip(names, (~positive, positive), strict=True):
+                columns[name] = np.bincount(place[own], values[own], len(scores))
+        return columns

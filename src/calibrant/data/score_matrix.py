@@ -276,14 +276,13 @@ def read_score_matrix(
     scores: Any,
     columns: int | None = None,
     *,
-    probabilities: bool = False,
     name: str = "scores",
     classes: Any = None,
 ) -> Scores:
     """Finite scores of shape (n, k): float32 and memory maps as they are, all else as float64.
 
-    ``columns`` is the k that must be; with ``probabilities`` every row must be a distribution.
-    ``classes`` says what the columns are; a frame whose names say otherwise is refused.
+    ``columns`` is the k that must be. ``classes`` says what the columns are; a frame whose names
+    say otherwise is refused.
     """
     array = to_numbers(scores, name)
     if array.ndim != 2 or array.shape[1] < 2:
@@ -303,6 +302,4 @@ def read_score_matrix(
         narrow = array.dtype.kind == "f" and array.dtype.itemsize < 4
         array = array.astype(np.float32 if narrow else np.float64, copy=False)
     check_finite_rows(array, name)
-    if probabilities:
-        check_distributions(array, name)
     return array

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.arrays import Index
-from calibrant.data.segment_keys import segment_columns
+from calibrant.data.segment_keys import combined, segment_columns
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import CalibrationWarning, InputError, caller_level
 
@@ -29,18 +29,8 @@ def read_segments(segments: Any) -> tuple[list[Any], Index]:
     columns = [_read_column(column) for column in segment_columns(segments)]
     if len(columns) == 1:
         return columns[0]
-    lengths = [len(codes) for _, codes in columns]
-    if len(set(lengths)) > 1:
-        raise InputError(
-            "the columns of segments must have one value for each row, but their lengths are "
-            f"{lengths}."
-        )
-    pairs, codes = np.unique(
-        np.column_stack([own for _, own in columns]), axis=0, return_inverse=True
-    )
-    values = [values for values, _ in columns]
-    paths = [tuple(own[i] for own, i in zip(values, row, strict=True)) for row in pairs.tolist()]
-    return paths, codes.reshape(-1)
+    paths, _, codes = combined(columns)
+    return paths, codes
 
 
 def _read_column(segments: Any) -> tuple[list[Any], Index]:

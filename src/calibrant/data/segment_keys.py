@@ -229,24 +229,34 @@ def _codes(segments: Any) -> tuple[list[Key], Index]:
 
 
 def _joint_codes(columns: Sequence[Any]) -> tuple[list[KeyPath], Index]:
-    """The different combinations of several columns, and which of them each row is in."""
-    read = [_codes(column) for column in columns]
-    lengths = [len(codes) for _, codes in read]
+    """The different combinations of several columns as they come, and which each row is in."""
+    paths, first, joint = combined([_codes(column) for column in columns])
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return [paths[i] for i in order], rank[joint]
+
+
+def combined(
+    columns: Sequence[tuple[list[Any], Index]],
+) -> tuple[list[tuple[Any, ...]], Index, Index]:
+    """The different combinations of several columns, each its values and codes of them.
+
+    They come in the order of their codes, the first column's before all others. Then the row where
+    each combination comes first, and which combination each row is.
+    """
+    lengths = [len(codes) for _, codes in columns]
     if len(set(lengths)) > 1:
         raise InputError(
             "the columns of segments must have one value for each row, but their lengths are "
             f"{lengths}."
         )
-    joint = np.zeros(lengths[0], dtype=np.intp)
-    first = joint
-    for keys, codes in read:
-        pair = joint * len(keys) + codes  # below rows · values, which fits
+    first = joint = np.zeros(lengths[0], dtype=np.intp)
+    for values, codes in columns:
+        pair = joint * len(values) + codes  # below rows · values, which fits
         _, first, joint = np.unique(pair, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    paths = [tuple(keys[codes[row]] for keys, codes in read) for row in first[order].tolist()]
-    return paths, rank[joint.reshape(-1)]
+    paths = [tuple(values[codes[row]] for values, codes in columns) for row in first.tolist()]
+    return paths, first, joint.reshape(-1)
 
 
 def _column(segments: Any) -> NDArray[Any]:

@@ -148,23 +148,18 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
             f"at row {int(np.argmax(negative))}). Negative values in data passed to sample_weight "
             "have no meaning here: drop those rows or correct them."
         )
-    _check_extremes(clean)
-    if not clean.any():
+    most = float(clean.max())
+    if most == 0.0:
         raise InputError(
             f"sample_weight must be positive for at least one row, but all {n} are zero. A zero "
             "weight means that the row is absent."
         )
-    return clean
-
-
-def _check_extremes(weight: Array) -> None:
-    """Weights whose squares floats cannot hold would make sizes and intervals wrong."""
-    most = float(weight.max())
-    if most > HEAVIEST or 0.0 < most < LIGHTEST:
+    if not LIGHTEST <= most <= HEAVIEST:  # sizes and intervals need squares that floats can hold
         raise InputError(
             f"sample_weight must have its largest value from {LIGHTEST:g} to {HEAVIEST:g}, but it "
             f"is {most:g}. Divide all weights by their mean."
         )
+    return clean
 
 
 def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:

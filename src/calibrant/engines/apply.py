@@ -11,14 +11,9 @@ import numpy as np
 from calibrant.arrays import Array, Flags
 from calibrant.data.distributions import check_distributions, sum_tolerance
 from calibrant.data.doubles import as_double, series_of_doubles
+from calibrant.data.engine_frames import plain_names, renamed
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import (
-    class_column_names,
-    plain_names,
-    renamed,
-    segment_names,
-    unknown_column,
-)
+from calibrant.data.naming import class_column_names, segment_names, unknown_column
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.validation import check_word, read_scores
 from calibrant.engines.apply_options import ApplyOptions, check_segment

@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals as nw
 
-from calibrant.data.joining import LAZY
+from calibrant.data.engine_frames import LAZY
 from calibrant.data.naming import open_any
 from calibrant.errors import InputError, import_extra
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from calibrant.data.joining import Column
+from calibrant.data.engine_frames import Column
 from calibrant.engines.expressions import FramePrinter
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.errors import InputError

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.joining import Column, left_join
+from calibrant.data.engine_frames import Column, left_join
 from calibrant.engines.backends import compute, literals_lose_bits, most_branches, set_apart
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, listed

@@ -9,8 +9,8 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.doubles import first_row
+from calibrant.data.engine_frames import plain_names
 from calibrant.data.lazy_checks import refuse_streams
-from calibrant.data.naming import plain_names
 from calibrant.data.segment_column import NewSegments, finest_of
 from calibrant.data.to_numpy import is_missing
 from calibrant.engines.by_segment import (

@@ -20,7 +20,7 @@ from calibrant.local.saved_checks import check_saved
 from calibrant.local.trees import SmallTrees, state_of, sum_of_leaves, trees_of
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
-from calibrant.maps.member_fields import maps_of_one_score
+from calibrant.maps.checks import maps_of_one_score
 
 #: the most rounds, and the largest factor of a round; the smallest is one over it
 MOST_ROUNDS, STEEPEST = 100, 10.0
@@ -122,7 +122,7 @@ class TreeRounds(Rule):
             p = np.empty(len(scores))
             for first in range(0, len(scores), BLOCK):
                 part = slice(first, first + BLOCK)
-                columns = schema.floats(table.part(part))
+                columns = schema.floats(table.take(part))
                 if schema is self.schema:
                     columns = [columns[j] for j in self.used_places]
                 p[part] = self.probabilities(scores[part], columns)

@@ -9,7 +9,7 @@ import pkgutil
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,11 +66,6 @@ class Map(Frozen):
     def from_dict(description: Mapping[str, Any]) -> Map:
         """The map that `to_dict` described; anything else is refused with a reason."""
         return map_from_dict(description)
-
-    @classmethod
-    def _from_fields(cls, values: dict[str, Any]) -> Self:
-        """Build from decoded JSON fields; kinds with unusual fields override it."""
-        return cls(**values)
 
     # --- what is known of it without evaluating it ------------------------------------------------
 
@@ -205,7 +200,7 @@ class Map(Frozen):
     def decision(self, threshold: float) -> Map | None:
         """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
         None where it is not known on which intervals this one rises and falls."""
-        from calibrant.maps.decision import decided_by
+        from calibrant.maps.inverse import decided_by
 
         return decided_by(self, threshold)
 
@@ -256,6 +251,8 @@ class VectorMap(Map):
 
     @property
     def takes_probabilities(self) -> bool:
+        if self.reads != "score":
+            return self.reads == "probability"
         return any(child.takes_probabilities for child in self.children)
 
     @property
@@ -316,7 +313,7 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
     _check_fields(cls, given)
     decoded = {name: _decode(value, f"{kind}.{name}", depth) for name, value in given.items()}
     try:
-        return cls._from_fields(decoded)
+        return cls(**decoded)
     except InputError:
         raise
     except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map
+from calibrant.maps.checks import map_tuple
 from calibrant.maps.logistic import Logistic
-from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Let, Node, Variable

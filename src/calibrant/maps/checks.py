@@ -1,4 +1,4 @@
-"""Checks that the kinds of maps share: numbers, words and pairs, refused with a reason.
+"""Checks that the kinds of maps share: numbers, words, pairs and maps, refused with a reason.
 
 A kind declares how its fields are read: ``x: Array = field(metadata=numbers("piecewise x"))``.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,13 @@ from calibrant.arrays import Array
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 
+if TYPE_CHECKING:
+    from calibrant.maps.base import Map
+
 #: the key of a field's metadata under which the function is that reads its values
 READ = "read"
+#: scores that are evaluated at a time
+BLOCK = 1 << 16
 
 
 def read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
@@ -39,6 +44,16 @@ def number(where: str, largest: float = math.inf) -> dict[str, Any]:
 def word(where: str, *allowed: str) -> dict[str, Any]:
     """The metadata of a field that holds a word from a short list."""
     return read_by(partial(one_of, allowed=allowed, where=where))
+
+
+def map_tuple(where: str) -> dict[str, Any]:
+    """The metadata of a field that holds a tuple of maps of one score."""
+    return read_by(partial(maps_of_one_score, where=where))
+
+
+def one_map(where: str) -> dict[str, Any]:
+    """The metadata of a field that holds a map of one score."""
+    return read_by(lambda value: maps_of_one_score((value,), where)[0])
 
 
 def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Array:
@@ -106,6 +121,19 @@ def pair(values: Any, where: str) -> tuple[Any, Any]:
     return first, second
 
 
+def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
+    """A tuple of maps that take one score each."""
+    from calibrant.maps.base import Map, VectorMap
+
+    made = (members,) if isinstance(members, str) else tuple(members)
+    for member in made:
+        if not isinstance(member, Map) or isinstance(member, VectorMap):
+            raise InputError(
+                f"{where} must be a sequence of maps of one score, but {shown(member)} came."
+            )
+    return made
+
+
 def in_unit(array: Array, where: str) -> None:
     """Refuse values outside [0, 1]."""
     outside = (array < 0.0) | (array > 1.0)
@@ -128,11 +156,11 @@ def check_weights(weights: Array, members: Sequence[Any]) -> None:
         )
 
 
-def in_blocks(function: Callable[[Array], Array], scores: Array, size: int = 1 << 16) -> Array:
+def in_blocks(function: Callable[[Array], Array], scores: Array) -> Array:
     """Evaluate block by block, so that temporaries stay in cache and memory stays small."""
-    if scores.size <= size:
+    if scores.size <= BLOCK:
         return function(scores)
     flat, result = scores.reshape(-1), np.empty(scores.size)
-    for start in range(0, flat.size, size):
-        result[start : start + size] = function(flat[start : start + size])
+    for start in range(0, flat.size, BLOCK):
+        result[start : start + BLOCK] = function(flat[start : start + BLOCK])
     return result.reshape(scores.shape)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
-from calibrant.maps.checks import numbers, word
+from calibrant.maps.checks import map_tuple, numbers, word
 from calibrant.maps.columns import each_column
 from calibrant.maps.combiners import (
     COMBINERS,
@@ -23,7 +23,6 @@ from calibrant.maps.combiners import (
     singled_out,
     some,
 )
-from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.simplex import DENSE
 from calibrant.plan.row_nodes import Combined, Row, RowAxis
 
@@ -84,8 +83,12 @@ class Coded(VectorMap):
             raise InputError(
                 f"a code of {k} classes and {columns} columns cannot go with {len(self.maps)} maps."
             )
-        if self.weights is not None:
-            _check_positive(self.weights, columns)
+        n = np.ones(columns) if self.weights is None else self.weights
+        if len(n) != columns or (n < 0).any() or not n.any():
+            raise InputError(
+                f"weights must be {columns} numbers of at least 0, one per column and not all 0, "
+                f"but {n.tolist()[:8]} came."
+            )
         if self.combine == "normalize" and singled_out(self.code) is None:
             raise InputError(
                 "normalize needs a one-against-all code: 1 once in every row and column, else −1."
@@ -134,7 +137,7 @@ class Coded(VectorMap):
             [(j, self.maps[j].lowered) for j in used.tolist()],
             among=singled_out(self.code) is not None,
         )
-        solve = functools.partial(combined, self.combine, code=code, weights=n[used])
+        solve = functools.partial(COMBINERS[self.combine], code=code, weights=n[used])
         return Combined(r, rule, code, n[used], known, solve)
 
     def shifted(self, factor: Array) -> Map:
@@ -176,17 +179,4 @@ def _check_solvable(code: Array, weights: Array | None) -> None:
         raise InputError(
             f"a code of {k} classes and {columns} columns is too large to be combined this way. "
             "Use a one-against-all code, all pairs, or columns of fewer classes."
-        )
-
-
-def combined(name: str, r: Array, code: Array, weights: Array) -> Array:
-    """What the combiner of that name makes of columns that all have weight."""
-    return COMBINERS[name](r, code, weights)
-
-
-def _check_positive(weights: Array, columns: int) -> None:
-    if len(weights) != columns or (weights < 0).any() or not weights.any():
-        raise InputError(
-            f"weights must be {columns} numbers of at least 0, one per column and not all 0, but "
-            f"{weights.tolist()[:8]} came."
         )

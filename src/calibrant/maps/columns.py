@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
-from calibrant.maps.member_fields import map_tuple
+from calibrant.maps.checks import map_tuple
 from calibrant.plan.row_nodes import Row, RowAxis
 
 

@@ -384,7 +384,7 @@ def _moved(p: Array, change: Array) -> Array:
 
 
 #: by name; "pairwise" (Wu, Lin and Weng's second method) is least squares over all pairs
-COMBINERS: dict[str, Callable[[Array, Array, Array], Array]] = {
+COMBINERS: dict[str, Callable[..., Array]] = {
     "normalize": _normalize,
     "least_squares": _least_squares,
     "coupling": _coupling,

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map
-from calibrant.maps.checks import number
-from calibrant.maps.member_fields import one_map
+from calibrant.maps.checks import number, one_map
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,21 @@
-"""Which score has a given probability: maps read from right to left, to the exact double."""
+"""Where a map reaches a probability: as a score, and as a map of 0 and 1; to the exact double."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.arrays import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
-from calibrant.plan.borders import LARGEST_DOUBLE, first_beyond, number, rank
+from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.borders import LARGEST_DOUBLE, first_beyond, number, on_stretches, rank
+from calibrant.plan.map_input import PlanTarget, stretches
+
+DECISION = PlanTarget("a decision", "Compare what calibrate gives with the threshold.")
 
 
 class ScoreAt(NamedTuple):
@@ -52,30 +58,22 @@ def score_at(map_: Map, probability: Any) -> ScoreAt:
             f"the calibrator gives probabilities from {least:.6g} to {most:.6g}, so that no score "
             f"has {p:g}. Ask for one between."
         )
-    first, last = (int(rank(np.array([end]))[0]) for end in _ends(map_))
-    if map_.trend > 0:
-        start, beyond = (_first(map_, at, first, last, falling=False) for at in (p, _above(p)))
-        score, edge = start, beyond - 1
-    else:  # the last score with at least p, and the last with more
-        start, beyond = (_first(map_, at, first, last, falling=True) - 1 for at in (p, _above(p)))
-        score, edge = start, beyond + 1
+    start, beyond = (_first_beyond(map_, at) for at in (p, math.nextafter(p, math.inf)))
+    # where the map falls: the last score with at least p, and the first that has no more than p
+    score, edge = (start, beyond - 1) if map_.trend > 0 else (start - 1, beyond)
     found, other = number(np.array([score, edge])).tolist()
     reached = float(map_(np.array([found]))[0])
     low, high = (found, found) if reached != p else (min(found, other), max(found, other))
     return ScoreAt(found, low, high, reached, map_.trend > 0)
 
 
-def _first(map_: Map, p: float, first: int, last: int, *, falling: bool) -> int:
-    """The first rank of scores at which the map has passed p; one beyond ``last`` if it never has.
+def _first_beyond(map_: Map, p: float) -> int:
+    """The first rank of scores at which the map has passed p; one beyond the last if it never has.
 
     A rising map has passed p where it is at least p, a falling one where it is below.
     """
-    low, high = np.array([first]), np.array([last + 1])
-    return int(first_beyond(np.array([p]), map_, np.array(falling), low, high)[0])
-
-
-def _above(p: float) -> float:
-    return math.nextafter(p, math.inf)
+    low, high = (rank(np.array([end])) for end in _ends(map_))
+    return int(first_beyond(np.array([p]), map_, np.array(map_.trend < 0), low, high + 1)[0])
 
 
 def probability_range(map_: Map) -> tuple[float, float]:
@@ -108,3 +106,23 @@ def read_probability(value: Any, name: str) -> float:
     if not fine or not 0.0 <= float(value) <= 1.0:
         raise InputError(f"{name} must be in [0, 1], but {value!r} came.")
     return float(value)
+
+
+def decided_by(
+    map_: Map, threshold: float, function: Callable[[Array], Array] | None = None
+) -> Piecewise | None:
+    """Steps of 0 and 1 on the raw score: 1 where the map gives at least ``threshold``.
+
+    None where it is not known on which intervals the map rises and falls. ``function`` is what
+    computes the probabilities, if that is not the map itself.
+
+    >>> decided_by(Piecewise.linear([0.0, 0.5, 1.0], [0.0, 0.8, 0.0]), 0.4)([0.2, 0.25, 0.75, 0.8])
+    array([0., 1., 1., 0.])
+    """
+    found = stretches(map_.plan(DECISION))
+    if found is None:
+        return None
+    low, _, piece = on_stretches(np.array([threshold]), function or map_, found)
+    changes = np.flatnonzero(np.diff(piece)) + 1
+    values = piece[np.append(0, changes)].astype(np.float64)
+    return Piecewise.step(low[changes], values)

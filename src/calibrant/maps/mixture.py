@@ -16,11 +16,10 @@ from calibrant.losses import logit, sigmoid
 from calibrant.maps.approximate import refine
 from calibrant.maps.base import Map
 from calibrant.maps.chain import Chain
-from calibrant.maps.checks import check_weights, in_blocks, numbers
+from calibrant.maps.checks import check_weights, in_blocks, map_tuple, numbers
 from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
-from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Clip, Linear, Node
@@ -58,10 +57,8 @@ class Mixture(Map):
         check_weights(self.weights, self.members)
 
     def __call__(self, scores: ArrayLike) -> Array:
-        return in_blocks(self._evaluate, np.asarray(scores, dtype=np.float64))
-
-    def _evaluate(self, s: Array) -> Array:
-        return _average(self.weights, self.members, s)
+        average = functools.partial(_average, self.weights, self.members)
+        return in_blocks(average, np.asarray(scores, dtype=np.float64))
 
     # --- what is known of it ----------------------------------------------------------------------
 
@@ -247,7 +244,7 @@ def _profile(member: Map, on_logit: bool) -> _Profile:
         np.array([member.left, member.right])
     )
     if on_logit == (member.input == "logit"):
-        return _Profile(member.x, ends[0], ends[1], _inner(member))
+        return _Profile(member.x, ends[0], ends[1], member.of_logit if on_logit else member)
     # score knots on the logit axis; those outside [0, 1] are never crossed there
     inside = (member.x > 0) & (member.x < 1)
     return _Profile(logit(member.x[inside]), ends[0][inside], ends[1][inside], function)
@@ -262,12 +259,6 @@ def _seeds(member: Map, on_logit: bool) -> Array:
             points = (np.linspace(-40.0, 40.0, 65) - member.intercept) / member.terms[0][1]
         return np.unique(points[np.isfinite(points)])
     return np.empty(0)
-
-
-def _inner(member: Piecewise) -> Callable[[Array], Array]:
-    """The member as a function of its own input axis."""
-    same_axis = Piecewise(member.x, member.left, member.right, "score", member.output)
-    return same_axis.__call__
 
 
 def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,20 +17,17 @@ from calibrant.arrays import Array, Flags, Index
 from calibrant.data.json_facts import fits_64_bits, is_text, shown
 from calibrant.data.segment_keys import (
     Key,
-    KeyPath,
     SegmentKey,
     find_segments,
-    finest,
     segment_codes,
     segment_columns,
 )
 from calibrant.errors import InputError
 from calibrant.maps.base import Map
 from calibrant.maps.chain import Chain
-from calibrant.maps.checks import in_unit, numbers, read_by, word
-from calibrant.maps.decision import decided_by
+from calibrant.maps.checks import in_unit, map_tuple, numbers, one_map, read_by, word
 from calibrant.maps.identity import Identity
-from calibrant.maps.member_fields import map_tuple, one_map
+from calibrant.maps.inverse import decided_by
 from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import PlanTarget, start
@@ -54,6 +52,15 @@ def _keys(keys: Any) -> tuple[SegmentKey, ...]:
 
 def _fits(key: Any) -> bool:
     return (type(key) is int and fits_64_bits(key)) or (type(key) is str and is_text(key))
+
+
+def _coarse_to_fine(key: SegmentKey) -> list[SegmentKey]:
+    """The segments that a segment is a part of, itself the last.
+
+    >>> _coarse_to_fine(("fr", "card")), _coarse_to_fine("fr")
+    ([('fr',), ('fr', 'card')], ['fr'])
+    """
+    return [key[:j] for j in range(1, len(key) + 1)] if isinstance(key, tuple) else [key]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,9 +122,8 @@ class Segmented(Map):
     default_keys: tuple[Any, ...] = field(default=(), metadata=read_by(_keys))
 
     def _check(self) -> None:
-        if len({isinstance(key, tuple) for key in self.seen}) > 1 or (
-            isinstance(next(iter(self.seen), ""), tuple) and self.columns < 2
-        ):
+        tuples = [isinstance(key, tuple) for key in self.seen]
+        if any(tuples) and (not all(tuples) or self.columns < 2):
             raise InputError(
                 "the keys of a segmented map must be all plain, or all tuples of which some have "
                 f"two values or more, but {shown(self.seen[:8])} came."
@@ -151,10 +157,10 @@ class Segmented(Map):
         """How many columns say which segment a row is in."""
         return max((len(key) for key in self.seen if isinstance(key, tuple)), default=1)
 
-    @property
-    def _paths(self) -> list[KeyPath]:
-        """All known segments as tuples, also with one column."""
-        return [key if isinstance(key, tuple) else (key,) for key in self.seen]
+    @cached_property
+    def _places(self) -> dict[SegmentKey, int]:
+        """The number of each known segment; those with a map of their own come first."""
+        return {key: i for i, key in enumerate(self.seen)}
 
     def __call__(self, scores: ArrayLike, segments: Any = None) -> Array:
         s = np.asarray(scores, dtype=np.float64)
@@ -168,7 +174,7 @@ class Segmented(Map):
         With several columns: of the finest segment that is known.
         """
         given = segment_columns(segments)
-        codes = find_segments(given, {key: i for i, key in enumerate(self.seen)}, self.columns)
+        codes = find_segments(given, self._places, self.columns)
         if self.seen and self.is_new(codes).all():
             self._check_kind(given)
         return codes
@@ -197,7 +203,8 @@ class Segmented(Map):
 
     def values(self, column: int) -> tuple[Key, ...]:
         """The values that known segments have in one of their columns, each once."""
-        return tuple(dict.fromkeys(path[column] for path in self._paths if len(path) > column))
+        paths = (key if isinstance(key, tuple) else (key,) for key in self.seen)
+        return tuple(dict.fromkeys(path[column] for path in paths if len(path) > column))
 
     def of_codes(self, s: Array, codes: Index) -> Array:
         """Probabilities of scores whose segments were found by `find`."""
@@ -206,24 +213,20 @@ class Segmented(Map):
                 f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
             )
         result = self.default(s)
-        for own in self._levels():
+        for own in self._levels:
             result = self._with_own(own[codes], s, result)
         return result
 
+    @cached_property
     def _levels(self) -> list[Index]:
         """For each column the number of the map that segments `seen` (and new ones) have by it;
         how many maps there are where they have none."""
-        n, size = len(self.keys), len(self.seen)
-        if self.columns == 1:
-            return [np.minimum(np.arange(size + 1), n)]
-        place = {key: i for i, key in enumerate(self.keys)}
-        return [
-            np.array(
-                [place.get(path[:j], n) if len(path) >= j else n for path in self._paths] + [n],
-                dtype=np.intp,
-            )
-            for j in range(1, self.columns + 1)
-        ]
+        n = len(self.keys)
+        levels = np.full((self.columns, len(self.seen) + 1), n, dtype=np.intp)
+        for i, key in enumerate(self.seen):
+            for column, part in enumerate(_coarse_to_fine(key)):
+                levels[column, i] = min(self._places.get(part, n), n)
+        return list(levels)
 
     def _with_own(self, codes: Index, s: Array, common: Array) -> Array:
         """The values of rows by the maps of one column; ``common`` where a row has none."""
@@ -265,7 +268,7 @@ class Segmented(Map):
         axis = scores = start(target, input)
         default = self.default.simple
         common = Variable(default.lowered(axis))
-        parts = [self._part(i) for i in range(len(self.keys))]
+        parts = [self._part(self._path(key)) for key in self.keys]
         maps: Sequence[Map] = [own for own, _ in parts]
         if self.input == "default":
             if isinstance(default, Piecewise) and default.is_step:
@@ -283,7 +286,7 @@ class Segmented(Map):
     def shifted(self, factor: Array) -> Map:
         """Mixes each segment's map with the default first: a mixture of shifted maps is another
         map."""
-        members = tuple(self._whole(i).shifted(factor) for i in range(len(self.keys)))
+        members = tuple(self._whole(key).shifted(factor) for key in self.keys)
         default = self.default.shifted(factor)
         return Segmented(default, self.keys, members, default_keys=self.default_keys)
 
@@ -305,23 +308,20 @@ class Segmented(Map):
 
     # --- the map of one segment -------------------------------------------------------------------
 
-    def _path(self, i: int) -> list[int]:
-        """The segments with maps of their own that segment i is a part of, itself the last."""
-        key = self.keys[i]
-        if not isinstance(key, tuple):
-            return [i]
-        place = {other: j for j, other in enumerate(self.keys)}
-        return [place[key[:j]] for j in range(1, len(key) + 1) if key[:j] in place]
+    def _path(self, key: Any) -> list[int]:
+        """The numbers of the maps that a segment has, from the coarsest column to the finest."""
+        n = len(self.keys)
+        found = (self._places.get(part, n) for part in _coarse_to_fine(key))
+        return [i for i in found if i < n]
 
     def _share(self, i: int) -> float:
         return 1.0 if self.weights is None else float(self.weights[i])
 
-    def _part(self, i: int) -> tuple[Map, float]:
-        """A map and its share λ so that segment i has λ · map + (1 − λ) · default; the map takes
-        what `maps` take."""
-        path = self._path(i)
+    def _part(self, path: list[int]) -> tuple[Map, float]:
+        """A map and its share λ so that a segment with these maps has λ · map + (1 − λ) · default;
+        the map takes what `maps` take."""
         if len(path) == 1:
-            return self.maps[i], self._share(i)
+            return self.maps[path[0]], self._share(path[0])
         if self.input == "default":
             return Chain(tuple(self._step(j) for j in path)), 1.0
         shares, left = [], 1.0  # how much each map of the path counts, and what is left to coarser
@@ -331,7 +331,7 @@ class Segmented(Map):
         used = [(share, self.maps[j]) for share, j in zip(shares, reversed(path), strict=True)]
         used = [(share, own) for share, own in used if share > 0.0]
         if len(used) < 2:
-            share, own = used[0] if used else (0.0, self.maps[i])
+            share, own = used[0] if used else (0.0, self.maps[path[-1]])
             return own, share
         total = sum(share for share, _ in used)
         members = tuple(own for _, own in used)
@@ -344,12 +344,12 @@ class Segmented(Map):
             return self.maps[j]
         return Mixture(np.array([share, 1.0 - share]), (self.maps[j], Identity()))
 
-    def _whole(self, i: int) -> Map:
-        """The map of segment i on its own, with the default written at most once."""
+    def _whole(self, key: SegmentKey) -> Map:
+        """The map of a segment on its own, with the default written at most once."""
         if self.input == "score":
-            return self.member(self.keys[i])
+            return self.member(key)
         # each step reads what the one before gives, so a share of it is that number itself
-        return Chain((self.default, *(self._step(j) for j in self._path(i))))
+        return Chain((self.default, *(self._step(i) for i in self._path(key))))
 
     def __repr__(self) -> str:
         kinds = sorted({type(member).__name__ for member in self.maps})
@@ -372,11 +372,10 @@ class Segmented(Map):
         >>> m.member(7)([0.3]).tolist() == m([0.3], [7]).tolist()
         True
         """
-        place = {own: i for i, own in enumerate(self.keys)}
-        i = finest(key, place) if isinstance(key, tuple) else place.get(key, len(place))
-        if i == len(place):
+        path = self._path(key)
+        if not path:
             return self.default
-        own, share = self._part(i)
+        own, share = self._part(path)
         if self.input == "default":
             own = Chain((self.default, own))
         if share == 1.0:

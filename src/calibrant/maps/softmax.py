@@ -103,16 +103,8 @@ class Softmax(VectorMap):
     def reads(self) -> str:
         return self.input
 
-    @property
-    def takes_probabilities(self) -> bool:
-        return self.input == "probability"
-
     def lowered_rows(self, axis: RowAxis) -> Row:
-        if self.input == "probability":
-            z = axis.log(self.floor)
-        else:
-            refuse_logits(axis)
-            z = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
+        z = axis.log(self.floor) if self.input == "probability" else logits_of(axis)
         if self.inner is not None:
             z = LogSoftmax(Affine(z, np.array(self.inner)))
         return SoftmaxRow(Affine(z, self.matrix, self.bias))
@@ -165,10 +157,16 @@ class Softmax(VectorMap):
         return np.asarray(scaled + self.bias)
 
 
-def refuse_logits(axis: RowAxis) -> None:
-    """Refuse logits of scores where the scores are logits themselves."""
+def logits_of(axis: RowAxis) -> Row:
+    """A row whose scores are logits; an InputError where it holds the logits of scores instead."""
     if axis.logits:
         raise InputError(
             "input must be 'score': this calibrator takes logits as its scores, not probabilities "
             "whose logits could be given instead."
         )
+    return Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
+
+
+def softmax_of(axis: RowAxis, factor: float) -> Row:
+    """The softmax of a row of logits that are first multiplied by a factor."""
+    return SoftmaxRow(Affine(logits_of(axis), np.array(factor)))

@@ -13,18 +13,15 @@ from calibrant.data.distributions import row_blocks
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
-from calibrant.maps.checks import number, read_by, word
-from calibrant.maps.member_fields import one_map
-from calibrant.maps.softmax import refuse_logits
+from calibrant.maps.checks import number, one_map, read_by, word
+from calibrant.maps.softmax import softmax_of
 from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.plan.map_input import start
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
-    Affine,
     LargestMapped,
     Row,
     RowAxis,
-    SoftmaxRow,
     Within,
     with_largest,
 )
@@ -87,15 +84,9 @@ class TopLabel(VectorMap):
     def reads(self) -> str:
         return self.input
 
-    @property
-    def takes_probabilities(self) -> bool:
-        return self.input == "probability"
-
     def lowered_rows(self, axis: RowAxis) -> Row:
         if self.input == "logit":
-            refuse_logits(axis)
-            cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
-            p: Row = SoftmaxRow(Affine(cut, np.array(self.factor)))
+            p = softmax_of(axis, self.factor)
         else:
             p = Within(axis.to_the_power(self.factor).scores(), 0.0, 1.0)
         return LargestMapped(p, self.map.lowered(start(axis.target, "score")), self.columns)

@@ -14,15 +14,13 @@ from calibrant.errors import InputError
 from calibrant.losses import softmax
 from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.checks import check_weights, number, numbers, read_by, word
-from calibrant.maps.softmax import refuse_logits
+from calibrant.maps.softmax import softmax_of
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
-    Affine,
     Normalised,
     Row,
     RowAverage,
     RowAxis,
-    SoftmaxRow,
     Within,
     shares_of_largest,
     shares_of_sum,
@@ -92,12 +90,6 @@ class VectorMixture(VectorMap):
         same = {member.reads for member in self.members}
         return same.pop() if len(same) == 1 else "score"
 
-    @property
-    def takes_probabilities(self) -> bool:
-        if self.input == "score":
-            return super().takes_probabilities
-        return self.input == "probability"
-
     def lowered_rows(self, axis: RowAxis) -> Row:
         if self.input != "score":
             axis = self._distribution(axis)
@@ -108,9 +100,7 @@ class VectorMixture(VectorMap):
     def _distribution(self, axis: RowAxis) -> RowAxis:
         """What the members see of a row, as nodes of a plan."""
         if self.input == "logit":
-            refuse_logits(axis)
-            cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
-            p: Row = SoftmaxRow(Affine(cut, np.array(self.factor)))
+            p = softmax_of(axis, self.factor)
         else:
             axis = axis.to_the_power(self.factor)
             if axis.logits and self.floor == 0.0:

@@ -116,7 +116,7 @@ def _pairs(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
     """Each prediction with the raw score of the same rows; None where there are too many pairs."""
     import narwhals as nw
 
-    both = rows.rows(nw.col(raw.names.score).alias("z"))
+    both = rows.rows(nw.col(raw.score).alias("z"))
     found = rows.group(both, ["z", "x"], rows.sums(), EXACT)
     if "z" not in found:
         return None
@@ -147,7 +147,7 @@ def _divided(rows: LazyRows) -> LazyRows:
     """Percentages as probabilities."""
     import narwhals as nw
 
-    return replace(rows, source=rows.source.with_columns(nw.col(rows.names.score) * 0.01))
+    return replace(rows, source=rows.source.with_columns(nw.col(rows.score) * 0.01))
 
 
 def _measuring(

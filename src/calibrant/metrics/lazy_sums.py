@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from calibrant.arrays import Array, Flags
-from calibrant.data.cell_pieces import FEW
 from calibrant.data.cells import Cells
 from calibrant.data.doubles import first_row
 from calibrant.data.grouped_sums import APART, Columns, columns_of
 from calibrant.data.lazy_rows import LazyRows
-from calibrant.data.passes import Batch
+from calibrant.data.passes import FEW_CELLS, Batch
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -86,7 +85,7 @@ class CellSums:
 
     @property
     def few(self) -> bool:
-        return self.cells.count <= FEW
+        return self.cells.count <= FEW_CELLS
 
     def _place(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """Predictions, their cells and their fine bins."""
@@ -170,7 +169,7 @@ def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
     n, counting, low, high, all_rows = first_row(rows.fetch(rows.rows().select(*sums, *ends)))
     if not probabilities:
         return bool(counting)
-    name = (rows.said or rows.names).score
+    name = rows.names.score
     raise OutsideError(
         f"column {name!r} must be probabilities in [0, 1]: {int(n):,} of {all_rows:,} are not "
         f"(they run from {low:g} to {high:g}). Divide percentages by 100; calibrate "

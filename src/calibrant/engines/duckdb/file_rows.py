@@ -148,7 +148,7 @@ class FileRows(RowsOfFiles):
             return []
         parts = (f"SELECT {self.label(s)} AS label FROM {s.relation}" for s in self.sources)
         rows: nw.LazyFrame[Any] = nw.from_native(self.session.relation(" UNION ALL ".join(parts)))
-        return missing_words(distinct_labels(rows, "label", self._run))
+        return missing_words(distinct_labels(rows, self._run))
 
     @functools.cached_property
     def dropped(self) -> int:
@@ -178,7 +178,7 @@ class FileRows(RowsOfFiles):
         return found | ({"numbers_written": written} if written else {})
 
     def lazy(self, coding: Coding) -> LazyRows:
-        return LazyRows(self.frame, self.names.by_role(), coding, self._run, said=self.names)
+        return LazyRows(self.frame, self.names, coding, self._run)
 
     def _run(self, ask: Callable[[], Any]) -> Any:
         """Run a query; BadRowsError where the reader itself stumbles over a value.
@@ -197,7 +197,7 @@ class FileRows(RowsOfFiles):
     def labels(self, rows: int | None) -> dict[Any, Label]:
         if self.sources[0].kind == "csv":
             frame = self.frame if rows is None else self.frame.head(rows)
-            return typed_present(distinct_labels(frame, "label", self._run))
+            return typed_present(distinct_labels(frame, self._run))
         parts = " UNION ALL ".join(
             f"SELECT {spelling(s, i)} AS y, {document(s, i)} AS j FROM {s.relation}"
             for s in self.sources

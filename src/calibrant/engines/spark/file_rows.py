@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 
 from calibrant.data.doubles import first_row
-from calibrant.data.lazy_checks import Coding, Names, distinct_labels, refuse_labels, refuse_rows
+from calibrant.data.lazy_checks import Coding, Names, distinct_labels, refuse_labels
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.engines.files.spelled_labels import typed_present
 from calibrant.engines.files.yes_no_words import Label
@@ -62,14 +62,12 @@ class SparkRows(RowsOfFiles):
         return list(self.files.rows)
 
     def lazy(self, coding: Coding) -> LazyRows:
-        return LazyRows(
-            self.frame, self.names.by_role(), coding, self.files.spark.call, said=self.names
-        )
+        return LazyRows(self.frame, self.names, coding, self.files.spark.call)
 
     def refuse(self, coding: Coding) -> None:
         for rows in self.lazy(coding).apart():
             if rows is not None:
-                refuse_rows(rows.source, rows.names, coding, rows.run, rows.said)
+                rows.refuse()
 
     def refuse_outside(self) -> None:
         column = nw.col("score")
@@ -81,9 +79,9 @@ class SparkRows(RowsOfFiles):
         )
 
     def refuse_labels(self) -> None:
-        refuse_labels(self.frame, "label", self.files.spark.call, self.names.label)
+        refuse_labels(self.frame, self.names.label, self.files.spark.call)
 
     def labels(self, rows: int | None) -> dict[Any, Label]:
         frame = self.frame if rows is None else self.frame.head(rows)
-        found = distinct_labels(frame, "label", self.files.spark.call)
+        found = distinct_labels(frame, self.files.spark.call)
         return typed_present(found) if self.files.kind == "csv" else {v: v for v in found}

@@ -1,7 +1,8 @@
-"""Join a small table in memory to a lazy frame, in the frame's own engine."""
+"""What engines of lazy frames do in different ways: names of columns, tables from memory, joins."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,46 @@ from calibrant.errors import import_extra
 
 Column = NDArray[Any] | Sequence[str]
 Lazy = nw.LazyFrame[Any]
+
+#: names that mean nothing else to any engine
+PLAIN = re.compile(r"\w[\w \-]*")
+
+
+# --- names of columns ---------------------------------------------------------------------------
+
+
+def plain_names(frame: Lazy) -> tuple[Lazy, dict[str, str]]:
+    """The frame with names that no engine misreads, and the new name of each column by its old one.
+
+    Polars takes ``^x$`` for a pattern, DuckDB ``*`` for all columns, Spark a dot for the way into a
+    structure, and most of them ``S`` and ``s`` for the same.
+
+    >>> import polars as pl
+    >>> frame = nw.from_native(pl.LazyFrame({"*": [1], "s": [2]}))
+    >>> plain_names(frame)[1]
+    {'*': 'c0', 's': 'c1'}
+    """
+    names = frame.collect_schema().names()
+    alike = len({str(name).lower() for name in names}) < len(names)
+    if not alike and all(isinstance(name, str) and PLAIN.fullmatch(name) for name in names):
+        return frame, {name: name for name in names}
+    plain = [f"c{i}" for i in range(len(names))]
+    return renamed(frame, plain), dict(zip(names, plain, strict=True))
+
+
+def renamed(frame: Lazy, names: Sequence[str]) -> Lazy:
+    """The frame with other names for all its columns, given in their order."""
+    native: Any = frame.to_native()
+    if frame.implementation.is_spark_like():
+        return _lazy(native.toDF(*names))
+    if frame.implementation.is_duckdb():
+        new = (name.replace('"', '""') for name in names)
+        places = (f'#{i} AS "{name}"' for i, name in enumerate(new, start=1))
+        return _lazy(native.project(", ".join(places)))
+    old = frame.collect_schema().names()
+    if frame.implementation.is_ibis():
+        return _lazy(native.rename(dict(zip(names, old, strict=True))))
+    return frame.rename(dict(zip(old, names, strict=True)))
 
 
 # --- a table into the engine --------------------------------------------------------------------

@@ -23,7 +23,7 @@ from calibrant.metrics.evaluation_results import without_praise
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.outputs import find_target, keep_apart
 from calibrant.reports.axes import PageAxis, logit_axis, probability_axis
-from calibrant.reports.contest import Contest, ReportData, contest_behind, contest_of, decide
+from calibrant.reports.contest import Contest, ReportData, contest_behind, contest_of
 from calibrant.reports.key_facts import map_facts, source_facts, source_files, version_facts
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.report_value import Method, PredictionSpread, Report
@@ -169,8 +169,7 @@ def report_of(
         if judged:
             return _report(several, contest_behind(calibrator), None, words, shown)
         if unseen is not None:
-            entrants = several.behind(calibrator, unseen)
-            return _report(several, decide(entrants, single=True), None, words, shown)
+            return _report(several, several.behind(calibrator, unseen), None, words, shown)
     elif judged:
         labels = tuple(plain(label) for label in calibrator.classes_)
         two = TwoClasses(data, labels, plain(calibrator.pos_label_))

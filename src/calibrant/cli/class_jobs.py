@@ -280,7 +280,7 @@ def draw(
     """A reliability diagram of the top label and of each class, the heaviest of many; ``raw`` are
     the scores of the same rows before."""
     from calibrant.diagrams.draw import render
-    from calibrant.diagrams.draw.classes import class_diagram
+    from calibrant.diagrams.draw.panels import class_diagram
 
     heaviest = np.argsort(-matrix.class_weight, kind="stable")[:PANELS]
     figure = class_diagram(

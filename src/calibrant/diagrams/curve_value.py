@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
-from calibrant.result_tables import aligned, first_left, json_ready
+from calibrant.result_tables import PlainFields, Side, aligned
 
 #: what the groups of a curve are called
 GROUPS = {
@@ -24,7 +24,7 @@ MOST_LINES = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve(Frozen):
+class Curve(PlainFields, Frozen):
     """A reliability curve: mean prediction against fraction of positives, group by group.
 
     The groups are bins, the blocks of an isotonic curve, or the neighbourhoods of a smooth one.
@@ -118,10 +118,6 @@ class Curve(Frozen):
         slack = 1e-9  # of rounding
         return bool(((self.y < self.lower - slack) | (self.y > self.upper + slack)).any())
 
-    def to_dict(self) -> dict[str, Any]:
-        """The attributes as plain lists and numbers, ready for JSON."""
-        return {name: json_ready(value) for name, value in self._items()}
-
     def __repr__(self) -> str:
         plural = "s" if len(self) != 1 else ""
         band = "no band"
@@ -143,8 +139,7 @@ class Curve(Frozen):
             columns.append([f"{100 * self.level:g} % band", *band])
         columns.append(["weight", *(f"{value:.10g}" for value in self.weight)])
         columns = [[column[0], *(column[1 + row] for row in chosen)] for column in columns]
-        rows = list(zip(*columns, strict=True))
-        lines = aligned(rows, first_left(len(columns)), rule=False)
+        lines = printed_columns(columns)
         if len(chosen) < len(self):
             groups = GROUPS[self.curve].format("s", self.binning)
             lines.append(f"({len(chosen)} of {len(self)} {groups})")
@@ -174,3 +169,14 @@ def some_of(count: int, most: int) -> list[int]:
     ([0, 50, 100], [0, 1])
     """
     return sorted({round(at) for at in np.linspace(0, count - 1, min(count, most))})
+
+
+def printed_columns(columns: Sequence[Sequence[str]], first: Side = "left") -> list[str]:
+    """Columns of cells as lines of text; all but the first stand to the right.
+
+    >>> print("\\n".join(printed_columns([("name", "one"), ("value", "10")])))
+    name  value
+    one      10
+    """
+    others: list[Side] = ["right"] * (len(columns) - 1)
+    return aligned(list(zip(*columns, strict=True)), [first, *others], rule=False)

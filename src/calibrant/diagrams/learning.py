@@ -16,6 +16,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.score_kinds import IN_SHORT, kind_of, reading_between
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_binary
+from calibrant.diagrams.curve_value import printed_columns
 from calibrant.diagrams.learning_trials import (
     Judge,
     Trials,
@@ -29,7 +30,7 @@ from calibrant.estimators.named_methods import BEFORE, bare, check_orientation, 
 from calibrant.metrics.arguments import check_number, check_whole
 from calibrant.other_words import did_you_mean
 from calibrant.progress import track
-from calibrant.result_tables import aligned, json_ready
+from calibrant.result_tables import PlainFields, json_ready
 
 #: 32, 64, …, 8192
 SIZES = tuple(2**k for k in range(5, 14))
@@ -52,7 +53,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearningCurve(Frozen):
+class LearningCurve(PlainFields, Frozen):
     """A measure on held-out rows against the number of calibration rows, method by method.
 
     Attributes
@@ -144,8 +145,8 @@ class LearningCurve(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers; an infinite number is ``"inf"``."""
-        summaries = {n: getattr(self, n) for n in ("mean", "standard_error", "low", "high")}
-        return {name: json_ready(value) for name, value in (*self._items(), *summaries.items())}
+        summaries = ("mean", "standard_error", "low", "high")
+        return super().to_dict() | {name: json_ready(getattr(self, name)) for name in summaries}
 
     def __repr__(self) -> str:
         return (
@@ -157,11 +158,8 @@ class LearningCurve(Frozen):
         head = f"{self.measure} ({self.better} is better), mean of {self.repeats} draws ± its error"
         columns = [["rows", *(str(size) for size in self.sizes)]]
         for name, means, errors in zip(self.names, self.mean, self.standard_error, strict=True):
-            pairs = zip(means, errors, strict=True)
-            cells = (_with_error(mean, error) for mean, error in pairs)
-            columns.append([name, *cells])
-        rows = list(zip(*columns, strict=True))
-        lines = aligned(rows, ["right"] * len(columns), rule=False)
+            columns.append([name, *map(_with_error, means, errors)])
+        lines = printed_columns(columns, "right")
         return "\n".join([head, *lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -299,17 +297,15 @@ def learning_curve(
     rows = present_rows(read_binary(scores, y, sample_weight, pos_label=pos_label))
     check_orientation(named, rows)
     kept, dropped = checked_sizes(sizes, len(rows.scores))
-    trials = Trials(rows)
+    trials = Trials(rows, [None, *(bare(calibrator) for calibrator in named.values())], judge)
     reading = IN_SHORT.get(kind_of(trials.whole), "")
-    methods = [None, *(bare(calibrator) for calibrator in named.values())]
-    values = np.empty((len(methods), len(kept), repeats))
+    values = np.empty((1 + len(named), len(kept), repeats))
     one_class = np.zeros(len(kept), dtype=np.int64)
     orders = random_orders(random_state, repeats, len(rows.scores))
     steps = ((k, order, s, size) for k, order in orders for s, size in enumerate(kept))
     for k, order, s, size in track(steps, repeats * len(kept), "draws", show=progress):
-        trial = trials.draw(order[:size])
-        one_class[s] += trial.one_class
-        values[:, s, k] = [trial.value(method, judge) for method in methods]
+        values[:, s, k], one = trials.values(order[:size])
+        one_class[s] += one
     names = (BEFORE, *named)
     notes = _notes(dropped, one_class, repeats, trials.whole, names, values, judge)
     return LearningCurve(

@@ -1,4 +1,4 @@
-"""Reliability panels, drawn: a column for each prediction or segment, its histogram below."""
+"""Reliability panels, drawn: a column for each prediction, segment or class, with its histogram."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
+from calibrant.diagrams.class_curves import classes_by
+from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.draw.figures import (
     BOTTOM,
@@ -17,14 +19,14 @@ from calibrant.diagrams.draw.figures import (
     SMALL,
     TOP,
     axes_at,
+    label_axes,
     legend_below,
     legend_inside,
-    new_figure,
     refuse_other_axes,
-    title_height,
-    wrapped,
+    titled_figure,
 )
 from calibrant.diagrams.draw.styles import (
+    UP,
     CurveStyle,
     band_key,
     draw_axes,
@@ -39,6 +41,8 @@ from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.segment_curves import Segments
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_whole
+from calibrant.metrics.bin_sweep import Bins
+from calibrant.other_words import in_our_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,6 +112,65 @@ def panel_diagram(
     if ax is not None:
         return _into(_checked(ax, len(grid.columns)), grid, title)
     return _sheet(grid, _even(len(grid.columns), MOST) if across is None else across, title)
+
+
+@in_our_words
+def class_diagram(
+    y: Any,
+    p: Any,
+    *,
+    classes: Any = None,
+    show: Any = None,
+    top_label: bool = True,
+    curve: str = "binned",
+    bins: Bins = 10,
+    binning: str = "width",
+    band: str | None = "auto",
+    bands: str = "auto",
+    level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    replicates: int = 1000,
+    random_state: Any = 0,
+    sample_weight: Any = None,
+    raw: Any = None,
+    across: int | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Reliability diagrams of a multiclass model: the top label first, then every class.
+
+    Parameters
+    ----------
+    y, p, classes, show, top_label, sample_weight, raw
+        As in `class_reliability`, which computes what is drawn.
+    curve, bins, binning, band, bands, level, sigma, axes, replicates, random_state
+        As in `reliability_curve`.
+    across, ax, title
+        As in `panel_diagram`.
+
+    Returns
+    -------
+    matplotlib Figure
+        Save it with ``savefig``; a notebook shows it. With ``ax``, the figure of those axes.
+
+    Notes
+    -----
+    All panels have the same axes; above six they are broken into rows, so for many classes name
+    some with ``show=``. Needs matplotlib: ``pip install 'calibrant[cli]'``. O(n log n) per panel.
+
+    Examples
+    --------
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
+    >>> figure = class_diagram(["ape", "bee", "cat", "bee"], p, show=["bee"])
+    >>> [axes.get_label() for axes in figure.axes[::2]]
+    ['reliability top label', 'reliability bee']
+    """
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
+    panels = classes_by(rule, y, p, classes, show, top_label, sample_weight, raw)
+    return panel_diagram(panels, across=across, ax=ax, title=title)
 
 
 # --- what is drawn ------------------------------------------------------------------------------
@@ -189,8 +252,7 @@ def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
     for column, ax in zip(grid.columns, axes, strict=True):
         _panel(ax, column, grid)
         ax.set_title(_unset(column.name), fontsize=SMALL, pad=3)
-        ax.set_xlabel(x_words(grid.first, grid.frame, short=True), fontsize=SMALL)
-        ax.set_ylabel("fraction of positives", fontsize=SMALL)
+        label_axes(ax, x_words(grid.first, grid.frame, short=True), UP)
     band_key(axes[0], grid.first)
     legend_inside(axes[0])
     figure = axes[0].figure
@@ -212,9 +274,8 @@ def _sheet(grid: _Grid, across: int, title: str | None) -> Figure:
     digits = DIGITS if frame.has_long_ticks(0.05) else 0.0
     start, stride = LEFT + digits, SIDE + BESIDE + digits
     width = start + across * stride + 0.05
-    title = wrapped(title, int(LETTERS * width))
-    head = TOP + title_height(title)
-    figure = new_figure(width, head + (rows - 1) * step + tall + below)
+    heights = ((rows - 1) * step, tall, below)
+    figure, title = titled_figure(title, width, *heights, letters=int(LETTERS * width))
     for number, column in enumerate(grid.columns):
         row, place = divmod(number, across)
         left, bottom = start + place * stride, below + (rows - 1 - row) * step
@@ -245,7 +306,7 @@ def _panel(ax: Axes, column: _Column, grid: _Grid) -> None:
 def _words(panel: Axes, under: Axes, edge: float | None) -> None:
     """Words and numbers beside the first column only: the others have the same axes."""
     panel.tick_params(labelbottom=False)
-    for axes, words in ((panel, "fraction of positives"), (under, "share, %")):
+    for axes, words in ((panel, UP), (under, "share, %")):
         axes.tick_params(labelleft=edge is not None)
         if edge is not None:
             axes.set_ylabel(words, fontsize=SMALL)

@@ -17,35 +17,32 @@ from calibrant.diagrams.draw.figures import (
     HISTOGRAM,
     LEFT,
     PANEL,
-    SMALL,
-    TOP,
     WIDTH,
     axes_at,
+    label_axes,
     legend_below,
     legend_inside,
     legend_room,
-    new_figure,
     refuse_other_axes,
     set_title,
-    title_height,
-    wrapped,
+    titled_figure,
 )
 from calibrant.diagrams.draw.maps import map_panel
 from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.styles import (
     IDEAL,
+    UP,
     CurveStyle,
     band_key,
     draw_axes,
     draw_curves,
     draw_histogram,
     draw_map,
-    label_axes,
     looks_of,
     x_words,
 )
 from calibrant.diagrams.map_lines import MapCurve, map_curve
-from calibrant.diagrams.panels import Panels, panels_of
+from calibrant.diagrams.panels import panels_of
 from calibrant.diagrams.predictions import read_several
 from calibrant.diagrams.segment_curves import segments_by
 from calibrant.errors import ParameterError
@@ -149,25 +146,26 @@ def reliability_diagram(
     rule = CurveOptions(
         bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
     )
-    several = isinstance(p, Mapping) or isinstance(y, Mapping)
     if segments is not None:
         _refuse_beside("segments", raw=raw, names=names, fitted_map=fitted_map)
         found = segments_by(rule, y, p, segments, sample_weight, pos_label)
         if apart:
             return panel_diagram(found, ax=ax, title=title)
-        drawing = _overlay(found.overlaid, None)
-    elif several:
+        shown = found.overlaid
+    elif isinstance(p, Mapping) or isinstance(y, Mapping):
         _refuse_beside("several predictions", raw=raw, names=names)
-        predictions = y if p is None else p
-        labels = None if p is None else y
+        predictions, labels = (y, None) if p is None else (p, y)
         tables = read_several(labels, predictions, sample_weight, pos_label)
-        drawing = _overlay(panels_of(tables, rule), fitted_map)
+        shown = panels_of(tables, rule)
     else:
         both = compare_curves(
             y, p, raw=raw, rule=rule, sample_weight=sample_weight, pos_label=pos_label
         )
         return comparison_diagram(both, names, fitted_map, ax=ax, title=title)
-    return _sheet(drawing, title) if ax is None else _into(ax, drawing, title)
+    frame = frame_of(shown.curves)
+    line, apart = _line_of(fitted_map, frame)
+    drawing = _Drawing(shown.curves, looks_of(shown.names), frame, line, apart)
+    return drawing.into(ax, title)
 
 
 def comparison_diagram(
@@ -179,9 +177,16 @@ def comparison_diagram(
     title: str | None = None,
 ) -> Figure:
     """Curves after and before calibration, drawn as `reliability_diagram` says."""
+    if names is None:
+        names = ("predictions" if both.before is None else "calibrated", "before")
+    if isinstance(names, str) or len(names) != 2:
+        raise ParameterError(f"names must be two strings, but {names!r} came.")
+    before = f"{names[1]}, {both.reading}" if both.reading else names[1]
     used = 0 if ax is None else len(_diagonals(ax))
-    drawing = _comparison(both, names, fitted_map, used)
-    return _sheet(drawing, title) if ax is None else _into(ax, drawing, title)
+    looks = looks_of((names[0], before), used)[: len(both.curves)]
+    frame = frame_of(both.curves)
+    line, apart = _line_of(fitted_map, frame, both)
+    return _Drawing(both.curves, looks, frame, line, apart).into(ax, title)
 
 
 def _refuse_beside(what: str, **given: Any) -> None:
@@ -202,46 +207,28 @@ class _Drawing:
     curves: tuple[Curve, ...]
     looks: tuple[CurveStyle, ...]
     frame: Frame
-    line: MapCurve | None = None
-    apart: bool = False
+    line: MapCurve | None
+    apart: bool
+
+    def into(self, ax: Any, title: str | None) -> Figure:
+        """A figure of its own, or, with ``ax``, that of those axes."""
+        return _sheet(self, title) if ax is None else _into(ax, self, title)
 
 
-def _overlay(panels: Panels, fitted_map: Any) -> _Drawing:
-    frame = frame_of(panels.curves)
-    line, apart = None, False
-    if fitted_map is not None:
-        apart = map_curve(fitted_map, n=2).domain == "score"
-        line = map_curve(fitted_map) if apart else _line_over(fitted_map, frame)
-    return _Drawing(panels.curves, looks_of(panels.names), frame, line, apart)
-
-
-def _comparison(
-    both: ComparedCurves, names: tuple[str, str] | None, fitted_map: Any, used: int
-) -> _Drawing:
-    if names is None:
-        names = ("predictions" if both.before is None else "calibrated", "before")
-    if isinstance(names, str) or len(names) != 2:
-        raise ParameterError(f"names must be two strings, but {names!r} came.")
-    before = f"{names[1]}, {both.reading}" if both.reading else names[1]
-    looks = looks_of((names[0], before), used)[: len(both.curves)]
-    frame = frame_of(both.curves)
-    return _Drawing(both.curves, looks, frame, *_line(both, fitted_map, frame))
-
-
-def _line(both: ComparedCurves, fitted_map: Any, frame: Frame) -> tuple[MapCurve | None, bool]:
+def _line_of(
+    fitted_map: Any, frame: Frame, both: ComparedCurves | None = None
+) -> tuple[MapCurve | None, bool]:
     """The fitted map over the range of the scores before, and whether it needs its own panel."""
     if fitted_map is None:
         return None, False
-    if both.linked and both.raw_range is not None and both.raw_range[0] < both.raw_range[1]:
-        lo, hi = both.raw_range
+    if both is not None and both.linked:
+        low, high = both.raw_range or (0.0, 0.0)
+        lo, hi = (low, high) if low < high else (None, None)
         return map_curve(fitted_map, lo=lo, hi=hi), True
-    if both.linked or (both.before is None and map_curve(fitted_map, n=2).domain == "score"):
+    alone = both is None or both.before is None
+    if alone and map_curve(fitted_map, n=2).domain == "score":
         return map_curve(fitted_map), True
-    return _line_over(fitted_map, frame), False
-
-
-def _line_over(fitted_map: Any, frame: Frame) -> MapCurve:
-    return map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes)
+    return map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes), False
 
 
 # --- figures ------------------------------------------------------------------------------------
@@ -259,7 +246,7 @@ def _into(ax: Axes, drawing: _Drawing, title: str | None) -> Figure:
     ends = sorted((*shown, *ax.get_xlim()))
     ax.set_xlim(ends[0], ends[-1])
     ax.set_ylim(ends[0], ends[-1])
-    label_axes(ax, x_words(drawing.curves[0], drawing.frame))
+    label_axes(ax, x_words(drawing.curves[0], drawing.frame), UP)
     legend_inside(ax)
     set_title(ax, title)
     return ax.figure  # type: ignore[return-value]
@@ -278,20 +265,18 @@ def _sheet(drawing: _Drawing, title: str | None) -> Figure:
     entries += line is not None and not apart
     wide = max(len(look.name) for look in drawing.looks) > WIDEST
     below, columns = legend_room(entries, wide)
-    title = wrapped(title)
     digits = DIGITS if frame.has_long_ticks(0.005) else 0.0
     left, side = LEFT + digits, PANEL - 1.25 * digits
-    height = TOP + title_height(title) + side + GAP + HISTOGRAM + below
-    figure = new_figure(2 * WIDTH if apart else WIDTH, height)
+    width = 2 * WIDTH if apart else WIDTH
+    figure, title = titled_figure(title, width, side, GAP, HISTOGRAM, below)
     bottom = below + HISTOGRAM + GAP
     panel = axes_at(figure, (left, bottom, side, side), "reliability")
     under = axes_at(figure, (left, below, side, HISTOGRAM), "histogram")
     _panel(panel, drawing)
     draw_histogram(under, drawing.curves, drawing.looks, frame, ROOM, "large")
     panel.tick_params(labelbottom=False)
-    label_axes(panel, "")
-    under.set_ylabel("share, %", fontsize=SMALL)
-    under.set_xlabel(x_words(first, frame), fontsize=SMALL)
+    label_axes(panel, "", UP)
+    label_axes(under, x_words(first, frame), "share, %")
     for axes in (panel, under):  # one below the other, whatever the numbers beside them
         axes.yaxis.set_label_coords((EDGE - left) / side, 0.5)
     handles = panel.get_legend_handles_labels()[0]

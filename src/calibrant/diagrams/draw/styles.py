@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from calibrant.diagrams.axes_view import Frame, tick_words
 from calibrant.diagrams.curve_value import Curve
@@ -16,7 +16,6 @@ from calibrant.diagrams.draw.figures import (
     ORANGE,
     PURPLE,
     SKY,
-    SMALL,
     VERMILION,
     plain_ticks,
     plain_words,
@@ -33,6 +32,8 @@ MARKERS = ("o", "s", "^", "D", "v", "X", "P")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
 #: what the legend calls the diagonal
 IDEAL = "ideal"
+#: what stands along the upright axis
+UP = "fraction of positives"
 #: the most ticks along a side of a large or a small panel
 TICKS = {"large": 7, "small": 4}
 
@@ -122,29 +123,26 @@ def draw_map(ax: Axes, line: MapCurve, frame: Frame, order: float = 2.5) -> None
 
 def draw_axes(ax: Axes, frame: Frame, room: float, size: str) -> None:
     """Limits, scale and ticks of a square panel."""
-    set_scale(ax, frame, "xy", size)
+    set_scale(ax, frame, ("x", "y"), size)
     ax.set_xlim(*frame.ends(room))
     ax.set_ylim(*frame.ends(room))
-    if not frame.is_logit:
-        ax.locator_params(nbins=TICKS[size] - (size == "large"), steps=[1, 2, 5, 10])
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter("{x:g}")
     plain_ticks(ax)
 
 
-def set_scale(ax: Axes, frame: Frame, axes: str, size: str) -> None:
-    """Log-odds along the x axis, the y axis or both, where the frame has them."""
-    if not frame.is_logit:
-        return
-    ticks = frame.ticks(TICKS[size])
-    words = [tick_words(tick) for tick in ticks]
-    if "x" in axes:
-        ax.set_xscale("logit")
-        ax.set_xticks(ticks, words)
-    if "y" in axes:
-        ax.set_yscale("logit")
-        ax.set_yticks(ticks, words)
-    ax.minorticks_off()
+def set_scale(ax: Axes, frame: Frame, axes: Sequence[Literal["x", "y"]], size: str) -> None:
+    """The frame's scale, probabilities or log-odds, along the x axis, the y axis or both."""
+    most = TICKS[size]
+    for name in axes:
+        axis = getattr(ax, f"{name}axis")
+        if frame.is_logit:
+            ticks = frame.ticks(most)
+            ax.set(**{f"{name}scale": "logit"})
+            axis.set_ticks(ticks, [tick_words(tick) for tick in ticks])
+        else:
+            ax.locator_params(name, nbins=most - (size == "large"), steps=[1, 2, 5, 10])
+            axis.set_major_formatter("{x:g}")
+    if frame.is_logit:
+        ax.minorticks_off()
 
 
 def draw_histogram(
@@ -163,13 +161,10 @@ def draw_histogram(
         percent = 100 * curve.share
         edges = curve.histogram_edges
         ax.stairs(percent, edges, color=look.color, label=look.name, zorder=order, **style)
-    set_scale(ax, frame, "x", size)
+    set_scale(ax, frame, ("x",), size)
     ax.set_xlim(*frame.ends(room))
     ax.set_ylim(0, None)
     ax.locator_params(axis="y", nbins=3)
-    if not frame.is_logit:
-        ax.locator_params(axis="x", nbins=TICKS[size] - (size == "large"), steps=[1, 2, 5, 10])
-        ax.xaxis.set_major_formatter("{x:g}")
     plain_ticks(ax)
 
 
@@ -191,8 +186,3 @@ def x_words(curve: Curve, frame: Frame, short: bool = False) -> str:
     if short:
         return f"{mean}prediction"
     return f"{mean}predicted probability{', log-odds scale' if frame.is_logit else ''}"
-
-
-def label_axes(ax: Axes, words: str) -> None:
-    ax.set_xlabel(words, fontsize=SMALL)
-    ax.set_ylabel("fraction of positives", fontsize=SMALL)

@@ -11,7 +11,6 @@ import numpy as np
 from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import window
-from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
 from calibrant.losses import logit, sigmoid
 
@@ -104,11 +103,6 @@ def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
         ends = [_bulk(table) for table in tables]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     return window(low, high) if axes == "probability" else round_odds(low, high)
-
-
-def cells_over(span: tuple[float, float], rule: CurveOptions) -> Array:
-    """The edges of the histogram's cells: of equal width on the scale of the axes."""
-    return cell_edges(*span, rule.cells, odds=rule.axes == "logit")
 
 
 def cell_edges(low: float, high: float, count: int, *, odds: bool) -> Array:

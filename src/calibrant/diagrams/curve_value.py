@@ -129,25 +129,21 @@ class Curve(PlainFields, Frozen):
     def __str__(self) -> str:
         span = self.histogram_edges[-1] - self.histogram_edges[0]
         places = 3 + math.ceil(-math.log10(span))
-        chosen = self._printed()
         columns = [["predictions", *self._names(places)]]
         columns.append(["mean", *(f"{value:.{places}f}" for value in self.mean_p)])
         columns.append(["fraction", *(f"{value:.{places}f}" for value in self.fraction)])
         if self.lower is not None and self.upper is not None and self.level is not None:
-            ends = zip(self._here(self.lower), self._here(self.upper), strict=True)
-            band = (f"{low:.{places}f} to {high:.{places}f}" for low, high in ends)
+            ends = (np.interp(self.mean_p, self.x, end) for end in (self.lower, self.upper))
+            band = (f"{a:.{places}f} to {b:.{places}f}" for a, b in zip(*ends, strict=True))
             columns.append([f"{100 * self.level:g} % band", *band])
         columns.append(["weight", *(f"{value:.10g}" for value in self.weight)])
-        columns = [[column[0], *(column[1 + row] for row in chosen)] for column in columns]
-        lines = printed_columns(columns)
+        # all bins, or some of many other groups
+        chosen = some_of(len(self), len(self) if self.curve == "binned" else MOST_LINES)
+        lines = printed_columns([[head, *(cells[i] for i in chosen)] for head, *cells in columns])
         if len(chosen) < len(self):
             groups = GROUPS[self.curve].format("s", self.binning)
             lines.append(f"({len(chosen)} of {len(self)} {groups})")
         return "\n".join(lines)
-
-    def _printed(self) -> list[int]:
-        """The groups that a printed table shows: all bins, or some of many other groups."""
-        return some_of(len(self), len(self) if self.curve == "binned" else MOST_LINES)
 
     def _names(self, places: int) -> list[str]:
         if self.curve != "binned":
@@ -156,10 +152,6 @@ class Curve(PlainFields, Frozen):
         if self.edges[-1, 1] == 1.0:
             names[-1] = names[-1][:-1] + "]"
         return names
-
-    def _here(self, end: Array) -> Array:
-        """One end of the band, at the mean prediction of each group."""
-        return np.interp(self.mean_p, self.x, end)
 
 
 def some_of(count: int, most: int) -> list[int]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
-from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_counts
 from calibrant.diagrams.curve_value import printed_columns, some_of
 from calibrant.diagrams.predictions import ONLY, read_several
@@ -160,7 +159,10 @@ def decision_curve(
     if level is not None:
         check_number("level", level, 0.0, 1.0)
     places = THRESHOLDS if thresholds is None else _read_thresholds(thresholds)
-    tables = _read_tables(y, p, sample_weight, pos_label)
+    if isinstance(p, Mapping):
+        tables = read_several(y, p, sample_weight, pos_label)
+    else:
+        tables = {ONLY: read_table(y, p, sample_weight, pos_label)}
     made = {name: table_for_test(table, weights) for name, table in tables.items()}
     found = {name: benefits(table, places) for name, table in made.items()}
     first = next(iter(made.values()))
@@ -178,13 +180,6 @@ def decision_curve(
         None if lower is None else level,
         next(iter(tables.values())).total,
     )
-
-
-def _read_tables(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> dict[str, ScoreTable]:
-    """The table of each model by name."""
-    if isinstance(p, Mapping):
-        return read_several(y, p, sample_weight, pos_label)
-    return {ONLY: read_table(y, p, sample_weight, pos_label)}
 
 
 def _read_thresholds(thresholds: Any) -> Array:

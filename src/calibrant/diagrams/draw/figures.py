@@ -29,7 +29,7 @@ LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v
 DASHES = ("-", "--", ":")
 
 #: inches; the width is one column of a printed page
-WIDTH, LEFT, PANEL, TOP, BOTTOM, HISTOGRAM, GAP, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.62, 0.12, 0.14
+WIDTH, LEFT, PANEL, TOP, BOTTOM, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.14
 #: extra room for tick figures of many digits
 DIGITS = 0.2
 #: where the labels of the upright axes stand

@@ -17,7 +17,7 @@ from calibrant.diagrams.draw.figures import (
     plain_ticks,
     refuse_other_axes,
 )
-from calibrant.diagrams.draw.styles import draw_axes, set_scale
+from calibrant.diagrams.draw.styles import LARGE_PANEL, draw_axes, set_scale
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: the part of the frame that is left free beyond its ends
-ROOM = 0.02
 #: more knots would only darken the line that they stand on
 MOST_KNOTS = 100
 MOST_DOTS = 40
@@ -91,13 +89,13 @@ def map_panel(ax: Axes, line: MapCurve) -> None:
         ax.fill_between(x, inside(line.lower), inside(line.upper), **style)
     ax.plot(x, inside(line.p), color=GREEN, lw=1.2, zorder=3, label="fitted map")
     if square and frame.is_logit:
-        draw_axes(ax, frame, ROOM, "large")
+        draw_axes(ax, frame, LARGE_PANEL)
     else:
         if frame.is_logit:
-            set_scale(ax, frame, ("y",), "large")
-        room = ROOM * (line.x[-1] - line.x[0])
+            set_scale(ax, frame, ("y",), LARGE_PANEL)
+        room = LARGE_PANEL.room * (line.x[-1] - line.x[0])
         ax.set_xlim(line.x[0] - room, line.x[-1] + room)
-        ax.set_ylim(*frame.ends(ROOM))
+        ax.set_ylim(*frame.ends(LARGE_PANEL.room))
         plain_ticks(ax)
     _knots(ax, line)
     if line.lower is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
@@ -13,10 +12,7 @@ from calibrant.diagrams.curves import ComparedCurves, compare_curves
 from calibrant.diagrams.draw.figures import (
     DIGITS,
     EDGE,
-    GAP,
-    HISTOGRAM,
     LEFT,
-    PANEL,
     WIDTH,
     axes_at,
     label_axes,
@@ -31,13 +27,12 @@ from calibrant.diagrams.draw.maps import map_panel
 from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.styles import (
     IDEAL,
+    LARGE_PANEL,
     UP,
+    CurveDrawing,
     CurveStyle,
+    PanelCurves,
     band_key,
-    draw_axes,
-    draw_curves,
-    draw_histogram,
-    draw_map,
     looks_of,
     x_words,
 )
@@ -54,8 +49,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: the part of the frame that is left free beyond its ends
-ROOM = 0.02
 #: names of more letters do not fit beside each other
 WIDEST = 18
 
@@ -162,10 +155,7 @@ def reliability_diagram(
             y, p, raw=raw, rule=rule, sample_weight=sample_weight, pos_label=pos_label
         )
         return comparison_diagram(both, names, fitted_map, ax=ax, title=title)
-    frame = frame_of(shown.curves)
-    line, apart = _line_of(fitted_map, frame)
-    drawing = _Drawing(shown.curves, looks_of(shown.names), frame, line, apart)
-    return drawing.into(ax, title)
+    return _drawn(shown.curves, looks_of(shown.names), fitted_map, None, ax, title)
 
 
 def comparison_diagram(
@@ -184,9 +174,7 @@ def comparison_diagram(
     before = f"{names[1]}, {both.reading}" if both.reading else names[1]
     used = 0 if ax is None else len(_diagonals(ax))
     looks = looks_of((names[0], before), used)[: len(both.curves)]
-    frame = frame_of(both.curves)
-    line, apart = _line_of(fitted_map, frame, both)
-    return _Drawing(both.curves, looks, frame, line, apart).into(ax, title)
+    return _drawn(both.curves, looks, fitted_map, both, ax, title)
 
 
 def _refuse_beside(what: str, **given: Any) -> None:
@@ -200,23 +188,31 @@ def _refuse_beside(what: str, **given: Any) -> None:
 # --- what is drawn ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    """Curves with their looks, and a map with the panel it needs."""
-
-    curves: tuple[Curve, ...]
-    looks: tuple[CurveStyle, ...]
-    frame: Frame
-    line: MapCurve | None
-    apart: bool
-
-    def into(self, ax: Any, title: str | None) -> Figure:
-        """A figure of its own, or, with ``ax``, that of those axes."""
-        return _sheet(self, title) if ax is None else _into(ax, self, title)
+def _drawn(
+    curves: tuple[Curve, ...],
+    looks: tuple[CurveStyle, ...],
+    fitted_map: Any,
+    both: ComparedCurves | None,
+    ax: Any,
+    title: str | None,
+) -> Figure:
+    """Curves over one another, and the map over them or in a panel of its own."""
+    frame = frame_of(curves)
+    line, apart = _line_of(fitted_map, frame, both)
+    panel = PanelCurves(None, curves, None if apart else line)
+    drawing = CurveDrawing((panel,), looks, frame, LARGE_PANEL)
+    if ax is None:
+        return _sheet(drawing, line if apart else None, title)
+    if apart:
+        raise ParameterError(
+            "fitted_map must be a map of probabilities where ax is given, but this one reads "
+            "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
+        )
+    return _into(ax, drawing, title)
 
 
 def _line_of(
-    fitted_map: Any, frame: Frame, both: ComparedCurves | None = None
+    fitted_map: Any, frame: Frame, both: ComparedCurves | None
 ) -> tuple[MapCurve | None, bool]:
     """The fitted map over the range of the scores before, and whether it needs its own panel."""
     if fitted_map is None:
@@ -234,19 +230,15 @@ def _line_of(
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _into(ax: Axes, drawing: _Drawing, title: str | None) -> Figure:
+def _into(ax: Axes, drawing: CurveDrawing, title: str | None) -> Figure:
     """The reliability panel in axes that somebody else made."""
-    if drawing.apart:
-        raise ParameterError(
-            "fitted_map must be a map of probabilities where ax is given, but this one reads "
-            "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
-        )
     shown = ax.get_xlim() if _diagonals(ax) else ()
-    _panel(ax, drawing)
+    drawing.draw(ax, drawing.panels[0])
+    _finish(ax, drawing)
     ends = sorted((*shown, *ax.get_xlim()))
     ax.set_xlim(ends[0], ends[-1])
     ax.set_ylim(ends[0], ends[-1])
-    label_axes(ax, x_words(drawing.curves[0], drawing.frame), UP)
+    label_axes(ax, x_words(drawing.first, drawing.frame), UP)
     legend_inside(ax)
     set_title(ax, title)
     return ax.figure  # type: ignore[return-value]
@@ -257,40 +249,31 @@ def _diagonals(ax: Axes) -> list[Any]:
     return [line for line in ax.lines if line.get_label() == IDEAL]
 
 
-def _sheet(drawing: _Drawing, title: str | None) -> Figure:
+def _sheet(drawing: CurveDrawing, beside: MapCurve | None, title: str | None) -> Figure:
     """Reliability above, histogram and legend below, and a map of margins beside them."""
-    frame, line, apart = drawing.frame, drawing.line, drawing.apart
-    first = drawing.curves[0]
-    entries = 1 + len(drawing.looks) + (first.level is not None)
-    entries += line is not None and not apart
+    frame, size = drawing.frame, drawing.size
     wide = max(len(look.name) for look in drawing.looks) > WIDEST
-    below, columns = legend_room(entries, wide)
+    below, columns = legend_room(drawing.entries, wide)
     digits = DIGITS if frame.has_long_ticks(0.005) else 0.0
-    left, side = LEFT + digits, PANEL - 1.25 * digits
-    width = 2 * WIDTH if apart else WIDTH
-    figure, title = titled_figure(title, width, side, GAP, HISTOGRAM, below)
-    bottom = below + HISTOGRAM + GAP
-    panel = axes_at(figure, (left, bottom, side, side), "reliability")
-    under = axes_at(figure, (left, below, side, HISTOGRAM), "histogram")
-    _panel(panel, drawing)
-    draw_histogram(under, drawing.curves, drawing.looks, frame, ROOM, "large")
-    panel.tick_params(labelbottom=False)
+    left, side = LEFT + digits, size.side - 1.25 * digits
+    width = WIDTH if beside is None else 2 * WIDTH
+    figure, title = titled_figure(title, width, side, size.gap, size.histogram, below)
+    panel, under = drawing.add(figure, drawing.panels[0], left, below, side)
+    _finish(panel, drawing)
     label_axes(panel, "", UP)
-    label_axes(under, x_words(first, frame), "share, %")
+    label_axes(under, x_words(drawing.first, frame), "share, %")
     for axes in (panel, under):  # one below the other, whatever the numbers beside them
         axes.yaxis.set_label_coords((EDGE - left) / side, 0.5)
     handles = panel.get_legend_handles_labels()[0]
-    legend_below(figure, handles, columns, 0.25 if apart else 0.5)
-    if line is not None and apart:
-        map_panel(axes_at(figure, (WIDTH + LEFT, bottom, side, side), "map"), line)
+    legend_below(figure, handles, columns, 0.5 if beside is None else 0.25)
+    if beside is not None:
+        place = (WIDTH + LEFT, below + size.histogram + size.gap, side, side)
+        map_panel(axes_at(figure, place, "map"), beside)
     set_title(panel, title)
     return figure
 
 
-def _panel(ax: Axes, drawing: _Drawing) -> None:
-    draw_curves(ax, drawing.curves, drawing.looks, drawing.frame)
-    if drawing.line is not None and not drawing.apart:
-        draw_map(ax, drawing.line, drawing.frame)
-    band_key(ax, drawing.curves[0])
-    draw_axes(ax, drawing.frame, ROOM, "large")
+def _finish(ax: Axes, drawing: CurveDrawing) -> None:
+    """The band in the legend, and axes of equal length."""
+    band_key(ax, drawing.first)
     ax.set_aspect("equal", adjustable="box")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class Frame:
 
     def ends(self, room: float) -> tuple[float, float]:
         """The ends, moved outwards by ``room``, a part of the frame's length."""
-        if self.axes == "logit":
+        if self.is_logit:
             low, high = logit(np.array([self.low, self.high]))
             more = room * (high - low)
             wide = sigmoid(np.array([low - more, high + more]))
@@ -47,11 +46,9 @@ class Frame:
         more = room * (self.high - self.low)
         return self.low - more, self.high + more
 
-    def inside(self, values: Array | None) -> Any:
+    def inside(self, values: Array) -> Array:
         """The values; on log-odds axes those beyond the frame (such as 0 and 1) at its edge."""
-        if values is None or self.axes == "probability":
-            return values
-        return np.clip(values, self.low, self.high)
+        return np.clip(values, self.low, self.high) if self.is_logit else values
 
     def has_long_ticks(self, short: float) -> bool:
         """Whether ticks have many digits: on probability axes, if these are shorter."""

@@ -17,17 +17,10 @@ from calibrant.data.score_kinds import IN_SHORT, kind_of, reading_between
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_binary
 from calibrant.diagrams.curve_value import printed_columns
-from calibrant.diagrams.learning_trials import (
-    Judge,
-    Trials,
-    checked_sizes,
-    judge_of,
-    present_rows,
-    random_orders,
-)
+from calibrant.diagrams.learning_trials import Judge, Trials, checked_sizes, judge_of
 from calibrant.errors import ParameterError
 from calibrant.estimators.named_methods import BEFORE, bare, check_orientation, named_methods
-from calibrant.metrics.arguments import check_number, check_whole
+from calibrant.metrics.arguments import check_number, check_whole, read_generator
 from calibrant.other_words import did_you_mean
 from calibrant.progress import track
 from calibrant.result_tables import PlainFields, json_ready
@@ -294,20 +287,23 @@ def learning_curve(
     repeats = check_whole("repeats", repeats, 2)
     level = check_number("level", level, 0.0, 1.0)
     judge = judge_of(measure, larger_is_better)
-    rows = present_rows(read_binary(scores, y, sample_weight, pos_label=pos_label))
+    rows = read_binary(scores, y, sample_weight, pos_label=pos_label)
+    if rows.weight is not None:
+        rows = rows.take(rows.weight > 0)
     check_orientation(named, rows)
     kept, dropped = checked_sizes(sizes, len(rows.scores))
     trials = Trials(rows, [None, *(bare(calibrator) for calibrator in named.values())], judge)
     reading = IN_SHORT.get(kind_of(trials.whole), "")
     values = np.empty((1 + len(named), len(kept), repeats))
     one_class = np.zeros(len(kept), dtype=np.int64)
-    orders = random_orders(random_state, repeats, len(rows.scores))
-    steps = ((k, order, s, size) for k, order in orders for s, size in enumerate(kept))
-    for k, order, s, size in track(steps, repeats * len(kept), "draws", show=progress):
-        values[:, s, k], one = trials.values(order[:size])
+    random = read_generator(random_state)
+    orders = (random.permutation(len(rows.scores)) for _ in range(repeats))
+    steps = ((k, order, s, n) for k, order in enumerate(orders) for s, n in enumerate(kept))
+    for k, order, s, n in track(steps, repeats * len(kept), "draws", show=progress):
+        values[:, s, k], one = trials.values(order[:n])
         one_class[s] += one
     names = (BEFORE, *named)
-    notes = _notes(dropped, one_class, repeats, trials.whole, names, values, judge)
+    notes = _notes(dropped, one_class, trials.whole, names, values, judge)
     return LearningCurve(
         names,
         np.asarray(kept, dtype=np.int64),
@@ -326,7 +322,6 @@ def learning_curve(
 def _notes(
     dropped: list[int],
     one_class: NDArray[np.int64],
-    repeats: int,
     whole: ScoreTable,
     names: tuple[str, ...],
     values: Array,
@@ -339,11 +334,10 @@ def _notes(
     if dropped:
         sizes = ", ".join(map(str, dropped))
         notes.append(f"too few rows would be left to test on after {sizes}: dropped")
+    draws = values[0].size
     if one_class.any():
-        total = repeats * len(one_class)
-        notes.append(f"{one_class.sum()} of {total} draws held one class only")
+        notes.append(f"{one_class.sum()} of {draws} draws held one class only")
     for name, infinite in zip(names, np.isinf(values).sum(axis=(1, 2)), strict=True):
         if infinite:
-            many = f"{infinite} of {values[0].size} draws"
-            notes.append(f"{judge.label} of {name} is infinite in {many}")
+            notes.append(f"{judge.label} of {name} is infinite in {infinite} of {draws} draws")
     return tuple(notes)

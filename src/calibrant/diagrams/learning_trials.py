@@ -18,7 +18,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Map
-from calibrant.metrics.arguments import check_whole, read_generator
+from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.measure import Measure
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import MEASURES
@@ -92,14 +92,7 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
     return Judge(label, "larger" if larger_is_better else "smaller", of_rows=measure)
 
 
-# --- draws --------------------------------------------------------------------------------------
-
-
-def present_rows(rows: Rows) -> Rows:
-    """The rows that have weight."""
-    if rows.weight is None or rows.weight.all():
-        return rows
-    return rows.take(rows.weight > 0)
+# --- sizes --------------------------------------------------------------------------------------
 
 
 def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
@@ -117,12 +110,6 @@ def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
             f"smallest size is {wanted[0]}. Bring more rows, or pass smaller sizes."
         )
     return kept, wanted[len(kept) :]
-
-
-def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int, Index]]:
-    """Random orders of n rows, with their numbers, one for each repeat."""
-    random = read_generator(random_state)
-    return ((k, random.permutation(n)) for k in range(repeats))
 
 
 # --- trials -------------------------------------------------------------------------------------

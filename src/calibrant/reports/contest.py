@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from calibrant.auto import AutoCalibrator, Standing
-from calibrant.auto.scoring import Judged, standings
+from calibrant.auto.folds import Fold
+from calibrant.auto.scoring import Judged, pairs_of, standings
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import plain
 from calibrant.diagrams.map_lines import MapCurve
@@ -28,6 +29,19 @@ from calibrant.reports.sentences import AS_THEY_ARE
 FOLDS = 5
 LEVEL = 0.95
 TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
+
+
+class Entrant(NamedTuple):
+    """A method of a contest: its losses, its predictions with what came, and how many differ.
+
+    ``fitted`` is its map, and ``calibrator`` what advice can be given on, where there are any.
+    """
+
+    judged: Judged
+    prediction: Any
+    distinct: int
+    fitted: Fitted | None = None
+    calibrator: Any = None
 
 
 @dataclass(frozen=True)
@@ -176,43 +190,41 @@ def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> No
 
 
 def decide(
-    judged: Mapping[str, Judged],
-    sample: Sample,
-    predictions: Mapping[str, Any],
-    distinct: Mapping[str, int],
-    *,
-    fitted: Mapping[str, Fitted],
-    folds: int | None,
-    calibrators: Mapping[str, Any] | None = None,
-    pairs: Mapping[str, PairedCells] | None = None,
+    entrants: Mapping[str, Entrant], sample: Sample, folds: int | None, parts: Sequence[Fold] = ()
 ) -> Contest:
-    """Choose among the methods, with the scores as they are among them.
+    """Choose among methods that were judged on one sample, the scores as they are among them.
 
-    All arguments are by the name of a method: its losses on the rows of the sample, its
-    predictions, how many different ones it makes, its map, and the others as in `Contest`. A single
-    method beside the scores as they are is taken whatever its figures.
+    A single method beside these is taken whatever its figures. ``parts`` are the folds of two
+    classes.
     """
-    before = predictions[BEFORE]
+    judged = {name: one.judged for name, one in entrants.items()}
+    before = entrants[BEFORE].prediction
     if isinstance(before, ScoreTable):
         right = chance_that_right(before, grouped=sample.cluster is not None)
         chosen, tied = choose(judged, sample, right=right)
     else:
         chosen, tied = choose(judged, sample, errors=CLASS_ERRORS)
-    single = len(judged) == 2
+    single = len(entrants) == 2
     if single:
-        chosen = next(name for name in judged if name != BEFORE)
+        chosen = next(name for name in entrants if name != BEFORE)
     rows = standings(
         judged,
         sample,
         level=LEVEL,
         chosen=chosen,
         tied=tied,
-        distinct=distinct,
-        seconds=dict.fromkeys(judged, 0.0),  # times differ from run to run; the page must not
+        distinct={name: one.distinct for name, one in entrants.items()},
+        seconds=dict.fromkeys(entrants, 0.0),  # times differ from run to run; the page must not
     )
-    calibrator = (calibrators or {}).get(chosen)
     return Contest(
-        rows, predictions, fitted.get(chosen), folds, LEVEL, calibrator, single, pairs or {}
+        rows,
+        {name: one.prediction for name, one in entrants.items()},
+        entrants[chosen].fitted,
+        folds,
+        LEVEL,
+        entrants[chosen].calibrator,
+        single,
+        pairs_of(judged, list(parts)) if parts else {},
     )
 
 

@@ -178,25 +178,21 @@ def _segments(report: MonitorReport) -> Markup:
 
 def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
     """The newest windows, and all of them folded away."""
-    newest = range(len(curve))[::-1]
-    words = _batch_names(curve)
-    came, expected, low, high = (
-        [shown_percent(float(column[i])) for i in newest]
-        for column in (curve.came, curve.expected, curve.low, curve.high)
-    )
+    came, expected, low, high = _percents(curve)
     columns = (
-        Column("batch", [words[i].split(" ", 1)[1] for i in newest], ""),
-        Column("when", [curve.times[i] or "–" for i in newest], "when"),
-        Column(counted_as, [counted(float(curve.weight[i])) for i in newest]),
+        Column("batch", [name.split(" ", 1)[1] for name in _batch_names(curve)], ""),
+        Column("when", [time or "–" for time in curve.times], "when"),
+        Column(counted_as, [counted(weight) for weight in curve.weight.tolist()]),
         Column("expected", expected),
         Column("observed", came),
         Column("95 % of windows", [f"{a} to {b}" for a, b in zip(low, high, strict=True)]),
-        Column("", [_side(curve, i) for i in newest], ""),
-        Column("evidence after it", [evidence_words(float(curve.evidence[i])) for i in newest]),
+        Column("", [_side(curve, i) for i in range(len(curve))], ""),
+        Column("evidence after it", [evidence_words(value) for value in curve.evidence.tolist()]),
     )
-    parts = [page_table("The newest batches", columns, most=SHOWN)]
+    newest = [column._replace(cells=column.cells[::-1]) for column in columns]
+    parts = [page_table("The newest batches", newest, most=SHOWN)]
     if len(curve) > SHOWN:
-        parts.append(folded(f"All {len(curve)} windows", page_table("All windows", columns)))
+        parts.append(folded(f"All {len(curve)} windows", page_table("All windows", newest)))
     return page_section("batches", "Batches, newest first", *parts)
 
 
@@ -208,8 +204,13 @@ def _side(curve: MonitorCurve, i: int) -> Word:
 
 
 def _batch_names(curve: MonitorCurve) -> list[str]:
-    pairs = zip(curve.first.tolist(), curve.last.tolist(), strict=True)
-    return [batch_words(first, last) for first, last in pairs]
+    return list(map(batch_words, curve.first.tolist(), curve.last.tolist()))
+
+
+def _percents(curve: MonitorCurve) -> list[list[str]]:
+    """What came, what was expected, and the two ends of its band, window by window."""
+    columns = (curve.came, curve.expected, curve.low, curve.high)
+    return [[shown_percent(share) for share in column.tolist()] for column in columns]
 
 
 # --- pictures -----------------------------------------------------------------------------------
@@ -264,18 +265,19 @@ def _evidence_chart(curve: MonitorCurve) -> Markup:
     )
 
 
-def _window_words(curve: MonitorCurve, counted_as: str) -> Sequence[tuple[str, ...]]:
+def _window_words(curve: MonitorCurve, counted_as: str) -> list[Sequence[str]]:
     """What the point of each window says."""
-    said = []
-    for i, (name, time) in enumerate(zip(_batch_names(curve), curve.times, strict=True)):
-        came, expected, low, high = (
-            shown_percent(float(column[i]))
-            for column in (curve.came, curve.expected, curve.low, curve.high)
+    columns = (_batch_names(curve), curve.times, *_percents(curve), curve.weight.tolist())
+    return [
+        (
+            f"{name} ({time})" if time else name,
+            f"observed {came}",
+            f"expected {expected}",
+            f"95 % of windows: {low} to {high}",
+            f"{counted_as} {counted(weight)}",
         )
-        weight = counted(float(curve.weight[i]))
-        words = (f"{name} ({time})" if time else name, f"observed {came}", f"expected {expected}")
-        said.append((*words, f"95 % of windows: {low} to {high}", f"{counted_as} {weight}"))
-    return said
+        for name, time, came, expected, low, high, weight in zip(*columns, strict=True)
+    ]
 
 
 def batch_words(first: int, last: int) -> str:

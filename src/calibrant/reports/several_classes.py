@@ -37,7 +37,7 @@ from calibrant.metrics.class_look import ClassNames, class_look
 from calibrant.metrics.out_of_fold import with_auc_within_folds
 from calibrant.metrics.probability_matrix import class_table, top_table
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.reports.contest import FOLDS, Contest, ReportData, contest_behind, decide
+from calibrant.reports.contest import FOLDS, Contest, Entrant, ReportData, contest_behind, decide
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import MOST_PANELS, panel_of
 from calibrant.reports.report_value import Panel
@@ -152,14 +152,11 @@ class SeveralClasses(ReportData):
     ) -> Contest:
         """The contest of probabilities of these rows of the matrix."""
         codes, weight = self.matrix.codes[rows], self._weight[rows]
-        return decide(
-            judged,
-            Sample(weight, weight**2),
-            {name: ScoreMatrix(p, codes, weight) for name, p in outputs.items()},
-            {name: count_distinct(p) for name, p in outputs.items()},
-            fitted=fitted,
-            folds=folds,
-        )
+        entrants = {}
+        for name, p in outputs.items():
+            made = ScoreMatrix(p, codes, weight)
+            entrants[name] = Entrant(judged[name], made, count_distinct(p), fitted.get(name))
+        return decide(entrants, Sample(weight, weight**2), folds)
 
     @property
     def _weight(self) -> Array:

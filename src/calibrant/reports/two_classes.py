@@ -16,7 +16,7 @@ from calibrant.advice.table_checks import SAID_FIRST
 from calibrant.arrays import Array
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.folds import Fold, parts_of_table, table_cv
-from calibrant.auto.scoring import Judged, judge, judge_maps, pairs_of, sample_of
+from calibrant.auto.scoring import Judged, judge, judge_maps, sample_of
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.labels import read_classes
 from calibrant.data.score_kinds import kind_of
@@ -35,7 +35,15 @@ from calibrant.maps import Identity, VectorMap
 from calibrant.metrics import Evaluation
 from calibrant.metrics.first_look import LabelNames, first_look
 from calibrant.metrics.out_of_fold import evaluate_held_out
-from calibrant.reports.contest import FOLDS, TOO_FEW, Contest, ReportData, contest_behind, decide
+from calibrant.reports.contest import (
+    FOLDS,
+    TOO_FEW,
+    Contest,
+    Entrant,
+    ReportData,
+    contest_behind,
+    decide,
+)
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import segment_panels
 from calibrant.reports.report_value import Panel
@@ -105,40 +113,25 @@ class TwoClasses(ReportData):
         trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
         if sample is None:
             raise InputError(TOO_FEW)
-        judged = {name: trial.judged for name, trial in trials.items()}
-        calibrators = {name: trial.calibrator for name, trial in trials.items()}
-        scores = self.table.scores
         # fitted to a table of 0 and 1
         labels = {"classes": self.labels, "pos_label": plain(self.pos_label)}
-        return decide(
-            judged,
-            sample,
-            {name: trial.oof for name, trial in trials.items()},
-            {name: len(np.unique(one.map_(scores))) for name, one in calibrators.items()},
-            fitted={name: replace(one.to_fitted(), **labels) for name, one in calibrators.items()},
-            folds=len(parts),
-            calibrators=calibrators,
-            pairs=pairs_of(judged, parts),
-        )
+        entrants = {}
+        for name, trial in trials.items():
+            distinct = len(np.unique(trial.map(self.table.scores)))
+            fitted = replace(trial.calibrator.to_fitted(), **labels)
+            entrants[name] = Entrant(trial.judged, trial.oof, distinct, fitted, trial.calibrator)
+        return decide(entrants, sample, len(parts), parts)
 
     def judge_given(self, named: Mapping[str, Any]) -> Contest:
         maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
         whole = self._all_held(by_rows=len(maps) < len(named))
         outputs = {BEFORE: Uncalibrated().fit_table(self.table).map_(whole.scores)}
         outputs |= {name: self._predicted(name, one, whole.scores) for name, one in named.items()}
-        judged, tables = {}, {}
+        entrants = {}
         for name, p in outputs.items():
-            judged[name], tables[name] = _judged(p, whole, ranks=name == BEFORE)
-        return decide(
-            judged,
-            sample_of([whole]),
-            tables,
-            {name: len(table) for name, table in tables.items()},
-            fitted=maps,
-            folds=None,
-            calibrators=maps,
-            pairs=pairs_of(judged, [whole]),
-        )
+            judged, table = _judged(p, whole, ranks=name == BEFORE)
+            entrants[name] = Entrant(judged, table, len(table), maps.get(name), maps.get(name))
+        return decide(entrants, sample_of([whole]), None, [whole])
 
     def _all_held(self, *, by_rows: bool) -> Fold:
         """All scores as one fold that is held out: row by row, or as the table has them."""

@@ -61,13 +61,6 @@ def axes_at(figure: Figure, place: tuple[float, float, float, float], name: str)
     return figure.add_axes((left / w, bottom / h, width / w, height / h), label=name)
 
 
-def wrapped(title: str | None, letters: int) -> str | None:
-    """A title broken into lines of so many letters."""
-    if title is None:
-        return None
-    return "\n".join(textwrap.fill(part, letters) for part in title.split("\n"))
-
-
 def plain_words(name: str, letters: int = 48) -> str:
     """A name from the data, as matplotlib shows it unchanged.
 
@@ -81,11 +74,6 @@ def plain_words(name: str, letters: int = 48) -> str:
     short = short if len(short) <= letters else short[: letters - 1] + "…"
     short = short.replace("$", r"\$")
     return f" {short}" if short.startswith("_") or not short else short
-
-
-def title_height(title: str | None) -> float:
-    """The inches that a title takes."""
-    return 0.0 if title is None else 0.12 + 0.13 * (1 + title.count("\n"))
 
 
 def set_title(ax: Axes, title: str | None) -> None:
@@ -141,9 +129,14 @@ def titled_figure(
     top: float = TOP,
     letters: int = COLUMN,
 ) -> tuple[Figure, str | None]:
-    """A figure with room for its title above parts of these heights; and the title in lines."""
-    title = wrapped(title, letters)
-    height = top + title_height(title)
+    """A figure with room for its title above parts of these heights; and the title in lines.
+
+    A line of the title has so many letters.
+    """
+    height = top
+    if title is not None:
+        title = "\n".join(textwrap.fill(part, letters) for part in title.split("\n"))
+        height += 0.12 + 0.13 * (1 + title.count("\n"))
     for part in heights:
         height += part
     return new_figure(width, height), title

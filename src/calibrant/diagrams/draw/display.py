@@ -88,9 +88,21 @@ class ReliabilityDisplay:
             As in `reliability_diagram`.
         """
         label, p = _probabilities(estimator, X, y, pos_label)
-        rule = CurveOptions(bins, binning, band, curve=curve, axes=axes, bands=bands)
-        name = type(estimator).__name__ if name is None else name
-        return cls._drawn(rule, y, p, sample_weight, label, name, ax, title)
+        return cls.from_predictions(
+            y,
+            p,
+            bins=bins,
+            binning=binning,
+            curve=curve,
+            band=band,
+            bands=bands,
+            axes=axes,
+            sample_weight=sample_weight,
+            pos_label=label,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            title=title,
+        )
 
     @classmethod
     @in_our_words
@@ -123,26 +135,14 @@ class ReliabilityDisplay:
         bins, binning, curve, band, bands, axes, sample_weight, pos_label, ax, title
             As in `reliability_diagram`.
         """
-        rule = CurveOptions(bins, binning, band, curve=curve, axes=axes, bands=bands)
-        name = "predictions" if name is None else name
-        return cls._drawn(rule, y, p, sample_weight, pos_label, name, ax, title)
-
-    @classmethod
-    def _drawn(
-        cls,
-        rule: CurveOptions,
-        y: Any,
-        p: Any,
-        sample_weight: Any,
-        pos_label: Any,
-        name: str,
-        ax: Any,
-        title: str | None,
-    ) -> ReliabilityDisplay:
         refuse_other_axes(ax)
+        rule = CurveOptions(
+            bins=bins, binning=binning, band=band, bands=bands, curve=curve, axes=axes
+        )
         both = compare_curves(y, p, rule=rule, sample_weight=sample_weight, pos_label=pos_label)
+        name = "predictions" if name is None else name
         figure = comparison_diagram(both, (name, "before"), ax=ax, title=title)
-        return cls(figure, figure.axes[0] if ax is None else ax, both.after, name)
+        return cls(figure, figure.axes[0] if ax is None else ax, both.curves[0], name)
 
     def _repr_png_(self) -> bytes | None:
         """What a notebook shows; figures of pyplot are shown by pyplot itself."""

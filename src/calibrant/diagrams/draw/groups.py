@@ -9,9 +9,9 @@ from calibrant.diagrams.draw.figures import (
     BLUE,
     BOTTOM,
     GREY,
+    SMALL,
     TINY,
     WIDTH,
-    label_axes,
     one_panel,
     plain_ticks,
     plain_words,
@@ -87,6 +87,6 @@ def _panel(ax: Axes, found: Multicalibration) -> None:
     ax.set_yticks([])
     round_ticks(ax.xaxis, 6)
     words = f"observed − predicted ({100 * found.level:g} % intervals)"
-    label_axes(ax, f"{words}\nleft of 0: predicted too high, right: too low", "")
+    ax.set_xlabel(f"{words}\nleft of 0: predicted too high, right: too low", fontsize=SMALL)
     plain_ticks(ax)
     ax.spines["left"].set_visible(False)

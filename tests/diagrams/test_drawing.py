@@ -10,7 +10,7 @@ import pytest
 import calibrant as cal
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.draw import map_diagram, panel_diagram, reliability_diagram, render
-from calibrant.diagrams.draw.classes import class_diagram
+from calibrant.diagrams.draw.panels import class_diagram
 from calibrant.diagrams.draw.styles import looks_of
 from calibrant.diagrams.map_lines import map_curve
 from calibrant.diagrams.panels import reliability_panels

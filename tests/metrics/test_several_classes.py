@@ -22,8 +22,7 @@ from calibrant import metrics
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.diagrams.class_curves import class_reliability
 from calibrant.diagrams.curves import reliability_curve
-from calibrant.diagrams.draw.classes import class_diagram
-from calibrant.diagrams.draw.panels import panel_diagram
+from calibrant.diagrams.draw.panels import class_diagram, panel_diagram
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.metrics import calbin_windows, multilabel
 from calibrant.metrics.registry import CLASS_MEASURES

@@ -586,7 +586,7 @@ def test_user_strings_stay_inside_the_lines_to_copy(data):
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_elements_read_back_as_what_they_hold(text, value):
-    reader = read(element("p", {"title": value}, text))
+    reader = read(element("p", text, title=value))
     assert reader.tags == ["p"]
     found = "".join(reader.texts)
     want = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]", "\ufffd", text)
@@ -603,7 +603,7 @@ def test_json_in_a_script_cannot_end_it(value):
 
 
 def test_join_escapes_what_is_not_markup():
-    assert join(["<", element("b", None, "&")], "|") == "&lt;|<b>&amp;</b>"
+    assert join(["<", element("b", "&")], "|") == "&lt;|<b>&amp;</b>"
 
 
 # --- SQL ----------------------------------------------------------------------------------------

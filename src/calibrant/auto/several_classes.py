@@ -218,10 +218,6 @@ class HeldOutMatrix:
             auc = min(max(auc + self.beyond, 0.0), 1.0)
         return judged_rows(p, self.codes, auc)
 
-    def aucs(self, outputs: Mapping[str, Array]) -> dict[str, float | None]:
-        """AUC of predictions by name."""
-        return {name: self.judged(p).auc for name, p in outputs.items()}
-
     def _area(self, p: Array, parts: list[Any]) -> float | None:
         """The mean over classes of the share of pairs within parts that are in order; None of many
         classes."""

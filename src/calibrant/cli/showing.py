@@ -62,7 +62,7 @@ def draw_classes(
 ) -> bytes:
     """A reliability diagram of the top label and of each class, the heaviest of many."""
     from calibrant.diagrams.draw import render
-    from calibrant.diagrams.draw.classes import class_diagram
+    from calibrant.diagrams.draw.panels import class_diagram
 
     heaviest = np.argsort(-after.class_weight, kind="stable")[:PANELS]
     figure = class_diagram(

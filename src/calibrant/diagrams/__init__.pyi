@@ -12,8 +12,8 @@ from calibrant.diagrams.draw import map_diagram as map_diagram
 from calibrant.diagrams.draw import monitor_diagram as monitor_diagram
 from calibrant.diagrams.draw import panel_diagram as panel_diagram
 from calibrant.diagrams.draw import reliability_diagram as reliability_diagram
-from calibrant.diagrams.draw.classes import class_diagram as class_diagram
 from calibrant.diagrams.draw.display import ReliabilityDisplay as ReliabilityDisplay
+from calibrant.diagrams.draw.panels import class_diagram as class_diagram
 from calibrant.diagrams.draw.ranks import critical_difference_diagram as critical_difference_diagram
 from calibrant.diagrams.learning import LearningCurve as LearningCurve
 from calibrant.diagrams.learning import learning_curve as learning_curve

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import window
-from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
 from calibrant.losses import logit, sigmoid
 
@@ -40,7 +38,7 @@ class Frame:
 
     def ends(self, room: float) -> tuple[float, float]:
         """The ends, moved outwards by ``room``, a part of the frame's length."""
-        if self.axes == "logit":
+        if self.is_logit:
             low, high = logit(np.array([self.low, self.high]))
             more = room * (high - low)
             wide = sigmoid(np.array([low - more, high + more]))
@@ -48,11 +46,9 @@ class Frame:
         more = room * (self.high - self.low)
         return self.low - more, self.high + more
 
-    def inside(self, values: Array | None) -> Any:
+    def inside(self, values: Array) -> Array:
         """The values; on log-odds axes those beyond the frame (such as 0 and 1) at its edge."""
-        if values is None or self.axes == "probability":
-            return values
-        return np.clip(values, self.low, self.high)
+        return np.clip(values, self.low, self.high) if self.is_logit else values
 
     def has_long_ticks(self, short: float) -> bool:
         """Whether ticks have many digits: on probability axes, if these are shorter."""
@@ -104,11 +100,6 @@ def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
         ends = [_bulk(table) for table in tables]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     return window(low, high) if axes == "probability" else round_odds(low, high)
-
-
-def cells_over(span: tuple[float, float], rule: CurveOptions) -> Array:
-    """The edges of the histogram's cells: of equal width on the scale of the axes."""
-    return cell_edges(*span, rule.cells, odds=rule.axes == "logit")
 
 
 def cell_edges(low: float, high: float, count: int, *, odds: bool) -> Array:

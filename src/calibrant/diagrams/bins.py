@@ -41,32 +41,18 @@ def bins_of(table: ScoreTable, rule: CurveOptions) -> tuple[Index, Array]:
     >>> starts.tolist(), edges.tolist()
     ([0, 1], [[0.0, 0.175], [0.175, 1.0]])
     """
+    if rule.binning == "width" and not isinstance(rule.bins, str):
+        edges = np.arange(rule.bins + 1) / rule.bins
+        upto = np.append(np.searchsorted(table.scores, edges[:-1]), len(table))
+        some = np.flatnonzero(np.diff(upto))
+        return upto[some], np.column_stack((edges[some], edges[some + 1]))
     if isinstance(rule.bins, str):
-        return _with_cuts(table, sweep_starts(table))
-    return BINS[rule.binning](table, rule.bins)
-
-
-def _by_width(table: ScoreTable, bins: int) -> tuple[Index, Array]:
-    edges = np.arange(bins + 1) / bins
-    upto = np.append(np.searchsorted(table.scores, edges[:-1]), len(table))
-    some = np.flatnonzero(np.diff(upto))
-    return upto[some], np.column_stack((edges[some], edges[some + 1]))
-
-
-def _by_mass(table: ScoreTable, bins: int) -> tuple[Index, Array]:
-    return _with_cuts(table, equal_mass_starts(np.cumsum(table.weight), bins))
-
-
-def _with_cuts(table: ScoreTable, starts: Index) -> tuple[Index, Array]:
-    """The edges of bins of equal mass lie halfway between predictions."""
+        starts = sweep_starts(table)
+    else:
+        starts = equal_mass_starts(np.cumsum(table.weight), rule.bins)
+    # bins of equal mass end halfway between predictions
     cuts = np.concatenate(([0.0], table.cuts(starts[1:] - 1), [1.0]))
     return starts, np.column_stack((cuts[:-1], cuts[1:]))
-
-
-BINS: dict[str, Callable[[ScoreTable, int], tuple[Index, Array]]] = {
-    "width": _by_width,
-    "mass": _by_mass,
-}
 
 
 @dataclass(frozen=True)

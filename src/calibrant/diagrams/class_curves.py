@@ -101,14 +101,28 @@ def class_reliability(
     >>> panels["top label"].fraction.tolist()
     [0.0, 1.0, 1.0, 1.0]
     """
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
+    return classes_by(rule, y, p, classes, show, top_label, sample_weight, raw)
+
+
+def classes_by(
+    rule: CurveOptions,
+    y: Any,
+    p: Any,
+    classes: Any,
+    show: Any,
+    top_label: bool,
+    sample_weight: Any,
+    raw: Any,
+) -> Panels:
+    """The curves of the top label and of each class, with these options."""
     top_label = check_flag("top_label", top_label)
     seen = read_classes(y, p, sample_weight, classes)
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")
-    rule = CurveOptions(
-        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
-    )
     names = [TOP] * top_label + [str(plain(seen.labels[column])) for column in columns]
     # one table at a time: many classes of many rows would not fit into memory together
     sides, linked = [seen.matrix], False
@@ -117,12 +131,12 @@ def class_reliability(
         sides.append(before)
     spans = [_common_span(one, columns, top_label, rule) for one in sides]
     span = min(low for low, _ in spans), max(high for _, high in spans)
-    curves = [
+    after, *others = (
         tuple(curve_of(table, rule, span) for table in _tables(one, columns, top_label))
         for one in sides
-    ]
+    )
     reading = "through softmax" if linked else ""
-    return Panels(tuple(names), curves[0], (), curves[1] if raw is not None else (), reading)
+    return Panels(tuple(names), after, (), others[0] if others else (), reading)
 
 
 def _shown(seen: LabelledMatrix, show: Any) -> Index:

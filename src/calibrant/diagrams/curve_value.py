@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
-from calibrant.result_tables import aligned, first_left, json_ready
+from calibrant.result_tables import PlainFields, Side, aligned
 
 #: what the groups of a curve are called
 GROUPS = {
@@ -24,7 +24,7 @@ MOST_LINES = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve(Frozen):
+class Curve(PlainFields, Frozen):
     """A reliability curve: mean prediction against fraction of positives, group by group.
 
     The groups are bins, the blocks of an isotonic curve, or the neighbourhoods of a smooth one.
@@ -118,10 +118,6 @@ class Curve(Frozen):
         slack = 1e-9  # of rounding
         return bool(((self.y < self.lower - slack) | (self.y > self.upper + slack)).any())
 
-    def to_dict(self) -> dict[str, Any]:
-        """The attributes as plain lists and numbers, ready for JSON."""
-        return {name: json_ready(value) for name, value in self._items()}
-
     def __repr__(self) -> str:
         plural = "s" if len(self) != 1 else ""
         band = "no band"
@@ -133,26 +129,21 @@ class Curve(Frozen):
     def __str__(self) -> str:
         span = self.histogram_edges[-1] - self.histogram_edges[0]
         places = 3 + math.ceil(-math.log10(span))
-        chosen = self._printed()
         columns = [["predictions", *self._names(places)]]
         columns.append(["mean", *(f"{value:.{places}f}" for value in self.mean_p)])
         columns.append(["fraction", *(f"{value:.{places}f}" for value in self.fraction)])
         if self.lower is not None and self.upper is not None and self.level is not None:
-            ends = zip(self._here(self.lower), self._here(self.upper), strict=True)
-            band = (f"{low:.{places}f} to {high:.{places}f}" for low, high in ends)
+            ends = (np.interp(self.mean_p, self.x, end) for end in (self.lower, self.upper))
+            band = (f"{a:.{places}f} to {b:.{places}f}" for a, b in zip(*ends, strict=True))
             columns.append([f"{100 * self.level:g} % band", *band])
         columns.append(["weight", *(f"{value:.10g}" for value in self.weight)])
-        columns = [[column[0], *(column[1 + row] for row in chosen)] for column in columns]
-        rows = list(zip(*columns, strict=True))
-        lines = aligned(rows, first_left(len(columns)), rule=False)
+        # all bins, or some of many other groups
+        chosen = some_of(len(self), len(self) if self.curve == "binned" else MOST_LINES)
+        lines = printed_columns([[head, *(cells[i] for i in chosen)] for head, *cells in columns])
         if len(chosen) < len(self):
             groups = GROUPS[self.curve].format("s", self.binning)
             lines.append(f"({len(chosen)} of {len(self)} {groups})")
         return "\n".join(lines)
-
-    def _printed(self) -> list[int]:
-        """The groups that a printed table shows: all bins, or some of many other groups."""
-        return some_of(len(self), len(self) if self.curve == "binned" else MOST_LINES)
 
     def _names(self, places: int) -> list[str]:
         if self.curve != "binned":
@@ -162,10 +153,6 @@ class Curve(Frozen):
             names[-1] = names[-1][:-1] + "]"
         return names
 
-    def _here(self, end: Array) -> Array:
-        """One end of the band, at the mean prediction of each group."""
-        return np.interp(self.mean_p, self.x, end)
-
 
 def some_of(count: int, most: int) -> list[int]:
     """At most so many of the numbers from 0 to count − 1, evenly spread.
@@ -174,3 +161,14 @@ def some_of(count: int, most: int) -> list[int]:
     ([0, 50, 100], [0, 1])
     """
     return sorted({round(at) for at in np.linspace(0, count - 1, min(count, most))})
+
+
+def printed_columns(columns: Sequence[Sequence[str]], first: Side = "left") -> list[str]:
+    """Columns of cells as lines of text; all but the first stand to the right.
+
+    >>> print("\\n".join(printed_columns([("name", "one"), ("value", "10")])))
+    name  value
+    one      10
+    """
+    others: list[Side] = ["right"] * (len(columns) - 1)
+    return aligned(list(zip(*columns, strict=True)), [first, *others], rule=False)

@@ -8,7 +8,7 @@ from typing import Any
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_kinds import IN_SHORT, as_probabilities, kind_of
 from calibrant.data.score_table import ScoreTable
-from calibrant.diagrams.axes_view import cells_over, span_of
+from calibrant.diagrams.axes_view import cell_edges, span_of
 from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
@@ -169,7 +169,8 @@ def curve_of(
 ) -> Curve:
     """The curve of a table; ``span`` is the part of the axis that its histogram covers."""
     shape = shape_of(table, rule)
-    cells = cells_over(span_of([table], rule.axes) if span is None else span, rule)
+    span = span_of([table], rule.axes) if span is None else span
+    cells = cell_edges(*span, rule.cells, odds=rule.axes == "logit")
     return Curve(
         **shape._asdict(),
         level=None if rule.band is None else float(rule.level),

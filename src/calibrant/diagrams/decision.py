@@ -10,15 +10,14 @@ import numpy as np
 
 from calibrant.arrays import Array
 from calibrant.data.frozen import Frozen
-from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_counts
-from calibrant.diagrams.curve_value import some_of
+from calibrant.diagrams.curve_value import printed_columns, some_of
 from calibrant.diagrams.predictions import ONLY, read_several
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, read_table
 from calibrant.metrics.decisions import Benefits, benefits, treat_all
 from calibrant.metrics.weighted_cells import table_for_test
-from calibrant.result_tables import aligned, first_left, json_ready, shown_value
+from calibrant.result_tables import PlainFields, shown_value
 
 #: thresholds of a curve where none are given
 THRESHOLDS = np.arange(1, 100) / 100
@@ -27,7 +26,7 @@ MOST_LINES = 11
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecisionCurve(Frozen):
+class DecisionCurve(PlainFields, Frozen):
     """The net benefit of one or more models at each threshold.
 
     Attributes
@@ -70,10 +69,6 @@ class DecisionCurve(Frozen):
     level: float | None
     total: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """The attributes as plain lists and numbers, ready for JSON."""
-        return {name: json_ready(value) for name, value in self._items()}
-
     def __repr__(self) -> str:
         band = "no band" if self.level is None else f"{100 * self.level:g} % band"
         low, high = self.thresholds[0], self.thresholds[-1]
@@ -94,8 +89,7 @@ class DecisionCurve(Frozen):
                 columns.append([f"{100 * self.level:g} % band", *shown])
         columns.append(["treat all", *(shown_value(self.treat_all[at]) for at in chosen)])
         columns.append(["treat none", *("0" for _ in chosen)])
-        rows = list(zip(*columns, strict=True))
-        lines = aligned(rows, first_left(len(columns)), rule=False)
+        lines = printed_columns(columns)
         if len(chosen) < many:
             lines.append(f"({len(chosen)} of {many} thresholds)")
         return "\n".join(lines)
@@ -165,7 +159,10 @@ def decision_curve(
     if level is not None:
         check_number("level", level, 0.0, 1.0)
     places = THRESHOLDS if thresholds is None else _read_thresholds(thresholds)
-    tables = _read_tables(y, p, sample_weight, pos_label)
+    if isinstance(p, Mapping):
+        tables = read_several(y, p, sample_weight, pos_label)
+    else:
+        tables = {ONLY: read_table(y, p, sample_weight, pos_label)}
     made = {name: table_for_test(table, weights) for name, table in tables.items()}
     found = {name: benefits(table, places) for name, table in made.items()}
     first = next(iter(made.values()))
@@ -183,13 +180,6 @@ def decision_curve(
         None if lower is None else level,
         next(iter(tables.values())).total,
     )
-
-
-def _read_tables(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> dict[str, ScoreTable]:
-    """The table of each model by name."""
-    if isinstance(p, Mapping):
-        return read_several(y, p, sample_weight, pos_label)
-    return {ONLY: read_table(y, p, sample_weight, pos_label)}
 
 
 def _read_thresholds(thresholds: Any) -> Array:

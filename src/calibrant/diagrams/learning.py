@@ -16,20 +16,14 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.score_kinds import IN_SHORT, kind_of, reading_between
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_binary
-from calibrant.diagrams.learning_trials import (
-    Judge,
-    Trials,
-    checked_sizes,
-    judge_of,
-    present_rows,
-    random_orders,
-)
+from calibrant.diagrams.curve_value import printed_columns
+from calibrant.diagrams.learning_trials import Judge, Trials, checked_sizes, judge_of
 from calibrant.errors import ParameterError
 from calibrant.estimators.named_methods import BEFORE, bare, check_orientation, named_methods
-from calibrant.metrics.arguments import check_number, check_whole
+from calibrant.metrics.arguments import check_number, check_whole, read_generator
 from calibrant.other_words import did_you_mean
 from calibrant.progress import track
-from calibrant.result_tables import aligned, json_ready
+from calibrant.result_tables import PlainFields, json_ready
 
 #: 32, 64, …, 8192
 SIZES = tuple(2**k for k in range(5, 14))
@@ -52,7 +46,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearningCurve(Frozen):
+class LearningCurve(PlainFields, Frozen):
     """A measure on held-out rows against the number of calibration rows, method by method.
 
     Attributes
@@ -144,8 +138,8 @@ class LearningCurve(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers; an infinite number is ``"inf"``."""
-        summaries = {n: getattr(self, n) for n in ("mean", "standard_error", "low", "high")}
-        return {name: json_ready(value) for name, value in (*self._items(), *summaries.items())}
+        summaries = ("mean", "standard_error", "low", "high")
+        return super().to_dict() | {name: json_ready(getattr(self, name)) for name in summaries}
 
     def __repr__(self) -> str:
         return (
@@ -157,11 +151,8 @@ class LearningCurve(Frozen):
         head = f"{self.measure} ({self.better} is better), mean of {self.repeats} draws ± its error"
         columns = [["rows", *(str(size) for size in self.sizes)]]
         for name, means, errors in zip(self.names, self.mean, self.standard_error, strict=True):
-            pairs = zip(means, errors, strict=True)
-            cells = (_with_error(mean, error) for mean, error in pairs)
-            columns.append([name, *cells])
-        rows = list(zip(*columns, strict=True))
-        lines = aligned(rows, ["right"] * len(columns), rule=False)
+            columns.append([name, *map(_with_error, means, errors)])
+        lines = printed_columns(columns, "right")
         return "\n".join([head, *lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -296,22 +287,23 @@ def learning_curve(
     repeats = check_whole("repeats", repeats, 2)
     level = check_number("level", level, 0.0, 1.0)
     judge = judge_of(measure, larger_is_better)
-    rows = present_rows(read_binary(scores, y, sample_weight, pos_label=pos_label))
+    rows = read_binary(scores, y, sample_weight, pos_label=pos_label)
+    if rows.weight is not None:
+        rows = rows.take(rows.weight > 0)
     check_orientation(named, rows)
     kept, dropped = checked_sizes(sizes, len(rows.scores))
-    trials = Trials(rows)
+    trials = Trials(rows, [None, *(bare(calibrator) for calibrator in named.values())], judge)
     reading = IN_SHORT.get(kind_of(trials.whole), "")
-    methods = [None, *(bare(calibrator) for calibrator in named.values())]
-    values = np.empty((len(methods), len(kept), repeats))
+    values = np.empty((1 + len(named), len(kept), repeats))
     one_class = np.zeros(len(kept), dtype=np.int64)
-    orders = random_orders(random_state, repeats, len(rows.scores))
-    steps = ((k, order, s, size) for k, order in orders for s, size in enumerate(kept))
-    for k, order, s, size in track(steps, repeats * len(kept), "draws", show=progress):
-        trial = trials.draw(order[:size])
-        one_class[s] += trial.one_class
-        values[:, s, k] = [trial.value(method, judge) for method in methods]
+    random = read_generator(random_state)
+    orders = (random.permutation(len(rows.scores)) for _ in range(repeats))
+    steps = ((k, order, s, n) for k, order in enumerate(orders) for s, n in enumerate(kept))
+    for k, order, s, n in track(steps, repeats * len(kept), "draws", show=progress):
+        values[:, s, k], one = trials.values(order[:n])
+        one_class[s] += one
     names = (BEFORE, *named)
-    notes = _notes(dropped, one_class, repeats, trials.whole, names, values, judge)
+    notes = _notes(dropped, one_class, trials.whole, names, values, judge)
     return LearningCurve(
         names,
         np.asarray(kept, dtype=np.int64),
@@ -330,7 +322,6 @@ def learning_curve(
 def _notes(
     dropped: list[int],
     one_class: NDArray[np.int64],
-    repeats: int,
     whole: ScoreTable,
     names: tuple[str, ...],
     values: Array,
@@ -343,11 +334,10 @@ def _notes(
     if dropped:
         sizes = ", ".join(map(str, dropped))
         notes.append(f"too few rows would be left to test on after {sizes}: dropped")
+    draws = values[0].size
     if one_class.any():
-        total = repeats * len(one_class)
-        notes.append(f"{one_class.sum()} of {total} draws held one class only")
+        notes.append(f"{one_class.sum()} of {draws} draws held one class only")
     for name, infinite in zip(names, np.isinf(values).sum(axis=(1, 2)), strict=True):
         if infinite:
-            many = f"{infinite} of {values[0].size} draws"
-            notes.append(f"{judge.label} of {name} is infinite in {many}")
+            notes.append(f"{judge.label} of {name} is infinite in {infinite} of {draws} draws")
     return tuple(notes)

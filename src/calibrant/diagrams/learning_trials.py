@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
@@ -18,7 +18,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Map
-from calibrant.metrics.arguments import check_whole, read_generator
+from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.measure import Measure
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import MEASURES
@@ -92,14 +92,7 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
     return Judge(label, "larger" if larger_is_better else "smaller", of_rows=measure)
 
 
-# --- draws --------------------------------------------------------------------------------------
-
-
-def present_rows(rows: Rows) -> Rows:
-    """The rows that have weight."""
-    if rows.weight is None or rows.weight.all():
-        return rows
-    return rows.take(rows.weight > 0)
+# --- sizes --------------------------------------------------------------------------------------
 
 
 def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
@@ -119,20 +112,18 @@ def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
     return kept, wanted[len(kept) :]
 
 
-def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int, Index]]:
-    """Random orders of n rows, with their numbers, one for each repeat."""
-    random = read_generator(random_state)
-    return ((k, random.permutation(n)) for k in range(repeats))
-
-
 # --- trials -------------------------------------------------------------------------------------
 
 
 class Trials:
-    """Rows that are sorted once: the rows left by a draw become a table without another sort."""
+    """Methods judged on the rows that a draw leaves, after they are fitted to those drawn.
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    Rows are sorted once: those that are left become a table without another sort. None among the
+    ``methods`` stands for the scores as they came.
+    """
+
+    def __init__(self, rows: Rows, methods: Sequence[Any], judge: Judge) -> None:
+        self.rows, self.methods, self.judge = rows, methods, judge
         order = np.argsort(rows.scores, kind="stable")
         x = rows.scores[order]
         self.place = np.empty(len(x), dtype=np.intp)  # of each row in that order
@@ -155,11 +146,44 @@ class Trials:
 
         return Uncalibrated().fit_table(self.whole).map_
 
-    def draw(self, drawn: Index) -> LearningTrial:
-        """The trial whose methods are fitted to the rows of these numbers."""
-        return LearningTrial(self, drawn)
+    def values(self, drawn: Index) -> tuple[list[float], bool]:
+        """The measure after each method that is fitted to the rows of these numbers, on the others.
 
-    def left(self, drawn: Index) -> ScoreTable:
+        And whether all rows drawn have the same class.
+        """
+        table = ScoreTable.from_rows(self.rows.take(drawn))
+        maps = [self._map_of(method, table) for method in self.methods]
+        if self.judge.of_table is None:
+            found = self._of_rows(maps, drawn)
+        else:
+            left, of_table = self._left(drawn), self.judge.of_table
+            found = [of_table(_predicted(left, apply(left.scores))) for apply in maps]
+        return found, not (table.total_positive and table.total_negative)
+
+    def _map_of(self, method: Any, table: ScoreTable) -> Callable[[Array], Array]:
+        if method is None:
+            return _unchanged if self.judge.ranks else self.as_they_are
+        fitted: Map = method.fit_table(table).map_
+        return fitted
+
+    def _of_rows(self, maps: Iterable[Callable[[Array], Array]], drawn: Index) -> list[float]:
+        """The values of a measure that reads rows."""
+        left = np.ones(len(self.rows.scores), dtype=bool)
+        left[drawn] = False
+        rows = self.rows.take(left)
+        y, judge = rows.positive.astype(np.int64), self.judge
+        values = []
+        for apply in maps:
+            found = judge.of_rows(y, apply(rows.scores), sample_weight=rows.weight)  # type: ignore[misc]
+            if not isinstance(found, Real) or math.isnan(found):
+                raise InputError(
+                    f"measure must return a number, but {judge.label} returned {found!r} after "
+                    f"calibration with {len(drawn)} rows."
+                )
+            values.append(float(found))
+        return values
+
+    def _left(self, drawn: Index) -> ScoreTable:
         """The table of all other rows. Σw² is not kept: measures do not read it."""
         keep = np.ones(len(self.place))
         keep[self.place[drawn]] = 0.0
@@ -169,55 +193,6 @@ class Trials:
         some = n0 + n1 > 0
         n0, n1 = own(n0[some]), own(n1[some])
         return ScoreTable(own(self.distinct[some]), n0, n1, n0, n1)
-
-
-@dataclass(frozen=True)
-class LearningTrial:
-    """One draw of rows: every method is fitted to them and judged on the others."""
-
-    trials: Trials
-    drawn: Index
-
-    @cached_property
-    def _fit_table(self) -> ScoreTable:
-        return ScoreTable.from_rows(self.trials.rows.take(self.drawn))
-
-    @cached_property
-    def _test_table(self) -> ScoreTable:
-        return self.trials.left(self.drawn)
-
-    @cached_property
-    def _test_rows(self) -> Rows:
-        left = np.ones(len(self.trials.rows.scores), dtype=bool)
-        left[self.drawn] = False
-        return self.trials.rows.take(left)
-
-    @property
-    def one_class(self) -> bool:
-        """Whether all rows drawn have the same class."""
-        return not (self._fit_table.total_positive and self._fit_table.total_negative)
-
-    def value(self, calibrator: Any, judge: Judge) -> float:
-        """The measure after calibration; without a calibrator, of the scores as they came."""
-        if calibrator is not None:
-            apply: Callable[[Array], Array] = calibrator.fit_table(self._fit_table).map_
-        else:
-            apply = _unchanged if judge.ranks else self.trials.as_they_are
-        if judge.of_table is not None:
-            table = self._test_table
-            return judge.of_table(_predicted(table, apply(table.scores)))
-        return self._of_rows(apply, judge)
-
-    def _of_rows(self, apply: Callable[[Array], Array], judge: Judge) -> float:
-        rows = self._test_rows
-        y = rows.positive.astype(np.int64)
-        found = judge.of_rows(y, apply(rows.scores), sample_weight=rows.weight)  # type: ignore[misc]
-        if not isinstance(found, Real) or math.isnan(found):
-            raise InputError(
-                f"measure must return a number, but {judge.label} returned {found!r} after "
-                f"calibration with {len(self.drawn)} rows."
-            )
-        return float(found)
 
 
 def _unchanged(scores: Array) -> Array:

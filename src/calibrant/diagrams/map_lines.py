@@ -18,7 +18,7 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map, VectorMap
 from calibrant.metrics.arguments import check_whole
-from calibrant.result_tables import json_ready
+from calibrant.result_tables import PlainFields
 
 NONE = np.empty(0)
 
@@ -34,7 +34,7 @@ ASIDE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MapCurve(Frozen):
+class MapCurve(PlainFields, Frozen):
     """A fitted map as a polygon over the axis of its scores.
 
     Attributes
@@ -90,10 +90,6 @@ class MapCurve(Frozen):
         at = np.searchsorted(self.x, self.knots)
         bends = np.abs(self.p[at] - self.p[np.minimum(at + 1, len(self.p) - 1)]) <= BEND
         return self.knots[bends], self.p[at[bends]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The attributes as plain lists and numbers, ready for JSON."""
-        return {name: json_ready(value) for name, value in self._items()}
 
     def __repr__(self) -> str:
         plural = "s" if len(self.knots) != 1 else ""
@@ -157,12 +153,12 @@ def map_curve(
     knots = np.unique(fitted_map.knots(low, high))
     knots = knots[(knots > low) & (knots < high)]
     knots = knots[:: len(knots) // MOST_KNOTS + 1]
-    sample = _sampler(knots, (_grid_of_odds if odds else _grid)(low, high, n))
+    x, at, order = _places(knots, (_grid_of_odds if odds else _grid)(low, high, n))
     lower = upper = level = None
     if fitted_map.band is not None:
         low_map, high_map, level = fitted_map.band
-        lower, upper = sample(low_map), sample(high_map)
-    return MapCurve(sample.x, sample(fitted_map), lower, upper, level, knots, domain, axes)
+        lower, upper = low_map(at)[order], high_map(at)[order]
+    return MapCurve(x, fitted_map(at)[order], lower, upper, level, knots, domain, axes)
 
 
 def map_of(fitted: Any) -> Map:
@@ -224,20 +220,14 @@ def _span_of_odds(fitted_map: Map) -> tuple[float, float]:
     return round_odds(low, high)
 
 
-@dataclass(frozen=True)
-class _Sampler:
-    x: Array
-    at: Array
-    order: Index
+def _places(knots: Array, grid: Array) -> tuple[Array, Array, Index]:
+    """The scores of the line, ascending; where the map is read; and the order that sorts this.
 
-    def __call__(self, function: Map) -> Array:
-        return function(self.at)[self.order]
-
-
-def _sampler(knots: Array, grid: Array) -> _Sampler:
+    A knot stands twice, and is read on both of its sides.
+    """
     lo, hi = grid[0], grid[-1]
     aside = np.maximum(8 * np.spacing(np.abs(knots)), ASIDE * (hi / 2 - lo / 2))
     x = np.concatenate((knots, knots, grid))
     order = np.argsort(x, kind="stable")
     at = np.concatenate((knots - aside, knots + aside, grid))
-    return _Sampler(x[order], np.clip(at, lo, hi), order)
+    return x[order], np.clip(at, lo, hi), order

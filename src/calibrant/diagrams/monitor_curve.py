@@ -81,6 +81,11 @@ class MonitorCurve(Frozen):
         return np.minimum(self.evidence, math.exp(DRAWN))
 
     @property
+    def times(self) -> list[str]:
+        """When each window was, if the user said so."""
+        return [time_words(*ends) for ends in zip(self.since, self.until, strict=True)]
+
+    @property
     def whole_time(self) -> str:
         """From when to when, if the user said so.
 

@@ -233,18 +233,8 @@ def boosting_panels(
         steps = sorted({*(step for step in STEPS if step < last), min(last, STEPS[-1])})
     staged = zip(steps, model.staged_raw_score(X, steps=steps), strict=True)
     predictions = {f"{step} step{'s' if step != 1 else ''}": f for step, f in staged}
-    return reliability_panels(
-        y,
-        predictions,
-        curve=curve,
-        bins=bins,
-        binning=binning,
-        band=band,
-        bands=bands,
-        level=level,
-        sample_weight=sample_weight,
-        pos_label=model.classes_[1],
-    )
+    rule = CurveOptions(bins, binning, band, level, curve=curve, bands=bands)
+    return panels_of(read_several(y, predictions, sample_weight, model.classes_[1]), rule)
 
 
 # --- reading ------------------------------------------------------------------------------------

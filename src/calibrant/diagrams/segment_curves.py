@@ -51,9 +51,7 @@ class Segments(Frozen):
 
     def __getitem__(self, name: str) -> Curve:
         """The curve of that segment, for the first prediction."""
-        if name not in self.names:
-            raise KeyError(name)
-        return self.panels[self.names.index(name)].curves[0]
+        return self.overlaid[name]
 
     @property
     def predictions(self) -> tuple[str, ...]:

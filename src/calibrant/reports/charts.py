@@ -27,55 +27,59 @@ from calibrant.reports.svg_parts import (
     line_through,
     look,
     mark_of,
+    picture,
     told_points,
+    upright_text,
 )
 
 #: the picture of reliability: its size, and where its square and its histogram are
 WIDTH, SIDE, LEFT, TOP, HIST_TOP, HIST, HEIGHT = 560, 470, 66, 14, 524, 64, 616
+
+
+def common_axis(curves: Iterable[Curve], *, odds: bool = False) -> PageAxis:
+    """An axis of probabilities, or of log-odds, that holds the points of all curves."""
+    columns = [column for curve in curves for column in (curve.mean_p, curve.fraction)]
+    return logit_axis(columns) if odds else probability_axis(columns)
+
+
 # --- the large picture --------------------------------------------------------------------------
 
 
 def reliability(
-    methods: Sequence[Method], order: Sequence[int], words: tuple[str, str, str], *, odds: bool
+    methods: Sequence[Method], order: Sequence[int], words: tuple[str, str], *, odds: bool
 ) -> Markup:
     """Curves of all methods in one picture, each a group that can be hidden; histograms below.
 
-    ``order`` gives the look of each method; ``words`` are the names of both axes and of what is
-    counted.
+    ``order`` gives the look of each method; ``words`` are the names of both axes.
     """
-    columns = [c for m in methods for c in (m.curve.mean_p, m.curve.fraction)]
-    make = logit_axis if odds else probability_axis
-    axis = make(columns)
+    axis = common_axis((method.curve for method in methods), odds=odds)
     place = PlotArea(LEFT, TOP, SIDE, SIDE, axis, axis)
     spreads = [m.logit_spread if odds else m.spread for m in methods]
     tallest = max(float(s.share.max(initial=0.0)) for s in spreads) or 1.0
     below = PlotArea(LEFT, HIST_TOP, SIDE, HIST, axis, linear_axis(0.0, tallest))
     series = []
     for place_of, (method, spread, number) in enumerate(zip(methods, spreads, order, strict=True)):
-        series.append(
-            element(
-                "g",
-                {
-                    "class": f"series series-{place_of} {look(number)}",
-                    "role": "group",
-                    "aria-label": f"{method.name}: {len(method.curve)} points",
-                },
-                _histogram(spread, below),
-                _band(method.curve, place),
-                line_through(method.curve.mean_p, method.curve.fraction, place),
-                _points(method, place, number, words[2]),
-            )
+        group = element(
+            "g",
+            _histogram(spread, below),
+            _band(method.curve, place),
+            line_through(method.curve.mean_p, method.curve.fraction, place),
+            _points(method, place, number),
+            class_=f"series series-{place_of} {look(number)}",
+            role="group",
+            aria_label=f"{method.name}: {len(method.curve)} points",
         )
+        series.append(group)
     # what was chosen lies on top
     series.sort(key=lambda group: "c1 d0" in group)
-    name = f"Reliability diagram, {'log-odds axes' if odds else 'probability axes'}"
-    return element(
-        "svg",
-        {"class": "chart", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "group", "aria-label": name},
+    return picture(
+        "chart",
+        f"Reliability diagram, {'log-odds axes' if odds else 'probability axes'}",
+        (WIDTH, HEIGHT),
         chart_frame(place, words[1]),
         chart_text(LEFT + SIDE / 2, HEIGHT - 4, words[0], "middle"),
-        chart_text(0, 0, "share", "middle", f"translate(16 {HIST_TOP + HIST / 2}) rotate(-90)"),
-        element("path", {"class": "axis", "d": f"M{LEFT} {HIST_TOP + HIST}h{SIDE}"}),
+        upright_text(HIST_TOP + HIST / 2, "share"),
+        element("path", class_="axis", d=f"M{LEFT} {HIST_TOP + HIST}h{SIDE}"),
         *series,
     )
 
@@ -85,7 +89,7 @@ def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
     edges, share = np.repeat(spread.edges, 2), np.repeat(spread.share, 2)
     y = np.concatenate(([0.0], share, [0.0]))
     d = path_of(place.across(edges), place.down(y))
-    return element("path", {"class": "histogram", "d": d})
+    return element("path", class_="histogram", d=d)
 
 
 def _band(curve: Curve, place: PlotArea) -> Markup:
@@ -95,17 +99,17 @@ def _band(curve: Curve, place: PlotArea) -> Markup:
         return area_between(curve.mean_p, curve.lower, curve.upper, place)
     ends = np.concatenate((curve.lower, curve.upper))
     d = path_of(place.across(np.repeat(curve.mean_p, 2)), place.down(ends))
-    return element("path", {"class": "whisker", "d": d})
+    return element("path", class_="whisker", d=d)
 
 
-def _points(method: Method, place: PlotArea, number: int, counted: str) -> Markup:
+def _points(method: Method, place: PlotArea, number: int) -> Markup:
     curve = method.curve
     x, y = place.across(curve.mean_p), place.down(curve.fraction)
-    words = [(method.name, *point_words(curve, i, counted)) for i in range(len(curve))]
+    words = [(method.name, *_point_words(curve, i)) for i in range(len(curve))]
     return told_points(x, y, words, number)
 
 
-def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
+def _point_words(curve: Curve, i: int) -> tuple[str, ...]:
     """What a point says."""
     places = 3 if curve.histogram_edges[-1] - curve.histogram_edges[0] > 0.2 else 5
     words = [
@@ -115,49 +119,39 @@ def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
     if curve.lower is not None and curve.upper is not None and curve.level is not None:
         ends = f"{curve.lower[i]:.{places}f} to {curve.upper[i]:.{places}f}"
         words.append(f"{100 * curve.level:g} % interval {ends}")
-    return (*words, f"{counted} {curve.weight[i]:,.10g}")
+    return (*words, f"weight {curve.weight[i]:,.10g}")
 
 
 # --- small pictures -----------------------------------------------------------------------------
 
 
-def common_axis(curves: Iterable[Curve]) -> PageAxis:
-    """An axis that holds the points of all curves."""
-    return probability_axis([c for curve in curves for c in (curve.mean_p, curve.fraction)])
-
-
 def small(curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None = None) -> Markup:
     """Curves in a small square, for one method, segment, class or time; by default on an axis of
     their own."""
-    axis = axis or common_axis(curve for curve, _ in curves)
+    axis = axis or common_axis([curve for curve, _ in curves])
     place = PlotArea(34, 6, 160, 160, axis, axis)
     shown = PageAxis(axis.low, axis.high, (axis.low, axis.high))
     series = []
     for curve, number in curves:
         x, y = place.across(curve.mean_p), place.down(curve.fraction)
-        marks = [
-            element(
-                "path",
-                {
-                    "class": "mark",
-                    "d": mark_of(number),
-                    "transform": f"translate({a:.1f} {b:.1f}) scale(.7)",
-                },
-            )
-            for a, b in zip(x, y, strict=True)
-        ]
+        marks = (
+            element("path", class_="mark", d=mark_of(number), transform=f"{at} scale(.7)")
+            for at in (f"translate({a:.1f} {b:.1f})" for a, b in zip(x, y, strict=True))
+        )
         line = line_through(curve.mean_p, curve.fraction, place)
-        group = (_band(curve, place), line, *marks)
-        series.append(element("g", {"class": f"series {look(number)}"}, *group))
-    return element(
-        "svg",
-        {"class": "small", "viewBox": "0 0 208 190", "role": "img", "aria-label": name},
-        chart_frame(replace(place, x=shown, y=shown), "", labels=False),
+        kind = f"series {look(number)}"
+        series.append(element("g", _band(curve, place), line, *marks, class_=kind))
+    return picture(
+        "small",
+        name,
+        (208, 190),
+        chart_frame(replace(place, x=shown, y=shown)),
         chart_text(30, 14, numbered(axis.high), "end"),
         chart_text(30, 168, numbered(axis.low), "end"),
         chart_text(194, 182, numbered(axis.high), "end"),
         chart_text(34, 182, numbered(axis.low), "start"),
         *series,
+        role="img",
     )
 
 
@@ -173,14 +167,16 @@ def forest(method: Method, ends: tuple[float, float]) -> Markup:
     kind = "good" if low > 0 else "bad" if high < 0 else "even"
     return element(
         "svg",
-        {"class": f"forest {kind}", "viewBox": "0 0 160 20", "aria-hidden": "true"},
-        element("path", {"class": "zero", "d": f"M{zero:.1f} 0v20"}),
-        element("path", {"class": "line", "d": f"M{first:.1f} 10H{last:.1f}"}),
-        element("circle", {"class": "dot", "cx": f"{at:.1f}", "cy": "10", "r": "4"}),
+        element("path", class_="zero", d=f"M{zero:.1f} 0v20"),
+        element("path", class_="line", d=f"M{first:.1f} 10H{last:.1f}"),
+        element("circle", class_="dot", cx=f"{at:.1f}", cy="10", r="4"),
+        class_=f"forest {kind}",
+        viewBox="0 0 160 20",
+        aria_hidden="true",
     )
 
 
-def map_picture(curve: MapCurve, words: tuple[str, str]) -> Markup:
+def map_picture(curve: MapCurve) -> Markup:
     """The chosen map: from scores to probabilities, with its band and its knots if they are few."""
     low, high = float(curve.x[0]), float(curve.x[-1])
     across = linear_axis(low, high)
@@ -196,12 +192,13 @@ def map_picture(curve: MapCurve, words: tuple[str, str]) -> Markup:
     if 0 < len(curve.knots) <= 200:
         at = place.across(curve.knots)
         d = "".join(f"M{a:.1f} {TOP + SIDE}v-7" for a in at)
-        parts.append(element("path", {"class": "knots", "d": d}))
-    name = f"The map from {words[0]} to {words[1]}"
-    return element(
-        "svg",
-        {"class": "chart", "viewBox": f"0 0 {WIDTH} 532", "role": "img", "aria-label": name},
-        chart_frame(place, words[1]),
-        chart_text(LEFT + SIDE / 2, 526, words[0], "middle"),
-        element("g", {"class": f"series {look(1)}"}, *parts),
+        parts.append(element("path", class_="knots", d=d))
+    return picture(
+        "chart",
+        "The map from score to calibrated probability",
+        (WIDTH, 532),
+        chart_frame(place, "calibrated probability"),
+        chart_text(LEFT + SIDE / 2, 526, "score", "middle"),
+        element("g", *parts, class_=f"series {look(1)}"),
+        role="img",
     )

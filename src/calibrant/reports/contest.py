@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from calibrant.auto import AutoCalibrator, Standing
-from calibrant.auto.scoring import Judged, standings
+from calibrant.auto.folds import Fold
+from calibrant.auto.scoring import Judged, pairs_of, standings
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import plain
 from calibrant.diagrams.map_lines import MapCurve
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
@@ -29,45 +31,39 @@ LEVEL = 0.95
 TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
 
 
-@dataclass(frozen=True)
-class Entrants:
-    """The methods of a contest by name, with the scores as they are among them.
+class Entrant(NamedTuple):
+    """A method of a contest: its losses, its predictions with what came, and how many differ.
 
-    Attributes
-    ----------
-    judged : mapping of str to Judged
-        The losses of each on the rows of the sample.
-    sample : Sample
-    predictions : mapping of str to ScoreTable or ScoreMatrix
-        The probabilities of each for these rows, with what came.
-    distinct : mapping of str to int
-        How many different predictions each makes.
-    fitted : mapping of str to Fitted
-        The maps, where there are any.
-    folds : int or None
-        How often rows were held out; None for maps that were made before.
-    calibrators : mapping of str to Any
-        The fitted calibrators or maps on which advice can be given.
-    pairs : mapping of str to PairedCells
-        Two classes: the predictions of each beside the scores of the same rows.
+    ``fitted`` is its map, and ``calibrator`` what advice can be given on, where there are any.
     """
 
-    judged: Mapping[str, Judged]
-    sample: Sample
-    predictions: Mapping[str, Any]
-    distinct: Mapping[str, int]
-    fitted: Mapping[str, Fitted]
-    folds: int | None
-    calibrators: Mapping[str, Any] = field(default_factory=dict)
-    pairs: Mapping[str, PairedCells] = field(default_factory=dict)
+    judged: Judged
+    prediction: Any
+    distinct: int
+    fitted: Fitted | None = None
+    calibrator: Any = None
 
 
 @dataclass(frozen=True)
 class Contest:
     """The outcome: the standings, all predictions, and the map of the chosen method.
 
-    ``single`` says that only one method was asked about: it is shown as the chosen one, whatever
-    its figures. The other attributes are those of `Entrants`.
+    Attributes
+    ----------
+    standings : tuple of Standing
+    predictions : mapping of str to ScoreTable or ScoreMatrix
+        The probabilities of each method for the rows of the contest, with what came.
+    fitted : Fitted or None
+        The map of the chosen method, where there is one.
+    folds : int or None
+        How often rows were held out; None for maps that were made before.
+    level : float
+    calibrator : Any
+        The chosen method, fitted, where advice can be given on it.
+    single : bool
+        Whether only one method was asked about: it is the chosen one, whatever its figures.
+    pairs : mapping of str to PairedCells
+        Two classes: the predictions of each method beside the scores of the same rows.
     """
 
     standings: tuple[Standing, ...]
@@ -107,6 +103,12 @@ class ReportData(ABC):
     #: the calibrators that can be fitted to such data
     kinds: ClassVar[tuple[type, ...]]
     panel_kind: ClassVar[str]
+    classes: Any
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels of the classes as plain Python values."""
+        return tuple(plain(label) for label in self.classes)
 
     @property
     def before(self) -> str:
@@ -118,11 +120,11 @@ class ReportData(ABC):
         """The contest that an unfitted AutoCalibrator holds."""
 
     @abstractmethod
-    def judge_fitted(self, named: Mapping[str, Any]) -> Entrants:
+    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
         """Calibrators, fitted here and judged out of fold."""
 
     @abstractmethod
-    def judge_given(self, named: Mapping[str, Any]) -> Entrants:
+    def judge_given(self, named: Mapping[str, Any]) -> Contest:
         """Maps, or probabilities of these rows, judged as they are."""
 
     @abstractmethod
@@ -147,10 +149,10 @@ class ReportData(ABC):
         """The line of the chosen map, where one can be drawn."""
         return None
 
+    @abstractmethod
     def headline(self, label_name: str) -> tuple[str, bool]:
         """What must be known of the scores before anything else, nothing where all is well; and
         whether no map of them is worth anything."""
-        return "", False
 
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
         """What deserves a look, in sentences with figures."""
@@ -170,11 +172,9 @@ def contest_of(calibrator: Any, data: ReportData) -> Contest:
     ):
         named = {str(name): one for name, one in calibrator.items()}
         _check_made_before(named, to_fit)
-        entrants = data.judge_given(named)
-    else:
-        named = named_methods(calibrator, kinds=data.kinds, word="calibrator", taken=BEFORE)
-        entrants = data.judge_fitted(named)
-    return decide(entrants, single=len(named) == 1)
+        return data.judge_given(named)
+    named = named_methods(calibrator, kinds=data.kinds, word="calibrator", taken=BEFORE)
+    return data.judge_fitted(named)
 
 
 def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> None:
@@ -189,35 +189,42 @@ def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> No
             )
 
 
-def decide(entrants: Entrants, *, single: bool, level: float = LEVEL) -> Contest:
-    """Choose among the methods; a ``single`` one is taken whatever its figures."""
-    judged = entrants.judged
-    before, sample = entrants.predictions[BEFORE], entrants.sample
+def decide(
+    entrants: Mapping[str, Entrant], sample: Sample, folds: int | None, parts: Sequence[Fold] = ()
+) -> Contest:
+    """Choose among methods that were judged on one sample, the scores as they are among them.
+
+    A single method beside these is taken whatever its figures. ``parts`` are the folds of two
+    classes.
+    """
+    judged = {name: one.judged for name, one in entrants.items()}
+    before = entrants[BEFORE].prediction
     if isinstance(before, ScoreTable):
         right = chance_that_right(before, grouped=sample.cluster is not None)
         chosen, tied = choose(judged, sample, right=right)
     else:
         chosen, tied = choose(judged, sample, errors=CLASS_ERRORS)
+    single = len(entrants) == 2
     if single:
-        chosen = next(name for name in judged if name != BEFORE)
+        chosen = next(name for name in entrants if name != BEFORE)
     rows = standings(
         judged,
         sample,
-        level=level,
+        level=LEVEL,
         chosen=chosen,
         tied=tied,
-        distinct=entrants.distinct,
-        seconds=dict.fromkeys(judged, 0.0),  # times differ from run to run; the page must not
+        distinct={name: one.distinct for name, one in entrants.items()},
+        seconds=dict.fromkeys(entrants, 0.0),  # times differ from run to run; the page must not
     )
     return Contest(
         rows,
-        entrants.predictions,
-        entrants.fitted.get(chosen),
-        entrants.folds,
-        level,
-        entrants.calibrators.get(chosen),
+        {name: one.prediction for name, one in entrants.items()},
+        entrants[chosen].fitted,
+        folds,
+        LEVEL,
+        entrants[chosen].calibrator,
         single,
-        entrants.pairs,
+        pairs_of(judged, list(parts)) if parts else {},
     )
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
+from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
+from calibrant.outputs import find_target, keep_apart
 from calibrant.result_tables import worded
 from calibrant.version import __version__
 
@@ -50,6 +51,20 @@ def source_files(source: Any) -> list[str]:
         return [file for item in source for file in source_files(item)]
     named = isinstance(source, (str, os.PathLike)) and os.path.isfile(source)
     return [os.fspath(source)] if named else []
+
+
+def check_texts(**texts: Any) -> None:
+    """Refuse words for the page that are no text."""
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise ParameterError(f"{name} must be a str, but {type(value).__name__} came.")
+
+
+def check_output(output: Any, *sources: Any) -> None:
+    """Refuse, before anything is made, an output that is among the files of its sources."""
+    if output is not None:
+        find_target(output)
+        keep_apart({"the output": output}, source_files(sources))
 
 
 def fingerprint(*columns: NDArray[Any]) -> str:

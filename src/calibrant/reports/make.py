@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,21 @@ from calibrant.data.to_numpy import plain, to_matrix
 from calibrant.diagrams.axes_view import cell_edges
 from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curves import reliability_curve
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import InputError
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.evaluation_results import without_praise
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
-from calibrant.outputs import find_target, keep_apart
-from calibrant.reports.axes import PageAxis, logit_axis, probability_axis
-from calibrant.reports.contest import Contest, ReportData, contest_behind, contest_of, decide
-from calibrant.reports.key_facts import map_facts, source_facts, source_files, version_facts
+from calibrant.reports.axes import PageAxis
+from calibrant.reports.charts import common_axis
+from calibrant.reports.contest import Contest, ReportData, contest_behind, contest_of
+from calibrant.reports.key_facts import (
+    check_output,
+    check_texts,
+    map_facts,
+    source_facts,
+    version_facts,
+)
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.report_value import Method, PredictionSpread, Report
 from calibrant.reports.sentences import under, verdict_of, word_of
@@ -116,9 +122,7 @@ def calibration_report(
     'Calibrate these scores with a sigmoid (Platt) before using them as probabilities.'
     """
     words = PageWords(title or "", score_name, label_name, saved_as, source)
-    if output is not None:
-        find_target(output)
-        keep_apart({"the output": output}, source_files(source))
+    check_output(output, source)
     several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
     shown = _measures_shown(measures, several=several)
     if features is not None:
@@ -169,8 +173,7 @@ def report_of(
         if judged:
             return _report(several, contest_behind(calibrator), None, words, shown)
         if unseen is not None:
-            entrants = several.behind(calibrator, unseen)
-            return _report(several, decide(entrants, single=True), None, words, shown)
+            return _report(several, several.behind(calibrator, unseen), None, words, shown)
     elif judged:
         labels = tuple(plain(label) for label in calibrator.classes_)
         two = TwoClasses(data, labels, plain(calibrator.pos_label_))
@@ -189,10 +192,8 @@ class PageWords:
     source: Any
 
     def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self) if field.name != "source"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                raise ParameterError(f"{name} must be a str, but {type(value).__name__} came.")
+        texts = {"score_name": self.score_name, "label_name": self.label_name}
+        check_texts(title=self.title, **texts, saved_as=self.saved_as)
         source_facts(self.source)  # refused before anything is fitted
 
 
@@ -251,8 +252,7 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
         name: reliability_curve(table, bins=BINS, binning="mass", level=contest.level)
         for name, table in tables.items()
     }
-    columns = [c for curve in curves.values() for c in (curve.mean_p, curve.fraction)]
-    axis, odds = probability_axis(columns), logit_axis(columns)
+    axis, odds = (common_axis(curves.values(), odds=odds) for odds in (False, True))
     methods = []
     for row in sorted(contest.standings, key=lambda row: row.name != BEFORE):
         before, table = row.name == BEFORE, tables[row.name]

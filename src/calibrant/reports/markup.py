@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 #: control characters and halves of surrogate pairs, which no page may hold
@@ -48,20 +48,23 @@ def join(parts: Iterable[Any], between: str = "") -> Markup:
     return Markup(_escaped(between).join(_escaped(part) for part in parts))
 
 
-def element(name: str, attributes: Mapping[str, Any] | None = None, *children: Any) -> Markup:
-    """An element with escaped attributes and children.
+def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
+    """An element with escaped children and attributes.
 
-    An attribute of value None or False is left out, one of value True stands alone.
+    An underscore in the name of an attribute stands for a hyphen, and one at its end for nothing:
+    ``class_`` is class. An attribute of value None or False is left out, one of value True stands
+    alone.
 
-    >>> element("p", {"title": '"><script>', "hidden": True, "id": None}, "a < b")
-    '<p title="&quot;&gt;&lt;script&gt;" hidden>a &lt; b</p>'
+    >>> element("p", "a < b", title='"><script>', data_show="all", hidden=True, id=None)
+    '<p title="&quot;&gt;&lt;script&gt;" data-show="all" hidden>a &lt; b</p>'
     """
     words = [name]
-    for key, value in (attributes or {}).items():
+    for key, value in attributes.items():
+        called = key.rstrip("_").replace("_", "-")
         if value is True:
-            words.append(key)
+            words.append(called)
         elif value is not None and value is not False:
-            words.append(f'{key}="{html.escape(cleaned(value))}"')
+            words.append(f'{called}="{html.escape(cleaned(value))}"')
     head = " ".join(words)
     if name in _VOID:
         return Markup(f"<{head}/>" if name in _CLOSED else f"<{head}>")

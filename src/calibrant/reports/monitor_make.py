@@ -8,12 +8,10 @@ from typing import Any
 
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.monitor_curve import monitor_curve, time_words
-from calibrant.errors import ParameterError
 from calibrant.monitor.monitor import Monitor
 from calibrant.monitor.monitor_reading import in_words
 from calibrant.monitor.monitor_state import Window, joined
-from calibrant.outputs import find_target, keep_apart
-from calibrant.reports.key_facts import source_facts, source_files, version_facts
+from calibrant.reports.key_facts import check_output, check_texts, source_facts, version_facts
 from calibrant.reports.monitor_value import MonitorReport, Period
 from calibrant.reports.report_value import Recipe
 from calibrant.result_tables import shown_percent
@@ -71,12 +69,8 @@ def monitor_report(
     >>> r.verdict[0]
     'No alarm (p = 1): the probabilities may still be right.'
     """
-    for name, value in (("title", title or ""), ("saved_as", saved_as)):
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} must be a str, but {type(value).__name__} came.")
-    if output is not None:
-        find_target(output)
-        keep_apart({"the output": output}, [*source_files(source), *source_files(saved_as)])
+    check_texts(title=title or "", saved_as=saved_as)
+    check_output(output, source, saved_as)
     curve, reading = monitor_curve(monitor), monitor.reading
     first, *rest = in_words(reading)
     made = MonitorReport(
@@ -175,10 +169,10 @@ def _facts(monitor: Monitor) -> dict[str, str]:
 
 def _recipes(recommendation: str, saved_as: str) -> tuple[Recipe, ...]:
     """What to run next: another batch, or what mends the calibrator."""
-    again = ["calibrant", "monitor", saved_as, "NEW.csv", "--report", "monitor.html"]
     if recommendation == "none":
+        again = f"calibrant monitor {quoted(saved_as)} NEW.csv --report monitor.html"
         note = "Name the columns, or the calibrator, as before. Give it each row once."
-        return (Recipe("The next batch", " ".join(map(quoted, again)), note),)
+        return (Recipe("The next batch", again, note),)
     anew = "Then start a new monitor: this one has found its change."
     if recommendation == "new map":
         fit = "calibrant fit NEW.csv --output calibrator.json"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.monitor_curve import MonitorCurve
 from calibrant.monitor.monitor_reading import MonitorReading, SegmentReading
 from calibrant.reports.report_value import PageValue, Recipe
-from calibrant.result_tables import json_ready
+from calibrant.result_tables import PlainFields
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class Period(Frozen):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MonitorReport(PageValue):
+class MonitorReport(PlainFields, PageValue):
     """Everything that the page of a monitor shows; the same state gives the same page.
 
     Attributes
@@ -90,10 +89,6 @@ class MonitorReport(PageValue):
         from calibrant.reports.monitor_page import to_html
 
         return to_html(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""
-        return {name: json_ready(value) for name, value in self._items()}
 
     def __repr__(self) -> str:
         found = "no alarm" if self.reading.alarm is None else "alarm"

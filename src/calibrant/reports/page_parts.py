@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from calibrant.reports.markup import Markup, element, join, script_json
+from calibrant.reports.markup import Markup, element, script_json
 from calibrant.reports.report_value import Recipe
 from calibrant.result_tables import short_value
 
@@ -42,16 +42,14 @@ def whole_page(
     script = _resource("page.js")
     body = element(
         "body",
-        {"class": "caution" if caution else None},
-        element(
-            "header", None, element("h1", None, title), radio_buttons("theme", "Colours", THEMES)
-        ),
-        element("main", None, *sections),
-        element("div", {"id": "tip", "role": "status", "hidden": True}),
-        element("script", {"type": "application/json", "id": "data"}, script_json(document)),
-        element("script", None, script),
+        element("header", element("h1", title), radio_buttons("theme", "Colours", THEMES)),
+        element("main", *sections),
+        element("div", id="tip", role="status", hidden=True),
+        element("script", script_json(document), type="application/json", id="data"),
+        element("script", script),
+        class_="caution" if caution else None,
     )
-    page = element("html", {"lang": "en"}, _head(title, style, script), body)
+    page = element("html", _head(title, style, script), body, lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
 
 
@@ -70,52 +68,44 @@ def _head(title: str, style: str, script: Markup) -> Markup:
     )
     return element(
         "head",
-        None,
-        element("meta", {"charset": "utf-8"}),
-        element("meta", {"http-equiv": "Content-Security-Policy", "content": policy}),
-        element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
-        element("meta", {"name": "color-scheme", "content": "light dark"}),
-        element("title", None, title),
-        element("style", None, _resource("page.css"), Markup(style)),
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", _resource("page.css"), Markup(style)),
     )
 
 
 def page_section(name: str, title: str, *content: Any) -> Markup:
     """A section under a heading."""
-    head = element("h2", {"id": f"{name}-title"}, title)
-    return element("section", {"id": name, "aria-labelledby": f"{name}-title"}, head, *content)
+    head = element("h2", title, id=f"{name}-title")
+    return element("section", head, *content, id=name, aria_labelledby=f"{name}-title")
 
 
 def figure(kind: str, title: str, *content: Any) -> Markup:
     """Pictures under a title; ``kind`` is "large", or "few" for one among several."""
-    return element("figure", {"class": kind}, element("figcaption", None, title), *content)
+    return element("figure", element("figcaption", title), *content, class_=kind)
 
 
 def explained(text: str) -> Markup:
     """A paragraph that says how to read what stands beside it."""
-    return element("p", {"class": "how"}, text)
+    return element("p", text, class_="how")
+
+
+def folded(title: str, content: Markup) -> Markup:
+    """What is shown when the reader asks for it."""
+    return element("details", element("summary", title), content)
 
 
 def radio_buttons(name: str, title: str, words: Sequence[tuple[str, str]]) -> Markup:
     """A choice of one among some; the first is chosen."""
-    buttons = [
-        join(
-            (
-                element(
-                    "input",
-                    {
-                        "type": "radio",
-                        "name": name,
-                        "id": f"{name}-{value}",
-                        "checked": place == 0,
-                    },
-                ),
-                element("label", {"for": f"{name}-{value}"}, label),
-            )
-        )
-        for place, (value, label) in enumerate(words)
-    ]
-    return element("fieldset", {"class": "choice"}, element("legend", None, title), *buttons)
+    buttons = []
+    for place, (value, label) in enumerate(words):
+        own = f"{name}-{value}"
+        buttons.append(element("input", type="radio", name=name, id=own, checked=place == 0))
+        buttons.append(element("label", label, for_=own))
+    return element("fieldset", element("legend", title), *buttons, class_="choice")
 
 
 # --- sections that all pages have -----------------------------------------------------------------
@@ -126,11 +116,12 @@ def verdict_section(verdict: tuple[str, str], tiles: Markup, how: str) -> Markup
     first, second = verdict
     return element(
         "section",
-        {"id": "verdict", "aria-label": "Verdict"},
-        element("p", {"class": "todo"}, first),
-        element("p", {"class": "why"}, second),
+        element("p", first, class_="todo"),
+        element("p", second, class_="why"),
         tiles,
         explained(how),
+        id="verdict",
+        aria_label="Verdict",
     )
 
 
@@ -138,10 +129,9 @@ def tile_row(cells: Iterable[tuple[str, Any, str]]) -> Markup:
     """Figures at a glance: of each a title, its value, and a line below, which may be empty."""
     tiles = []
     for title, value, below in cells:
-        parts = [element("dt", None, title), element("dd", None, value)]
-        parts += [element("dd", {"class": "range"}, below)] if below else []
-        tiles.append(element("div", None, *parts))
-    return element("dl", {"class": "tiles"}, *tiles)
+        line = element("dd", below, class_="range") if below else Markup()
+        tiles.append(element("div", element("dt", title), element("dd", value), line))
+    return element("dl", *tiles, class_="tiles")
 
 
 def recipe_section(title: str, recipes: Sequence[Recipe]) -> Markup:
@@ -150,37 +140,39 @@ def recipe_section(title: str, recipes: Sequence[Recipe]) -> Markup:
         return Markup()
     parts = []
     for i, recipe in enumerate(recipes):
-        code = Markup()
+        lines = [element("h3", recipe.title)]
         if recipe.code:
-            copy = element(
-                "button", {"type": "button", "class": "scripted", "data-copy": f"code-{i}"}, "Copy"
+            own, words = f"code-{i}", f"{recipe.title} code"
+            options = {"type": "button", "class_": "scripted", "data_copy": own}
+            lines.append(element("button", "Copy", **options))
+            code = element("pre", recipe.code, id=own, tabindex="0", aria_label=words)
+            long = len(recipe.code) > LONG
+            lines.append(
+                folded(f"Show all {len(recipe.code):,} characters", code) if long else code
             )
-            options = {"id": f"code-{i}", "tabindex": "0", "aria-label": f"{recipe.title} code"}
-            code = element("pre", options, recipe.code)
-            if len(recipe.code) > LONG:
-                lines = f"Show all {len(recipe.code):,} characters"
-                code = element("details", None, element("summary", None, lines), code)
-            code = join((copy, code))
-        note = explained(recipe.note) if recipe.note else Markup()
-        parts.append(
-            element("div", {"class": "recipe"}, element("h3", None, recipe.title), code, note)
-        )
+        if recipe.note:
+            lines.append(explained(recipe.note))
+        parts.append(element("div", *lines, class_="recipe"))
     return page_section("apply", title, *parts)
 
 
 def fact_section(facts: Mapping[str, str]) -> Markup:
     """Where a page comes from."""
-    pairs = (
-        join((element("dt", None, name), element("dd", None, value)))
-        for name, value in facts.items()
-    )
-    return page_section("facts", "Where this comes from", element("dl", {"class": "facts"}, *pairs))
+    pairs = []
+    for name, value in facts.items():
+        pairs += [element("dt", name), element("dd", value)]
+    return page_section("facts", "Where this comes from", element("dl", *pairs, class_="facts"))
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
-#: a column: its title, and the class of its cells ("n" for numbers)
-Column = tuple[str, str]
+
+class Column(NamedTuple):
+    """A column of a table: its title, its cells, and their class ("n" for numbers)."""
+
+    title: str
+    cells: Sequence[Any]
+    kind: str = "n"
 
 
 class Word(NamedTuple):
@@ -191,31 +183,32 @@ class Word(NamedTuple):
 
 
 def page_table(
-    columns: Sequence[Column], rows: Iterable[Sequence[Any]], caption: str, chosen: int = -1
+    caption: str, columns: Sequence[Column], *, most: int | None = None, chosen: int = -1
 ) -> Markup:
-    """A table that scrolls sideways where it must; the row of number ``chosen`` stands out."""
-    titles = [element("th", {"scope": "col", "class": kind or None}, t) for t, kind in columns]
+    """A table that scrolls sideways where it must, of all rows or so many of the first.
+
+    The first column names the rows. The row of number ``chosen`` stands out.
+    """
+    titles = (element("th", c.title, scope="col", class_=c.kind or None) for c in columns)
+    names, *others = columns
     lines = []
-    for number, (name, *rest) in enumerate(rows):
-        first = element("th", {"scope": "row"}, name)
-        others = (_cell(cell, kind) for cell, (_, kind) in zip(rest, columns[1:], strict=True))
-        options = {"class": "chosen" if number == chosen else None}
-        lines.append(element("tr", options, first, *others))
+    for i, name in enumerate(names.cells[:most]):
+        cells = (_cell(column.cells[i], column.kind) for column in others)
+        look = "chosen" if i == chosen else None
+        lines.append(element("tr", element("th", name, scope="row"), *cells, class_=look))
     table = element(
         "table",
-        None,
-        element("caption", None, caption),
-        element("thead", None, element("tr", None, *titles)),
-        element("tbody", None, *lines),
+        element("caption", caption),
+        element("thead", element("tr", *titles)),
+        element("tbody", *lines),
     )
-    options = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}
-    return element("div", options, table)
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def _cell(cell: Any, kind: str) -> Markup:
     if isinstance(cell, Word):
-        return element("td", {"class": f"word {cell.sense}"}, cell.text)
-    return element("td", {"class": kind or None}, cell)
+        return element("td", cell.text, class_=f"word {cell.sense}")
+    return element("td", cell, class_=kind or None)
 
 
 def signed(value: float) -> str:
@@ -226,4 +219,4 @@ def signed(value: float) -> str:
 
 def small_text(text: str) -> Markup:
     """A text that stands back."""
-    return element("small", None, text)
+    return element("small", text)

@@ -30,8 +30,7 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
         return _of_classes(fitted, load, saved, file)
     what = f"the probability of {fitted.pos_label!r}"
     python = f"{load}p = calibrator.calibrate(scores)  # {what}"
-    words = ["calibrant", "apply", file, "NEW.csv", "-o", "OUT.csv", "--score", score]
-    shell = " ".join(quoted(word) for word in words)
+    shell = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv --score {quoted(score)}"
     return (
         Recipe("Python", python, saved),
         Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
@@ -42,13 +41,8 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
 def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recipe, ...]:
     """Python, the command line and SQL for a calibrator of several classes."""
     columns = f"# one column for each of {list(fitted.classes)!r}"
-    apply, export = (
-        " ".join(map(quoted, words))
-        for words in (
-            ["calibrant", "apply", file, "NEW.csv", "-o", "OUT.csv"],
-            ["calibrant", "export", file, "--to", "sql", "--table", "TABLE"],
-        )
-    )
+    apply = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv"
+    export = f"calibrant export {quoted(file)} --to sql --table TABLE"
     named = "Name the columns of scores by --score CLASS=COLUMN if the file does not know them."
     return (
         Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}", saved),
@@ -59,11 +53,11 @@ def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recip
 
 def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
     """The query where it is short, and the command that writes it."""
-    command = ["calibrant", "export", file, "--to", "sql", "--score", score]
+    writes = f"calibrant export {quoted(file)} --to sql --score {quoted(score)}"
     columns = fitted.map.columns if isinstance(fitted.map, Segmented) else 0
     for i in range(columns):
-        command += ["--segment", "SEGMENT" if columns == 1 else f"SEGMENT_{i + 1}"]
-    writes = " ".join(quoted(word) for word in [*command, "--dialect", "DIALECT"])
+        writes += f" --segment {'SEGMENT' if columns == 1 else f'SEGMENT_{i + 1}'}"
+    writes += " --dialect DIALECT"
     note = (
         f"Gives {what}, the same as Python to about twelve digits, and NULL where there is no "
         "finite score."

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from calibrant.arrays import Array, Index
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.candidate_limits import KINDS
+from calibrant.auto.scoring import Judged
 from calibrant.auto.several_classes import (
     HeldOutClasses,
     HeldOutMatrix,
@@ -25,19 +26,18 @@ from calibrant.auto.several_classes import (
 from calibrant.data.distributions import check_distributions
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import plain
 from calibrant.errors import CalibrationWarning, InputError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE, named_methods
-from calibrant.maps import Map, VectorMap
+from calibrant.maps import VectorMap
 from calibrant.metrics import Evaluation, MulticlassEvaluation, evaluate
 from calibrant.metrics.class_look import ClassNames, class_look
 from calibrant.metrics.out_of_fold import with_auc_within_folds
 from calibrant.metrics.probability_matrix import class_table, top_table
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.reports.contest import FOLDS, Contest, Entrants, ReportData, contest_behind
+from calibrant.reports.contest import FOLDS, Contest, Entrant, ReportData, contest_behind, decide
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import MOST_PANELS, panel_of
 from calibrant.reports.report_value import Panel
@@ -64,11 +64,6 @@ class SeveralClasses(ReportData):
             raise InputError("y must be given beside scores of several classes.")
         return cls(*read_matrix(scores, y, sample_weight, classes))
 
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """The labels as plain Python values."""
-        return tuple(plain(label) for label in self.classes)
-
     # --- judging --------------------------------------------------------------------------------
 
     def automatic(self, auto: AutoCalibrator) -> Contest:
@@ -79,21 +74,23 @@ class SeveralClasses(ReportData):
             auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
         return contest_behind(auto)
 
-    def behind(self, calibrator: Any, unseen: HeldOutClasses) -> Entrants:
+    def behind(self, calibrator: Any, unseen: HeldOutClasses) -> Contest:
         """A calibrator that is fitted to these rows already, judged on rows that were held out."""
         (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator", taken=BEFORE)
-        fitted = {BEFORE: self._fitted("Identity", unchanged(self.matrix))}
-        fitted[name] = calibrator.to_fitted()
         outputs = {BEFORE: unseen.before.scores, name: unseen.after.scores}
-        aucs = dict(zip(outputs, unseen.aucs, strict=True))
-        return self._entrants(outputs, unseen.rows, fitted, aucs, unseen.folds)
+        codes = self.matrix.codes[unseen.rows]
+        judged = {
+            called: judged_rows(p, codes, auc)
+            for (called, p), auc in zip(outputs.items(), unseen.aucs, strict=True)
+        }
+        fitted = {BEFORE: self._unchanged(), name: calibrator.to_fitted()}
+        return self._decide(outputs, judged, unseen.rows, fitted, unseen.folds)
 
-    def judge_fitted(self, named: Mapping[str, Any]) -> Entrants:
+    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
         matrix = self.matrix
         pairs, _ = row_splits(matrix, self.classes, FOLDS, None, 0)
         held = HeldOutMatrix(matrix, pairs, "importance")
-        outputs = {BEFORE: held.before}
-        fitted = {BEFORE: self._fitted("Identity", unchanged(matrix))}
+        outputs, fitted = {BEFORE: held.before}, {BEFORE: self._unchanged()}
         for name, calibrator in named.items():
             parts = [
                 self._fit(calibrator, matrix.take(train)).map_(matrix.scores[test])
@@ -101,20 +98,23 @@ class SeveralClasses(ReportData):
             ]
             outputs[name] = np.concatenate(parts)
             fitted[name] = self._fit(calibrator, matrix).to_fitted()
-        return self._entrants(outputs, held.rows, fitted, held.aucs(outputs), len(pairs))
+        judged = {name: held.judged(p) for name, p in outputs.items()}
+        return self._decide(outputs, judged, held.rows, fitted, len(pairs))
 
-    def judge_given(self, named: Mapping[str, Any]) -> Entrants:
+    def judge_given(self, named: Mapping[str, Any]) -> Contest:
         rows = np.arange(len(self.matrix))
         held = HeldOutMatrix(self.matrix, [(rows[:0], rows)], "importance")
         outputs = {BEFORE: held.before}
         outputs |= {name: self._predicted(name, value) for name, value in named.items()}
+        judged = {name: held.judged(p) for name, p in outputs.items()}
         maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
-        return self._entrants(outputs, rows, maps, held.aucs(outputs), None)
+        return self._decide(outputs, judged, rows, maps, None)
 
-    def _fitted(self, method: str, fitted_map: Map) -> Fitted:
-        facts = provenance_of(self.matrix)
-        known = range_of_rows(self.matrix, fitted_map)
-        return Fitted(fitted_map, self.labels, None, method, {}, facts, known)
+    def _unchanged(self) -> Fitted:
+        """The scores as they are, as a map."""
+        fitted_map = unchanged(self.matrix)
+        facts, known = provenance_of(self.matrix), range_of_rows(self.matrix, fitted_map)
+        return Fitted(fitted_map, self.labels, None, "Identity", {}, facts, known)
 
     def _fit(self, calibrator: Any, matrix: ScoreMatrix) -> Any:
         one = clone(calibrator)
@@ -142,26 +142,21 @@ class SeveralClasses(ReportData):
             )
         return value.predict_proba(matrix.scores)
 
-    def _entrants(
+    def _decide(
         self,
         outputs: Mapping[str, Array],
+        judged: Mapping[str, Judged],
         rows: Index,
         fitted: Mapping[str, Fitted],
-        aucs: Mapping[str, float | None],
         folds: int | None,
-    ) -> Entrants:
-        """The losses of probabilities of these rows of the matrix."""
-        codes = self.matrix.codes[rows]
-        weight = self._weight[rows]
-        predictions = {name: ScoreMatrix(p, codes, weight) for name, p in outputs.items()}
-        return Entrants(
-            judged={name: judged_rows(p, codes, aucs[name]) for name, p in outputs.items()},
-            sample=Sample(weight, weight**2),
-            predictions=predictions,
-            distinct={name: count_distinct(p) for name, p in outputs.items()},
-            fitted=fitted,
-            folds=folds,
-        )
+    ) -> Contest:
+        """The contest of probabilities of these rows of the matrix."""
+        codes, weight = self.matrix.codes[rows], self._weight[rows]
+        entrants = {}
+        for name, p in outputs.items():
+            made = ScoreMatrix(p, codes, weight)
+            entrants[name] = Entrant(judged[name], made, count_distinct(p), fitted.get(name))
+        return decide(entrants, Sample(weight, weight**2), folds)
 
     @property
     def _weight(self) -> Array:

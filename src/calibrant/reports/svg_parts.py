@@ -33,10 +33,10 @@ def look(number: int) -> str:
 
 def swatch(number: int) -> Markup:
     """A piece of a series' line with its marker, for legends."""
-    line = element("path", {"class": "line", "d": "M1 8H31"})
-    mark = element("path", {"class": "mark", "d": mark_of(number), "transform": "translate(16 8)"})
-    options = {"class": f"swatch {look(number)}", "viewBox": "0 0 32 16", "aria-hidden": "true"}
-    return element("svg", options, line, mark)
+    line = element("path", class_="line", d="M1 8H31")
+    mark = element("path", class_="mark", d=mark_of(number), transform="translate(16 8)")
+    kind = f"swatch {look(number)}"
+    return element("svg", line, mark, class_=kind, viewBox="0 0 32 16", aria_hidden="true")
 
 
 def mark_of(number: int) -> str:
@@ -44,64 +44,76 @@ def mark_of(number: int) -> str:
     return MARKS[number % len(MARKS)]
 
 
-def chart_frame(place: PlotArea, left: str, *, labels: bool = True) -> Markup:
-    """The square: grid, numbers, diagonal, and the name of the upright axis."""
+def picture(
+    kind: str, name: str, size: tuple[float, float], *parts: Markup, role: str = "group"
+) -> Markup:
+    """A picture of this width and height; ``name`` is what it is called where it is not seen."""
+    box = f"0 0 {size[0]} {size[1]}"
+    return element("svg", *parts, class_=kind, viewBox=box, role=role, aria_label=name)
+
+
+def chart_frame(place: PlotArea, left: str = "") -> Markup:
+    """The square: grid and diagonal, and, where the upright axis has a name, numbers along it."""
+    bottom = place.top + place.height
     parts = []
-    for axis, upright in ((place.x, False), (place.y, True)):
-        for value in axis.ticks:
-            at = float(place.down(value) if upright else place.across(value))
-            grid = f"M{at:.1f} {place.top}v{place.height}"
-            if upright:
-                grid = f"M{place.left} {at:.1f}h{place.width}"
-            parts.append(element("path", {"class": "grid", "d": grid}))
-            if labels and upright:
-                parts.append(chart_text(place.left - 8, at + 4, axis.said(value), "end"))
-            elif labels:
-                parts.append(
-                    chart_text(at, place.top + place.height + 18, axis.said(value), "middle")
-                )
-    both = np.array([max(place.x.low, place.y.low), min(place.x.high, place.y.high)])
+    for value in place.x.ticks:
+        at = float(place.across(value))
+        parts.append(element("path", class_="grid", d=f"M{at:.1f} {place.top}v{place.height}"))
+        if left:
+            parts.append(chart_text(at, bottom + 18, place.x.said(value), "middle"))
+    for value in place.y.ticks:
+        at = float(place.down(value))
+        parts.append(element("path", class_="grid", d=f"M{place.left} {at:.1f}h{place.width}"))
+        if left:
+            parts.append(chart_text(place.left - 8, at + 4, place.y.said(value), "end"))
     if place.x == place.y:
-        line = path_of(place.across(both), place.down(both))
-        parts.append(element("path", {"class": "diagonal", "d": line}))
-    box = {"class": "box", "x": place.left, "y": place.top}
-    parts.append(element("rect", box | {"width": place.width, "height": place.height}))
-    if labels:
-        middle = place.top + place.height / 2
-        parts.append(chart_text(0, 0, left, "middle", f"translate(16 {middle:.0f}) rotate(-90)"))
-    return element("g", {"aria-hidden": "true"}, *parts)
+        ends = np.array([place.x.low, place.x.high])
+        d = path_of(place.across(ends), place.down(ends))
+        parts.append(element("path", class_="diagonal", d=d))
+    size = {"width": place.width, "height": place.height}
+    parts.append(element("rect", class_="box", x=place.left, y=place.top, **size))
+    if left:
+        parts.append(upright_text(round(place.top + place.height / 2), left))
+    return element("g", *parts, aria_hidden="true")
 
 
-def chart_text(x: float, y: float, words: str, anchor: str, transform: str | None = None) -> Markup:
-    """Words at a place of a picture, or where a transformation puts them."""
-    place = {"transform": transform} if transform else {"x": f"{x:.1f}", "y": f"{y:.1f}"}
-    return element("text", {**place, "text-anchor": anchor}, words)
+def chart_text(x: float, y: float, words: str, anchor: str) -> Markup:
+    """Words at a place of a picture."""
+    return element("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
+
+
+def upright_text(y: float, words: str) -> Markup:
+    """Words along the left side of a picture, read from below."""
+    turned = f"translate(16 {y}) rotate(-90)"
+    return element("text", words, transform=turned, text_anchor="middle")
 
 
 def area_between(x: Array, lower: Array, upper: Array, place: PlotArea) -> Markup:
     """The area of a band: along its lower end, and back along the upper one."""
     across = place.across(np.concatenate((x, x[::-1])))
     d = path_of(across, place.down(np.concatenate((lower, upper[::-1]))), closed=True)
-    return element("path", {"class": "band", "d": d})
+    return element("path", class_="band", d=d)
 
 
 def line_through(x: Array, y: Array, place: PlotArea) -> Markup:
     """A line through points."""
-    return element("path", {"class": "line", "d": path_of(place.across(x), place.down(y))})
+    return element("path", class_="line", d=path_of(place.across(x), place.down(y)))
 
 
 def told_points(x: Array, y: Array, words: Sequence[Sequence[str]], number: int) -> Markup:
     """Markers at places of a picture; each says its words under the mouse and to the keyboard."""
     points = []
     for across, down, lines in zip(x.tolist(), y.tolist(), words, strict=True):
-        options = {
-            "class": "point",
-            "transform": f"translate({across:.1f} {down:.1f})",
-            "tabindex": "0",
-            "role": "img",
-            "aria-label": ", ".join(lines),
-        }
-        shape = element("path", {"class": "mark", "d": mark_of(number)})
-        reach = element("circle", {"class": "reach", "r": "11"})
-        points.append(element("g", options, element("title", None, "\n".join(lines)), reach, shape))
+        point = element(
+            "g",
+            element("title", "\n".join(lines)),
+            element("circle", class_="reach", r="11"),
+            element("path", class_="mark", d=mark_of(number)),
+            class_="point",
+            transform=f"translate({across:.1f} {down:.1f})",
+            tabindex="0",
+            role="img",
+            aria_label=", ".join(lines),
+        )
+        points.append(point)
     return join(points)

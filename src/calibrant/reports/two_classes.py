@@ -16,7 +16,7 @@ from calibrant.advice.table_checks import SAID_FIRST
 from calibrant.arrays import Array
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.folds import Fold, parts_of_table, table_cv
-from calibrant.auto.scoring import Judged, judge, judge_maps, pairs_of, sample_of
+from calibrant.auto.scoring import Judged, judge, judge_maps, sample_of
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.labels import read_classes
 from calibrant.data.score_kinds import kind_of
@@ -35,7 +35,15 @@ from calibrant.maps import Identity, VectorMap
 from calibrant.metrics import Evaluation
 from calibrant.metrics.first_look import LabelNames, first_look
 from calibrant.metrics.out_of_fold import evaluate_held_out
-from calibrant.reports.contest import FOLDS, TOO_FEW, Contest, Entrants, ReportData, contest_behind
+from calibrant.reports.contest import (
+    FOLDS,
+    TOO_FEW,
+    Contest,
+    Entrant,
+    ReportData,
+    contest_behind,
+    decide,
+)
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import segment_panels
 from calibrant.reports.report_value import Panel
@@ -78,7 +86,7 @@ class TwoClasses(ReportData):
     @property
     def positive_column(self) -> int:
         """Which of the two classes is the positive one."""
-        return 0 if plain(self.classes[0]) == plain(self.pos_label) else 1
+        return 0 if self.labels[0] == plain(self.pos_label) else 1
 
     @property
     def before(self) -> str:
@@ -100,42 +108,30 @@ class TwoClasses(ReportData):
             warnings.simplefilter("ignore", CalibrationWarning)  # the page gives the advice
             return contest_behind(auto.fit(self.rows.scores, y, self.rows.weight))
 
-    def judge_fitted(self, named: Mapping[str, Any]) -> Entrants:
+    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
         parts, _ = parts_of_table(self.table, FOLDS, 0)
         if not parts:
             raise InputError(TOO_FEW)
         trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
-        labels = {
-            "classes": tuple(plain(label) for label in self.classes),
-            "pos_label": plain(self.pos_label),
-        }
-        calibrators = {name: trial.calibrator for name, trial in trials.items()}
-        return Entrants(
-            judged={name: trial.judged for name, trial in trials.items()},
-            sample=sample,
-            predictions={name: trial.oof for name, trial in trials.items()},
-            distinct={
-                name: len(np.unique(one.map_(self.table.scores)))
-                for name, one in calibrators.items()
-            },
-            # fitted to a table of 0 and 1
-            fitted={name: replace(one.to_fitted(), **labels) for name, one in calibrators.items()},
-            folds=len(parts),
-            calibrators=calibrators,
-            pairs=pairs_of({name: trial.judged for name, trial in trials.items()}, parts),
-        )
+        # fitted to a table of 0 and 1
+        labels = {"classes": self.labels, "pos_label": plain(self.pos_label)}
+        entrants = {}
+        for name, trial in trials.items():
+            distinct = len(np.unique(trial.map(self.table.scores)))
+            fitted = replace(trial.calibrator.to_fitted(), **labels)
+            entrants[name] = Entrant(trial.judged, trial.oof, distinct, fitted, trial.calibrator)
+        return decide(entrants, sample, len(parts), parts)
 
-    def judge_given(self, named: Mapping[str, Any]) -> Entrants:
+    def judge_given(self, named: Mapping[str, Any]) -> Contest:
         maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
         whole = self._all_held(by_rows=len(maps) < len(named))
         outputs = {BEFORE: Uncalibrated().fit_table(self.table).map_(whole.scores)}
         outputs |= {name: self._predicted(name, one, whole.scores) for name, one in named.items()}
-        judged, tables = {}, {}
+        entrants = {}
         for name, p in outputs.items():
-            judged[name], tables[name] = _judged(p, whole, ranks=name == BEFORE)
-        distinct = {name: len(table) for name, table in tables.items()}
-        pairs = pairs_of(judged, [whole])
-        return Entrants(judged, sample_of([whole]), tables, distinct, maps, None, maps, pairs)
+            judged, table = _judged(p, whole, ranks=name == BEFORE)
+            entrants[name] = Entrant(judged, table, len(table), maps.get(name), maps.get(name))
+        return decide(entrants, sample_of([whole]), None, [whole])
 
     def _all_held(self, *, by_rows: bool) -> Fold:
         """All scores as one fold that is held out: row by row, or as the table has them."""
@@ -242,10 +238,8 @@ class TwoClasses(ReportData):
 
     def facts(self, score_name: str, label_name: str) -> dict[str, str]:
         table = self.table
-        positive, negative = (
-            plain(self.classes[column])
-            for column in (self.positive_column, 1 - self.positive_column)
-        )
+        column = self.positive_column
+        positive, negative = self.labels[column], self.labels[1 - column]
         share = shown_percent(table.total_positive / table.total)
         facts = {"score": score_name, "label": f"{label_name}: {positive!r} against {negative!r}"}
         if self.rows is not None:

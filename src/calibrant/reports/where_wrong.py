@@ -17,6 +17,7 @@ from calibrant.metrics.group_results import GroupError, Multicalibration
 from calibrant.reports.axes import PlotArea, linear_axis
 from calibrant.reports.markup import Markup, element
 from calibrant.reports.page_parts import (
+    Column,
     Word,
     explained,
     figure,
@@ -25,7 +26,7 @@ from calibrant.reports.page_parts import (
     signed,
     small_text,
 )
-from calibrant.reports.svg_parts import chart_text, look, told_points
+from calibrant.reports.svg_parts import chart_text, look, picture, told_points
 from calibrant.result_tables import counted, short_value, shown_value
 
 #: groups that a page holds, of all that were looked at
@@ -88,7 +89,7 @@ def where_section(found: Multicalibration | None) -> Markup:
     return page_section(
         "groups",
         "Where is it wrong?",
-        element("p", None, found.verdict()),
+        element("p", found.verdict()),
         figure("large", "Observed − predicted, group by group", _picture(found)),
         _table(found),
         explained(told),
@@ -103,20 +104,22 @@ def _picture(found: Multicalibration) -> Markup:
     axis = linear_axis(min(0.0, *ends), max(0.0, *ends))
     height = EACH * len(groups)
     place = PlotArea(SIDE, 0, WIDTH - 2 * SIDE, height, axis, linear_axis(0.0, 1.0))
+    zero = float(place.across(0.0))
     parts = [
-        element("path", {"class": "axis", "d": f"M{float(place.across(0.0)):.1f} 0V{height}"}),
-        element("path", {"class": "axis", "d": f"M{SIDE} {height}h{WIDTH - 2 * SIDE}"}),
+        element("path", class_="axis", d=f"M{zero:.1f} 0V{height}"),
+        element("path", class_="axis", d=f"M{SIDE} {height}h{WIDTH - 2 * SIDE}"),
     ]
     for tick in axis.ticks:
         parts.append(chart_text(float(place.across(tick)), height + 17, axis.said(tick), "middle"))
-    parts.append(
-        chart_text(WIDTH / 2, height + 37, "← predicted too high · predicted too low →", "middle")
+    words = "← predicted too high · predicted too low →"
+    parts.append(chart_text(WIDTH / 2, height + 37, words, "middle"))
+    return picture(
+        "dots",
+        "Observed minus predicted in the worst groups, with intervals",
+        (WIDTH, height + AXIS),
+        element("g", *parts, aria_hidden="true"),
+        *(_line(one, EACH * i, place, found.level) for i, one in enumerate(groups)),
     )
-    series = [_line(one, EACH * i, place, found.level) for i, one in enumerate(groups)]
-    name = "Observed minus predicted in the worst groups, with intervals"
-    box = f"0 0 {WIDTH} {height + AXIS}"
-    options = {"class": "dots", "viewBox": box, "role": "group", "aria-label": name}
-    return element("svg", options, element("g", {"aria-hidden": "true"}, *parts), *series)
 
 
 def _line(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
@@ -134,29 +137,27 @@ def _line(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
     )
     return element(
         "g",
-        {"class": f"series {look(number)}"},
         chart_text(place.left, top + 16, name, "start"),
-        element("path", {"class": "line", "d": f"M{low:.1f} {down:.1f}H{high:.1f}"}),
+        element("path", class_="line", d=f"M{low:.1f} {down:.1f}H{high:.1f}"),
         told_points(np.array([at]), np.array([down]), [words], number),
+        class_=f"series {look(number)}",
     )
 
 
 def _table(found: Multicalibration) -> Markup:
-    columns = [
-        ("group", ""),
-        ("rows", "n"),
-        ("predicted", "n"),
-        ("observed", "n"),
-        (f"difference, {100 * found.level:g} % interval", "n"),
-        ("p", "n"),
-        ("", ""),
-    ]
+    groups = found.shown
+    differences = []
+    for one in groups:
+        span = small_text(f"{signed(one.low)} to {signed(one.high)}")
+        differences.append(element("span", signed(one.difference), " ", span))
     sense = {"fits": "better", "too low": "worse", "too high": "worse"}
-    rows = []
-    for one in found.shown:
-        span = f"{signed(one.low)} to {signed(one.high)}"
-        difference = element("span", None, signed(one.difference), " ", small_text(span))
-        figures = (shown_value(one.predicted), shown_value(one.observed), difference)
-        word = Word(one.verdict, sense[one.verdict])
-        rows.append((one.name, counted(one.rows), *figures, short_value(one.p_value), word))
-    return page_table(columns, rows, "Where predictions are wrong")
+    columns = (
+        Column("group", [one.name for one in groups], ""),
+        Column("rows", [counted(one.rows) for one in groups]),
+        Column("predicted", [shown_value(one.predicted) for one in groups]),
+        Column("observed", [shown_value(one.observed) for one in groups]),
+        Column(f"difference, {100 * found.level:g} % interval", differences),
+        Column("p", [short_value(one.p_value) for one in groups]),
+        Column("", [Word(one.verdict, sense[one.verdict]) for one in groups], ""),
+    )
+    return page_table("Where predictions are wrong", columns)

@@ -8,15 +8,13 @@ from calibrant.diagrams.decision import DecisionCurve
 from calibrant.diagrams.draw.figures import (
     BLACK,
     GREY,
-    SMALL,
-    drawn_into,
+    label_axes,
     look_of,
+    panel_with_legend,
     plain_ticks,
     plain_words,
     refuse_other,
-    refuse_other_axes,
     round_ticks,
-    sheet_with_legend,
 )
 
 if TYPE_CHECKING:
@@ -65,14 +63,12 @@ def decision_diagram(curve: DecisionCurve, *, ax: Any = None, title: str | None 
     >>> decision_diagram(curve).axes[0].get_xlabel()
     'threshold'
     """
-    refuse_other_axes(ax)
-    refuse_other(curve, DecisionCurve, "decision_curve")
-    if ax is not None:
-        return drawn_into(ax, lambda axes: _panel(axes, curve), title)
-    return sheet_with_legend(
+    refuse_other(curve, DecisionCurve, "decision_curve", ax)
+    return panel_with_legend(
         "decision",
         HEIGHT,
         lambda axes: _panel(axes, curve),
+        ax,
         title,
         entries=len(curve.names) + 2 + (curve.level is not None),
         longest=max(map(len, map(plain_words, curve.names))),
@@ -99,6 +95,5 @@ def _panel(ax: Axes, curve: DecisionCurve) -> None:
     top = max(1.05 * max(float(part.max()) for part in seen), 1e-9)
     ax.set_ylim(-BELOW * top, top)
     round_ticks(ax.yaxis, 6)
-    ax.set_xlabel("threshold", fontsize=SMALL)
-    ax.set_ylabel("net benefit (larger is better)", fontsize=SMALL)
+    label_axes(ax, "threshold", "net benefit (larger is better)")
     plain_ticks(ax)

@@ -29,7 +29,7 @@ LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v
 DASHES = ("-", "--", ":")
 
 #: inches; the width is one column of a printed page
-WIDTH, LEFT, PANEL, TOP, BOTTOM, HISTOGRAM, GAP, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.62, 0.12, 0.14
+WIDTH, LEFT, PANEL, TOP, BOTTOM, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.14
 #: extra room for tick figures of many digits
 DIGITS = 0.2
 #: where the labels of the upright axes stand
@@ -38,6 +38,8 @@ DPI = 150
 CLOSE: dict[str, Any] = {"borderpad": 0.3, "labelspacing": 0.25}
 #: labels of more letters do not fit beside each other in a legend
 WIDEST = 21
+#: letters of a title that fit a column
+COLUMN = 44
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -59,13 +61,6 @@ def axes_at(figure: Figure, place: tuple[float, float, float, float], name: str)
     return figure.add_axes((left / w, bottom / h, width / w, height / h), label=name)
 
 
-def wrapped(title: str | None, letters: int = 44) -> str | None:
-    """A title broken into lines of so many letters; by default they fit a column."""
-    if title is None:
-        return None
-    return "\n".join(textwrap.fill(part, letters) for part in title.split("\n"))
-
-
 def plain_words(name: str, letters: int = 48) -> str:
     """A name from the data, as matplotlib shows it unchanged.
 
@@ -81,15 +76,16 @@ def plain_words(name: str, letters: int = 48) -> str:
     return f" {short}" if short.startswith("_") or not short else short
 
 
-def title_height(title: str | None) -> float:
-    """The inches that a title takes."""
-    return 0.0 if title is None else 0.12 + 0.13 * (1 + title.count("\n"))
-
-
 def set_title(ax: Axes, title: str | None) -> None:
     """A title above the axes, if there is one."""
     if title is not None:
         ax.set_title(title, fontsize=SMALL)
+
+
+def label_axes(ax: Axes, across: str, up: str) -> None:
+    """What stands along the axes."""
+    ax.set_xlabel(across, fontsize=SMALL)
+    ax.set_ylabel(up, fontsize=SMALL)
 
 
 def legend_inside(ax: Axes) -> None:
@@ -126,42 +122,74 @@ def legend_room(entries: int, wide: bool) -> tuple[float, int]:
     return BOTTOM + ROW * rows + 0.04, 1 if wide else 2
 
 
-def sheet_with_legend(
+def titled_figure(
+    title: str | None,
+    width: float,
+    *heights: float,
+    top: float = TOP,
+    letters: int = COLUMN,
+) -> tuple[Figure, str | None]:
+    """A figure with room for its title above parts of these heights; and the title in lines.
+
+    A line of the title has so many letters.
+    """
+    height = top
+    if title is not None:
+        title = "\n".join(textwrap.fill(part, letters) for part in title.split("\n"))
+        height += 0.12 + 0.13 * (1 + title.count("\n"))
+    for part in heights:
+        height += part
+    return new_figure(width, height), title
+
+
+def one_panel(
+    name: str,
+    place: tuple[float, float, float, float],
+    draw: Callable[[Axes], None],
+    ax: Axes | None,
+    title: str | None,
+    *,
+    width: float = WIDTH,
+    top: float = TOP,
+    letters: int = COLUMN,
+) -> Figure:
+    """A figure of one panel at this place, which ``draw`` fills; with ``ax``, the figure of those
+    axes, which somebody else made."""
+    if ax is None:
+        _, below, _, height = place
+        figure, title = titled_figure(title, width, height, below, top=top, letters=letters)
+        ax = axes_at(figure, place, name)
+    draw(ax)
+    set_title(ax, title)
+    return ax.figure  # type: ignore[return-value]
+
+
+def panel_with_legend(
     name: str,
     height: float,
     draw: Callable[[Axes], None],
+    ax: Axes | None,
     title: str | None,
     *,
     entries: int,
     longest: int,
     digits: float = 0.0,
 ) -> Figure:
-    """A figure of one panel, which ``draw`` fills, with the legend below it.
+    """A figure of one panel, as `one_panel` makes it, with the legend below it, or in ``ax``.
 
     ``entries`` is how many labels the legend has, and ``longest`` the letters of the longest.
     ``digits`` is extra room, in inches, for the numbers of the y axis.
     """
     below, columns = legend_room(entries, longest > WIDEST)
-    title = wrapped(title)
-    figure = new_figure(WIDTH, TOP + title_height(title) + height + below)
     left, side = LEFT + digits, PANEL - digits
-    panel = axes_at(figure, (left, below, side, height), name)
-    draw(panel)
+    figure = one_panel(name, (left, below, side, height), draw, ax, title)
+    if ax is not None:
+        legend_inside(ax)
+        return figure
+    panel = figure.axes[0]
     panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
     legend_below(figure, panel.get_legend_handles_labels()[0], columns)
-    set_title(panel, title)
     return figure
-
-
-def drawn_into(
-    ax: Axes, draw: Callable[[Axes], None], title: str | None, *, legend: bool = True
-) -> Figure:
-    """The figure of axes that somebody else made, which ``draw`` fills."""
-    draw(ax)
-    if legend:
-        legend_inside(ax)
-    set_title(ax, title)
-    return ax.figure  # type: ignore[return-value]
 
 
 def look_of(number: int) -> tuple[str, str, str]:
@@ -193,8 +221,9 @@ def refuse_other_axes(ax: Any) -> None:
         raise ParameterError(f"ax must be matplotlib Axes or None, but {type(ax).__name__} came.")
 
 
-def refuse_other(value: Any, kind: type, maker: str) -> None:
-    """Refuse what is not of the kind that a diagram shows; ``maker`` is what makes one."""
+def refuse_other(value: Any, kind: type, maker: str, ax: Any) -> None:
+    """Refuse other axes, and what is not of the kind that a diagram shows and ``maker`` makes."""
+    refuse_other_axes(ax)
     if not isinstance(value, kind):
         raise InputError(
             f"a {kind.__name__} must come, but {type(value).__name__} came. Make one with {maker}."

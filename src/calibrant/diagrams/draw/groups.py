@@ -11,19 +11,12 @@ from calibrant.diagrams.draw.figures import (
     GREY,
     SMALL,
     TINY,
-    TOP,
     WIDTH,
-    axes_at,
-    drawn_into,
-    new_figure,
+    one_panel,
     plain_ticks,
     plain_words,
     refuse_other,
-    refuse_other_axes,
     round_ticks,
-    set_title,
-    title_height,
-    wrapped,
 )
 from calibrant.metrics.group_results import Multicalibration
 
@@ -72,17 +65,9 @@ def group_diagram(found: Multicalibration, *, ax: Any = None, title: str | None 
     >>> group_diagram(found).axes[0].get_xlabel()
     'observed − predicted (95 % intervals)\\nleft of 0: predicted too high, right: too low'
     """
-    refuse_other_axes(ax)
-    refuse_other(found, Multicalibration, "metrics.multicalibration")
-    if ax is not None:
-        return drawn_into(ax, lambda axes: _panel(axes, found), title, legend=False)
-    title = wrapped(title)
-    height = EACH * len(found.shown) + 0.05
-    figure = new_figure(WIDTH, TOP + title_height(title) + height + BOTTOM + LINE)
-    panel = axes_at(figure, (SIDE, BOTTOM + LINE, WIDTH - 2 * SIDE, height), "groups")
-    _panel(panel, found)
-    set_title(panel, title)
-    return figure
+    refuse_other(found, Multicalibration, "metrics.multicalibration", ax)
+    place = (SIDE, BOTTOM + LINE, WIDTH - 2 * SIDE, EACH * len(found.shown) + 0.05)
+    return one_panel("groups", place, lambda axes: _panel(axes, found), ax, title)
 
 
 def _panel(ax: Axes, found: Multicalibration) -> None:

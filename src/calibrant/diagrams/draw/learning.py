@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 from calibrant.diagrams.draw.figures import (
     DIGITS,
     GREY,
-    SMALL,
-    drawn_into,
+    label_axes,
     look_of,
+    panel_with_legend,
     plain_ticks,
     plain_words,
     refuse_other,
-    refuse_other_axes,
     round_ticks,
-    sheet_with_legend,
 )
 from calibrant.diagrams.learning import LearningCurve, in_short
 from calibrant.errors import import_extra
@@ -67,15 +65,13 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
     >>> learning_diagram(curve).axes[0].get_ylabel()
     'Brier score (smaller is better)'
     """
-    refuse_other_axes(ax)
-    refuse_other(curve, LearningCurve, "learning_curve")
-    if ax is not None:
-        return drawn_into(ax, lambda axes: _learning_panel(axes, curve), title)
+    refuse_other(curve, LearningCurve, "learning_curve", ax)
     labels = [*_labels(curve), _band(curve)]
-    return sheet_with_legend(
+    return panel_with_legend(
         "learning",
         HEIGHT,
-        lambda axes: _learning_panel(axes, curve),
+        lambda axes: _panel(axes, curve),
+        ax,
         title,
         entries=len(labels),
         longest=max(map(len, labels)),
@@ -83,7 +79,7 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
     )
 
 
-def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
+def _panel(ax: Axes, curve: LearningCurve) -> None:
     columns = zip(_labels(curve), curve.mean, curve.low, curve.high, strict=True)
     for number, (label, mean, low, high) in enumerate(columns):
         color, marker, dashes = _look(number)
@@ -102,8 +98,7 @@ def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
     ax.xaxis.set_minor_locator(ticker.LogLocator(base=2, numticks=99))
     ax.xaxis.set_minor_formatter(ticker.NullFormatter())
     round_ticks(ax.yaxis, 7, (1, 2, 2.5, 5, 10))
-    ax.set_xlabel("calibration rows", fontsize=SMALL)
-    ax.set_ylabel(f"{curve.measure} ({curve.better} is better)", fontsize=SMALL)
+    label_axes(ax, "calibration rows", f"{curve.measure} ({curve.better} is better)")
     plain_ticks(ax)
 
 

@@ -11,19 +11,13 @@ from calibrant.diagrams.draw.figures import (
     GREY,
     LEFT,
     PANEL,
-    SMALL,
     TINY,
-    TOP,
-    WIDTH,
-    axes_at,
-    new_figure,
+    label_axes,
+    one_panel,
     plain_ticks,
     refuse_other_axes,
-    set_title,
-    title_height,
-    wrapped,
 )
-from calibrant.diagrams.draw.styles import draw_axes, set_scale
+from calibrant.diagrams.draw.styles import LARGE_PANEL, draw_axes, set_scale
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 
 if TYPE_CHECKING:
@@ -31,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: the part of the frame that is left free beyond its ends
-ROOM = 0.02
 #: more knots would only darken the line that they stand on
 MOST_KNOTS = 100
 MOST_DOTS = 40
@@ -79,15 +71,8 @@ def map_diagram(
     """
     refuse_other_axes(ax)
     line = map_curve(fitted, lo=lo, hi=hi, n=n, axes=axes)
-    if ax is None:
-        title = wrapped(title)
-        figure = new_figure(WIDTH, TOP + title_height(title) + PANEL + BOTTOM)
-        ax = axes_at(figure, (LEFT, BOTTOM, PANEL, PANEL), "map")
-    else:
-        figure = ax.figure
-    map_panel(ax, line)
-    set_title(ax, title)
-    return figure
+    place = (LEFT, BOTTOM, PANEL, PANEL)
+    return one_panel("map", place, lambda axes: map_panel(axes, line), ax, title)
 
 
 def map_panel(ax: Axes, line: MapCurve) -> None:
@@ -104,18 +89,18 @@ def map_panel(ax: Axes, line: MapCurve) -> None:
         ax.fill_between(x, inside(line.lower), inside(line.upper), **style)
     ax.plot(x, inside(line.p), color=GREEN, lw=1.2, zorder=3, label="fitted map")
     if square and frame.is_logit:
-        draw_axes(ax, frame, ROOM, "large")
+        draw_axes(ax, frame, LARGE_PANEL)
     else:
-        set_scale(ax, frame, "y", "large")
-        room = ROOM * (line.x[-1] - line.x[0])
+        if frame.is_logit:
+            set_scale(ax, frame, ("y",), LARGE_PANEL)
+        room = LARGE_PANEL.room * (line.x[-1] - line.x[0])
         ax.set_xlim(line.x[0] - room, line.x[-1] + room)
-        ax.set_ylim(*frame.ends(ROOM))
+        ax.set_ylim(*frame.ends(LARGE_PANEL.room))
         plain_ticks(ax)
     _knots(ax, line)
     if line.lower is not None:
         ax.legend(fontsize=TINY, frameon=False, **CLOSE)
-    ax.set_xlabel("score", fontsize=SMALL)
-    ax.set_ylabel("calibrated probability", fontsize=SMALL)
+    label_axes(ax, "score", "calibrated probability")
 
 
 def _knots(ax: Axes, line: MapCurve) -> None:

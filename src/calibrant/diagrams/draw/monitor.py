@@ -14,16 +14,14 @@ from calibrant.diagrams.draw.figures import (
     PANEL,
     ROW,
     SMALL,
-    TOP,
     VERMILION,
     WIDTH,
     axes_at,
+    label_axes,
     legend_below,
-    new_figure,
     plain_ticks,
     set_title,
-    title_height,
-    wrapped,
+    titled_figure,
 )
 from calibrant.diagrams.monitor_curve import MonitorCurve, monitor_curve
 from calibrant.errors import import_extra
@@ -69,10 +67,8 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     ['evidence', 'share of positives']
     """
     curve = monitor_curve(monitor)
-    title = wrapped(title)
     below = BOTTOM + ROW
-    height = TOP + title_height(title) + RATES + GAP + EVIDENCE + below
-    figure = new_figure(WIDTH, height)
+    figure, title = titled_figure(title, WIDTH, RATES, GAP, EVIDENCE, below)
     evidence = axes_at(figure, (LEFT, below, PANEL, EVIDENCE), "evidence")
     rates = axes_at(figure, (LEFT, below + EVIDENCE + GAP, PANEL, RATES), "rates")
     _rates(rates, curve)
@@ -92,7 +88,7 @@ def _rates(ax: Axes, curve: MonitorCurve) -> None:
     )
     ax.stairs(curve.expected, curve.edges, baseline=None, color=GREY, lw=1.1, label="expected")
     ax.plot(curve.middle, curve.came, "o", color=BLUE, ms=2.6, zorder=3, label="observed")
-    ax.set_ylabel("share of positives", fontsize=SMALL)
+    label_axes(ax, "", "share of positives")
     ax.set_ylim(max(0.0, ax.get_ylim()[0]), min(1.0, ax.get_ylim()[1]))
     ticker = import_extra("matplotlib.ticker", extra="cli")
     ax.yaxis.set_major_formatter(ticker.PercentFormatter(1.0, symbol=" %"))
@@ -120,8 +116,7 @@ def _evidence(ax: Axes, curve: MonitorCurve) -> None:
         import_extra("matplotlib.ticker", extra="cli").MaxNLocator(nbins=8, integer=True)
     )
     time = f"({curve.whole_time})" if curve.whole_time else ""
-    ax.set_xlabel(f"batch {time}".strip(), fontsize=SMALL)
-    ax.set_ylabel("evidence", fontsize=SMALL)
+    label_axes(ax, f"batch {time}".strip(), "evidence")
     _mark_alarm(ax, curve)
     plain_ticks(ax)
 

@@ -1,13 +1,13 @@
-"""Reliability panels, drawn: a column for each prediction or segment, its histogram below."""
+"""Reliability panels, drawn: a column for each prediction, segment or class, with its histogram."""
 
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from calibrant.diagrams.axes_view import Frame, frame_of
-from calibrant.diagrams.curve_value import Curve
+from calibrant.diagrams.axes_view import frame_of
+from calibrant.diagrams.class_curves import classes_by
+from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.draw.figures import (
     BOTTOM,
     DIGITS,
@@ -16,43 +16,39 @@ from calibrant.diagrams.draw.figures import (
     ROW,
     SMALL,
     TOP,
-    axes_at,
+    label_axes,
     legend_below,
     legend_inside,
-    new_figure,
     refuse_other_axes,
-    title_height,
-    wrapped,
+    titled_figure,
 )
 from calibrant.diagrams.draw.styles import (
-    CurveStyle,
+    SMALL_PANEL,
+    UP,
+    CurveDrawing,
+    PanelCurves,
     band_key,
-    draw_axes,
-    draw_curves,
-    draw_histogram,
-    draw_map,
     looks_of,
     x_words,
 )
-from calibrant.diagrams.map_lines import MapCurve
 from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.segment_curves import Segments
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_whole
+from calibrant.metrics.bin_sweep import Bins
+from calibrant.other_words import in_our_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-#: inches: a column's square, its histogram, the gaps beside and between, and room for names
-SIDE, HISTOGRAM, BESIDE, BETWEEN, NAME = 1.2, 0.5, 0.11, 0.1, 0.14
+#: inches: the gap beside a panel, and room for its name
+BESIDE, NAME = 0.11, 0.14
 #: letters of a title to the inch
-LETTERS = 11.5
+TO_THE_INCH = 11.5
 #: columns beside each other; more are broken into rows of equal length
 MOST = 6
-#: the part of the frame that is left free beyond its ends
-ROOM = 0.03
 
 
 def panel_diagram(
@@ -104,60 +100,88 @@ def panel_diagram(
         )
     if across is not None:
         check_whole("across", across, 1)
-    grid = _grid(panels)
+    drawing = _drawing(panels)
+    count = len(drawing.panels)
     if ax is not None:
-        return _into(_checked(ax, len(grid.columns)), grid, title)
-    return _sheet(grid, _even(len(grid.columns), MOST) if across is None else across, title)
+        return _into(_checked(ax, count), drawing, title)
+    return _sheet(drawing, _even(count, MOST) if across is None else across, title)
+
+
+@in_our_words
+def class_diagram(
+    y: Any,
+    p: Any,
+    *,
+    classes: Any = None,
+    show: Any = None,
+    top_label: bool = True,
+    curve: str = "binned",
+    bins: Bins = 10,
+    binning: str = "width",
+    band: str | None = "auto",
+    bands: str = "auto",
+    level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    replicates: int = 1000,
+    random_state: Any = 0,
+    sample_weight: Any = None,
+    raw: Any = None,
+    across: int | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Reliability diagrams of a multiclass model: the top label first, then every class.
+
+    Parameters
+    ----------
+    y, p, classes, show, top_label, sample_weight, raw
+        As in `class_reliability`, which computes what is drawn.
+    curve, bins, binning, band, bands, level, sigma, axes, replicates, random_state
+        As in `reliability_curve`.
+    across, ax, title
+        As in `panel_diagram`.
+
+    Returns
+    -------
+    matplotlib Figure
+        Save it with ``savefig``; a notebook shows it. With ``ax``, the figure of those axes.
+
+    Notes
+    -----
+    All panels have the same axes; above six they are broken into rows, so for many classes name
+    some with ``show=``. Needs matplotlib: ``pip install 'calibrant[cli]'``. O(n log n) per panel.
+
+    Examples
+    --------
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
+    >>> figure = class_diagram(["ape", "bee", "cat", "bee"], p, show=["bee"])
+    >>> [axes.get_label() for axes in figure.axes[::2]]
+    ['reliability top label', 'reliability bee']
+    """
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
+    panels = classes_by(rule, y, p, classes, show, top_label, sample_weight, raw)
+    return panel_diagram(panels, across=across, ax=ax, title=title)
 
 
 # --- what is drawn ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Column:
-    """One panel: its curves and the map over them."""
-
-    name: str
-    curves: tuple[Curve, ...]
-    line: MapCurve | None
-
-
-@dataclass(frozen=True)
-class _Grid:
-    columns: tuple[_Column, ...]
-    looks: tuple[CurveStyle, ...]
-    frame: Frame
-
-    @property
-    def first(self) -> Curve:
-        return self.columns[0].curves[0]
-
-    @property
-    def entries(self) -> int:
-        """How many entries the legend has."""
-        mapped = any(column.line is not None for column in self.columns)
-        return 1 + len(self.looks) + mapped + (self.first.level is not None)
-
-    @property
-    def highest(self) -> float:
-        """The largest share of any cell of the histograms, as a percentage."""
-        return 100 * max(float(c.share.max()) for column in self.columns for c in column.curves)
-
-
-def _grid(panels: Panels | Segments) -> _Grid:
+def _drawing(panels: Panels | Segments) -> CurveDrawing:
     if isinstance(panels, Segments):
+        looks, curves = looks_of(panels.predictions), panels.curves
         pairs = zip(panels.names, panels.panels, strict=True)
-        columns = tuple(_Column(name, inner.curves, None) for name, inner in pairs)
-        return _Grid(columns, looks_of(panels.predictions), frame_of(panels.curves))
-    triples = zip(panels.names, panels.curves, panels.lines, strict=True)
-    columns = tuple(_Column(name, (curve,), line) for name, curve, line in triples)
-    if not panels.before:
-        return _Grid(columns, looks_of(["predictions"]), frame_of(panels.curves))
-    pairs_of = zip(columns, panels.before, strict=True)
-    columns = tuple(replace(one, curves=(*one.curves, old)) for one, old in pairs_of)
-    before = f"before, {panels.reading}" if panels.reading else "before"
-    frame = frame_of((*panels.curves, *panels.before))
-    return _Grid(columns, looks_of(["calibrated", before]), frame)
+        columns = [PanelCurves(name, inner.curves) for name, inner in pairs]
+    else:
+        before = f"before, {panels.reading}" if panels.reading else "before"
+        looks = looks_of(["calibrated", before] if panels.before else ["predictions"])
+        curves = (*panels.curves, *panels.before)
+        sides = [panels.curves, panels.before] if panels.before else [panels.curves]
+        triples = zip(panels.names, zip(*sides, strict=True), panels.lines, strict=True)
+        columns = [PanelCurves(name, own, line) for name, own, line in triples]
+    return CurveDrawing(tuple(columns), looks, frame_of(curves), SMALL_PANEL)
 
 
 def _unset(name: str) -> str:
@@ -185,13 +209,12 @@ def _checked(ax: Any, count: int) -> list[Axes]:
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
-    for column, ax in zip(grid.columns, axes, strict=True):
-        _panel(ax, column, grid)
-        ax.set_title(_unset(column.name), fontsize=SMALL, pad=3)
-        ax.set_xlabel(x_words(grid.first, grid.frame, short=True), fontsize=SMALL)
-        ax.set_ylabel("fraction of positives", fontsize=SMALL)
-    band_key(axes[0], grid.first)
+def _into(axes: list[Axes], drawing: CurveDrawing, title: str | None) -> Figure:
+    for panel, ax in zip(drawing.panels, axes, strict=True):
+        drawing.draw(ax, panel)
+        ax.set_title(_unset(str(panel.name)), fontsize=SMALL, pad=3)
+        label_axes(ax, x_words(drawing.first, drawing.frame, short=True), UP)
+    band_key(axes[0], drawing.first)
     legend_inside(axes[0])
     figure = axes[0].figure
     if title is not None:
@@ -199,62 +222,49 @@ def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
     return figure  # type: ignore[return-value]
 
 
-def _sheet(grid: _Grid, across: int, title: str | None) -> Figure:
-    across = min(across, len(grid.columns))
-    rows = -(-len(grid.columns) // across)
-    names = [_unset(textwrap.fill(column.name, 22)) for column in grid.columns]
+def _sheet(drawing: CurveDrawing, across: int, title: str | None) -> Figure:
+    panels, frame, size = drawing.panels, drawing.frame, drawing.size
+    across = min(across, len(panels))
+    rows = -(-len(panels) // across)
+    names = [_unset(textwrap.fill(str(panel.name), 22)) for panel in panels]
     above = NAME * (1 + max(name.count("\n") for name in names))
-    beside = min(across if across < 3 else 4, grid.entries)
-    below = BOTTOM + ROW * -(-grid.entries // beside) + 0.06
-    tall = SIDE + BETWEEN + HISTOGRAM + above
+    beside = min(across if across < 3 else 4, drawing.entries)
+    below = BOTTOM + ROW * -(-drawing.entries // beside) + 0.06
+    tall = size.side + size.gap + size.histogram + above
     step = tall + BOTTOM + 0.04
-    frame = grid.frame
     digits = DIGITS if frame.has_long_ticks(0.05) else 0.0
-    start, stride = LEFT + digits, SIDE + BESIDE + digits
+    start, stride = LEFT + digits, size.side + BESIDE + digits
     width = start + across * stride + 0.05
-    title = wrapped(title, int(LETTERS * width))
-    head = TOP + title_height(title)
-    figure = new_figure(width, head + (rows - 1) * step + tall + below)
-    for number, column in enumerate(grid.columns):
+    heights = ((rows - 1) * step, tall, below)
+    figure, title = titled_figure(title, width, *heights, letters=int(TO_THE_INCH * width))
+    highest = 100 * max(float(c.share.max()) for panel in panels for c in panel.curves)
+    for number, panel in enumerate(panels):
         row, place = divmod(number, across)
         left, bottom = start + place * stride, below + (rows - 1 - row) * step
-        top = (left, bottom + HISTOGRAM + BETWEEN, SIDE, SIDE)
-        panel = axes_at(figure, top, f"reliability {column.name}")
-        under = axes_at(figure, (left, bottom, SIDE, HISTOGRAM), f"histogram {column.name}")
-        _panel(panel, column, grid)
-        draw_histogram(under, column.curves, grid.looks, frame, ROOM, "small")
-        under.set_ylim(0, 1.05 * grid.highest)
-        panel.set_title(names[number], fontsize=SMALL, pad=3)
-        under.set_xlabel(x_words(grid.first, frame, short=True), fontsize=SMALL)
-        _words(panel, under, (EDGE - start) / SIDE if place == 0 else None)
-    _legend(figure, grid, beside)
+        square, under = drawing.add(figure, panel, left, bottom, size.side)
+        under.set_ylim(0, 1.05 * highest)
+        square.set_title(names[number], fontsize=SMALL, pad=3)
+        under.set_xlabel(x_words(drawing.first, frame, short=True), fontsize=SMALL)
+        _words(square, under, (EDGE - start) / size.side if place == 0 else None)
+    _legend(figure, drawing, beside)
     if title is not None:
-        figure.text(
-            0.5, 1 - TOP / figure.get_figheight(), title, ha="center", va="top", fontsize=SMALL + 1
-        )
+        top = 1 - TOP / figure.get_figheight()
+        figure.text(0.5, top, title, ha="center", va="top", fontsize=SMALL + 1)
     return figure
-
-
-def _panel(ax: Axes, column: _Column, grid: _Grid) -> None:
-    draw_curves(ax, column.curves, grid.looks, grid.frame)
-    if column.line is not None:
-        draw_map(ax, column.line, grid.frame, order=4.5)
-    draw_axes(ax, grid.frame, ROOM, "small")
 
 
 def _words(panel: Axes, under: Axes, edge: float | None) -> None:
     """Words and numbers beside the first column only: the others have the same axes."""
-    panel.tick_params(labelbottom=False)
-    for axes, words in ((panel, "fraction of positives"), (under, "share, %")):
+    for axes, words in ((panel, UP), (under, "share, %")):
         axes.tick_params(labelleft=edge is not None)
         if edge is not None:
             axes.set_ylabel(words, fontsize=SMALL)
             axes.yaxis.set_label_coords(edge, 0.5)
 
 
-def _legend(figure: Figure, grid: _Grid, beside: int) -> None:
+def _legend(figure: Figure, drawing: CurveDrawing, beside: int) -> None:
     """One legend for all columns: every entry that any of them has."""
-    band_key(figure.axes[0], grid.first)
+    band_key(figure.axes[0], drawing.first)
     found: dict[str, Any] = {}
     for axes in figure.axes[::2]:
         handles, labels = axes.get_legend_handles_labels()

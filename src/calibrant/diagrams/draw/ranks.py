@@ -12,13 +12,10 @@ from calibrant.diagrams.draw.figures import (
     BLUE,
     GREY,
     TINY,
-    axes_at,
     new_figure,
+    one_panel,
     plain_words,
     refuse_other_axes,
-    set_title,
-    title_height,
-    wrapped,
 )
 from calibrant.errors import InputError
 
@@ -119,13 +116,19 @@ def critical_difference_diagram(
             f"{type(critical).__name__} came. Make one with calibrant.compare.nemenyi."
         )
     sheet = _Sheet(critical)
-    if ax is None:
-        title = wrapped(title, int(sheet.width / LETTER))
-        above = title_height(title)
-        figure = new_figure(sheet.width, sheet.height + above)
-        ax = axes_at(figure, (0.0, 0.0, sheet.width, sheet.height), "ranks")
-    else:
-        figure = ax.figure
+    return one_panel(
+        "ranks",
+        (0.0, 0.0, sheet.width, sheet.height),
+        lambda axes: _panel(axes, critical, sheet),
+        ax,
+        title,
+        width=sheet.width,
+        top=0.0,
+        letters=int(sheet.width / LETTER),
+    )
+
+
+def _panel(ax: Axes, critical: CriticalDifference, sheet: _Sheet) -> None:
     ax.set_xlim(0.0, sheet.width)
     ax.set_ylim(sheet.height, 0.0)
     ax.set_axis_off()
@@ -135,8 +138,6 @@ def critical_difference_diagram(
         y = AXIS + FIRST + BAR * level
         ends = [low - REACH, high + REACH]
         ax.plot(ends, [y, y], color=BLUE, lw=3, solid_capstyle="butt", zorder=3, label="_group")
-    set_title(ax, title)
-    return figure
 
 
 def _scale(ax: Axes, critical: CriticalDifference, sheet: _Sheet) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
@@ -13,39 +12,32 @@ from calibrant.diagrams.curves import ComparedCurves, compare_curves
 from calibrant.diagrams.draw.figures import (
     DIGITS,
     EDGE,
-    GAP,
-    HISTOGRAM,
     LEFT,
-    PANEL,
-    SMALL,
-    TOP,
     WIDTH,
     axes_at,
+    label_axes,
     legend_below,
     legend_inside,
     legend_room,
-    new_figure,
     refuse_other_axes,
     set_title,
-    title_height,
-    wrapped,
+    titled_figure,
 )
 from calibrant.diagrams.draw.maps import map_panel
 from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.styles import (
     IDEAL,
+    LARGE_PANEL,
+    UP,
+    CurveDrawing,
     CurveStyle,
+    PanelCurves,
     band_key,
-    draw_axes,
-    draw_curves,
-    draw_histogram,
-    draw_map,
-    label_axes,
     looks_of,
     x_words,
 )
 from calibrant.diagrams.map_lines import MapCurve, map_curve
-from calibrant.diagrams.panels import Panels, panels_of
+from calibrant.diagrams.panels import panels_of
 from calibrant.diagrams.predictions import read_several
 from calibrant.diagrams.segment_curves import segments_by
 from calibrant.errors import ParameterError
@@ -57,8 +49,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: the part of the frame that is left free beyond its ends
-ROOM = 0.02
 #: names of more letters do not fit beside each other
 WIDEST = 18
 
@@ -149,25 +139,23 @@ def reliability_diagram(
     rule = CurveOptions(
         bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
     )
-    several = isinstance(p, Mapping) or isinstance(y, Mapping)
     if segments is not None:
         _refuse_beside("segments", raw=raw, names=names, fitted_map=fitted_map)
         found = segments_by(rule, y, p, segments, sample_weight, pos_label)
         if apart:
             return panel_diagram(found, ax=ax, title=title)
-        drawing = _overlay(found.overlaid, None)
-    elif several:
+        shown = found.overlaid
+    elif isinstance(p, Mapping) or isinstance(y, Mapping):
         _refuse_beside("several predictions", raw=raw, names=names)
-        predictions = y if p is None else p
-        labels = None if p is None else y
+        predictions, labels = (y, None) if p is None else (p, y)
         tables = read_several(labels, predictions, sample_weight, pos_label)
-        drawing = _overlay(panels_of(tables, rule), fitted_map)
+        shown = panels_of(tables, rule)
     else:
         both = compare_curves(
             y, p, raw=raw, rule=rule, sample_weight=sample_weight, pos_label=pos_label
         )
         return comparison_diagram(both, names, fitted_map, ax=ax, title=title)
-    return _sheet(drawing, title) if ax is None else _into(ax, drawing, title)
+    return _drawn(shown.curves, looks_of(shown.names), fitted_map, None, ax, title)
 
 
 def comparison_diagram(
@@ -179,9 +167,14 @@ def comparison_diagram(
     title: str | None = None,
 ) -> Figure:
     """Curves after and before calibration, drawn as `reliability_diagram` says."""
+    if names is None:
+        names = ("predictions" if both.before is None else "calibrated", "before")
+    if isinstance(names, str) or len(names) != 2:
+        raise ParameterError(f"names must be two strings, but {names!r} came.")
+    before = f"{names[1]}, {both.reading}" if both.reading else names[1]
     used = 0 if ax is None else len(_diagonals(ax))
-    drawing = _comparison(both, names, fitted_map, used)
-    return _sheet(drawing, title) if ax is None else _into(ax, drawing, title)
+    looks = looks_of((names[0], before), used)[: len(both.curves)]
+    return _drawn(both.curves, looks, fitted_map, both, ax, title)
 
 
 def _refuse_beside(what: str, **given: Any) -> None:
@@ -195,71 +188,57 @@ def _refuse_beside(what: str, **given: Any) -> None:
 # --- what is drawn ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    """Curves with their looks, and a map with the panel it needs."""
-
-    curves: tuple[Curve, ...]
-    looks: tuple[CurveStyle, ...]
-    frame: Frame
-    line: MapCurve | None = None
-    apart: bool = False
-
-
-def _overlay(panels: Panels, fitted_map: Any) -> _Drawing:
-    frame = frame_of(panels.curves)
-    line, apart = None, False
-    if fitted_map is not None:
-        apart = map_curve(fitted_map, n=2).domain == "score"
-        line = map_curve(fitted_map) if apart else _line_over(fitted_map, frame)
-    return _Drawing(panels.curves, looks_of(panels.names), frame, line, apart)
-
-
-def _comparison(
-    both: ComparedCurves, names: tuple[str, str] | None, fitted_map: Any, used: int
-) -> _Drawing:
-    if names is None:
-        names = ("predictions" if both.before is None else "calibrated", "before")
-    if isinstance(names, str) or len(names) != 2:
-        raise ParameterError(f"names must be two strings, but {names!r} came.")
-    before = f"{names[1]}, {both.reading}" if both.reading else names[1]
-    looks = looks_of((names[0], before), used)[: len(both.curves)]
-    frame = frame_of(both.curves)
-    return _Drawing(both.curves, looks, frame, *_line(both, fitted_map, frame))
+def _drawn(
+    curves: tuple[Curve, ...],
+    looks: tuple[CurveStyle, ...],
+    fitted_map: Any,
+    both: ComparedCurves | None,
+    ax: Any,
+    title: str | None,
+) -> Figure:
+    """Curves over one another, and the map over them or in a panel of its own."""
+    frame = frame_of(curves)
+    line, apart = _line_of(fitted_map, frame, both)
+    panel = PanelCurves(None, curves, None if apart else line)
+    drawing = CurveDrawing((panel,), looks, frame, LARGE_PANEL)
+    if ax is None:
+        return _sheet(drawing, line if apart else None, title)
+    if apart:
+        raise ParameterError(
+            "fitted_map must be a map of probabilities where ax is given, but this one reads "
+            "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
+        )
+    return _into(ax, drawing, title)
 
 
-def _line(both: ComparedCurves, fitted_map: Any, frame: Frame) -> tuple[MapCurve | None, bool]:
+def _line_of(
+    fitted_map: Any, frame: Frame, both: ComparedCurves | None
+) -> tuple[MapCurve | None, bool]:
     """The fitted map over the range of the scores before, and whether it needs its own panel."""
     if fitted_map is None:
         return None, False
-    if both.linked and both.raw_range is not None and both.raw_range[0] < both.raw_range[1]:
-        lo, hi = both.raw_range
+    if both is not None and both.linked:
+        low, high = both.raw_range or (0.0, 0.0)
+        lo, hi = (low, high) if low < high else (None, None)
         return map_curve(fitted_map, lo=lo, hi=hi), True
-    if both.linked or (both.before is None and map_curve(fitted_map, n=2).domain == "score"):
+    alone = both is None or both.before is None
+    if alone and map_curve(fitted_map, n=2).domain == "score":
         return map_curve(fitted_map), True
-    return _line_over(fitted_map, frame), False
-
-
-def _line_over(fitted_map: Any, frame: Frame) -> MapCurve:
-    return map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes)
+    return map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes), False
 
 
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _into(ax: Axes, drawing: _Drawing, title: str | None) -> Figure:
+def _into(ax: Axes, drawing: CurveDrawing, title: str | None) -> Figure:
     """The reliability panel in axes that somebody else made."""
-    if drawing.apart:
-        raise ParameterError(
-            "fitted_map must be a map of probabilities where ax is given, but this one reads "
-            "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
-        )
     shown = ax.get_xlim() if _diagonals(ax) else ()
-    _panel(ax, drawing)
+    drawing.draw(ax, drawing.panels[0])
+    _finish(ax, drawing)
     ends = sorted((*shown, *ax.get_xlim()))
     ax.set_xlim(ends[0], ends[-1])
     ax.set_ylim(ends[0], ends[-1])
-    label_axes(ax, x_words(drawing.curves[0], drawing.frame))
+    label_axes(ax, x_words(drawing.first, drawing.frame), UP)
     legend_inside(ax)
     set_title(ax, title)
     return ax.figure  # type: ignore[return-value]
@@ -270,42 +249,31 @@ def _diagonals(ax: Axes) -> list[Any]:
     return [line for line in ax.lines if line.get_label() == IDEAL]
 
 
-def _sheet(drawing: _Drawing, title: str | None) -> Figure:
+def _sheet(drawing: CurveDrawing, beside: MapCurve | None, title: str | None) -> Figure:
     """Reliability above, histogram and legend below, and a map of margins beside them."""
-    frame, line, apart = drawing.frame, drawing.line, drawing.apart
-    first = drawing.curves[0]
-    entries = 1 + len(drawing.looks) + (first.level is not None)
-    entries += line is not None and not apart
+    frame, size = drawing.frame, drawing.size
     wide = max(len(look.name) for look in drawing.looks) > WIDEST
-    below, columns = legend_room(entries, wide)
-    title = wrapped(title)
+    below, columns = legend_room(drawing.entries, wide)
     digits = DIGITS if frame.has_long_ticks(0.005) else 0.0
-    left, side = LEFT + digits, PANEL - 1.25 * digits
-    height = TOP + title_height(title) + side + GAP + HISTOGRAM + below
-    figure = new_figure(2 * WIDTH if apart else WIDTH, height)
-    bottom = below + HISTOGRAM + GAP
-    panel = axes_at(figure, (left, bottom, side, side), "reliability")
-    under = axes_at(figure, (left, below, side, HISTOGRAM), "histogram")
-    _panel(panel, drawing)
-    draw_histogram(under, drawing.curves, drawing.looks, frame, ROOM, "large")
-    panel.tick_params(labelbottom=False)
-    label_axes(panel, "")
-    under.set_ylabel("share, %", fontsize=SMALL)
-    under.set_xlabel(x_words(first, frame), fontsize=SMALL)
+    left, side = LEFT + digits, size.side - 1.25 * digits
+    width = WIDTH if beside is None else 2 * WIDTH
+    figure, title = titled_figure(title, width, side, size.gap, size.histogram, below)
+    panel, under = drawing.add(figure, drawing.panels[0], left, below, side)
+    _finish(panel, drawing)
+    label_axes(panel, "", UP)
+    label_axes(under, x_words(drawing.first, frame), "share, %")
     for axes in (panel, under):  # one below the other, whatever the numbers beside them
         axes.yaxis.set_label_coords((EDGE - left) / side, 0.5)
     handles = panel.get_legend_handles_labels()[0]
-    legend_below(figure, handles, columns, 0.25 if apart else 0.5)
-    if line is not None and apart:
-        map_panel(axes_at(figure, (WIDTH + LEFT, bottom, side, side), "map"), line)
+    legend_below(figure, handles, columns, 0.5 if beside is None else 0.25)
+    if beside is not None:
+        place = (WIDTH + LEFT, below + size.histogram + size.gap, side, side)
+        map_panel(axes_at(figure, place, "map"), beside)
     set_title(panel, title)
     return figure
 
 
-def _panel(ax: Axes, drawing: _Drawing) -> None:
-    draw_curves(ax, drawing.curves, drawing.looks, drawing.frame)
-    if drawing.line is not None and not drawing.apart:
-        draw_map(ax, drawing.line, drawing.frame)
-    band_key(ax, drawing.curves[0])
-    draw_axes(ax, drawing.frame, ROOM, "large")
+def _finish(ax: Axes, drawing: CurveDrawing) -> None:
+    """The band in the legend, and axes of equal length."""
+    band_key(ax, drawing.first)
     ax.set_aspect("equal", adjustable="box")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from calibrant.diagrams.axes_view import Frame, tick_words
 from calibrant.diagrams.curve_value import Curve
@@ -14,10 +14,11 @@ from calibrant.diagrams.draw.figures import (
     GREEN,
     GREY,
     ORANGE,
+    PANEL,
     PURPLE,
     SKY,
-    SMALL,
     VERMILION,
+    axes_at,
     plain_ticks,
     plain_words,
 )
@@ -25,6 +26,7 @@ from calibrant.diagrams.map_lines import MapCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 #: colours, markers and dashes all differ, so that one of them is enough
@@ -33,8 +35,28 @@ MARKERS = ("o", "s", "^", "D", "v", "X", "P")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
 #: what the legend calls the diagonal
 IDEAL = "ideal"
-#: the most ticks along a side of a large or a small panel
-TICKS = {"large": 7, "small": 4}
+#: what stands along the upright axis
+UP = "fraction of positives"
+
+
+class PanelSize(NamedTuple):
+    """The measures of a panel with a histogram below it, in inches, and what fits its axes.
+
+    ``room`` is the part of the frame that is left free beyond its ends, and ``map_order`` says how
+    far in front a map is drawn.
+    """
+
+    side: float
+    histogram: float
+    gap: float
+    room: float
+    logit_ticks: int
+    ticks: int
+    map_order: float
+
+
+LARGE_PANEL = PanelSize(PANEL, 0.62, 0.12, 0.02, 7, 6, 2.5)
+SMALL_PANEL = PanelSize(1.2, 0.5, 0.1, 0.03, 4, 4, 4.5)
 
 
 @dataclass(frozen=True)
@@ -114,63 +136,94 @@ def _line(ax: Axes, curve: Curve, look: CurveStyle, frame: Frame, every: Any) ->
     ax.plot(x, frame.inside(curve.y), color=look.color, label=look.name, **style)
 
 
-def draw_map(ax: Axes, line: MapCurve, frame: Frame, order: float = 2.5) -> None:
-    """A fitted map over the curves."""
-    x, p = frame.inside(line.x), frame.inside(line.p)
-    ax.plot(x, p, color=GREEN, lw=1.1, zorder=order, label="fitted map")
-
-
-def draw_axes(ax: Axes, frame: Frame, room: float, size: str) -> None:
+def draw_axes(ax: Axes, frame: Frame, size: PanelSize) -> None:
     """Limits, scale and ticks of a square panel."""
-    set_scale(ax, frame, "xy", size)
-    ax.set_xlim(*frame.ends(room))
-    ax.set_ylim(*frame.ends(room))
-    if not frame.is_logit:
-        ax.locator_params(nbins=TICKS[size] - (size == "large"), steps=[1, 2, 5, 10])
-        for axis in (ax.xaxis, ax.yaxis):
+    set_scale(ax, frame, ("x", "y"), size)
+    ax.set_xlim(*frame.ends(size.room))
+    ax.set_ylim(*frame.ends(size.room))
+    plain_ticks(ax)
+
+
+def set_scale(ax: Axes, frame: Frame, axes: Sequence[Literal["x", "y"]], size: PanelSize) -> None:
+    """The frame's scale, probabilities or log-odds, along the x axis, the y axis or both."""
+    for name in axes:
+        axis = getattr(ax, f"{name}axis")
+        if frame.is_logit:
+            ticks = frame.ticks(size.logit_ticks)
+            ax.set(**{f"{name}scale": "logit"})
+            axis.set_ticks(ticks, [tick_words(tick) for tick in ticks])
+        else:
+            ax.locator_params(name, nbins=size.ticks, steps=[1, 2, 5, 10])
             axis.set_major_formatter("{x:g}")
-    plain_ticks(ax)
+    if frame.is_logit:
+        ax.minorticks_off()
 
 
-def set_scale(ax: Axes, frame: Frame, axes: str, size: str) -> None:
-    """Log-odds along the x axis, the y axis or both, where the frame has them."""
-    if not frame.is_logit:
-        return
-    ticks = frame.ticks(TICKS[size])
-    words = [tick_words(tick) for tick in ticks]
-    if "x" in axes:
-        ax.set_xscale("logit")
-        ax.set_xticks(ticks, words)
-    if "y" in axes:
-        ax.set_yscale("logit")
-        ax.set_yticks(ticks, words)
-    ax.minorticks_off()
+@dataclass(frozen=True)
+class PanelCurves:
+    """Curves over one another, and a map over them; a panel that stands alone has no name."""
+
+    name: str | None
+    curves: tuple[Curve, ...]
+    line: MapCurve | None = None
 
 
-def draw_histogram(
-    ax: Axes,
-    curves: Sequence[Curve],
-    looks: Sequence[CurveStyle],
-    frame: Frame,
-    room: float,
-    size: str,
-) -> None:
-    """The share of the predictions in each cell: an area, or outlines where there are several."""
-    for place, (curve, look) in enumerate(zip(curves, looks, strict=True)):
-        filled = place == 0 and len(curves) < 3
-        style = {"fill": True, "alpha": 0.45} if filled else {"lw": 0.9, "ls": look.dashes}
-        order = 2 - place / len(curves) if len(curves) > 2 else 1 + place
-        percent = 100 * curve.share
-        edges = curve.histogram_edges
-        ax.stairs(percent, edges, color=look.color, label=look.name, zorder=order, **style)
-    set_scale(ax, frame, "x", size)
-    ax.set_xlim(*frame.ends(room))
-    ax.set_ylim(0, None)
-    ax.locator_params(axis="y", nbins=3)
-    if not frame.is_logit:
-        ax.locator_params(axis="x", nbins=TICKS[size] - (size == "large"), steps=[1, 2, 5, 10])
-        ax.xaxis.set_major_formatter("{x:g}")
-    plain_ticks(ax)
+@dataclass(frozen=True)
+class CurveDrawing:
+    """Panels of curves, with the looks, the part of the axes and the size that they share."""
+
+    panels: tuple[PanelCurves, ...]
+    looks: tuple[CurveStyle, ...]
+    frame: Frame
+    size: PanelSize
+
+    @property
+    def first(self) -> Curve:
+        return self.panels[0].curves[0]
+
+    @property
+    def entries(self) -> int:
+        """How many entries the legend has."""
+        mapped = any(panel.line is not None for panel in self.panels)
+        return 1 + len(self.looks) + mapped + (self.first.level is not None)
+
+    def draw(self, ax: Axes, panel: PanelCurves) -> None:
+        """The curves of a panel, the map over them, and their axes."""
+        frame, line = self.frame, panel.line
+        draw_curves(ax, panel.curves, self.looks, frame)
+        if line is not None:
+            style: dict[str, Any] = {"lw": 1.1, "zorder": self.size.map_order}
+            x, p = frame.inside(line.x), frame.inside(line.p)
+            ax.plot(x, p, color=GREEN, label="fitted map", **style)
+        draw_axes(ax, frame, self.size)
+
+    def draw_histogram(self, ax: Axes, panel: PanelCurves) -> None:
+        """The share of the predictions in each cell: an area, or outlines of several."""
+        curves = panel.curves
+        for place, (curve, look) in enumerate(zip(curves, self.looks, strict=True)):
+            filled = place == 0 and len(curves) < 3
+            style = {"fill": True, "alpha": 0.45} if filled else {"lw": 0.9, "ls": look.dashes}
+            order = 2 - place / len(curves) if len(curves) > 2 else 1 + place
+            percent, edges = 100 * curve.share, curve.histogram_edges
+            ax.stairs(percent, edges, color=look.color, label=look.name, zorder=order, **style)
+        set_scale(ax, self.frame, ("x",), self.size)
+        ax.set_xlim(*self.frame.ends(self.size.room))
+        ax.set_ylim(0, None)
+        ax.locator_params(axis="y", nbins=3)
+        plain_ticks(ax)
+
+    def add(
+        self, figure: Figure, panel: PanelCurves, left: float, bottom: float, side: float
+    ) -> tuple[Axes, Axes]:
+        """New axes for a panel, a square, and for the histogram below it."""
+        size, name = self.size, "" if panel.name is None else f" {panel.name}"
+        square = (left, bottom + size.histogram + size.gap, side, side)
+        above = axes_at(figure, square, f"reliability{name}")
+        under = axes_at(figure, (left, bottom, side, size.histogram), f"histogram{name}")
+        self.draw(above, panel)
+        self.draw_histogram(under, panel)
+        above.tick_params(labelbottom=False)
+        return above, under
 
 
 def band_key(ax: Axes, curve: Curve) -> None:
@@ -191,8 +244,3 @@ def x_words(curve: Curve, frame: Frame, short: bool = False) -> str:
     if short:
         return f"{mean}prediction"
     return f"{mean}predicted probability{', log-odds scale' if frame.is_logit else ''}"
-
-
-def label_axes(ax: Axes, words: str) -> None:
-    ax.set_xlabel(words, fontsize=SMALL)
-    ax.set_ylabel("fraction of positives", fontsize=SMALL)

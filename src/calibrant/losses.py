@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 
 SMALLEST = 5e-324
 LARGEST = 1.0 - 2.0**-53

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.advice.piece import Advice
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.ranking import area, one_class
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from calibrant.advice.piece import Advice
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds

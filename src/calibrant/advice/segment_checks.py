@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from calibrant.advice.piece import Advice
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 
 #: the probability that any segment is named if all are calibrated
 ALPHA = 0.01

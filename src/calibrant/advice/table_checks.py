@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
 from calibrant.advice.piece import Advice
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import too_few

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.data.weighing import table_in_rows

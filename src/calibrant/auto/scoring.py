@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.auto.folds import Fold
 from calibrant.auto.leaderboard import Standing
 from calibrant.data.score_table import ScoreTable

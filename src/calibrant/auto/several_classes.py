@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.auto.class_members import FEW_CLASSES, members_for, single_part
 from calibrant.auto.scoring import CandidateTrial, Judged, Progress, pairs_in_order
 from calibrant.data.distributions import row_blocks

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.advice import warn_of
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.auto.explain import SOFT
 from calibrant.auto.folds import Fold, parts_of_rows, table_cv
 from calibrant.auto.scoring import CandidateTrial, judge_maps

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.boosting.learners import SMOOTHINGS, Learner, make_learner
 from calibrant.boosting.rounds import VOTE_WEIGHTS, boost
 from calibrant.data.labels import read_many

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.model_folds import model_scores

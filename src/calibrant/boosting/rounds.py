@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.boosting.learners import Learner
 from calibrant.estimators.fit_params import take
 

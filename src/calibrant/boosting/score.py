@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.boosting.adaboost import AdaBoost
 from calibrant.errors import InputError
 

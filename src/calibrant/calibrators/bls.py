@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, inner_interval
 from calibrant.estimators.limits import Each, Limit, Number, OneOf

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator
 from calibrant.estimators.limits import Limit, Number, OneOf

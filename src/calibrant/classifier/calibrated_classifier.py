@@ -15,7 +15,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.advice import known_rows, warn_of
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.classifier.fit_arguments import labels_of_model, params_of_fit, router_of
 from calibrant.classifier.fitted_member import (
     AnyCalibrator,

@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.labels import soft_labels
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError, ParameterError

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.auto import AutoCalibrator
 from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.to_numpy import to_incomplete
 from calibrant.errors import InputError, ParameterError
 

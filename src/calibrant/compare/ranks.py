@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.compare.method_scores import check_names, read_scores
 from calibrant.compare.result_base import Result
 from calibrant.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.compare.method_scores import read_pair, read_scores
 from calibrant.compare.result_base import Result, Tabular, percent
 from calibrant.data.validation import check_word

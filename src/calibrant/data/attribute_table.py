@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Flags, Index
+from calibrant.array_types import Flags, Index
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.to_numpy import is_missing, null_mask, plain, refuse_unordered
 from calibrant.errors import InputError

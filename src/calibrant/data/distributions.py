@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Flags
+from calibrant.array_types import Flags
 from calibrant.errors import InputError
 
 #: float64, or float32 where float32 came: a matrix may be larger than memory

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.cells import Cells
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 
 #: how far sums of weights in a table may be from the true ones, as a share (see `ScoreTable`)

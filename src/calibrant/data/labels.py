@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.json_facts import shown
 from calibrant.data.soft_labels import DIVIDE, REFUSED, are_soft, check_names, check_shares
 from calibrant.data.to_numpy import plain, to_column

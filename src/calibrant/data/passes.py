@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.grouped_sums import Columns
 from calibrant.data.lazy_checks import BadRowsError
 from calibrant.data.lazy_rows import LazyRows

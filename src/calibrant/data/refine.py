@@ -19,7 +19,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.cells import Cells, fine_cells_for
 from calibrant.data.engine_frames import left_join
 from calibrant.data.grouped_sums import SUMS, Columns, Grouped, columns_of

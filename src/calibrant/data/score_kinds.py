@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.losses import sigmoid
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.table_columns import columns_of_rows, columns_of_shares, group_by_score
 from calibrant.data.validation import Rows, read_binary, read_grouped, read_soft

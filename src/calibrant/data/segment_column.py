@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Index
+from calibrant.array_types import Index
 from calibrant.data.segment_keys import combined, segment_columns
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import CalibrationWarning, InputError, caller_level

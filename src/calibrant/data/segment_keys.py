@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Index
+from calibrant.array_types import Index
 from calibrant.data.naming import open_any
 from calibrant.data.to_numpy import to_column
 from calibrant.errors import InputError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.naming import open_any
 from calibrant.errors import InputError, how_many

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.json_facts import shown
 from calibrant.data.labels import read_labels
 from calibrant.data.naming import check_class_columns

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import window
 from calibrant.diagrams.curve_value import Curve

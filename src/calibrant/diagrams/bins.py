@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.resample import band_of_drawn, cells_of

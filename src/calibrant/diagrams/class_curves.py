@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Index
+from calibrant.array_types import Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import plain, to_column

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
 from calibrant.result_tables import PlainFields, Side, aligned
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_kinds import IN_SHORT, kind_of, reading_between
 from calibrant.data.score_table import ScoreTable

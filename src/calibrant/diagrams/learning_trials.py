@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import metrics
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.frozen import own
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.axes_view import Frame, round_odds
 from calibrant.diagrams.curve_options import AXES, one_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.weighted_cells import run_means, squares, starts_at
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of
 from calibrant.diagrams.curve_options import CurveOptions

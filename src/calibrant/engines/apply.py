@@ -8,7 +8,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.distributions import check_distributions, sum_tolerance
 from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.engine_frames import plain_names, renamed

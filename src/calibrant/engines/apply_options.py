@@ -10,7 +10,7 @@ from calibrant.data.score_range import check_on_range
 from calibrant.data.validation import check_word
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
-from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.maps import Map, VectorMap
 
 ON_MISSING = ("error", "null")
 
@@ -126,5 +126,4 @@ def check_segment(fitted_map: Map, segments: Sequence[str]) -> None:
             f"the calibrator has one map for all rows, but a column of segments came: "
             f"{', '.join(map(repr, segments))}. Leave it out."
         )
-    if isinstance(fitted_map, Segmented):
-        check_segment_names(segments, fitted_map.columns)
+    check_segment_names(segments, fitted_map.n_segment_columns)

@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.engines.frame_builder import FrameBuilder, between_ends
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.plan import nodes

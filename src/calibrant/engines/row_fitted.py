@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.typed_features import number_of
 from calibrant.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.engines.files.yes_no_words import Label
 from calibrant.errors import InputError

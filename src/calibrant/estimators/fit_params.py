@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Index
+from calibrant.array_types import Index
 from calibrant.errors import InputError, ParameterError
 
 #: the value of eval_set that stands for the rows that a split holds out

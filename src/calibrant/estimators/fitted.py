@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.distributions import check_distributions, row_blocks
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.json_facts import as_text, freeze_facts, is_text, shown

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.estimators.held_out_means import Sample
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this

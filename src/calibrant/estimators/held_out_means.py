@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import stdtrit
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 
 
 @dataclass(frozen=True)

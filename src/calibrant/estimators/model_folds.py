@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.labels import read_classes, read_labels, read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.soft_labels import Halves

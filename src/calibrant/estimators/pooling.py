@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.weighing import weight_in_rows
 from calibrant.estimators.fit_params import take
 from calibrant.estimators.model_folds import ModelRows

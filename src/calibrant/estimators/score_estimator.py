@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import plain

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.json_facts import shown
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.data.validation import check_lengths

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError
 from calibrant.kernels._jit import jit, part
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpbsv
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.kernels._jit import jit, part
 
 #: the most iterations; a dozen are usual

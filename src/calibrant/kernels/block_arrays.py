@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.tensors import library_of, on_host
 
 #: the largest number in float32

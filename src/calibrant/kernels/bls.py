@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels.descent import descend
 
 #: a knot within this distance of 0 bends the line on both of its sides

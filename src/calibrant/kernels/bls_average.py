@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, ndtr, ndtri
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels.bls_members import AxisCells, AxisPlaces, Coordinates, MemberFit
 from calibrant.kernels.few_knots import few_knots
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels.bls import (
     Band,
     BrokenLine,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.kernels.banded_qp import row_values, settled, solve_rows
 from calibrant.kernels.candidates import with_room
 from calibrant.kernels.polyline import line_values

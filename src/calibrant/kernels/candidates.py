@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 
 
 def with_room(x: Array, new: Index, kept: Index, close: float, least: float) -> tuple[Flags, float]:

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.errors import ConvergenceError
 
 #: the longest step of a parameter, in units of the largest parameter (or of 1): far from the

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels.block_arrays import tensor_ops
 from calibrant.tensors import library_of
 

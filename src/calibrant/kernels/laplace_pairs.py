@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels._jit import jit
 
 #: columns of codes at a time: few enough that those of all rows stay near the processor

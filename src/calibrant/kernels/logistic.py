@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import lsq_linear, nnls
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels.descent import Descent, descend, factor, newton_step
 
 #: u of a block of cells, one row per coefficient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 
 #: added to the curvature, as a share of the weight of all rows: members that give every row the
 #: same probability have no curvature between them

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 
 
 def shares(criterion: Array) -> Array:

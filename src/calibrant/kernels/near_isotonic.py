@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels._jit import jit, part
 
 Index = NDArray[np.int32]

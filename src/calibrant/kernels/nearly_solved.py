@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 
 Solve = Callable[[Array], Array]
 

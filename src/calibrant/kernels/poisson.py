@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels.abb import log_evidence, quadrature
 from calibrant.kernels.model_weights import shares
 

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels._jit import jit, part
 
 LEAF = 16

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.block_arrays import NUMPY, Source, ops_of, powers
 from calibrant.kernels.descent import ENOUGH, descend, newton_step

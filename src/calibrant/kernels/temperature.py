@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import ConvergenceError
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.block_arrays import Source, ops_of, powers, tensor_ops

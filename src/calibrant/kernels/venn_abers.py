@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels._jit import jit, part
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_range import OnRange
 from calibrant.errors import InputError, ParameterError

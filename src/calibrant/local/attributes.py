@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.attribute_table import AttributeColumn, AttributeTable, Name, read_table, title
 from calibrant.data.json_facts import is_text, shown
 from calibrant.data.to_numpy import plain

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.labels import read_labels, read_many
 from calibrant.data.score_range import OnRange, ScoreRange

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.local.nearest_rows import PAIRS, TIE, FoundRows, reach
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.utils import check_array
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.local.spreads import (
     BootstrapOptions,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.local.attributes import CodedRows
 
 #: the code of a query's category that is missing or unseen: it matches no calibration row's

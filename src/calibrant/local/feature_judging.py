@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.estimators.held_out_choice import choose
 from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE

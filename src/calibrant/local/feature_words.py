@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import rankdata
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.local.attributes import Attribute, Schema
 from calibrant.local.feature_judging import FEATURES, FeatureTrial

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import shown
 from calibrant.data.to_numpy import to_matrix

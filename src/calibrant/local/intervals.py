@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtri
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.to_numpy import plain
 from calibrant.errors import InputError, ParameterError

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.local.attributes import CodedRows
 from calibrant.local.distance import Space
 from calibrant.progress import track

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data import validation as door
 from calibrant.data.json_facts import shown
 from calibrant.local.attributes import MISSING, CodedRows, Schema

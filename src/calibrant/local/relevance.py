@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError
 from calibrant.local.attributes import CodedRows

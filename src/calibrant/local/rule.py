@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import freeze_facts, shown
 from calibrant.data.naming import check_class_columns

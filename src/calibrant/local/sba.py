@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.attribute_table import AttributeTable
 from calibrant.data.frozen import own
 from calibrant.data.validation import check_lengths

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.labels import read_many
 from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight

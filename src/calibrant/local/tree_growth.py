@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.errors import InputError, import_extra
 from calibrant.kernels.logistic import LogisticProblem, Prior
 from calibrant.local.tree_rule import STEEPEST

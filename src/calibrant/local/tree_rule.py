@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data import validation as door
 from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.json_facts import shown

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.errors import ParameterError
 
 #: where a piece is probed: an asymmetric set, so that no smooth error vanishes at all of them

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
@@ -82,6 +82,11 @@ class Map(Frozen):
         What a kind does not say of itself is then what its main map says.
         """
         return None
+
+    @property
+    def n_segment_columns(self) -> int:
+        """How many columns say which segment a row is in; 0 for a map without segments."""
+        return 0
 
     @property
     def segments(self) -> tuple[Any, ...] | None:

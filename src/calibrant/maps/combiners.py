@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError
 from calibrant.maps.simplex import (
     SimplexQuadratic,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.maps.base import Map
 from calibrant.maps.logistic import rising_line
 from calibrant.plan.map_input import MapInput

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
 from calibrant.maps.piecewise import Piecewise

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps.approximate import refine

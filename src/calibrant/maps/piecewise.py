@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.losses import logit, shift_odds, sigmoid
 from calibrant.maps.base import Map

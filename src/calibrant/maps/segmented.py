@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.json_facts import fits_64_bits, is_text, shown
 from calibrant.data.segment_keys import (
     Key,
@@ -249,6 +249,10 @@ class Segmented(Map):
     @property
     def segments(self) -> tuple[SegmentKey, ...]:
         return self.seen
+
+    @property
+    def n_segment_columns(self) -> int:
+        return self.columns
 
     @property
     def takes_probabilities(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 
 #: multiplications of one matrix product. Larger ones make BLAS start threads, which cost more than
 #: they bring on matrices of this size

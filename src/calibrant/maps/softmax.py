@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.kernels.block_arrays import log_shares, ops_of, powers
 from calibrant.losses import SMALLEST, log_softmax

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.distributions import row_blocks
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.labels import Labels, read_labels
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import (

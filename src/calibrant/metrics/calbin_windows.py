@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, read_predictions

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.metrics.change_intervals import RowChangeIntervals
 from calibrant.metrics.cox_line import Coefficient, ratio_interval
 from calibrant.metrics.interval_formulas import Span

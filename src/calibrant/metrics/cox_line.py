@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtrc
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError
 from calibrant.kernels.logistic import fit_logistic

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.attribute_table import AttributeColumn, AttributeTable, title
 from calibrant.data.segment_column import segment_names
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.redrawn_labels import EXACT, redrawn_residuals, share_as_far
 from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import check_lengths, read_counts
 from calibrant.errors import InputError, ParameterError

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import xlog1py, xlogy
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import check_word
 from calibrant.losses import LARGEST, SMALLEST

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.cells import Cells, fine_cells_for
 from calibrant.data.doubles import first_row
 from calibrant.data.grouped_sums import Grouped, columns_of, zoomed

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, erfc
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import check_word
 from calibrant.data.weighing import table_in_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.attribute_table import read_table as read_features
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, check_lengths

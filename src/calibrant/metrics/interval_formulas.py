@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import weight_in_rows
 from calibrant.metrics.bin_sweep import Bins

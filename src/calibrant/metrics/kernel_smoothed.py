@@ -10,7 +10,7 @@ import numpy as np
 from scipy.fft import dct
 from scipy.optimize import brentq
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import read_table
 from calibrant.metrics.weighted_cells import residuals

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.cells import Cells
 from calibrant.data.doubles import first_row
 from calibrant.data.grouped_sums import APART, Columns, columns_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from calibrant.result_tables import shown_value
 
 if TYPE_CHECKING:
-    from calibrant.arrays import Array
+    from calibrant.array_types import Array
     from calibrant.metrics.interval_formulas import Span
     from calibrant.metrics.multilabel import LabelColumns
     from calibrant.metrics.redrawn_tables import RedrawnTable

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.frozen import Frozen
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable

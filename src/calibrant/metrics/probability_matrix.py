@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.distributions import check_distributions, row_blocks
 from calibrant.data.labels import read_many
 from calibrant.data.naming import check_class_columns

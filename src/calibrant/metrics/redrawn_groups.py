@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.metrics.crossed_groups import Crossings
 
 #: rows that are looked at a time, and numbers that are held for all groups

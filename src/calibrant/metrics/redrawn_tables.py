@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import ConvergenceError

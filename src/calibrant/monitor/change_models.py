@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial.legendre import legvander
 from scipy.special import chdtrc
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels.cubic import quantile_knots, quantiles, spline_basis
 from calibrant.kernels.descent import descend, newton_step
 from calibrant.losses import sigmoid

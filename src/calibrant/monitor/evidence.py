@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 
 #: how much an alternative adds to the log-odds
 SHIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)

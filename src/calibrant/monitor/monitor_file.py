@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.json_facts import shown
 from calibrant.data.segment_keys import segment_key
 from calibrant.data.weighing import WEIGHTS

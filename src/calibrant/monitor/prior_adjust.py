@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.provenance import records
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_matrix

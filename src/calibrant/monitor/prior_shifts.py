@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.json_facts import shown
 from calibrant.errors import ParameterError
 from calibrant.losses import LARGEST, shift_odds

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.distributions import check_distributions
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.score_table import ScoreTable

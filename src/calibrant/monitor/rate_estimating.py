@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_probabilities, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError

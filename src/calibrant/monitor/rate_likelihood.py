@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.losses import logit, sigmoid
 
 #: a value and its slope, as functions of the logit of a rate

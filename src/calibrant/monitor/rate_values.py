@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
 from calibrant.result_tables import PlainFields
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import ParameterError

@@ -14,7 +14,7 @@ from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps.combiners import combine_rows, is_all_pairs, singled_out

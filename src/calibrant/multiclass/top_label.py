@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.estimators.base import SCALES, Calibrator

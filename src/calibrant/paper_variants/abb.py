@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.kernels.paper_variants.highest_scores import average_of_maxima
 from calibrant.maps import Piecewise

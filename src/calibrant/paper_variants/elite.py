@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels.paper_variants.fused_steps import FusedFit, FusedPoints
 from calibrant.kernels.paper_variants.parabolas import Curves, ParabolaFit
 from calibrant.kernels.simplify import simplify

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.kernels.paper_variants.authors_path import authors_models
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.losses import log_softmax
 from calibrant.plan import nodes, row_nodes
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter

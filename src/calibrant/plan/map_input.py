@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.losses import logit, sigmoid
 from calibrant.plan.borders import WHOLE, Stretches, rank

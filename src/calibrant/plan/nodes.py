@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, dataclass_transform
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.plan.borders import Regions, Stretches, on_stretches, regions

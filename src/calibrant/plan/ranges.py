@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.plan import nodes
 from calibrant.plan.borders import LARGEST_DOUBLE
 from calibrant.plan.nodes import Node, Number, PieceChoice, PlanPrinter, values_of

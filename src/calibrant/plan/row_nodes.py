@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.losses import SMALLEST
 from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.diagrams.bins import CORNER, window
 from calibrant.losses import logit, sigmoid
 

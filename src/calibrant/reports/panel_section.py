@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Index
+from calibrant.array_types import Index
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments, segment_names

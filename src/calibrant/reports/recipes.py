@@ -5,7 +5,7 @@ from __future__ import annotations
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import to_sql
-from calibrant.maps import Identity, Segmented, VectorMap
+from calibrant.maps import Identity, VectorMap
 from calibrant.reports.report_value import Recipe
 from calibrant.shell_words import quoted
 
@@ -54,7 +54,7 @@ def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recip
 def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
     """The query where it is short, and the command that writes it."""
     writes = f"calibrant export {quoted(file)} --to sql --score {quoted(score)}"
-    columns = fitted.map.columns if isinstance(fitted.map, Segmented) else 0
+    columns = fitted.map.n_segment_columns
     for i in range(columns):
         writes += f" --segment {'SEGMENT' if columns == 1 else f'SEGMENT_{i + 1}'}"
     writes += " --dialect DIALECT"

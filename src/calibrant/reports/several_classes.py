@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.candidate_limits import KINDS
 from calibrant.auto.scoring import Judged

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.reports.axes import PlotArea, path_of
 from calibrant.reports.markup import Markup, element, join
 

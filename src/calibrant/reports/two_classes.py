@@ -13,7 +13,7 @@ from sklearn.base import clone
 from calibrant.advice import advise_table
 from calibrant.advice.segment_checks import segment_gaps
 from calibrant.advice.table_checks import SAID_FIRST
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.folds import Fold, parts_of_table, table_cv
 from calibrant.auto.scoring import Judged, judge, judge_maps, sample_of

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.estimators.base import SCALES, WEIGHTS
 from calibrant.estimators.limits import Limit, Number, OneOf

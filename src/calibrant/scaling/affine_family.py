@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.kernels.block_arrays import Source, log_shares, ops_of
 from calibrant.kernels.softmax import (

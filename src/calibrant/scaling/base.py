@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.to_numpy import plain, to_matrix

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_tensor import read_where_it_is
 from calibrant.estimators.base import SCALES

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags, Index
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.estimators.held_out_means import Sample

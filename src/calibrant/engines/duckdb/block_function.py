@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Flags
+from calibrant.array_types import Flags
 from calibrant.data.distributions import are_distributions
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.segment_column import NewSegments

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.lazy_checks import MANY, BadRowsError, Names
 from calibrant.data.validation import HEAVIEST
 from calibrant.engines.duckdb.column_sql import text

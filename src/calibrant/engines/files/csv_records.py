@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Flags
+from calibrant.array_types import Flags
 from calibrant.errors import InputError
 
 BOM = b"\xef\xbb\xbf"

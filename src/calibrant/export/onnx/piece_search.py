@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.export.onnx.graph import Tensor
 from calibrant.plan.line_pieces import Pieces
 from calibrant.plan.nodes import LinePieces, PieceChoice, StepPieces

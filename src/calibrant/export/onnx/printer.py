@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.export.onnx import formulas
 from calibrant.export.onnx.combine import combined

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from textwrap import indent
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.export.python import helpers
 
 #: columns of a line

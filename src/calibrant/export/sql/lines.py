@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from calibrant.arrays import Array, Flags
+from calibrant.array_types import Array, Flags
 from calibrant.export.sql.layout import linear
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.plan.borders import Regions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.export.sql.dialects import Dialect
 from calibrant.plan.borders import LARGEST_DOUBLE
 from calibrant.plan.nodes import Clip, Linear, Node, Number, PlanColumn, rebuilt, values_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, inside, linear, tree
 from calibrant.export.sql.lines import bounds, is_steep, line, numbered_line

@@ -26,7 +26,7 @@ from calibrant.export.sql.row_printer import HEADS, QuerySteps, SqlRowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, script, tables
 from calibrant.export.sql.segment_printer import write_segmented
 from calibrant.export.sql.writer import SqlWriter
-from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.row_nodes import Row
 
@@ -82,12 +82,11 @@ class Request:
             raise InputError(
                 "this calibrator has a map per segment: name the column of segments with segment=."
             )
-        if isinstance(self.map, Segmented):
-            check_segment_names(self.segment, self.map.columns)
         if self.map.segments is None and self.segment:
             raise InputError(
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )
+        check_segment_names(self.segment, self.map.n_segment_columns)
 
     def check_tables(self) -> None:
         """Refuse to replace the table of rows by a lookup; for scripts that make tables.

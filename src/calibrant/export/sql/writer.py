@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.export.sql.cell_key import cell
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import name

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 
 #: values closer than this meet at once
 NEAR = 1e-10

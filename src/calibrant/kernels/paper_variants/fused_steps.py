@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels._jit import jit
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from calibrant.arrays import Array
+from calibrant.array_types import Array
 from calibrant.kernels._jit import jit
 
 

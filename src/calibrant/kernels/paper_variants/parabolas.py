@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.arrays import Array, Index
+from calibrant.array_types import Array, Index
 from calibrant.kernels._jit import jit
 from calibrant.kernels.banded_qp import least_squares, solve_rows
 from calibrant.kernels.candidates import with_room

@@ -42,7 +42,7 @@ demo: $(VENV)/.cli
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy -n 2
 	$(BIN)/lint-imports
 
 # test-all runs the quick suite first, and counts its lines, too; make test alone does not count

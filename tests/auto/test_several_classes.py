@@ -254,6 +254,7 @@ def test_a_class_without_rows():
 
 
 @pytest.mark.parametrize("n", [2, 20])
+@pytest.mark.full
 def test_thirty_classes_and_hardly_a_row(n):
     z, y = draw(n, k=30)
     auto = cal.AutoCalibrator(classes=list(range(30)), cv=2).fit(z, y)

@@ -42,6 +42,7 @@ def kernel_best(n0, n1, gaps):
     return best_binning(n0, n1, gaps, np.log(-np.expm1(-gaps)), table)
 
 
+@pytest.mark.full
 def test_best_binning_equals_the_dense_programme_on_600_tables():
     for seed in range(600):
         x, n0, n1, lam = random_cells(seed)
@@ -343,6 +344,7 @@ def test_lambda_by_evidence():
     assert one.lambdas_ == pytest.approx(best.lambdas_, rel=0.01)
 
 
+@pytest.mark.full
 def test_the_error_estimate_is_honest():
     s, y = noisy(3000)
     y = (np.random.default_rng(0).random(3000) < 0.4).astype(int)  # one bin: the hardest

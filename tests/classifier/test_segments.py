@@ -58,6 +58,7 @@ def test_more_columns_tell_more(calibrator):
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.full
 def test_rows_of_every_kind(ensemble):
     wanted = cal.CalibratedClassifier(OfX(), segments=SEGMENTS, ensemble=ensemble).fit(X, Y)
     array = clone(wanted).set_params(segments=[1, 2]).fit(X.to_numpy(), Y)

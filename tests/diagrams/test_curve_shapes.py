@@ -305,6 +305,7 @@ def test_calibrated_predictions_stay_in_their_consistency_band(curve):
 
 
 @pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.full
 def test_calibrated_bins_stay_in_their_consistency_band(weights):
     held = coverage_of_bins(400, 100, weights)
     # 500 bins: a standard error of .01; fractions are steps of 1/80, so a little more is held

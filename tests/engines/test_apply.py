@@ -336,6 +336,7 @@ def test_missing_scores_get_null(kind, map_):
 
 @each_lazy
 @pytest.mark.parametrize("size", [3000, 50_000])
+@pytest.mark.full
 def test_missing_scores_cost_no_row_where_pieces_are_crowded(kind, size):
     """A row without a score must not be dropped with the pieces of its cell that do not hold."""
     rng = np.random.default_rng(9)

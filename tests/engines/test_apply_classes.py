@@ -102,6 +102,7 @@ def test_calibrators_of_many_classes_on_lazy_frames(kind, name):
 
 
 @pytest.mark.parametrize("kind", ["polars", "duckdb"])
+@pytest.mark.full
 def test_fifty_classes(kind):
     k = 50
     scores = RNG.normal(size=(60, k))

@@ -487,6 +487,7 @@ def test_csv_reads_back_as_the_same_numbers_in_order(many, tmp_path):
 
 
 @pytest.mark.parametrize("header", ["id,s", "id,s,s2,S2"])
+@pytest.mark.full
 def test_order_of_several_csv_files_under_several_threads(tmp_path, header):
     more = "," * header.count(",s2") * 2
     files = [tmp_path / f"{k}.csv" for k in range(3)]

@@ -446,6 +446,7 @@ def test_a_date_stands_there_only_if_given(data):
     assert source_facts(["a", "b"]) == {"source": "a, b"}
 
 
+@pytest.mark.full
 def test_many_methods_stay_below_one_and_a_half_megabytes():
     rng = np.random.default_rng(0)
     p = rng.random(3000)

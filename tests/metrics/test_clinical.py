@@ -416,9 +416,11 @@ def test_net_benefit_is_that_of_a_loop(data, threshold):
     assert found.net_benefit == pytest.approx(twin.net_benefit(y, p, w, threshold), abs=1e-12)
     assert found.treat_all == pytest.approx(twin.net_benefit(y, p * 0 + 1, w, threshold), abs=1e-12)
     assert found.net_benefit <= table.total_positive / table.total + 1e-12
-    there = np.column_stack((p, y))[w > 0]
-    if table.effective_size >= 2 and len(np.unique(there, axis=0)) == len(there):
-        # rows of one cell count for the skewness as if they had one weight
+    there = np.column_stack((p, y, w))[w > 0]
+    apart = len(np.unique(there[:, :2], axis=0)) == len(there)
+    # rows of one score count for the skewness as if they had one weight
+    alike = len(np.unique(there[:, [0, 2]], axis=0)) == len(np.unique(there[:, 0]))
+    if table.effective_size >= 2 and apart and alike:
         wanted = twin.net_benefit_interval(y, p, w, threshold, 0.95)
         low, high = found.interval
         ends = min(wanted[0], found.net_benefit), max(wanted[1], found.net_benefit)

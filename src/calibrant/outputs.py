@@ -234,7 +234,7 @@ def whole_file(path: Name) -> Iterator[Path]:
     """
     target = find_target(path)
     if target.stream:
-        with _held_open(target.path):
+        with _stream(target.path):
             yield target.path
         return
     final = target.path
@@ -275,16 +275,21 @@ def _put(temporary: Path, final: Path, tries: int = 10) -> None:
 def write_whole(path: Name, content: bytes | str) -> None:
     """Write a file, whole or not at all; see `whole_file`. Text is UTF-8."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    with whole_file(path) as place, place.open("wb") as stream:
+    target = find_target(path)
+    if target.stream:  # once: a second stream would wait forever for a reader that went away
+        with _stream(target.path) as stream:
+            stream.write(data)
+        return
+    with whole_file(path) as temporary, temporary.open("wb") as stream:
         stream.write(data)
 
 
 @contextmanager
-def _held_open(path: Path) -> Iterator[None]:
-    """Keep a pipe or device open: a pipe's reader is waited for, and sees no end before ours."""
+def _stream(path: Path) -> Iterator[IO[bytes]]:
+    """A pipe or device, open: a pipe's reader is waited for, and sees no end before ours."""
     try:
-        with path.open("wb"):
-            yield
+        with path.open("wb") as stream:
+            yield stream
     except BrokenPipeError as gone:
         raise InputError(
             f"the output {path} was not written whole: the reader of the pipe went away."

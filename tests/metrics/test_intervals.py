@@ -461,3 +461,12 @@ def test_weights_of_any_size_have_finite_intervals(weight):
     p = rng.dirichlet([1.0, 1.0, 1.0], 300)
     classes = metrics.evaluate(rng.integers(0, 3, 300), p, sample_weight=np.full(300, weight))
     json.dumps(classes.to_dict(), allow_nan=False)
+
+
+def test_predictions_that_are_all_but_zero_have_intervals():
+    """The slope of the isotonic curve between them is beyond floats."""
+    p = np.repeat([0.0, 5e-324, 2.22507386e-311], [15, 4, 4])
+    y = np.repeat([0, 1, 0, 1], [9, 6, 4, 4])
+    found = metrics.evaluate(y, p)
+    assert {"calibration_loss", "miscalibration"} <= set(found.intervals)
+    assert all(low <= high for low, high in found.intervals.values())

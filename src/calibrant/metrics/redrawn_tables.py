@@ -18,6 +18,7 @@ from scipy.optimize import isotonic_regression
 from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
+from calibrant.kernels.bls_members import between
 
 if TYPE_CHECKING:
     from calibrant.metrics.intervals import IntervalOptions
@@ -130,7 +131,9 @@ def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
     fit = isotonic_regression(sample.rate, weights=n)
     starts = fit.blocks[:-1]
     centre = np.add.reduceat(n * sample.scores, starts) / np.add.reduceat(n, starts)
-    return np.asarray(np.interp(at, centre, fit.x[starts]))
+    line = np.interp(at, centre, fit.x[starts])
+    # the slope between scores that are all but 0 is beyond floats
+    return line if np.isfinite(line).all() else between(at, centre, fit.x[starts])
 
 
 def _draw(

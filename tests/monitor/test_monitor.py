@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -335,6 +339,81 @@ def test_what_must_come_together():
     weighted = cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1], [0.5, 2.0])
     with pytest.raises(InputError, match="no weights"):
         Monitor(weighted)
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def eager_switches():
+    """Python goes to another thread as often as it can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_may_share_a_monitor(eager_switches):
+    rng = np.random.default_rng(15)
+    p = rng.random((100, 40))
+    y = rng.random((100, 40)) < p
+    shared, alone = Monitor(), Monitor()
+    for day in range(100):
+        alone.update(y[day], p[day], when=str(day))
+
+    def give(day):
+        if day % 2:
+            return shared.update(y[day], p[day], when=str(day))
+        table = cal.ScoreTable.from_arrays(p[day], y[day])
+        return shared.update_table(table, when=str(day))
+
+    with ThreadPoolExecutor(4) as pool:
+        readings = list(pool.map(give, range(100)))
+    assert shared.batches == len({reading.evidence for reading in readings}) == 100
+    assert shared.rows == alone.rows
+    assert {window.since for window in shared.windows} == set(map(str, range(100)))
+    together = math.fsum(window.positive.sum() for window in shared.windows)
+    assert together == math.fsum(window.positive.sum() for window in alone.windows)
+
+
+def test_the_first_of_two_threads_says_the_labels(eager_switches):
+    for _ in range(20):
+        monitor, refused = Monitor(), []
+
+        def give(labels, monitor=monitor, refused=refused):
+            try:
+                monitor.update(labels, [0.2, 0.7, 0.4])
+            except InputError as wrong:
+                refused.append(wrong)
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(give, (["no", "yes", "no"], ["bad", "good", "bad"])))
+        assert (len(refused), monitor.batches) == (1, 1)
+
+
+def test_what_is_said_is_of_one_moment(eager_switches):
+    rng = np.random.default_rng(16)
+    monitor = Monitor()
+    monitor.update([0, 1], [0.2, 0.6])
+
+    def go_on():
+        for _ in range(60):
+            monitor.update(rng.random(20) < 0.4, rng.random(20))
+
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(go_on)
+        while not going.done():
+            report = cal.monitor_report(monitor)
+            assert report.batches == report.curve.last[-1]
+    going.result()
+
+
+def test_a_monitor_can_be_copied_and_pickled():
+    monitor = Monitor()
+    monitor.update([0, 1, 0], [0.1, 0.6, 0.3])
+    for made in (copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))):
+        made.update([0, 1], [0.2, 0.7])
+        assert (made.batches, monitor.batches) == (2, 1)
 
 
 # --- files --------------------------------------------------------------------------------------

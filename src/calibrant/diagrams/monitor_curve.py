@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -116,6 +117,7 @@ def monitor_curve(monitor: Monitor) -> MonitorCurve:
     if not isinstance(monitor, Monitor) or not monitor.windows:
         came = "an empty one" if isinstance(monitor, Monitor) else type(monitor).__name__
         raise InputError(f"a Monitor with at least one batch must come, but {came} came.")
+    monitor = copy.copy(monitor)  # as it is now: other threads may go on with it
     windows = monitor.windows
     weight, positive, predicted, variance = (
         np.array([getattr(window, name).sum() for window in windows])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +78,10 @@ class Monitor:
     enough by itself (Holm's bound). A batch that came before is refused, if it has ten different
     probabilities or more. O(D) for D probabilities of a batch; the state is a file of some 10 kB.
 
+    Threads may share a monitor: batches are taken one after another. Processes must not share a
+    file that `load` and `save` use: of two that load it, update and save, the later one wins. The
+    command ``calibrant monitor`` locks its file.
+
     References
     ----------
     .. [1] J. Ville, "Étude critique de la notion de collectif", 1939.
@@ -113,6 +118,7 @@ class Monitor:
         least = check_least(least, 0.5)
         check_weights(weights)
         self._fitted: Fitted | None = None
+        self._lock = threading.Lock()  # held while a batch is taken
         self._state = MonitorState(
             alpha,
             least,
@@ -142,6 +148,12 @@ class Monitor:
                 "update(y, p), or make the monitor with the calibrator."
             )
         return self._fitted
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, known: Mapping[str, Any]) -> None:
+        vars(self).update(known, _lock=threading.Lock())
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -176,18 +188,19 @@ class Monitor:
         MonitorReading
             If anything is wrong with the rows, the monitor stays as it was.
         """
-        rows = self._read(y, p, scores, sample_weight)
-        tables: dict[Key, ScoreTable] = {}
-        self._check_segments(segments)
-        if segments is not None:
-            keys, codes = segment_codes(segments)
-            check_lengths(y=len(rows.scores), segments=len(codes))
-            made = (ScoreTable.from_rows(rows.take(codes == at)) for at in range(len(keys)))
-            tables = {key: table for key, table in zip(keys, made, strict=True) if table}
-        heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
-        labels, positive = check_labels(rows.classes.tolist()), check_label(rows.pos_label)
-        batch = NewRows(ScoreTable.from_rows(rows), tables, rows.count, heaviest, str(when))
-        return self._take(batch, labels, positive)
+        with self._lock:
+            rows = self._read(y, p, scores, sample_weight)
+            tables: dict[Key, ScoreTable] = {}
+            self._check_segments(segments)
+            if segments is not None:
+                keys, codes = segment_codes(segments)
+                check_lengths(y=len(rows.scores), segments=len(codes))
+                made = (ScoreTable.from_rows(rows.take(codes == at)) for at in range(len(keys)))
+                tables = {key: table for key, table in zip(keys, made, strict=True) if table}
+            heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
+            labels, positive = check_labels(rows.classes.tolist()), check_label(rows.pos_label)
+            batch = NewRows(ScoreTable.from_rows(rows), tables, rows.count, heaviest, str(when))
+            return self._take(batch, labels, positive)
 
     def update_table(
         self,
@@ -220,16 +233,17 @@ class Monitor:
         error is no change. A table does not know its heaviest row: the largest √Σw² of a cell is
         taken, which is at least as much.
         """
-        self._check_segments(None if segments is None else list(segments))
-        given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
-        found = self._table(table, scores)
-        rows, heaviest = found.total, 1.0
-        if found and not rows_count_once(found):
-            rows = found.effective_size
-            heaviest = math.sqrt(float(max(found.negative_sq.max(), found.positive_sq.max())))
-        batch = NewRows(found, given, round(rows), heaviest, str(when))
-        known, positive = self._labels(classes, pos_label)
-        return self._take(batch, known, positive)
+        with self._lock:
+            self._check_segments(None if segments is None else list(segments))
+            given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
+            found = self._table(table, scores)
+            rows, heaviest = found.total, 1.0
+            if found and not rows_count_once(found):
+                rows = found.effective_size
+                heaviest = math.sqrt(float(max(found.negative_sq.max(), found.positive_sq.max())))
+            batch = NewRows(found, given, round(rows), heaviest, str(when))
+            known, positive = self._labels(classes, pos_label)
+            return self._take(batch, known, positive)
 
     def _labels(self, classes: Any, pos_label: Any) -> tuple[tuple[Label, ...], Label]:
         """The labels of the monitor; a table of other labels is refused."""
@@ -337,14 +351,16 @@ class Monitor:
         Its ``update(calibrator)`` mends the calibrator. The rows are those of the windows that are
         kept, in 22 cells of the scale.
         """
-        since = self.reading.since
-        windows = [window for window in self._state.windows if window.last >= since]
+        state = self._state  # one, while other threads may go on
+        since = reading_of(state).since
+        windows = [window for window in state.windows if window.last >= since]
         if not windows:
             raise InputError("there are no rows yet. Pass some: update(y, p).")
-        return check_drift(Identity(), joined(windows).table(), least=self._state.least)
+        return check_drift(Identity(), joined(windows).table(), least=state.least)
 
     def __str__(self) -> str:
-        return f"Monitor({taken(self.batches, self.rows)})\n{self.reading}"
+        state = self._state
+        return f"Monitor({taken(state.batches, state.rows)})\n{reading_of(state)}"
 
     __repr__ = __str__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -71,6 +72,7 @@ def monitor_report(
     """
     check_texts(title=title or "", saved_as=saved_as)
     check_output(output, source, saved_as)
+    monitor = copy.copy(monitor)  # as it is now: other threads may go on with it
     curve, reading = monitor_curve(monitor), monitor.reading
     first, *rest = in_words(reading)
     made = MonitorReport(

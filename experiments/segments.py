@@ -46,10 +46,8 @@ SETTINGS = {
 WAYS = {
     "each alone": cal.SegmentedCalibrator(shrinkage=0),
     "`cv`": cal.SegmentedCalibrator(),
-    "`bayes`": cal.SegmentedCalibrator(shrinkage="bayes"),
     "Platt, each alone": cal.SegmentedCalibrator(cal.Platt(), shrinkage=0),
     "Platt, `cv`": cal.SegmentedCalibrator(cal.Platt()),
-    "Platt, `bayes`": cal.SegmentedCalibrator(cal.Platt(), shrinkage="bayes"),
     "Isotonic, `cv`": cal.SegmentedCalibrator(
         cal.Isotonic(interpolation="centred", smoothing="laplace")
     ),
@@ -100,8 +98,8 @@ def trial(setting: Setting, seed: int) -> list[float]:
     return found
 
 
-def choices(setting: Setting, seed: int) -> tuple[list[float], list[bool]]:
-    """Other rules than the default's, judged; and whether `cv` and `bayes` saw segments differ."""
+def choices(setting: Setting, seed: int) -> tuple[list[float], bool]:
+    """Other rules than the default's, judged; and whether `cv` saw segments differ."""
     world = World(setting, seed)
     s, y, g, _ = world.draw(world.sizes)
     new, _, where, truth = world.draw(np.full(SEGMENTS, JUDGES))
@@ -115,9 +113,7 @@ def choices(setting: Setting, seed: int) -> tuple[list[float], list[bool]]:
             cal.SegmentedCalibrator(shrinkage=least).fit(s, y, segments=g).calibrate(new, where)
         )
     found += [way.calibrate(new, where) for way in fitted]
-    bayes = cal.SegmentedCalibrator(shrinkage="bayes").fit(s, y, segments=g)
-    differ = [bool(np.isfinite(chosen.shrinkage_)), bayes.shrinkage_ > 0.0]
-    return [beyond(truth, p) for p in found], differ
+    return [beyond(truth, p) for p in found], bool(np.isfinite(chosen.shrinkage_))
 
 
 def choice_table(sets: int) -> str:
@@ -127,10 +123,10 @@ def choice_table(sets: int) -> str:
         if setting.bent:
             continue
         losses, differ = zip(*(choices(setting, seed) for seed in range(sets)), strict=True)
-        often = [f"{n} of {sets}" for n in np.sum(differ, axis=0)]
-        rows.append([name, *(f"{value:.1f}" for value in np.mean(losses, axis=0)), *often])
+        often = f"{sum(differ)} of {sets}"
+        rows.append([name, *(f"{value:.1f}" for value in np.mean(losses, axis=0)), often])
     head = ["segments", "`cv`", "κ of least log loss", "`min_events=3`", "`min_events=10`"]
-    return table([*head, "`cv`: κ < ∞", "`bayes`: τ² > 0"], rows)
+    return table([*head, "`cv`: κ < ∞"], rows)
 
 
 def page(sets: int) -> str:

@@ -70,7 +70,7 @@ USES = {
     "several, auto": (cal.AutoCalibrator(cv=2), several, False),
     "labels": (cal.MultiLabelCalibrator(cal.BLS()), many_labels, True),
     "segments": (cal.SegmentedCalibrator(shrinkage=20.0), by_segment, True),
-    "segments, Platt": (cal.SegmentedCalibrator(cal.Platt(), shrinkage="bayes"), by_segment, True),
+    "segments, Platt": (cal.SegmentedCalibrator(cal.Platt(), shrinkage=20.0), by_segment, True),
     "similarity": (cal.SimilarityBinning(gate=False, k=7, smoothing="ibk"), similar, True),
     "similarity, auto": (cal.SimilarityBinning(gate=False, k="auto"), similar, True),
     "acp": (cal.ACP(smoothing="laplace"), inside, True),

@@ -132,7 +132,7 @@ ADAPTED = [
     CodedAdapter(cal.Platt(weights="counts")),
     LabelsAdapter(cal.Platt(weights="counts")),
     SegmentedAdapter(weights="counts", shrinkage=10.0),
-    SegmentedAdapter(cal.Platt(), weights="counts", shrinkage="bayes"),
+    SegmentedAdapter(cal.Platt(), weights="counts", shrinkage=10.0),
 ]
 
 

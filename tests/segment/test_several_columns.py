@@ -47,7 +47,6 @@ FORMS = {
 }
 WAYS = {
     "cv": {},
-    "bayes": {"shrinkage": "bayes"},
     "number": {"shrinkage": 20.0},
     "platt": {"calibrator": "platt", "shrinkage": 40.0},
     "isotonic": {"calibrator": "isotonic", "shrinkage": 30.0},
@@ -156,9 +155,7 @@ def test_tables_and_rows_agree():
     for key in sorted(set(zip(COUNTRY.tolist(), PRODUCT.tolist(), strict=True))):
         rows = (key[0] == COUNTRY) & (key[1] == PRODUCT)
         tables[key] = ScoreTable.from_arrays(SCORES[rows], Y[rows])
-    for options in ({}, {"shrinkage": "bayes"}):
-        c = cal.SegmentedCalibrator(**options).fit_tables(tables)
-        assert c.map_ == fitted(**options).map_
+    assert cal.SegmentedCalibrator().fit_tables(tables).map_ == fitted().map_
     frame = pl.LazyFrame({"s": SCORES, "y": Y.astype(int), "a": COUNTRY, "b": PRODUCT})
     found = cal.segment_tables(frame, score="s", label="y", segment=["a", "b"])
     assert found.keys() == tables.keys()

@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq, minimize
-
-
-def sigma(t):
-    return 1 / (1 + math.exp(-t)) if t >= 0 else math.exp(t) / (1 + math.exp(t))
-
-
-def logit(p):
-    return math.log(p) - math.log1p(-p)
+from scipy.optimize import minimize
 
 
 def effective(weights):
@@ -60,31 +52,6 @@ def out_of_fold(fit, s, y, g, fold, kappas):
                     p = share * a + (1 - share) * b
                     losses[kappa].append(-math.log(p) if y[i] else -math.log(1 - p))
     return {kappa: sum(found) / len(found) for kappa, found in losses.items()}
-
-
-def offset(p, y, w):
-    """a and its variance: Σw·σ(logit p + a) + σ(a) = Σw·y + ½."""
-    unit = effective(w) / sum(w)
-    z = [logit(v) for v in p]
-
-    def slope(a):
-        found = sum(unit * v * (label - sigma(t + a)) for t, label, v in zip(z, y, w, strict=True))
-        return found + 0.5 - sigma(a)
-
-    a = brentq(slope, -50, 50, xtol=1e-14)
-    spread = [sigma(t + a) * (1 - sigma(t + a)) for t in z]
-    information = sum(unit * v * q for v, q in zip(w, spread, strict=True))
-    return a, 1 / (information + sigma(a) * (1 - sigma(a)))
-
-
-def paule_mandel(offsets, variances):
-    def excess(tau):
-        weights = [1 / (v + tau) for v in variances]
-        mean = sum(k * a for k, a in zip(weights, offsets, strict=True)) / sum(weights)
-        squares = (k * (a - mean) ** 2 for k, a in zip(weights, offsets, strict=True))
-        return sum(squares) - (len(offsets) - 1)
-
-    return 0.0 if len(offsets) < 2 or excess(0) <= 0 else brentq(excess, 0, 1e6, xtol=1e-15)
 
 
 def sigmoid_of_common(p, y, w, offset_sd=1.0, slope_sd=0.3):

@@ -39,7 +39,7 @@ Parameters = Annotated[
 Shrinkage = Annotated[
     str | None,
     typer.Option(
-        metavar="cv|bayes|N",
+        metavar="cv|N",
         help="With --segment: how much segments may differ from all rows; default: cv.",
     ),
 ]

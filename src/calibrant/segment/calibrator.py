@@ -66,11 +66,9 @@ class SegmentedCalibrator(ScoreEstimator):
         Of one score; cloned for all rows and for each segment. None takes `BLS` for all rows and
         for each segment a sigmoid of its output, with a prior at no change. Segments then share the
         shape of the map, and need fewer rows to find their own offset and slope.
-    shrinkage : {"cv", "bayes"} or float ≥ 0, default="cv"
-        How λ is found. ``"cv"``: λ = n/(n + κ), where n is the segment's effective number of rows,
-        and κ, from 0 to infinity, is chosen on rows held out. ``"bayes"``: λ = τ²/(τ² + v), where v
-        is the variance of the segment's estimated offset from m on the logit scale, and τ² the
-        variance of the true offsets between segments. A number is κ itself, 0 for no shrinkage.
+    shrinkage : "cv" or float ≥ 0, default="cv"
+        κ in λ = n/(n + κ), where n is the segment's effective number of rows. ``"cv"`` chooses it,
+        from 0 to infinity, on rows held out. 0 is no shrinkage.
     min_rows, min_events : float, default=10 and 0
         Segments with fewer rows, or fewer rows of the rarer class, get the map of all rows. Rows of
         unequal weight count by (Σw)²/Σw².
@@ -93,8 +91,8 @@ class SegmentedCalibrator(ScoreEstimator):
         Each segment's key, weight, positives, effective rows and events, share λ, and the reason
         if it has no map of its own. With several columns the coarser segments are listed, too.
     shrinkage_ : float
-        κ (infinity: all segments have the map of all rows), or τ² with ``shrinkage="bayes"``. With
-        several columns a tuple, one number for each.
+        κ (infinity: all segments have the map of all rows). With several columns a tuple, one
+        number for each.
     path_ : tuple of ShrinkageTrial
         With ``shrinkage="cv"``: the log loss of each κ on rows left out; else empty. With several
         columns a tuple of such tuples.
@@ -106,24 +104,13 @@ class SegmentedCalibrator(ScoreEstimator):
     dealt from the segments' tables. A probability of 0 or 1 that is wrong costs as much as the
     nearest number between them.
 
-    τ² is Paule and Mandel's estimate [1]_ from the offsets a_g and their variances v_g. Each a_g
-    has the log-F(1, 1) prior [2]_, which keeps it finite without positives. If offsets differ no
-    more than they would by chance on average, τ² is 0, and all segments get the map of all rows.
-
     Several columns are fitted one after the other. The first is fitted as if it were the only
-    one. Then κ or τ² of the next is found with what the coarser segments give in the place of m.
+    one. Then κ of the next is found with what the coarser segments give in the place of m.
     A segment that is the only one in its coarser segment has the same rows and the same map.
 
     Cost: O(folds · (fit of all rows + segments · fit of one)), and O(n log n) for the tables. With
     ``calibrator=None`` segments are solved together, O(cells) per step. Beyond 500,000 cells κ is
     chosen on pooled tables. Ties share a cell; neither order of rows nor names of segments matter.
-
-    References
-    ----------
-    .. [1] R. Paule, J. Mandel, "Consensus values and weighting factors", 1982,
-       doi:10.6028/jres.087.022.
-    .. [2] S. Greenland, M. Mansournia, "Penalization, bias reduction, and default priors in
-       logistic and related categorical and survival regressions", 2015, doi:10.1002/sim.6537.
 
     Examples
     --------
@@ -139,7 +126,7 @@ class SegmentedCalibrator(ScoreEstimator):
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "calibrator": (OneScore(),),
-        "shrinkage": (OneOf(("cv", "bayes")), Number(0.0)),
+        "shrinkage": (OneOf(("cv",)), Number(0.0)),
         "min_rows": (Number(0.0),),
         "min_events": (Number(0.0),),
         "cv": (Splits(),),

@@ -20,7 +20,6 @@ from calibrant.segment.shrink import (
     Level,
     LevelRule,
     ShrinkageTrial,
-    between,
     choose,
     cross_validate,
     fit_level,
@@ -108,17 +107,12 @@ def fit_column(
     alone = (np.bincount(stack.coarser)[stack.coarser] == 1) & bool(done)
     able = ~few & ~alone & way.readable(stack)
     wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
-    path: tuple[ShrinkageTrial, ...] = ()
-    if asked.shrinkage == "bayes":
-        shrinkage, share = between(stack, coarser)
-    else:
-        shrinkage, path = _kappa(way, data, stack, wanted, [level.rule for level in done], asked)
-        share = shares(stack.rows, shrinkage)
-    share = np.where(able, share, 0.0)
+    kappa, path = _kappa(way, data, stack, wanted, [level.rule for level in done], asked)
+    share = np.where(able, shares(stack.rows, kappa), 0.0)
     own = fit_level(way, stack, share, coarser)
     reasons = np.where(few, TOO_FEW, np.where(alone, ALONE, np.where(able, ALIKE, OTHER_SCORES)))
     records = [_record(stack, i, share, str(reasons[i])) for i in range(len(stack))]
-    return FittedLevel(own, records, shrinkage, path, LevelRule(wanted, shrinkage))
+    return FittedLevel(own, records, kappa, path, LevelRule(wanted, kappa))
 
 
 def _kappa(

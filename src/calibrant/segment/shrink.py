@@ -1,4 +1,4 @@
-"""How far each segment goes its own way: by cross-validation, or by empirical Bayes.
+"""How far each segment goes its own way, by cross-validation.
 
 Segments are fitted column after column. Each is shrunk to what the coarser segment gives.
 """
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Flags
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey
 from calibrant.estimators.held_out_means import Sample
-from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
 from calibrant.segment.fits import Way
 from calibrant.segment.segment_cells import SegmentCells, SegmentFold, coarser_tables, stack_of
@@ -216,79 +216,3 @@ def choose(path: tuple[ShrinkageTrial, ...]) -> float:
     """The largest κ that is behind the best by at most one standard error; infinity without any."""
     fit = [step.shrinkage for step in path if step.behind <= step.error]
     return max(fit, default=float("inf"))
-
-
-# --- empirical Bayes ----------------------------------------------------------------------------
-
-
-def between(stack: SegmentCells, coarser: Array) -> tuple[float, Array]:
-    """τ², the variance of offsets between segments (Paule–Mandel), and λ of each segment.
-
-    ``coarser`` is what the map of all rows, or of the coarser segment, gives for each cell.
-    """
-    offset, variance = offsets(stack, logit(coarser))
-    tau = paule_mandel(offset, variance, stack.coarser)
-    return tau, np.asarray(tau / (tau + variance))
-
-
-def offsets(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
-    """The constant to be added to the logits z of each segment, and the variance of its estimate.
-
-    The log-F(1, 1) prior keeps the offset of a segment without positives finite: it adds the
-    likelihood of one row at probability ½ that is half positive. The estimate is the root of a
-    falling function, found by Newton's steps within a bracket, or by halving where they leave it.
-    """
-    n0, n1 = stack.counts[:2]
-    unit = stack.unit  # rows, not weight
-    n, target = (n0 + n1) * stack.spread(unit), stack.total(n1) * unit + 0.5
-    low, high, a = (np.full(len(stack), end) for end in (-800.0, 800.0, 0.0))
-    for _ in range(200):
-        p, own = sigmoid(z + stack.spread(a)), sigmoid(a)
-        slope = target - stack.total(n * p) - own
-        information = stack.total(n * p * (1.0 - p)) + own * (1.0 - own)
-        low, high = np.where(slope > 0.0, a, low), np.where(slope < 0.0, a, high)
-        step = a + slope / np.maximum(information, 1e-300)
-        step = np.where((step > low) & (step < high), step, 0.5 * (low + high))
-        still = (slope != 0.0) & (np.abs(step - a) > 1e-12 * (1.0 + np.abs(a)))
-        if not still.any():
-            break
-        a = np.where(still, step, a)
-    return a, np.asarray(1.0 / information)
-
-
-def paule_mandel(offset: Array, variance: Array, group: Index | None = None) -> float:
-    """The τ² at which Σ (a − ā)² / (v + τ²) equals its mean, G − 1; 0 if it is below that at 0.
-
-    With groups ā is the mean of each group, and both sides are summed over groups.
-
-    >>> paule_mandel(np.array([0.1, -0.1, 0.0]), np.ones(3))
-    0.0
-    >>> round(paule_mandel(np.array([-2.0, 0.0, 2.0]), np.ones(3)), 6)
-    3.0
-    """
-    of_all = np.zeros(len(offset), dtype=np.intp) if group is None else group
-    parts = [np.flatnonzero(of_all == i) for i in range(of_all.max(initial=-1) + 1)]
-    pairs = [(offset[part], variance[part]) for part in parts if len(part) > 1]
-    freedom = sum(len(own) - 1.0 for own, _ in pairs)
-    if freedom < 1.0:
-        return 0.0
-
-    def squares(own: Array, error: Array, tau: float) -> float:
-        weight = 1.0 / (error + tau)
-        mean = float(weight @ own) / float(weight.sum())
-        return float(weight @ np.square(own - mean))
-
-    def excess(tau: float) -> float:
-        return sum(squares(*pair, tau) for pair in pairs) - freedom
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    low, high = 0.0, 1.0
-    while excess(high) > 0.0:
-        high *= 2.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
-    return high

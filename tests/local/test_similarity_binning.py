@@ -225,6 +225,19 @@ def test_blocks_do_not_matter(monkeypatch):
     assert again == pytest.approx(chosen, rel=1e-13)
 
 
+def test_another_thread_may_drop_an_index_that_was_just_made():
+    class Dropping(dict):
+        def __setitem__(self, key, value):
+            """As if the other thread came at once, with rows of other gaps."""
+
+    rng = np.random.default_rng(19)
+    X = rng.random((100, 6))
+    c = SimilarityBinning(gate=False, k=5).fit(X[:, 0], rng.integers(0, 2, 100), features=X)
+    alone = c.calibrate([0.4], features=X[:1])
+    vars(c.rule_.search)["_indexes"] = Dropping()
+    assert c.calibrate([0.4], features=X[:1]) == alone
+
+
 def test_rows_with_ever_other_gaps_leave_no_pile_of_indexes():
     rng = np.random.default_rng(9)
     X = rng.random((200, 6))

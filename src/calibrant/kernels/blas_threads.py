@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,16 +17,70 @@ def one_thread() -> Iterator[None]:
     process keeps a core busy it is even tens of times slower, since the threads that wait spin.
     Entering costs 40 microseconds.
 
+    Where a library has one number of threads for the whole process, it comes back when the last of
+    all threads has left its block.
+
     >>> with one_thread(), one_thread():
     ...     pass
     """
-    with _libraries().limit(limits=1, user_api="blas"):
-        yield
+    of_thread, _ = _libraries()
+    with of_thread.limit(limits=1, user_api="blas"):
+        _shared.enter()
+        try:
+            yield
+        finally:
+            _shared.leave()
+
+
+class _Shared:
+    """The limit of libraries that have one number of threads for the whole process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.blocks = 0
+        self.before: list[int] = []
+
+    def enter(self) -> None:
+        with self.lock:
+            _, libraries = _libraries()
+            if not self.blocks:
+                self.before = [library.get_num_threads() for library in libraries]
+            self.blocks += 1
+            self._set([1] * len(libraries))
+
+    def leave(self) -> None:
+        with self.lock:
+            self.blocks -= 1
+            if not self.blocks:
+                self._set(self.before)
+
+    def _set(self, numbers: list[int]) -> None:
+        _, libraries = _libraries()
+        for library, number in zip(libraries, numbers, strict=True):
+            library.set_num_threads(number)
+            if hasattr(library, "clear_controlling_thread"):  # threadpoolctl 3.8: let others set it
+                library.clear_controlling_thread()
+
+
+_shared = _Shared()
 
 
 @functools.cache
-def _libraries() -> Any:
-    """The BLAS libraries that are loaded. (scikit-learn depends on threadpoolctl.)"""
+def _libraries() -> tuple[Any, list[Any]]:
+    """The BLAS libraries that are loaded: those with a number for each thread, and the others.
+
+    (scikit-learn depends on threadpoolctl.)
+    """
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    found = ThreadpoolController().select(user_api="blas")
+    of_thread = [library for library in found.lib_controllers if _is_of_thread(library)]
+    shared = [library for library in found.lib_controllers if not _is_of_thread(library)]
+    return found.select(filepath=[library.filepath for library in of_thread]), shared
+
+
+def _is_of_thread(library: Any) -> bool:
+    """Whether each thread has a number of its own."""
+    if library.internal_api == "openblas":
+        return bool(library.threading_layer == "openmp")
+    return bool(library.internal_api == "mkl")

@@ -128,21 +128,24 @@ class Search:
     def _index(self, gaps: Flags) -> tuple[Asked, float]:
         """An index of the calibration rows, and the largest length among them."""
         key = gaps.tobytes()
-        if key not in self._indexes:
-            cells = self.space.embed_cells(gaps)
-            length = self._length(cells)
-            wide = self.space.wide
-            index: Asked
-            if wide.any() or not cells.shape[1]:
-                codes = np.asfortranarray(self.space.cells.codes[:, wide])
-                index = AllPairs(cells, length, codes, self.space.nominal_weight[wide])
-            else:
-                index = IndexSearch.of(cells, self.space.power, tree=not gaps.any())
-            weight = float(self.space.nominal_weight[wide].sum())
-            if len(self._indexes) > 1:  # keep the first, and the one for the gaps that came last
-                self._indexes.popitem()
-            self._indexes[key] = index, float(length.max()) + weight
-        return self._indexes[key]
+        known = self._indexes.get(key)
+        if known is not None:
+            return known
+        cells = self.space.embed_cells(gaps)
+        length = self._length(cells)
+        wide = self.space.wide
+        index: Asked
+        if wide.any() or not cells.shape[1]:
+            codes = np.asfortranarray(self.space.cells.codes[:, wide])
+            index = AllPairs(cells, length, codes, self.space.nominal_weight[wide])
+        else:
+            index = IndexSearch.of(cells, self.space.power, tree=not gaps.any())
+        weight = float(self.space.nominal_weight[wide].sum())
+        made = index, float(length.max()) + weight
+        for older in list(self._indexes)[1:]:  # keep the first, and the one for these gaps
+            self._indexes.pop(older, None)  # another thread may just have done so
+        self._indexes[key] = made
+        return made
 
     def _length(self, embedded: Array) -> Array:
         length: Array = (np.abs(embedded) ** self.space.power).sum(axis=1)

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import calibrant as cal
@@ -155,6 +155,41 @@ def test_degrees_of_freedom_are_two_and_the_bends():
             slopes = np.diff(model.left) / np.diff(model.x)
             assert df == 2 + np.count_nonzero(np.abs(np.diff(slopes)) > 1e-7)
     assert (np.diff(c.df_) >= -3).all()  # bends come far more often than they go
+
+
+RUNS = st.lists(
+    st.tuples(st.integers(1, 12), st.sampled_from((0.0, 0.5, 1.0))), min_size=2, max_size=9
+)
+
+
+def chord_distances(x, p):
+    """How far the middle one of every three points is from the line through the other two."""
+    share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
+    return np.abs(p[1:-1] - p[:-2] * (1 - share) - p[2:] * share)
+
+
+@given(runs=RUNS, level=st.integers(1, 49), mu=st.sampled_from([0.0, 0.3, np.inf]))
+@example(runs=[(14, 0.0), (6, 1.0), (1, 0.0), (5, 1.0), (1, 0.0), (7, 1.0)], level=31, mu=0.0)
+@example(runs=[(10, 0.0), (1, 1.0), (9, 0.0), (10, 1.0)], level=19, mu=0.0)
+def test_a_point_without_a_bend_is_no_degree_of_freedom(runs, level, mu):
+    """Runs of equal rates are fitted exactly by lines that need no bend inside."""
+    z = np.repeat([rate for _, rate in runs], [size for size, _ in runs])
+    assume(len(z) >= 4)
+    x, w = np.linspace(0, 1, len(z)), np.ones(len(z))
+    points = Points(x, w, z)
+    top = points.steepest(mu)
+    assume(top > 1e-6)
+    lam, line = top, None
+    for k in range(level + 1):  # as `ELiTE` does, from one λ to the next
+        lam = top * 1e-4 ** (k / 49)
+        line = points.line(lam, mu, line, 1e-8)
+    away, fall = chord_distances(x, values(line, x)), np.diff(values(line, x))
+    bends, flats = away > 1e-9, np.abs(fall) <= 1e-9 if mu else np.zeros(len(fall), dtype=bool)
+    runs_of_flat = np.count_nonzero(np.diff(np.append(0, flats)) > 0)
+    assert line.df == 2 + bends.sum() - runs_of_flat
+    p = naive.solve(x, w, z, lam, mu)
+    assert not (bends & (chord_distances(x, p) < 1e-9)).any()
+    assert not (~bends & (chord_distances(x, p) > 1e-4)).any()
 
 
 def test_a_price_on_falls_lies_between_none_and_forbidding_them():

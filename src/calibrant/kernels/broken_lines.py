@@ -43,6 +43,8 @@ FIT = 1e-7
 LEVEL = 1e-7
 #: candidates that are no bends are left out of a line if its gap then stays below this
 FEW = 1e-8
+#: a line that is this close to the chord of a bend's neighbours does not bend there: it is rounding
+STRAIGHT = 1e-11
 #: points are further apart than this
 SAME = 1e-9
 
@@ -213,7 +215,22 @@ class _Trial:
     def line(self) -> Line:
         """The line with its real bends only, solved to the last digits, if it is as good as the
         line through all candidates."""
-        kept = np.concatenate(([True], self.bent, [True]))
+        lines, bent = [], self.bent
+        for _ in range(TRIES):
+            line, bends = self.through(bent)
+            lines.append(line)
+            if bends.all():
+                break
+            bent = bent.copy()
+            bent[bent] = bends  # the others were none: rounding only, or of the wrong sign
+        gap = self.certified(self.at, self.f, self.hess, self.grad)
+        best = Line(self.at, self.f, lines[0].df, gap)
+        best = next((line for line in reversed(lines) if line.gap <= max(FEW, gap)), best)
+        return best._replace(value=self.allowed(best.value))
+
+    def through(self, bent: Flags) -> tuple[Line, Flags]:
+        """The line that bends at these candidates only, and at which of them it really does."""
+        kept = np.concatenate(([True], bent, [True]))
         piece = np.cumsum(kept[:-1]) - 1  # of each interval between candidates
         flat = np.zeros(piece[-1] + 1, dtype=bool)
         flat[piece[self.flat]] = True
@@ -224,15 +241,12 @@ class _Trial:
         if self.mu > 0.0:
             signs[len(at) - 2 :][flat] = 0.0
         better, good = settled(*rows, signs)
+        bends = good[: len(at) - 2]
         if good.all():
             value = better
-        df = len(at) - int(flat.sum())
-        lines = [
-            Line(at, value, df, self.certified(at, value, rows.hess, rows.grad)),
-            Line(self.at, self.f, df, self.certified(self.at, self.f, self.hess, self.grad)),
-        ]
-        best = lines[0] if lines[0].gap <= max(FEW, lines[1].gap) else lines[1]
-        return best._replace(value=self.allowed(best.value))
+            bends = np.abs(row_values(rows.coef, rows.start, value))[: len(at) - 2] > STRAIGHT
+        gap = self.certified(at, value, rows.hess, rows.grad)
+        return Line(at, value, len(at) - int(flat.sum()), gap), bends
 
     def allowed(self, value: Array) -> Array:
         return np.maximum.accumulate(value) if self.mu == np.inf else value

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.calibrators import elite
 from calibrant.kernels.broken_lines import Points
-from calibrant.kernels.paper_variants.fused_steps import fused, fused_lambda
+from calibrant.kernels.paper_variants.fused_steps import FusedPoints, fused, fused_lambda
 from calibrant.kernels.paper_variants.parabolas import Curves, curvatures
 from calibrant.losses import logit
 from strategies import REAL, rows
@@ -317,6 +317,19 @@ def test_steps_are_those_of_an_independent_convex_solver(mu):
         top = fused_lambda(w, z, mu)
         assert np.ptp(fused(w, z, top * 1.001 + 1e-9, top * 1.001 + 1e-9 + mu)) < 1e-9
         assert top < 1e-9 or np.ptp(fused(w, z, top * 0.99, top * 0.99 + mu)) > 0
+
+
+def test_a_step_of_rounding_is_no_degree_of_freedom():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        w, z = rng.integers(1, 5, 40).astype(float), rng.choice([0.0, 0.5, 1.0], 40)
+        points = FusedPoints(np.linspace(0, 1, 40), w, z)
+        for mu in (0.0, 0.5, np.inf):
+            top = max(points.steepest(mu), 0.1)
+            for lam in top * np.geomspace(1, 1e-4, 9):
+                fit = points.line(lam, mu, None, 0.0)
+                assert fit.df == 1 + np.count_nonzero(np.abs(np.diff(fit.value)) > 1e-9)
+                assert np.abs(points.values(fit) - fused(w, z, lam, lam + mu)).max() < 1e-11
 
 
 @pytest.mark.parametrize("n", [4, 8, 20, 40])

@@ -9,6 +9,9 @@ import numpy as np
 from calibrant.array_types import Array, Index
 from calibrant.kernels._jit import jit
 
+#: a step this small is rounding
+LEVEL = 1e-11
+
 
 @jit
 def fused(w: Array, z: Array, rise: float, fall: float) -> Array:
@@ -92,7 +95,7 @@ class FusedPoints:
     def line(self, lam: float, mu: float, before: FusedFit | None, tol: float) -> FusedFit:
         """The steps for λ and μ; there is nothing to begin from or to tolerate."""
         p = fused(self.w, self.z, lam, lam + mu)
-        first = np.append(0, np.flatnonzero(p[1:] != p[:-1]) + 1)
+        first = np.append(0, np.flatnonzero(np.abs(np.diff(p)) > LEVEL) + 1)
         return FusedFit(first, p[first], len(first), 0.0)
 
     def values(self, steps: FusedFit) -> Array:

@@ -223,3 +223,50 @@ def test_no_percentage_is_a_power_of_ten(run):
     auto = cal.AutoCalibrator().fit(p, y)
     assert "e+" not in auto.explain()
     assert "e+" not in cal.AutoCalibrator().fit(SURE**40, CHURNED).explain()
+
+
+# --- one rate for all rows ----------------------------------------------------------------------
+
+
+def test_one_rate_for_all_rows_is_not_called_the_scores(run):
+    """Points that run the wrong way give one rate: it ranks nothing, and no score is kept."""
+    points = (700 - SCORES["points"] / 2).round()
+    written("p.csv", points)
+    code, out, _ = run("fit", "p.csv", *COLUMNS, "--pos-label", "yes", "-o", "p.json")
+    assert code == 0
+    assert "All rows get one rate." in out
+    assert "kept" not in out
+    assert "within each fold" not in out
+    before, after, change = (column(out, title)["AUC"] for title in ("before", "after", "change"))
+    assert float(before) == pytest.approx(
+        cal.metrics.auc(CHURNED == "yes", points / 1000), abs=1e-4
+    )
+    assert (after, change) == ("0.5000", "higher")
+    measures = cal.load("p.json").provenance["measures"]
+    assert measures["before"]["auc"] == pytest.approx(
+        cal.metrics.auc(CHURNED == "yes", points / 1000)
+    )
+    assert measures["after"]["auc"] == 0.5
+    run("report", "p.csv", *COLUMNS, "--pos-label", "yes", "-o", "p.html", "-m", "auto")
+    page = Path("p.html").read_text(encoding="utf-8")
+    assert "cores as they are" not in page
+    assert re.search(r">0\.5000<", page)
+
+
+def test_words_of_one_rate_where_nothing_is_better_and_where_something_is():
+    rng = np.random.default_rng(3)
+    points, y = rng.integers(300, 850, 60), rng.random(60) < 0.4
+    auto = cal.AutoCalibrator().fit(points, y)
+    assert auto.chosen_ == "uncalibrated"
+    board = auto.leaderboard_
+    assert board["uncalibrated"].auc == 0.5
+    assert board["uncalibrated"].scores_auc == pytest.approx(cal.metrics.auc(y, points / 1000))
+    page = cal.calibration_report(points, y)
+    assert page.raw.auc == page.evaluation.after["auc"] == 0.5
+    few = cal.AutoCalibrator().fit([300, 500, 700, 800], [0, 0, 0, 1])
+    assert few.refused_.startswith("All rows get one rate: there are fewer than two positives")
+    sure = cal.calibration_report(1000 * SURE, CHURNED == "yes", calibrator="platt")
+    auc = cal.metrics.auc(CHURNED == "yes", SURE)
+    assert f"the ranking is kept (AUC {auc:.3f})" in sure.verdict[1]
+    noise = cal.calibration_report(1000 * NOISE[:500], CHURNED[:500], calibrator="histogram")
+    assert "scores as they are" not in " ".join(noise.verdict)

@@ -87,7 +87,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     chosen_ : str
         The name of the candidate that was taken; ``"uncalibrated"`` for none.
     refused_ : str or None
-        Where the scores are kept as they are: why, with the figures.
+        Where the scores are kept as they are, or of points one rate for all rows: why, with the
+        figures.
     p_value_ : float or None
         Of the test that the scores are right (see Notes), in steps of 0.005; None where it cannot
         be asked.
@@ -298,7 +299,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     def _cannot_judge(self, table: ScoreTable) -> Map:
         self.calibrator_ = Uncalibrated().fit_table(table)
         self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
-        self.refused_ = too_few(table)
+        self.refused_ = too_few(table, self.scores_are_)
         fitted: Map = self.calibrator_.map_
         return fitted
 

@@ -30,7 +30,7 @@ def refusal(
     """
     others = [row for row in board.rows if row.name != BEFORE]
     best = next((row for row in others if not row.certain), others[0] if others else None)
-    kept = _KEPT.get(scores_are, "The scores are kept as they are")
+    kept = _NO_GAIN if scores_are == "points" else "The scores are kept as they are"
     if best is None or not math.isfinite(best.log_loss):
         return f"{kept}: no candidate has a finite log loss on rows that it has not seen."
     gained = f"the best candidate, {best.name}, {_gained(best, board, scores_are)}"
@@ -41,14 +41,23 @@ def refusal(
     return f"{kept}: nothing shows that they are wrong ({sure_p(p_value)}). Out of fold, {gained}."
 
 
-_KEPT = {"points": "No map of these scores is better than one rate for all rows"}
+_NO_GAIN = "No map of these scores is better than one rate for all rows"
 
 
-def too_few(table: ScoreTable) -> str:
+def taken_unchanged(scores_are: str) -> str:
+    """What is given where no map is taken: the scores, or of points one rate for all rows.
+
+    >>> taken_unchanged("points")
+    'All rows get one rate'
+    """
+    return "All rows get one rate" if scores_are == "points" else "The scores are kept as they are"
+
+
+def too_few(table: ScoreTable, scores_are: str) -> str:
     """Why the scores are kept where a class has a single row."""
     rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
     return (
-        f"The scores are kept as they are: there are fewer than two {rarer}, so that nothing can "
+        f"{taken_unchanged(scores_are)}: there are fewer than two {rarer}, so that nothing can "
         "be judged on rows that were not learned from."
     )
 
@@ -68,7 +77,7 @@ def explanation(
     """
     soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
     if useless:
-        return f"{_all_the_same(board, refused)} {soft}".strip()
+        return f"{_all_the_same(board, refused, scores_are)} {soft}".strip()
     before, chosen = board[BEFORE], board.chosen
     if refused is not None:
         parts = [refused]
@@ -111,11 +120,11 @@ def _how(board: Leaderboard) -> str:
     )
 
 
-def _all_the_same(board: Leaderboard, refused: str | None) -> str:
+def _all_the_same(board: Leaderboard, refused: str | None, scores_are: str) -> str:
     """What was taken where nothing is worth taking: no praise, only the figures."""
     before, chosen = board[BEFORE], board.chosen
     if refused is not None:
-        return "The scores are kept as they are."
+        return f"{taken_unchanged(scores_are)}."
     losses = f"{shown_loss(before.log_loss)} before, {shown_loss(chosen.log_loss)} after"
     return f"All the same, {chosen.name} was fitted (log loss on rows it had not seen: {losses})."
 

@@ -39,7 +39,7 @@ class Standing:
     auc, auc_change : float or None
         The share of pairs in the right order, and what that gained over the scores as they came;
         None with one class. The gain is counted within the folds, and added to the AUC that the
-        scores have over all pairs.
+        scores have over all pairs. One rate for all rows has an AUC of ½.
     distinct : int
         How many different probabilities (with several classes: distributions) the scores become.
         If these are fewer than the scores, the map makes ties.
@@ -68,6 +68,13 @@ class Standing:
     tied: bool = False
     chosen: bool = False
     certain: bool = False
+
+    @property
+    def scores_auc(self) -> float | None:
+        """The AUC of the scores as they came."""
+        if self.auc is None or self.auc_change is None:
+            return None
+        return self.auc - self.auc_change
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,8 +153,8 @@ standard error
             "how": OUT_OF_FOLD,
             "folds": self.folds,
             "weight": self.weight,
-            "before": _figures(old),
-            "after": _figures(new),
+            "before": _figures(old, old.scores_auc),
+            "after": _figures(new, new.auc),
             "level": self.level,
             "change": {"log_loss": change},
         }
@@ -232,7 +239,6 @@ def _short(value: float) -> str:
     return "–" if not math.isfinite(value) else f"{value:.2g}"
 
 
-def _figures(row: Standing) -> dict[str, Any]:
-    names = ("log_loss", "brier", "auc")
-    values = {name: getattr(row, name) for name in names}
+def _figures(row: Standing, auc: float | None) -> dict[str, Any]:
+    values = {"log_loss": row.log_loss, "brier": row.brier, "auc": auc}
     return {name: json_ready(value) for name, value in values.items() if value is not None}

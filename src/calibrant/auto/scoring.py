@@ -203,6 +203,8 @@ def standings(
     for name, one in judged.items():
         gain, low, high = _gain(before.log_loss, one.log_loss, sample, level)
         auc, change = ranked_as(one, before)
+        if auc is not None and change is not None and distinct[name] == 1:
+            auc, change = 0.5, change + (0.5 - auc)  # one rate for all rows ranks nothing
         rows.append(
             Standing(
                 name,

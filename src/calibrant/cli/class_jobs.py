@@ -140,7 +140,7 @@ def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
     pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
-        oof, aucs = calibrator.oof_, (board[BEFORE].auc, board.chosen.auc)
+        oof, aucs = calibrator.oof_, (board[BEFORE].scores_auc, board.chosen.auc)
         places = np.concatenate([test for _, test in pairs])
         return HeldOutClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds, places)
     parts = []

@@ -84,7 +84,7 @@ def _of_choice(calibrator: Any) -> Unseen | None:
     board = getattr(calibrator, "leaderboard_", None)
     if board is None:
         return None
-    name, aucs = calibrator.chosen_, (board["uncalibrated"].auc, board.chosen.auc)
+    name, aucs = calibrator.chosen_, (board["uncalibrated"].scores_auc, board.chosen.auc)
     return Unseen(calibrator.oof_[name], calibrator.pairs_[name], aucs, board.folds)
 
 

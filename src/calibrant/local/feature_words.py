@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from calibrant.array_types import Array, Flags
+from calibrant.data.score_kinds import kind_between
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.local.attributes import Attribute, Schema
 from calibrant.local.feature_judging import FEATURES, FeatureTrial
@@ -200,9 +201,12 @@ def _headline(fitted: FeatureCalibrator) -> str:
                 "A smooth curve of the score (BLS) is kept: the trees found nothing to split, as "
                 "happens with fewer than 2·min_rows rows or one class. Nothing was held out."
             )
+        unchanged = (
+            "All rows get one rate" if _of_points(fitted) else "The scores are kept as they are"
+        )
         return (
-            "The scores are kept as they are: there are fewer than two rows of a class, so that "
-            "nothing can be judged on rows that were not learned from."
+            f"{unchanged}: there are fewer than two rows of a class, so that nothing can be judged "
+            "on rows that were not learned from."
         )
     where = f"On rows held out ({rows_in_words(trial.sample.total)})"
     figures = ", ".join(f"{_NAME_SHORT[n]} {shown_loss(loss)}" for n, loss in losses.items())
@@ -215,12 +219,20 @@ def _headline(fitted: FeatureCalibrator) -> str:
             f"{shown_loss(low)} to {shown_loss(high)}). Log loss: {figures}."
         )
     gain, low, high = gains[kept]
+    told = _KEPT[kept]
+    if kept == BEFORE and _of_points(fitted):
+        told = "all rows get one rate, since the scores are points, which stand for no probability"
     return (
-        f"The columns do not help beyond noise, so {_KEPT[kept]}. {where}, trees on the "
+        f"The columns do not help beyond noise, so {told}. {where}, trees on the "
         f"columns would {'gain' if gain >= 0 else 'lose'} {shown_loss(abs(gain))} in log loss "
         f"(95 % interval of the gain {shown_loss(low)} to {shown_loss(high)}). They are used only "
         f"if they are ahead by more than two standard errors. Log loss: {figures}."
     )
+
+
+def _of_points(fitted: FeatureCalibrator) -> bool:
+    """Whether the scores stand for no probability, so that what is kept of them is one rate."""
+    return kind_between(fitted.score_range_.low, fitted.score_range_.high) == "points"
 
 
 def columns_in_words(importances: Mapping[str, float]) -> str:

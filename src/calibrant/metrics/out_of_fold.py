@@ -73,6 +73,8 @@ def _of_one_map(
     made: Evaluation, aucs: tuple[float | None, float | None], scores: int, values: int
 ) -> Evaluation:
     (old, new), before = aucs, made.before
+    if new is not None and values == 1:
+        new = 0.5  # one rate for all rows ranks nothing
     if before is None:
         if new is None or "auc" not in made.after:
             return made
@@ -86,7 +88,8 @@ def _of_one_map(
         said = f"{scores:,} different scores become {many}, so that some scores share one"
         notes.append(Note(said, TIES))
     made = replace(made, distinct=values, distinct_before=scores, notes=tuple(notes))
-    return with_auc_within_folds(made, old, new)
+    found = with_auc_within_folds(made, old, new)
+    return replace(found, notes=made.notes) if values == 1 else found
 
 
 def with_auc_within_folds(made: E, old: float | None, new: float | None) -> E:

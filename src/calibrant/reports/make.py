@@ -256,7 +256,9 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
     methods = []
     for row in sorted(contest.standings, key=lambda row: row.name != BEFORE):
         before, table = row.name == BEFORE, tables[row.name]
-        compared = ("gain", "gain_low", "gain_high", "auc_change")
+        compared = {n: getattr(row, n) for n in ("gain", "gain_low", "gain_high", "auc_change")}
+        if before:  # one rate for all rows does not rank as the scores do
+            compared = {"auc_change": row.auc_change or None}
         methods.append(
             Method(
                 name=data.before if before else row.name,
@@ -270,7 +272,7 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
                 auc=row.auc,
                 distinct=row.distinct,
                 chosen=row.chosen,
-                **{} if before else {name: getattr(row, name) for name in compared},
+                **compared,
             )
         )
     return tuple(methods)

@@ -42,6 +42,8 @@ class Method(Frozen):
     gain, gain_low, gain_high : float or None
         Log loss of the scores as they are minus its own: positive is better; with its interval.
     auc, auc_change : float or None
+        The AUC, and what it gained over that of the scores; of these themselves only where they
+        are points, of which one rate for all rows is kept.
     distinct : int or None
         Different predictions.
     curve : Curve

@@ -13,6 +13,8 @@ from calibrant.result_tables import short_value
 
 #: what the page calls the scores without a calibrator
 AS_THEY_ARE = "scores as they are"
+#: and where they are points, which stand for no probability
+ONE_RATE = "points (one rate for all rows)"
 
 
 def word_of(evaluation: Evaluation | MulticlassEvaluation) -> Verdict | None:
@@ -54,7 +56,8 @@ def verdict_of(
     over = "" if raw.name == AS_THEY_ARE else f", against {raw.name}"
     facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}{over}"
     certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
-    to_do = _LIKELY if certain == 0 and not single else _TO_DO[certain]
+    known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
+    to_do = _LIKELY if certain == 0 and not single else known[certain]
     name = in_plain_words(chosen.name) if to_do.startswith("Calibrate") else chosen.name
     return to_do.format(name), f"{where}, {facts}; {_order(raw, chosen)}."
 
@@ -65,14 +68,22 @@ _TO_DO = {
     0: "Keep the scores as they are: {} shows no gain beyond noise.",
     -1: "Keep the scores as they are: {} makes them worse.",
 }
+_TO_DO_OF_POINTS = {
+    1: _TO_DO[1],
+    0: "Use one rate for all rows: {} shows no gain beyond noise.",
+    -1: "Use one rate for all rows: {} is worse.",
+}
 _LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
 
 
 def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tuple[str, str]:
     others = [m for m in rest if m.gain is not None]
     first = "Keep the scores as they are: no method improves on them beyond noise."
+    if raw.name == ONE_RATE:
+        first = "Use one rate for all rows: no method improves on it beyond noise."
     if not others:
-        return first, f"Their log loss is {short_value(raw.log_loss)}."
+        its = "Its" if raw.name == ONE_RATE else "Their"
+        return first, f"{its} log loss is {short_value(raw.log_loss)}."
     best = max(others, key=lambda m: m.gain if m.gain is not None else -math.inf)
     return first, (
         f"{where}, the best of them, {best.name}, had log loss "
@@ -111,6 +122,7 @@ def _gained(method: Method, level: float) -> str:
 def _order(raw: Method, chosen: Method) -> str:
     if raw.auc is None or chosen.auc is None:
         return "the ranking cannot be judged"
-    if abs(raw.auc - chosen.auc) < SAME_ORDER:
+    old = raw.auc - (raw.auc_change or 0.0)  # that of the scores, not of one rate for all rows
+    if abs(old - chosen.auc) < SAME_ORDER:
         return f"the ranking is kept (AUC {chosen.auc:.3f})"
-    return f"AUC moved {from_to(raw.auc, chosen.auc)}"
+    return f"AUC moved {from_to(old, chosen.auc)}"

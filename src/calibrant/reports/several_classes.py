@@ -184,8 +184,9 @@ class SeveralClasses(ReportData):
         )
         if contest.folds is None or not isinstance(made, MulticlassEvaluation):
             return made
-        standing = {row.name: row.auc for row in contest.standings}
-        return with_auc_within_folds(made, standing[BEFORE], standing[contest.chosen])
+        standing = {row.name: row for row in contest.standings}
+        aucs = standing[BEFORE].scores_auc, standing[contest.chosen].auc
+        return with_auc_within_folds(made, *aucs)
 
     def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
         before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]

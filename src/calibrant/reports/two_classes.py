@@ -47,7 +47,7 @@ from calibrant.reports.contest import (
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import segment_panels
 from calibrant.reports.report_value import Panel
-from calibrant.reports.sentences import AS_THEY_ARE
+from calibrant.reports.sentences import AS_THEY_ARE, ONE_RATE
 from calibrant.result_tables import counted, shown_percent
 
 
@@ -92,7 +92,7 @@ class TwoClasses(ReportData):
     def before(self) -> str:
         kind = kind_of(self.table)
         if kind == "points":  # which stand for no probability
-            return "points (one rate for all rows)"
+            return ONE_RATE
         return f"{AS_THEY_ARE} (divided by 100)" if kind == "percentages" else AS_THEY_ARE
 
     # --- judging --------------------------------------------------------------------------------
@@ -192,7 +192,9 @@ class TwoClasses(ReportData):
             raw,
             pair,
             level=contest.level,
-            aucs=None if contest.folds is None else (standing[BEFORE].auc, standing[chosen].auc),
+            aucs=None
+            if contest.folds is None
+            else (standing[BEFORE].scores_auc, standing[chosen].auc),
             scores=len(self.table),
             values=standing[chosen].distinct,
             measures=measures,

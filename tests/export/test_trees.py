@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -68,6 +69,64 @@ def test_onnx_takes_whole_numbers_that_are_categories_without_a_point(numbers):
     session = ort.InferenceSession(cal.to_onnx(fitted).SerializeToString())
     got = session.run(None, {"score": s, "categories": words[:, None]})[0]
     assert np.abs(got - fitted.calibrate(s, features=X)).max() < 1e-12
+
+
+def with_categories(categories: tuple) -> LocalFitted:
+    """The trees by hand, with other categories in the place of the colours."""
+    rule = fixed_trees()
+    schema = Schema((Attribute("age"), Attribute("colour", categories)), named=True)
+    trees = replace(rule.trees, sets=((0,), (1,)))
+    made = TreeRounds(rule.start, schema, trees, rule.sizes, rule.factors)
+    return LocalFitted(made, (0, 1), 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (False, ("False", "false", "FALSE", "0", "0.0")),
+        (True, ("True", "true", "TRUE", "1", "1.0")),
+    ],
+)
+@pytest.mark.parametrize("categories", [(False, True), (0, 1), (0.0, 1.0)])
+def test_onnx_takes_truth_values_in_all_usual_spellings(categories, value, words):
+    one = with_categories(categories)
+    expected = one.calibrate([0.4], features=pd.DataFrame({"age": [0.0], "colour": [value]}))
+    unknown = one.calibrate([0.4], features=pd.DataFrame({"age": [0.0], "colour": [None]}))
+    assert expected != unknown
+    model = cal.to_onnx(one)
+    for word in words:
+        X = pd.DataFrame({"age": [0.0], "colour": [word]})
+        assert abs(run_onnx(model, np.array([0.4]), X) - expected).max() < 1e-12, word
+    X = pd.DataFrame({"age": [0.0], "colour": ["tRuE"]})
+    assert abs(run_onnx(model, np.array([0.4]), X) - unknown).max() < 1e-12
+    facts = {one.key: one.value for one in model.metadata_props}
+    assert {*words} < set(json.loads(facts["calibrant.words"])[0])
+    assert facts["calibrant.other_words"] == "count as missing categories"
+
+
+def test_a_word_that_is_a_category_itself_stays_one():
+    one = with_categories((True, "true"))
+    for value, word in ((True, "TRUE"), ("true", "true")):
+        expected = one.calibrate([0.4], features=pd.DataFrame({"age": [1.0], "colour": [value]}))
+        X = pd.DataFrame({"age": [1.0], "colour": [word]})
+        assert abs(run_onnx(cal.to_onnx(one), np.array([0.4]), X) - expected).max() < 1e-12
+
+
+def test_python_refuses_words_where_truth_values_are_known_as_calibrate_does():
+    one = with_categories((False, True))
+    module: dict = {}
+    exec(cal.to_python(one), module)
+    expected = one.calibrate([0.4], features=pd.DataFrame({"age": [1.0], "colour": [True]}))
+    for value in (True, np.True_, 1, 1.0):
+        p = module["calibrate"](0.4, {"age": 1.0, "colour": value})
+        assert p == pytest.approx(expected[0], abs=1e-15)
+    with pytest.raises(ValueError, match="'colour' must be a number or a truth value or None"):
+        module["calibrate"](0.4, {"age": 1.0, "colour": "true"})
+    with pytest.raises(InputError, match="must hold numbers or truth values"):
+        one.calibrate([0.4], features=pd.DataFrame({"age": [1.0], "colour": ["true"]}))
+    exec(cal.to_python(fitted()), module)
+    with pytest.raises(ValueError, match="'colour' must be text or None, but 3 came"):
+        module["calibrate"](0.4, {"age": 1.0, "colour": 3})
 
 
 def test_onnx_trees_are_laid_out_as_old_runtimes_need_them():

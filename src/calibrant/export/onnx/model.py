@@ -55,7 +55,9 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         ``"probabilities"`` (n, k), with ``ensemble=True`` the mean over the folds. For a
         `FeatureCalibrator` with trees: beside ``"score"`` the inputs ``"numbers"`` (n, a) and
         ``"categories"`` (n, b) of strings, as far as trees look at such columns; the metadata name
-        the columns in order. NaN is a missing number, an unknown word a missing category.
+        the columns in order, and the words of each. Truth values are ``"True"``, ``"true"``,
+        ``"TRUE"`` or ``"1"``, whole numbers ``"7"`` or ``"7.0"``. NaN is a missing number. Any
+        other word, also a known one in another spelling, counts as a missing category.
 
     Notes
     -----

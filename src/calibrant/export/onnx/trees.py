@@ -56,8 +56,9 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
         "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
         "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
         "calibrant.words": json.dumps(
-            [_spelled(parts.columns[j].categories or ()) for j in nominal]
+            [list(_spellings(parts.columns[j].categories or ())) for j in nominal]
         ),
+        "calibrant.other_words": "count as missing categories",
     }
     facts = facts_of("trees", parts.facts) | names
     return assembled(graph, inputs, output, {"": OPSET, ML: ML_OPSET}, IR, facts)
@@ -74,9 +75,9 @@ class _TreeInputs:
         self.numbers = graph.input("numbers") if numeric else None
         self.codes: dict[int, Tensor] = {}
         for i, j in enumerate(nominal):
-            words = _spelled(parts.columns[j].categories or ())
+            words = _spellings(parts.columns[j].categories or ())
             column = graph.input("categories").column(i)
-            self.codes[j] = encoded(column, words, range(1, len(words) + 1), 0)
+            self.codes[j] = encoded(column, list(words), list(words.values()), 0)
 
     def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
         """The sum of what the trees of one round give, shape (n,)."""
@@ -98,8 +99,28 @@ class _TreeInputs:
         return self.graph.gather(inside, self.codes[column])
 
 
+#: how truth values are written, beside the numbers that they equal
+TRUTH = {0: ("False", "false", "FALSE"), 1: ("True", "true", "TRUE")}
+
+
+def _spellings(categories: tuple[Any, ...]) -> dict[str, int]:
+    """The words that the model takes for the categories, and their codes from 1 on.
+
+    Truth values and numbers come in all their usual spellings.
+
+    >>> list(_spellings((False, True)))
+    ['False', 'True', 'false', 'FALSE', '0', '0.0', 'true', 'TRUE', '1', '1.0']
+    """
+    found = {word: code for code, word in enumerate(_spelled(categories), start=1)}
+    for code, category in enumerate(categories, start=1):
+        if not isinstance(category, str) and category == (whole := int(category)):
+            for word in (*TRUTH.get(whole, ()), str(whole), f"{whole}.0"):
+                found.setdefault(word, code)
+    return found
+
+
 def _spelled(categories: tuple[Any, ...]) -> list[str]:
-    """Categories as strings, which is what the model takes; whole numbers without a point."""
+    """Categories as strings; whole numbers without a point."""
     whole = (int(c) if isinstance(c, float) and c.is_integer() else c for c in categories)
     words = [str(category) for category in whole]
     if len(set(words)) < len(words):

@@ -345,6 +345,10 @@ def _feature_row(
         if value is None or (isinstance(value, float) and math.isnan(value)):
             row.append(math.nan)
         elif codes is not None:
+            words = {isinstance(category, str) for category in codes}
+            if words == {not isinstance(value, str)}:
+                kind = "text" if True in words else "a number or a truth value"
+                raise ValueError(f"{name!r} must be {kind} or None, but {value!r} came")
             row.append(codes.get(value, math.nan))
         elif isinstance(value, (str, bytes)) or not math.isfinite(value):  # type: ignore[arg-type]
             raise ValueError(f"{name!r} must be a finite number or None, but {value!r} came")

@@ -281,3 +281,22 @@ def test_a_threshold_writes_the_decision(run, fitted, scores):
     code, _, err = run("export", "calibrator.json", "--to", "sql", "--threshold", 5)
     assert code == 2
     assert "threshold must be in [0, 1]" in err
+
+
+def test_two_calibrators_of_one_database_keep_their_own_values(run, scores, tmp_path):
+    rng = np.random.default_rng(0)
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE scores (score REAL)")
+        database.executemany("INSERT INTO scores VALUES (?)", [(s,) for s in scores.tolist()])
+        wanted = {}
+        for name, power in (("a", 0.5), ("b", 3.0)):
+            s = rng.random(300)
+            c = cal.Isotonic().fit(s, rng.random(300) < s**power)
+            cal.save(c, tmp_path / f"{name}.json")
+            wanted[name] = c.calibrate(scores).tolist()
+            to = ("--to", "sql", "--dialect", "sqlite", "--form", "lookup", "--view", f"p_{name}")
+            assert run("export", f"{name}.json", *to, "-o", f"{name}.sql")[0] == 0
+            database.executescript((tmp_path / f"{name}.sql").read_text())
+        for name, values in wanted.items():
+            found = database.execute(f"SELECT probability FROM p_{name} ORDER BY score").fetchall()
+            assert [p for (p,) in found] == values

@@ -59,7 +59,6 @@ LARGE = float(np.finfo(np.float64).max)
 TINY = float(np.finfo(np.float64).tiny)
 ENDS = [0.0, -0.0, 1.0, 5e-324, 1e-310, TINY, 1e-300, 1 - 2.0**-53, -3.0, 2.0, 40.0, -40.0, 1e16]
 ENDS += [1e308, -1e308, LARGE, -LARGE, -5e-324, 0.5]
-LOOKUP = "calibrant_lookup"
 BAD = [None, math.nan, math.inf, -math.inf]
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
@@ -111,8 +110,7 @@ def _without_swaps(statements: Sequence[str], dialect: str) -> list[str]:
     first = tuple(text.split("{")[0] for text in dialect_of(dialect).swap)
     own = [s for s in statements if not first or not s.startswith(first) or "CREATE TABLE" in s]
     own = [s for s in own if not s.startswith("CREATE TABLE IF NOT EXISTS")]
-    return [s.replace(f"{LOOKUP}_new", LOOKUP).replace(f"{LOOKUP}_2_new", f"{LOOKUP}_2")
-            .replace(f"{LOOKUP}_3_new", f"{LOOKUP}_3") for s in own]  # fmt: skip
+    return [re.sub(r"\b(calibrant_\w+)_new\b", r"\1", s) for s in own]
 
 
 def _for_duckdb(statement: str, dialect: str) -> str:
@@ -651,7 +649,7 @@ def test_the_place_of_a_table_is_taken_at_the_end(dialect):
     sql = to_sql(MAPS["mixture"], dialect=dialect, form="lookup")
     texts = [re.sub(r"^/\*.*?\*/\n", "", s, flags=re.DOTALL) for s in sql.split(";\n\n")]
     filled = max(i for i, text in enumerate(texts) if text.startswith("INSERT"))
-    own = [i for i, text in enumerate(texts[:-1]) if re.search(r"calibrant_lookup\b", text)]
+    own = [i for i, text in enumerate(texts[:-1]) if re.search(r"\bcalibrant_\w+(?<!_new)\b", text)]
     if dialect_of(dialect).swap:
         assert min(own) > filled
     else:
@@ -700,6 +698,75 @@ def test_steps_after_a_hill_of_lines_are_looked_up(engine):
         agree(map_, to_sql(map_, dialect=engine, form=form), ENGINES[engine], edges(map_))
 
 
+# --- the names of lookup tables -------------------------------------------------------------------
+
+MORE_STEPS = Piecewise.step(np.linspace(0.05, 0.95, 40), np.linspace(0.9, 0.1, 41))
+
+
+def tables_of(sql: Sql) -> set[str]:
+    """The names of the tables that a script puts in their place."""
+    texts = [text for text in sql.statements if "CREATE TABLE" in text]
+    return {re.search(r"CREATE TABLE (\S+) \(", text)[1].removesuffix("_new") for text in texts}
+
+
+def two_views(**more: Any) -> dict[str, tuple[Map, Sql]]:
+    """The scripts of two calibrators for one database, with a view each."""
+    maps = {"p_a": MAPS["many steps"], "p_b": MORE_STEPS}
+    return {v: (m, to_sql(m, form="lookup", view=v, into="p", **more)) for v, m in maps.items()}
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+def test_two_calibrators_of_one_database_keep_their_own_values(engine):
+    database = duckdb.connect() if engine == "duckdb" else sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE scores (score DOUBLE)")
+    scores = np.linspace(0.0, 1.0, 101)
+    database.executemany("INSERT INTO scores VALUES (?)", [(s,) for s in scores.tolist()])
+    scripts = two_views(dialect=engine)
+    for _, sql in scripts.values():
+        for statement in sql.statements:
+            database.execute(statement)
+    for view, (map_, _) in scripts.items():
+        found = database.execute(f"SELECT p FROM {view} ORDER BY score").fetchall()
+        assert [p for (p,) in found] == map_(scores).tolist()
+    database.close()
+
+
+@pytest.mark.parametrize("segment", [None, "part"])
+def test_other_maps_other_columns_and_other_thresholds_have_other_tables(segment):
+    maps = [MAPS["many steps"], MORE_STEPS]
+    if segment:
+        maps = [Segmented(SHIFT, ("a", "b"), (own, STEP)) for own in maps]
+    asked: list[dict[str, Any]] = [{}, {"threshold": 0.3}, {"threshold": 0.6}]
+    asked += [{"into": "p_b"}, {"view": "mart.p_a"}]
+    made = [to_sql(m, form="lookup", segment=segment, **own) for m in maps for own in asked]
+    names = [tables_of(sql) for sql in made]
+    assert all(names)
+    assert len(set().union(*names)) == sum(map(len, names))
+    for sql, own in zip(made, names, strict=True):
+        assert tables_of(to_sql(maps[0], form="lookup", segment=segment, lookup="l")) != own
+        assert all(name in sql.statements[-1] for name in own)
+
+
+def test_a_lookup_is_named_after_the_view_or_the_column_and_the_fingerprint():
+    mark = re.search("fingerprint ([0-9a-f]{12})", to_sql(STEP))[1]
+    for asked, name in (
+        ({}, f"calibrant_probability_{mark}"),
+        ({"into": "p_a"}, f"calibrant_p_a_{mark}"),
+        ({"into": "p_a", "view": "mart.Risk of 2026"}, f"calibrant_mart_risk_of_2026_{mark}"),
+        ({"view": "p" * 200}, f"calibrant_{'p' * 30}_{mark}"),
+        ({"view": "\u98ce\u9669"}, f"calibrant_{mark}"),
+    ):
+        sql = to_sql(STEP, form="lookup", **asked)
+        assert tables_of(sql) == {name}
+        words = " ".join(sql.partition("*/")[0].split())
+        assert f"Its table is {name}." in words
+        assert f"DROP TABLE {name.removesuffix(mark)}<their fingerprint>." in words
+        assert len(f"{name}_99_new".encode()) <= 63  # what Postgres reads of a name
+    replaced = to_sql(STEP, form="lookup", lookup="mine")
+    assert tables_of(replaced) == {"mine"}
+    assert "DROP" not in replaced.partition("*/")[0]
+
+
 # --- what it opens with -------------------------------------------------------------------------
 
 
@@ -710,9 +777,9 @@ def test_sql_says_what_it_is():
     for form in ("expression", "lookup"):
         sql = to_sql(fitted, form=form)
         words = " ".join(sql.split("*/")[0].split())
-        assert words == (
+        assert words.startswith(
             "/* The calibrated probability of 'spam' by 'Isotonic', fitted on 2026-11-17 with "
-            f"calibrant 9.9; fingerprint {mark}."
+            f"calibrant 9.9, fingerprint {mark}."
         )
         assert sql == to_sql(fitted, form=form)
     assert mark not in to_sql(LINES)
@@ -1313,6 +1380,34 @@ def on_postgres(statements: Sequence[str], rows: Rows) -> list[tuple[Any, ...]]:
         found = cursor.fetchall()
         connection.rollback()
     return found
+
+
+@pytest.mark.skipif(
+    "CALIBRANT_POSTGRES" not in os.environ, reason="needs a server: CALIBRANT_POSTGRES"
+)
+def test_two_calibrators_of_one_postgres_keep_their_own_values():
+    """And a next fit needs no view to be dropped first."""
+    psycopg2 = pytest.importorskip("psycopg2")
+    scores = np.linspace(0.0, 1.0, 101)
+    with psycopg2.connect(os.environ["CALIBRANT_POSTGRES"]) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE SCHEMA calibrant_test")
+        cursor.execute("SET search_path = calibrant_test")
+        cursor.execute("CREATE TABLE scores (score float8)")
+        cursor.executemany("INSERT INTO scores VALUES (%s)", [(s,) for s in scores.tolist()])
+        scripts = two_views(dialect="postgres")
+        scripts["p_a"] = (
+            LINES,
+            to_sql(LINES, dialect="postgres", form="lookup", view="p_a", into="p"),
+        )
+        for _, sql in [*two_views(dialect="postgres").values(), scripts["p_a"]]:
+            for statement in sql.statements:
+                cursor.execute(statement)
+        for view, (map_, _) in scripts.items():
+            cursor.execute(f"SELECT p FROM {view} ORDER BY score")
+            found = [p for (p,) in cursor.fetchall()]
+            np.testing.assert_allclose(found, map_(scores), rtol=0, atol=TOL)
+        connection.rollback()
 
 
 def on_mysql(statements: Sequence[str], rows: Rows) -> list[tuple[Any, ...]]:

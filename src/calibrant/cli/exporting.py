@@ -69,7 +69,8 @@ TableName = Annotated[
 ]
 NewColumn = Annotated[str | None, typer.Option(metavar="COL", help="SQL: name of the new column.")]
 LookupName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="SQL: name of the table that is made.")
+    str | None,
+    typer.Option(metavar="NAME", help="SQL: table made or replaced; default: a new one per fit."),
 ]
 SegmentOf = Annotated[
     list[str] | None,

@@ -33,7 +33,7 @@ def to_sql(
     form: str = "auto",
     table: str = "scores",
     into: str | None = None,
-    lookup: str = "calibrant_lookup",
+    lookup: str | None = None,
     segment: str | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     view: str | None = None,
@@ -66,9 +66,12 @@ def to_sql(
         The new column of a query; by default "probability", or "decision" with a threshold. With
         several classes its name is followed by their labels: ``probability_cat``, or by numbers
         from 0 where labels are not known.
-    lookup : str, default="calibrant_lookup"
-        The table that a script creates; further ones get a number at the end. An older one of that
-        name is replaced, so that the script can be run again after the next fit.
+    lookup : str, optional
+        The table that a script creates; further ones get a number at the end. By default its name
+        is "calibrant_", the view or else the new column, and the fingerprint of the map: each
+        calibrator and each fit has its own, and those of older fits stay until you drop them. A
+        table of the name that you give is replaced, so that there is one for all fits; two
+        calibrators need two names.
     segment : str or list of str, optional
         The column of segments, of the type of their keys, for calibrators that have a map for
         each. Other segments get the common map. Several columns in the order of the fit: a row

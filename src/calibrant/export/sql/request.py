@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from calibrant.data.naming import check_segment_names, class_column_names
 from calibrant.errors import InputError
@@ -32,6 +33,9 @@ from calibrant.plan.row_nodes import Row
 
 #: the most characters of one expression or query: parsers are not made for more
 LONGEST = 1_000_000
+#: the most characters of a view or column in the name of a lookup table: with what comes before and
+#: after them they stay within the 63 bytes that Postgres reads of a name
+LONGEST_PART = 30
 #: from this length on, users of a database that compiles queries are told to turn that off
 COMPILED = 2_000
 
@@ -53,7 +57,7 @@ class Request:
     columns: tuple[str, ...]
     table: str
     into: str
-    lookup: str
+    lookup: str | None
     segment: tuple[str, ...]
     keep: tuple[str, ...] | None
     view: str | None
@@ -65,9 +69,26 @@ class Request:
         """The map that is written."""
         return self.map if self.decision is None else self.decision
 
+    @cached_property
+    def lookup_name(self) -> str:
+        """The table that a script creates: as asked, or one that no other map has."""
+        if self.lookup is not None:
+            return self.lookup
+        return f"{self._lookup_stem}{fingerprint(self.printed)}"
+
+    @property
+    def _lookup_stem(self) -> str:
+        """What the names of a view's or column's lookup tables of all fits begin with."""
+        own = re.sub(r"[^a-z0-9]+", "_", str(self.view or self.into).lower())
+        own = own[-LONGEST_PART:].strip("_")
+        return f"calibrant_{own}_" if own else "calibrant_"
+
     def check(self) -> None:
         """Refuse what does not fit the map."""
-        if self.view is not None and _parts(self.view) in (_parts(self.table), _parts(self.lookup)):
+        if self.view is not None and _parts(self.view) in (
+            _parts(self.table),
+            _parts(self.lookup_name),
+        ):
             raise InputError(
                 f"the view must have a name of its own, but {self.view!r} is that of the rows or "
                 "of the lookup table. Rename the view."
@@ -93,14 +114,15 @@ class Request:
 
         Schemas count only where both names have them: the database may add the other's.
         """
-        *schema, own = _parts(self.lookup)
+        *schema, own = _parts(self.lookup_name)
         *its_schema, rows = _parts(self.table)
         ends = zip(reversed(schema), reversed(its_schema), strict=False)
         numbered = rf"{re.escape(own)}(_[0-9]+)?({NEW}|{OLD})?"
         if all(one == other for one, other in ends) and re.fullmatch(numbered, rows):
             raise InputError(
                 f"the lookup table must be another one than that of the rows: the script replaces "
-                f"it. But lookup is {self.lookup!r} and table {self.table!r}. Rename the lookup."
+                f"it. But lookup is {self.lookup_name!r} and table {self.table!r}. Rename the "
+                "lookup."
             )
 
     def written(self) -> Sql:
@@ -130,7 +152,7 @@ class Request:
         dialect = self.writer.dialect
         keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
         table, prefix = table_name(self.table, dialect), _prefix((*(kept or ()), self.table))
-        return QuerySteps(self.writer, table, self.lookup, keep, prefix)
+        return QuerySteps(self.writer, table, self.lookup_name, keep, prefix)
 
     def _score(self, own: str, source: str) -> str:
         dialect = self.writer.dialect
@@ -174,7 +196,7 @@ class Request:
     def _script(self, query: str, about: str) -> Sql:
         """The statements that make tables, and the query or the view of it."""
         dialect, header = self.writer.dialect, self._header(query)
-        made = tables(self.writer.joins, self.lookup, dialect)
+        made = tables(self.writer.joins, self.lookup_name, dialect)
         if self.view is None:
             return script(header, made, [comment(about) + query], dialect)
         own = table_name(self.view, dialect)
@@ -189,13 +211,24 @@ class Request:
             of = "" if positive is None else f" of {label(positive)}"
             method = f" by {label(self.fitted.method)}" if self.fitted.method else ""
             text = f"The calibrated probability{of}{method}{_when(self.fitted)}"
-        text += f"; fingerprint {fingerprint(self.map)}."
+        text += f", fingerprint {fingerprint(self.map)}."
         if self.threshold is not None:
             text = f"1 where the probability is at least {self.threshold!r}, else 0. {text}"
         if self.fitted is not None and self.fitted.score_range is not None:
             text += f" For scores that are {self.fitted.score_range.words()}."
+        if self.lookup is None and self.writer.joins:
+            text += f" {self._about_tables()}"
         slow = len(query) > COMPILED and not self.writer.joins
         return comment(f"{text} {self.writer.dialect.advice * slow}".strip())
+
+    def _about_tables(self) -> str:
+        """What to know of lookup tables whose names were not asked for."""
+        names = [self.lookup_name + join.suffix for join in self.writer.joins]
+        own = f"Its tables are {', '.join(names)}" if len(names) > 1 else f"Its table is {names[0]}"
+        return (
+            f"{own}. Every fit has its own, and older ones stay: when no view or query reads them "
+            f"any more, DROP TABLE {self._lookup_stem}<their fingerprint>."
+        )
 
 
 def _parts(table: str) -> list[str]:

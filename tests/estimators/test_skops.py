@@ -87,7 +87,6 @@ LOCAL = {
     "gated": (MODEL, cal.ACP()),
     "delta": (MODEL, cal.ACP(gate=False)),
     "members": (FOREST, cal.ACP(gate=False)),
-    "refits": (MODEL, cal.ACP(gate=False, interval="bootstrap", replicates=20, random_state=0)),
     "features": (MODEL, cal.SimilarityBinning(gate=False)),
     "trees": (MODEL, cal.FeatureCalibrator(gate=False, rounds=1)),
     "gated trees": (MODEL, cal.FeatureCalibrator()),

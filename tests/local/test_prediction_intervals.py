@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from scipy.sparse import csr_array, csr_matrix
 from scipy.special import expit, ndtri
 from sklearn.ensemble import (
@@ -25,11 +24,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
 from calibrant.errors import InputError, ParameterError
-from calibrant.local.intervals import METHODS, Intervals, PredictionInterval, prediction_interval
-from calibrant.local.spreads import BootstrapOptions, TrainingRows
+from calibrant.local.intervals import Intervals, PredictionInterval, prediction_interval
+from calibrant.local.spreads import TrainingRows
 from twins import acp as naive_acp
 
 TIGHT = {"tol": 1e-10, "max_iter": 10_000}
@@ -114,17 +112,6 @@ def test_delta_is_the_curvature_of_what_the_solver_minimises(data, solver, optio
     np.testing.assert_allclose(sd_logit(model, X, train=(X, y, w)), expected, rtol=1e-4)
 
 
-@pytest.mark.full
-def test_delta_agrees_with_the_bootstrap():
-    X, y, _ = draw(1500, seed=3)
-    model = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X, y)
-    new = draw(50, seed=4)[0]
-    delta = sd_logit(model, new, train=(X,))
-    boot = sd_logit(model, new, train=(X, y), method="bootstrap", replicates=500, random_state=0)
-    assert abs(np.mean(boot / delta) - 1) < 0.05
-    np.testing.assert_allclose(boot, delta, rtol=0.1)
-
-
 def test_coverage_of_the_true_probability():
     new, _, eta = draw(100, seed=99)
     hits = {"probability": [], "logit": []}
@@ -151,7 +138,7 @@ def test_coverage_under_the_penalty_is_that_of_the_posterior():
         truth, eta = new @ beta, model.decision_function(new)
         sd = sd_logit(model, new, train=(X,))
         hits.append(np.mean(np.abs(eta - truth) < 1.96 * sd))
-        # the sampling covariance alone: what a bootstrap would find
+        # the sampling covariance alone
         inner, s = with_one(X), model.predict_proba(X)[:, 1]
         F = inner.T @ (inner * (s * (1 - s))[:, None])
         S = np.linalg.inv(F + np.diag(np.append(0, np.full(10, 10.0))))
@@ -324,18 +311,6 @@ def test_rows_that_are_absurdly_far_out(data, size, C):
             assert (found.lower[1], found.upper[1]) == (0.0, 1.0)
 
 
-def test_weights_are_repetitions_to_one_method_and_fixed_to_the_other(data):
-    """Ten times the weights: ten times the rows by the delta method, none more by the bootstrap."""
-    X, y = data
-    w = np.full(len(y), 10.0)
-    model = LogisticRegression(C=np.inf, **TIGHT).fit(X, y)
-    ratio = sd_logit(model, X, train=(X, y, w)) / sd_logit(model, X, train=(X, y))
-    np.testing.assert_allclose(ratio, 1 / np.sqrt(10), rtol=1e-9)
-    options = {"method": "bootstrap", "replicates": 5, "random_state": 0}
-    with_weights = sd_logit(model, X, train=(X, y, w), **options)
-    np.testing.assert_allclose(with_weights, sd_logit(model, X, train=(X, y), **options), rtol=1e-5)
-
-
 # --- through pipelines and searches -------------------------------------------------------------
 
 
@@ -404,12 +379,10 @@ def test_older_names_of_penalties(data, penalty):
 def test_what_the_delta_method_is_not_right_for(data, options, reason):
     X, y = data
     model = LogisticRegression(**options).fit(X, y)
-    with pytest.raises(InputError, match=f'{reason}.*Use method="bootstrap"'):
+    with pytest.raises(InputError, match=f"{reason}.*a BaggingClassifier"):
         prediction_interval(model, X, train=(X, y))
-    found = prediction_interval(
-        model, X, train=(X, y), method="bootstrap", replicates=3, random_state=0
-    )
-    assert found.method == "bootstrap"
+    bag = BaggingClassifier(model, 3, random_state=0).fit(X, y)
+    assert prediction_interval(bag, X).method == "spread"
 
 
 def test_too_many_columns_for_a_matrix(data, monkeypatch):
@@ -513,96 +486,8 @@ def test_members_that_are_not_averaged(data, model):
 def test_models_without_a_rule(data, model):
     X, y = data
     model.fit(X, y)
-    with pytest.raises(InputError, match=r'neither a LogisticRegression.*method="bootstrap"'):
+    with pytest.raises(InputError, match=r"neither a LogisticRegression.*a BaggingClassifier"):
         prediction_interval(model, X)
-    with pytest.raises(InputError, match="bagged model or forest"):
-        prediction_interval(model, X, method="spread")
-    with pytest.raises(InputError, match=f"needs a LogisticRegression, but {type(model).__name__}"):
-        prediction_interval(model, X, method="delta", train=(X,))
-
-
-# --- bootstrap ----------------------------------------------------------------------------------
-
-
-def test_bootstrap_is_reproducible_whatever_the_jobs(data):
-    X, y = data
-    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
-    options = {"train": (X, y), "method": "bootstrap", "replicates": 6}
-    first = prediction_interval(model, X, random_state=3, **options)
-    with parallel_config(backend="threading"):  # processes would only take longer to start
-        assert first == prediction_interval(model, X, random_state=3, n_jobs=2, **options)
-    assert first != prediction_interval(model, X, random_state=4, **options)
-    generator = np.random.RandomState(3)
-    assert first == prediction_interval(model, X, random_state=generator, **options)
-    assert first.method == "bootstrap"
-
-
-def test_bootstrap_of_a_known_sampling_distribution():
-    """A model of no columns says the base rate, whose standard error everyone knows.
-
-    800 refits give a standard deviation to 2.5 %: three times that is allowed.
-    """
-    y = np.arange(400) % 4 == 0
-    X = np.zeros((400, 1))
-    model = DecisionTreeClassifier().fit(X, y)
-    spread = METHODS["bootstrap"].of(model, TrainingRows(X, y), BootstrapOptions(800, 0))
-    found = spread(X[:1])
-    np.testing.assert_allclose(found.sd, np.sqrt(0.25 * 0.75 / 400), rtol=0.075)
-    np.testing.assert_allclose(found.sd_logit, 1 / np.sqrt(0.25 * 0.75 * 400), rtol=0.075)
-
-
-def test_bootstrap_where_refits_say_zero_or_one():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 1))
-    y = (rng.random(60) < expit(3 * X[:, 0])).astype(int)
-    model = DecisionTreeClassifier(min_samples_leaf=5).fit(X, y)
-    options = {"train": (X, y), "method": "bootstrap", "replicates": 20, "random_state": 0}
-    plain = prediction_interval(model, X, **options)
-    logits = prediction_interval(model, X, scale="logit", **options)
-    p = plain.probability
-    sure = (p == 0) | (p == 1)
-    assert sure.any()
-    assert not sure.all()
-    np.testing.assert_array_equal(logits.lower[sure], plain.lower[sure])
-    np.testing.assert_array_equal(logits.upper[sure], plain.upper[sure])
-    assert np.isfinite(logits.sd[~sure]).all()
-    assert ((logits.lower <= p) & (p <= logits.upper)).all()
-
-
-def test_bootstrap_draws_until_both_classes_are_there_and_keeps_weights():
-    X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 0, 0, 1])
-
-    class Recorder(GaussianNB):
-        seen: list = []  # noqa: RUF012
-
-        def fit(self, X, y, sample_weight=None):
-            self.seen.append((X[:, 0], y, sample_weight))
-            return super().fit(X, y, sample_weight)
-
-    w = np.array([1.0, 0.0, 2.0, 3.0, 4.0, 5.0])
-    model = Recorder().fit(X, y, w)
-    Recorder.seen.clear()
-    prediction_interval(
-        model, X, train=(X, y, w), method="bootstrap", replicates=40, random_state=0
-    )
-    assert len(Recorder.seen) == 40
-    for rows, labels, weights in Recorder.seen:
-        assert set(labels) == {0, 1}
-        assert 1.0 not in rows  # it has no weight
-        np.testing.assert_array_equal(weights, w[rows.astype(int)])
-        assert len(rows) == 5
-
-
-def test_bootstrap_shows_progress_only_when_asked(data, capsys):
-    X, y = data
-    options = {"train": (X, y), "method": "bootstrap", "replicates": 3, "random_state": 0}
-    model = GaussianNB().fit(X, y)
-    prediction_interval(model, X, **options)
-    assert capsys.readouterr() == ("", "")
-    prediction_interval(model, X, progress=True, **options)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "bootstrap" in err
 
 
 # --- refusals -----------------------------------------------------------------------------------
@@ -613,9 +498,6 @@ def test_training_rows_are_asked_for(data):
     model = LogisticRegression().fit(X, y)
     with pytest.raises(InputError, match=r"needs the rows.*train=\(X_train,\)"):
         prediction_interval(model, X)
-    for train in (None, (X,), (X, None)):
-        with pytest.raises(InputError, match=r"and their labels.*train=\(X_train, y_train\)"):
-            prediction_interval(model, X, method="bootstrap", train=train)
     with pytest.raises(InputError, match="but ndarray came"):
         prediction_interval(model, X, train=X)
     for wrong in ((), (X, y, y, y)):
@@ -625,17 +507,6 @@ def test_training_rows_are_asked_for(data):
         prediction_interval(model, X, train=(X, y[1:]))
     with pytest.raises(InputError, match="sample_weight must be at least 0"):
         prediction_interval(model, X, train=(X, y, -np.ones(300)))
-    with pytest.raises(InputError, match="y must hold only the classes"):
-        prediction_interval(model, X, method="bootstrap", train=(X, y + 1))
-    with pytest.raises(InputError, match=r"must hold both classes.* hold only 1\."):
-        prediction_interval(model, X, method="bootstrap", train=(X, y, (y == 1).astype(float)))
-
-
-def test_weights_that_the_model_cannot_have_had(data):
-    X, y = data
-    model = KNeighborsClassifier().fit(X, y)
-    with pytest.raises(InputError, match="takes no sample_weight"):
-        prediction_interval(model, X, method="bootstrap", train=(X, y, np.ones(300)))
 
 
 def test_models_that_cannot_have_an_interval(data):
@@ -656,10 +527,6 @@ def test_models_that_cannot_have_an_interval(data):
         {"level": 0},
         {"level": 95},
         {"scale": "log"},
-        {"method": "wald"},
-        {"replicates": 1},
-        {"replicates": 2.0},
-        {"progress": 1},
     ],
 )
 def test_limits_of_options(data, wrong):
@@ -693,26 +560,15 @@ def test_the_value_unpacks_prints_and_turns_round(data):
     assert ((wider.lower <= lower) & (wider.upper >= upper)).all()
 
 
-@pytest.mark.parametrize("method", ["delta", "spread", "bootstrap"])
-def test_intervals_as_a_function_can_be_pickled(data, method):
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [(LogisticRegression(), "delta"), (BaggingClassifier(GaussianNB(), 5), "spread")],
+)
+def test_intervals_as_a_function_can_be_pickled(data, model, method):
     X, y = data
-    model = (
-        BaggingClassifier(GaussianNB(), 5, random_state=0)
-        if method == "spread"
-        else (LogisticRegression())
-    )
     model.fit(X, y)
-    found = Intervals.of(
-        model,
-        TrainingRows(X, y),
-        level=0.95,
-        scale="logit",
-        method=method,
-        work=BootstrapOptions(4, 0),
-    )
-    direct = prediction_interval(
-        model, X, scale="logit", method=method, train=(X, y), replicates=4, random_state=0
-    )
+    found = Intervals.of(model, TrainingRows(X), level=0.95, scale="logit")
+    direct = prediction_interval(model, X, scale="logit", train=(X, y))
     again = pickle.loads(pickle.dumps(found))(X)
     np.testing.assert_allclose(again.lower, direct.lower, atol=1e-12)
     assert again.method == method

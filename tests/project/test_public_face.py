@@ -53,8 +53,7 @@ def test_options_are_keyword_only(name):
 @pytest.mark.parametrize("name", FACE)
 def test_no_word_of_two_meanings_comes_back(name):
     words = set(inspect.signature(FACE[name]).parameters)
-    allowed = {"method"} if name == "prediction_interval" else set()
-    assert not words & RETIRED - allowed
+    assert not words & RETIRED
 
 
 def test_the_face_is_not_empty():

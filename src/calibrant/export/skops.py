@@ -45,7 +45,7 @@ TYPES = {
     "local.neighbours": "Neighbours",
     "local.rule": "ClassScores",
     "local.sba": "SimilarityBinning",
-    "local.spreads": "Members Refits",
+    "local.spreads": "Members",
     "local.tree_rule": "TreeRounds",
     "local.trees": "SmallTrees",
     "metrics.change_intervals": "PairedCells",

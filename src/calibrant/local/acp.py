@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,41 +13,36 @@ from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_range import OnRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS
-from calibrant.estimators.limits import Limit, Number, OneOf
+from calibrant.estimators.limits import Limit, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator, LocalRows
+from calibrant.local.delta_method import Delta
 from calibrant.local.interval_bins import IntervalBins, RowBins, read_interval
 from calibrant.local.intervals import (
     LEVEL,
-    N_BOOT,
     SCALE,
     CustomIntervals,
     Intervals,
     IntervalsOfModel,
     NoInputs,
-    choose,
 )
 from calibrant.local.local_gate import kept_of_three, score_rule, table_of
 from calibrant.local.rule import RowInputs
-from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
+from calibrant.local.spreads import TrainingRows
 from calibrant.local.tree_rule import TreeRounds
 
 #: what ``kept_`` says where bins are used
 BINS = "bins"
 
 
-@dataclass(frozen=True)
-class PassesTest(OneOf):
-    """The limit of a parameter that must pass a test."""
-
-    what: str
-    test: Callable[[Any], bool]
+class IntervalFunction:
+    """The limit of ``interval`` where it is no name: a function."""
 
     def allows(self, value: Any) -> bool:
-        return self.test(value)
+        return callable(value)
 
     def __str__(self) -> str:
-        return self.what
+        return "a function from a model and rows to (lower, upper)"
 
 
 class ACP(LocalCalibrator):
@@ -73,11 +67,11 @@ class ACP(LocalCalibrator):
         take about 0.2: at 0.95 its intervals hold nearly everything.
     scale : {"probability", "logit"}, default="probability"
         The scale of the intervals: see `prediction_interval`.
-    interval : {"auto", "bootstrap"} or function, default="auto"
-        Where the intervals come from: see `prediction_interval`. A function takes the fitted model
-        and rows, and returns (lower, upper) around the model's probability of ``classes_[1]``. If
-        the model is a plain function, they are around its score. A lambda cannot be pickled: define
-        the function in a module if you need that.
+    interval : "auto" or function, default="auto"
+        Where the intervals come from: "auto" is `prediction_interval`. A function takes the fitted
+        model and rows, and returns (lower, upper) around the model's probability of
+        ``classes_[1]``. If the model is a plain function, they are around its score. A lambda
+        cannot be pickled: define the function in a module if you need that.
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
     gate : {"auto", True, False}, default="auto"
@@ -86,10 +80,6 @@ class ACP(LocalCalibrator):
         Otherwise the scores or the curve of BLS are kept. The gate needs the intervals of the rows
         of the fit. "auto" judges where they are known: `CalibratedClassifier` computes them, and
         `fit` takes them. True refuses a fit without them. False is the paper's method.
-    replicates : int, default=200
-        Refits of ``interval="bootstrap"``.
-    random_state : int, RandomState or None, default=None
-        Draws the rows of ``interval="bootstrap"``.
     weights : {"importance", "counts"}, default="importance"
         See `Calibrator`.
     pos_label : label, default: the larger class
@@ -153,19 +143,10 @@ class ACP(LocalCalibrator):
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "level": (LEVEL,),
         "scale": (SCALE,),
-        "interval": (
-            OneOf(("auto", "bootstrap")),
-            PassesTest((), "a function from a model and rows to (lower, upper)", callable),
-        ),
+        "interval": (OneOf(("auto",)), IntervalFunction()),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "gate": (OneOf(("auto", True, False)),),
-        "replicates": (N_BOOT,),
         "weights": (WEIGHTS,),
-        "random_state": (
-            OneOf((None,)),
-            Number(0, 2**32 - 1, whole=True),
-            PassesTest((), "a RandomState", lambda value: isinstance(value, np.random.RandomState)),
-        ),
     }
 
     rule_: IntervalBins | TreeRounds
@@ -178,8 +159,6 @@ class ACP(LocalCalibrator):
         interval: str | Callable[[Any, Any], Any] = "auto",
         smoothing: str = "none",
         gate: str | bool = "auto",
-        replicates: int = 200,
-        random_state: Any = None,
         weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
@@ -189,8 +168,6 @@ class ACP(LocalCalibrator):
         self.interval = interval
         self.smoothing = smoothing
         self.gate = gate
-        self.replicates = replicates
-        self.random_state = random_state
         self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
@@ -337,8 +314,8 @@ class ACP(LocalCalibrator):
     ) -> Callable[[Any], RowInputs]:
         """The intervals of a model, as a function of new rows.
 
-        What they need is computed here, once: the covariance, or the refits. A calibrator whose
-        gate kept a map of the score needs none.
+        What they need is computed here, once. A calibrator whose gate kept a map of the score needs
+        none.
         """
         if getattr(self, "kept_", BINS) != BINS:
             return NoInputs()
@@ -348,22 +325,18 @@ class ACP(LocalCalibrator):
         if callable(self.interval):
             return IntervalsOfModel(CustomIntervals(model, self.interval), flip)
         self._check_scores(model, train)
-        chosen = choose(model, self.interval)
-        if train is None and chosen != Members.name:
-            how = f", method={chosen!r}" if self.interval != "auto" else ""
+        if train is None and Delta.suits(model):
             raise ParameterError(
                 f"the intervals of {type(model).__name__} need the rows that it was fitted on, "
                 "which nobody knows of a model that comes already fitted. Pass them: "
                 "ACP(interval=lambda model, X: prediction_interval(model, X, train=(X_train, "
-                f"y_train){how})), or let CalibratedClassifier fit the model."
+                "y_train))), or let CalibratedClassifier fit the model."
             )
         found = Intervals.of(
             model,
             None if train is None else TrainingRows.of(model, train, rows),
             level=self.level,
             scale=self.scale,
-            method=self.interval,
-            work=BootstrapOptions(self.replicates, self.random_state),
         )
         return IntervalsOfModel(found, flip)
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.local.spreads import (
-    BootstrapOptions,
+    OWN_INTERVALS,
     Estimate,
     Spread,
     TrainingRows,
@@ -58,7 +58,7 @@ class Delta(Spread):
         return isinstance(unwrap(model)[0], LogisticRegression)
 
     @classmethod
-    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Delta:
+    def of(cls, model: Any, train: TrainingRows | None) -> Delta:
         if train is None:
             raise InputError(
                 "the delta method needs the rows that the model was fitted on, since the fitted "
@@ -157,14 +157,12 @@ def _strength(model: Any) -> float:
     """The factor 1/C of ½|β|²; a model for which the method is not right is refused."""
     reason = _refusal(model)
     if reason:
-        raise InputError(f'the delta method {reason} Use method="bootstrap".')
+        raise InputError(f"the delta method {reason} {OWN_INTERVALS}")
     return 0.0 if _penalty(model) is None else 1.0 / _chosen(model, "C")
 
 
 def _refusal(model: Any) -> str:
     """Why there is no interval by the delta method; empty if there is one."""
-    if not isinstance(model, LogisticRegression):
-        return f"needs a LogisticRegression, but {type(model).__name__} came."
     share = L1_SHARE.get(_penalty(model), _chosen(model, "l1_ratio"))
     penalised = _penalty(model) is not None and np.isfinite(_chosen(model, "C"))
     columns = model.coef_.shape[1]

@@ -17,10 +17,9 @@ from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.local.delta_method import Delta
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import (
-    BootstrapOptions,
+    OWN_INTERVALS,
     Estimate,
     Members,
-    Refits,
     Spread,
     TrainingRows,
     unwrap,
@@ -28,7 +27,6 @@ from calibrant.local.spreads import (
 
 LEVEL = Number(0.0, 0.9999, open=True)
 SCALE = OneOf(("probability", "logit"))
-N_BOOT = Number(2, whole=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +44,7 @@ class PredictionInterval(Frozen):
         say nothing.
     level : float
     scale : {"probability", "logit"}
-    method : {"delta", "spread", "bootstrap"}
+    method : {"delta", "spread"}
 
     Examples
     --------
@@ -90,12 +88,7 @@ def prediction_interval(
     *,
     level: float = 0.95,
     scale: str = "probability",
-    method: str = "auto",
     train: tuple[Any, ...] | None = None,
-    replicates: int = 200,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    progress: bool = False,
 ) -> PredictionInterval:
     """An interval around a model's probability of ``classes_[1]``, row by row.
 
@@ -105,31 +98,18 @@ def prediction_interval(
     Parameters
     ----------
     model : fitted classifier of two classes, with predict_proba
-        Pipelines and searches are looked into. Their earlier steps and choices are taken as given;
-        only the bootstrap repeats them.
+        A LogisticRegression, or a bagged model or forest. Pipelines and searches are looked into.
+        Their earlier steps and choices are taken as given.
     X : rows, as the model takes them
     level : float in (0, 0.9999], default=0.95
         Probability that the normal distribution puts inside; z is its quantile, 1.96 for 0.95.
     scale : {"probability", "logit"}, default="probability"
         p ± z·sd(p) cut to [0, 1], or σ(logit p ± z·sd(logit p)), which needs no cutting and is
         the better interval near 0 and 1.
-    method : {"auto", "delta", "spread", "bootstrap"}, default="auto"
-        ``"delta"`` is for LogisticRegression, ``"spread"`` for bagged models and forests, and
-        ``"bootstrap"`` for anything that can be fitted again. ``"auto"`` takes the first or second
-        if it applies. It never takes the bootstrap, which costs ``replicates`` fits.
     train : (X,), (X, y) or (X, y, sample_weight)
-        The rows that the model was fitted on. The delta method needs X, and the weights if there
-        were any; y may be None. The bootstrap needs y too. For the delta method a weight is a
-        number of equal rows; the bootstrap draws a row equally often, whatever its weight. So the
-        bootstrap's sd is about √(Σw²/Σw) times the delta method's: √m if all weights are m.
-    replicates : int, default=200
-        Refits of the bootstrap.
-    random_state : int, RandomState or None, default=None
-        Draws the bootstrap's rows.
-    n_jobs : int or None, default=None
-        How many refits run at a time, as in joblib.
-    progress : bool, default=False
-        Whether the bootstrap shows a bar.
+        The rows that a LogisticRegression was fitted on; other models need none. Of these X is
+        needed, and the weights if there were any; y may be None. A weight is a number of equal
+        rows.
 
     Returns
     -------
@@ -138,31 +118,28 @@ def prediction_interval(
 
     Notes
     -----
-    **Delta.** The linear predictor is η = xᵀβ, where x has a leading 1. Then sd(η) = √(xᵀΣx) and
-    sd(p) = p(1−p)·sd(η), with Σ = (XᵀWX + P)⁻¹ and W = w·p(1−p) at the training rows. P is the
-    Hessian of the penalty: 1/C for each coefficient, and 0 for the intercept. (The solver
-    "liblinear" has 1/(C·intercept_scaling²) there.) Without penalty (C = ∞) Σ is the inverse Fisher
-    information [1]_. With the L2 penalty, which is the logarithm of a Gaussian prior, it is the
-    covariance of the posterior to second order [2]_. So it allows for the shrinkage, and its
-    intervals cover the truth well on average over the rows [3]_. Weights count as repetitions: if
-    yours are not, divide them by their mean. L1 and elastic-net penalties, class weights and more
-    than two classes are refused. The C that a LogisticRegressionCV chose is taken as given.
+    **Delta**, for a LogisticRegression. The linear predictor is η = xᵀβ, where x has a leading 1.
+    Then sd(η) = √(xᵀΣx) and sd(p) = p(1−p)·sd(η), with Σ = (XᵀWX + P)⁻¹ and W = w·p(1−p) at the
+    training rows. P is the Hessian of the penalty: 1/C for each coefficient, and 0 for the
+    intercept. (The solver "liblinear" has 1/(C·intercept_scaling²) there.) Without penalty (C = ∞)
+    Σ is the inverse Fisher information [1]_. With the L2 penalty, which is the logarithm of a
+    Gaussian prior, it is the covariance of the posterior to second order [2]_. So it allows for the
+    shrinkage, and its intervals cover the truth well on average over the rows [3]_. Weights count
+    as repetitions: if yours are not, divide them by their mean. L1 and elastic-net penalties, class
+    weights and more than two classes are refused. The C that a LogisticRegressionCV chose is taken
+    as given.
 
     Columns are centred and scaled first, so that units do not matter. If columns are collinear and
     nothing is penalised, rows outside the span of the training rows get [0, 1]. Costs
     O(n_train·c² + n·c²) for c columns. Rows are worked on, and sparse ones made dense, in blocks.
 
-    **Spread.** sd(p) is that of the members' probabilities (divisor m − 1). This is the spread of
-    **one** member. The model is their average and less uncertain than that, so the interval is
-    wider than a confidence interval. Fully grown trees mostly say 0 or 1, so that theirs spans
-    nearly everything. sd(logit p) = sd(p)/(p(1−p)). O(n) for each member.
+    **Spread**, for bagged models and forests. sd(p) is that of the members' probabilities (divisor
+    m − 1). This is the spread of **one** member. The model is their average and less uncertain than
+    that, so the interval is wider than a confidence interval. Fully grown trees mostly say 0 or 1,
+    so that theirs spans nearly everything. sd(logit p) = sd(p)/(p(1−p)). O(n) for each member.
 
-    **Bootstrap.** sd is that of ``replicates`` copies of the model. Each is fitted on as many rows,
-    drawn with replacement, which keep their weights [4]_. If a class is missing, rows are drawn
-    again. On the logit scale sd(logit p) is that of the copies' logits, or sd(p)/(p(1−p)) in rows
-    where a copy says exactly 0 or 1. Where the model itself says 0 or 1, the interval is that of
-    the probability scale. Under a penalty the bootstrap knows the sampling variance but not the
-    shrinkage, and is narrower than the delta method. O(``replicates``) fits.
+    Other models can be put into a BaggingClassifier, whose members are copies of the model that are
+    fitted to rows drawn with replacement: their spread is that of the bootstrap.
 
     References
     ----------
@@ -172,8 +149,6 @@ def prediction_interval(
        doi:10.1162/neco.1992.4.5.720.
     .. [3] D. Nychka, "Bayesian confidence intervals for smoothing splines", 1988,
        doi:10.1080/01621459.1988.10478711.
-    .. [4] B. Efron, R. Tibshirani, "An introduction to the bootstrap", 1993,
-       doi:10.1201/9780429246593.
 
     Examples
     --------
@@ -193,9 +168,6 @@ def prediction_interval(
     limits: dict[str, tuple[Any, Limit]] = {
         "level": (level, LEVEL),
         "scale": (scale, SCALE),
-        "method": (method, OneOf(("auto", *METHODS))),
-        "replicates": (replicates, N_BOOT),
-        "progress": (progress, OneOf((True, False))),
     }
     for name, (value, limit) in limits.items():
         if not limit.allows(value):
@@ -204,9 +176,7 @@ def prediction_interval(
             )
     check_model(model)
     rows = None if train is None else TrainingRows.read(train)
-    work = BootstrapOptions(replicates, random_state, n_jobs, progress)
-    chosen = choose(model, method)
-    return ends(METHODS[chosen].of(model, rows, work)(X), level, scale, chosen)
+    return Intervals.of(model, rows, level=level, scale=scale)(X)
 
 
 # --- from a model to a function of rows ---------------------------------------------------------
@@ -221,20 +191,17 @@ class Intervals:
     scale: str
 
     @classmethod
-    def of(
-        cls,
-        model: Any,
-        train: TrainingRows | None,
-        *,
-        level: float,
-        scale: str,
-        method: str,
-        work: BootstrapOptions,
-    ) -> Intervals:
+    def of(cls, model: Any, train: TrainingRows | None, *, level: float, scale: str) -> Intervals:
         """What an interval needs is computed here, once; the training rows are not kept."""
         check_model(model)
-        spread = METHODS[choose(model, method)].of(model, train, work)
-        return cls(spread.for_many_calls(), level, scale)
+        kind = next((kind for kind in (Delta, Members) if kind.suits(model)), None)
+        if kind is None:
+            raise InputError(
+                f"there is no rule for the intervals of {type(unwrap(model)[0]).__name__}: it is "
+                "neither a LogisticRegression nor made of members that give probabilities. "
+                f"{OWN_INTERVALS}"
+            )
+        return cls(kind.of(model, train), level, scale)
 
     def __call__(self, X: Any) -> PredictionInterval:
         return ends(self.spread(X), self.level, self.scale, self.spread.name)
@@ -317,22 +284,3 @@ def check_model(model: Any) -> None:
             f"the model must tell two classes apart, but {name} knows "
             f"{[plain(c) for c in classes][:20]}."
         )
-
-
-def choose(model: Any, method: str) -> str:
-    """The method that ``"auto"`` stands for, or the one that was named."""
-    if method != "auto":
-        return method
-    found = next((name for name, kind in METHODS.items() if kind.suits(model)), None)
-    if found is not None:
-        return found
-    raise InputError(
-        f"there is no rule for the intervals of {type(unwrap(model)[0]).__name__}: it is neither a "
-        "LogisticRegression nor made of members that give probabilities. Ask for the bootstrap, "
-        'which fits it again and again: method="bootstrap" of prediction_interval, or '
-        'interval="bootstrap" of ACP.'
-    )
-
-
-#: how the spread of a model is found, by the name of the method
-METHODS: dict[str, type[Spread]] = {kind.name: kind for kind in (Delta, Members, Refits)}

@@ -1,4 +1,4 @@
-"""How uncertain a model is of each row's probability: three ways to find out.
+"""How uncertain a model is of each row's probability.
 
 Each is a frozen, picklable function of rows, made once from a fitted model of two classes (and,
 where needed, from the rows it was fitted on). It speaks of the model's ``classes_[1]``.
@@ -13,21 +13,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logit
-from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from calibrant.array_types import Array, Flags, Index
-from calibrant.data.labels import read_many
-from calibrant.data.to_numpy import plain
+from calibrant.array_types import Array, Index
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.fit_params import take, weight_argument
 from calibrant.estimators.model_folds import ModelRows, model_scores
-from calibrant.progress import track
 
 #: how far the mean of the members may be from the model's own probability
 AGREEMENT = 1e-6
+#: what to do where a model's intervals cannot be found
+OWN_INTERVALS = (
+    "Pass intervals of your own (lower= and upper=, or ACP(interval=...) with a function), or put "
+    "the model into a BaggingClassifier, whose members are many copies of it."
+)
 
 
 class Estimate(NamedTuple):
@@ -44,7 +44,6 @@ class TrainingRows:
     """The rows that a model was fitted on."""
 
     X: Any
-    y: Any = None
     weight: Array | None = None
 
     @staticmethod
@@ -62,23 +61,13 @@ class TrainingRows:
         n = _num_samples(X)
         if y is not None:
             check_lengths(X=n, y=_num_samples(y))
-        return TrainingRows(X, y, read_weight(weight, n))
+        return TrainingRows(X, read_weight(weight, n))
 
     @staticmethod
     def of(model: Any, data: ModelRows, rows: Index | None) -> TrainingRows:
         """From what a wrapped model was fitted on, with weights only if the model used them."""
         weight = data.weight if weight_argument(model) is not None else None
-        return TrainingRows(take(data.X, rows), take(data.y, rows), take(weight, rows))
-
-
-@dataclass(frozen=True)
-class BootstrapOptions:
-    """How the bootstrap is to be done."""
-
-    replicates: int = 200
-    random_state: Any = None
-    n_jobs: int | None = None
-    progress: bool = False
+        return TrainingRows(take(data.X, rows), take(weight, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,22 +78,18 @@ class Spread:
     model: Any
 
     @staticmethod
+    @abstractmethod
     def suits(model: Any) -> bool:
-        """Whether this is the way to find the intervals of a model, unless another is named."""
-        return False
+        """Whether this is the way to find the intervals of a model."""
 
     @classmethod
     @abstractmethod
-    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
+    def of(cls, model: Any, train: TrainingRows | None) -> Spread:
         """The spread of a fitted model; others are refused with a reason."""
 
     @abstractmethod
     def __call__(self, X: Any) -> Estimate:
         """The estimate for each row of X."""
-
-    def for_many_calls(self) -> Spread:
-        """The same, made so that it can be called more than once."""
-        return self
 
 
 def probability(model: Any, X: Any) -> Array:
@@ -146,28 +131,22 @@ class Members(Spread):
         return all(hasattr(member, "predict_proba") for member in members)
 
     @classmethod
-    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Members:
-        if not cls.suits(model):
-            raise InputError(
-                "the spread over members needs a bagged model or forest, with at least two fitted "
-                "members in estimators_ that have predict_proba, but "
-                f'{type(unwrap(model)[0]).__name__} came. Use method="bootstrap".'
-            )
+    def of(cls, model: Any, train: TrainingRows | None) -> Members:
         return cls(model)
 
     def __call__(self, X: Any) -> Estimate:
         p = probability(self.model, X)
         last, inner = unwrap(self.model, X)
-        mean, sd, _ = _moments(_member_probabilities(last, inner))
-        off = np.abs(mean[0] - p) > AGREEMENT
+        mean, sd = _moments(_member_probabilities(last, inner))
+        off = np.abs(mean - p) > AGREEMENT
         if off.any():
             row = int(np.argmax(off))
             raise InputError(
                 f"the probability of {type(last).__name__} must be the mean of its members', but "
-                f"it is not ({p[row]:.4g} against {mean[0, row]:.4g} at row {row}): its "
-                'members are weighted or build on each other. Use method="bootstrap".'
+                f"it is not ({p[row]:.4g} against {mean[row]:.4g} at row {row}): its "
+                f"members are weighted or build on each other. {OWN_INTERVALS}"
             )
-        return Estimate(p, logit(p), sd[0], _by_delta_rule(sd[0], p))
+        return Estimate(p, logit(p), sd, _by_delta_rule(sd, p))
 
 
 def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
@@ -193,97 +172,19 @@ def _second_label(model: Any) -> Any:
             return name
     raise InputError(
         f"the members of {type(model).__name__} must know its classes {model.classes_.tolist()}, "
-        f'but they know {sorted(map(str, seen))[:20]}. Use method="bootstrap".'
+        f"but they know {sorted(map(str, seen))[:20]}. {OWN_INTERVALS}"
     )
 
 
-# --- the bootstrap ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Refits(Spread):
-    """The standard deviation over copies of the model, fitted again on resampled rows.
-
-    They are looked at one by one. On the logit scale the standard deviation is that of the refits'
-    logits; in rows where a refit says exactly 0 or 1, whose logit is infinite, it is sd / (p(1−p)).
-    """
-
-    name: ClassVar[str] = "bootstrap"
-    refits: Iterable[Any]
-
-    @classmethod
-    def of(cls, model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Refits:
-        """The copies are fitted when they are asked for, and then only once."""
-        if train is None or train.y is None:
-            raise InputError(
-                "the bootstrap needs the rows that the model was fitted on and their labels, to "
-                "fit it again. Pass train=(X_train, y_train) or "
-                "train=(X_train, y_train, sample_weight)."
-            )
-        if train.weight is not None and weight_argument(model) is None:
-            raise InputError(
-                f"train must be what the model was fitted on, but fit of {type(model).__name__} "
-                "takes no sample_weight, and weights came. Leave them out."
-            )
-        classes, codes = read_many(train.y, classes=model.classes_)
-        data = ModelRows(train.X, codes, train.weight, classes, 1, "predict_proba")
-        return cls(model, _refit_all(model, data, work))
-
-    def for_many_calls(self) -> Refits:
-        return Refits(self.model, tuple(self.refits))
-
-    def __call__(self, X: Any) -> Estimate:
-        p = probability(self.model, X)
-        _, sd, bounded = _moments(probability(copy, X) for copy in self.refits)
-        sd_logit = np.where(bounded, sd[1], _by_delta_rule(sd[0], p))
-        return Estimate(p, logit(p), sd[0], sd_logit)
-
-
-def _refit_all(model: Any, data: ModelRows, work: BootstrapOptions) -> Iterator[Any]:
-    """Copies of the model, each fitted on as many rows drawn with replacement."""
-    counted = np.arange(len(data.codes))
-    if data.weight is not None:
-        counted = counted[data.weight > 0]
-    present = np.bincount(data.codes[counted], minlength=2)
-    if not present.all():
-        raise InputError(
-            "the rows that the model was fitted on must hold both classes, but those with weight "
-            f"hold only {plain(data.classes[int(np.argmax(present))])!r}."
-        )
-    seeds = check_random_state(work.random_state).randint(2**31 - 1, size=work.replicates)
-    jobs = (delayed(_refit)(model, data, counted, int(seed)) for seed in seeds)
-    fitted = Parallel(n_jobs=work.n_jobs, return_as="generator")(jobs)
-    yield from track(fitted, work.replicates, "bootstrap", show=work.progress)
-
-
-def _refit(model: Any, data: ModelRows, counted: Index, seed: int) -> Any:
-    random = np.random.default_rng(seed)
-    while True:  # rows have both classes, so that a draw with both comes in the end
-        rows = counted[random.integers(0, len(counted), len(counted))]
-        if np.bincount(data.codes[rows], minlength=2).all():
-            return data.fit(model, rows)
-
-
-# --- moments ------------------------------------------------------------------------------------
-
-
-def _moments(probabilities: Iterable[Array]) -> tuple[Array, Array, Flags]:
-    """Mean and standard deviation (n − 1) of each row, and where no probability is 0 or 1.
-
-    Mean and deviation have a row for the probabilities and one for their logits. They are updated
-    by Welford's formula: memory O(rows).
-    """
-    mean = square = np.zeros((2, 1))
-    bounded: Flags = np.ones(1, dtype=bool)
+def _moments(probabilities: Iterable[Array]) -> tuple[Array, Array]:
+    """Mean and standard deviation (n − 1) of each row, by Welford's formula: memory O(rows)."""
+    mean = square = np.zeros(1)
     count = 0
     for count, p in enumerate(probabilities, start=1):
-        inner = (p > 0.0) & (p < 1.0)
-        values = np.stack((p, logit(np.where(inner, p, 0.5))))
-        step = values - mean
+        step = p - mean
         mean = mean + step / count
-        square = square + step * (values - mean)
-        bounded = bounded & inner
-    return mean, np.sqrt(square / max(count - 1, 1)), bounded
+        square = square + step * (p - mean)
+    return mean, np.sqrt(square / max(count - 1, 1))
 
 
 def _by_delta_rule(sd: Array, p: Array) -> Array:

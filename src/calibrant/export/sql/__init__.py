@@ -61,7 +61,9 @@ def to_sql(
         ``SET jit = off`` an expression is faster at any length.
         Calibrators of several scores have several results: their expression is a whole SELECT.
     table : str, default="scores"
-        The table of rows, for queries. Dots separate schema and table.
+        The table of rows, for queries. Dots separate schema and table. For dbt
+        ``{{ ref('name') }}`` and ``{{ source('name', 'table') }}``, of letters, digits and ``_``,
+        are written as they are.
     into : str, optional
         The new column of a query; by default "probability", or "decision" with a threshold. With
         several classes its name is followed by their labels: ``probability_cat``, or by numbers
@@ -155,6 +157,7 @@ def to_sql(
     last = 1 if view is None else len(request.writer.dialect.view)
     if len(sql.statements) > last:  # it makes tables
         request.check_tables()
+    request.check_dbt(sql)
     return sql
 
 

@@ -16,8 +16,14 @@ End = float | str | None
 PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 #: what no name may hold: control characters, and ${…}, which some clients replace by a setting
 CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|\$\{")
-#: what begins or ends a comment, or is a variable to some clients
-MARKS = ("*/", "/*", "${", "$(")
+#: what dbt reads as its own
+DBT_MARKS = ("{{", "{%", "{#")
+#: the table of rows as dbt names it, with a schema or without
+DBT_TABLE = re.compile(
+    r"\{\{ ?(?:ref\('(\w+)'\)|source\('(\w+)', ?'(\w+)'\)) ?\}\}", flags=re.ASCII
+)
+#: what begins or ends a comment, or is read by some clients
+MARKS = ("*/", "/*", "${", "$(", *DBT_MARKS)
 #: the longest line, comment, and label within a comment
 WIDTH, LONGEST, LABEL = 88, 96, 60
 #: lines of a CASE up to which the CASE in its ELSE becomes part of it

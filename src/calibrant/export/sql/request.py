@@ -12,6 +12,8 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fingerprint
 from calibrant.export.sql.layout import (
+    DBT_MARKS,
+    DBT_TABLE,
     case,
     column_name,
     comment,
@@ -125,6 +127,17 @@ class Request:
                 "lookup."
             )
 
+    def check_dbt(self, sql: str) -> None:
+        """Refuse SQL for a table that dbt names where dbt would read more of it as its own."""
+        own = DBT_TABLE.fullmatch(str(self.table))
+        marks = [mark for mark in DBT_MARKS if mark in sql.replace(self.table, "")] if own else []
+        if marks:
+            raise InputError(
+                "the SQL of a table that dbt names must hold nothing else that dbt would read, but "
+                f"{marks[0]} is in the name of a column or the key of a segment. Rename it, or "
+                "give table= the plain name of the table."
+            )
+
     def written(self) -> Sql:
         """The SQL: an expression, or a query with the tables that it needs, or a view."""
         plan, dialect = self.printed.plan(SQL), self.writer.dialect
@@ -151,7 +164,9 @@ class Request:
         """The query in the making. It keeps some columns of the table, or all."""
         dialect = self.writer.dialect
         keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
-        table, prefix = table_name(self.table, dialect), _prefix((*(kept or ()), self.table))
+        is_dbt = isinstance(self.table, str) and DBT_TABLE.fullmatch(self.table)
+        table = self.table if is_dbt else table_name(self.table, dialect)
+        prefix = _prefix((*(kept or ()), self.table))
         return QuerySteps(self.writer, table, self.lookup_name, keep, prefix)
 
     def _score(self, own: str, source: str) -> str:
@@ -233,6 +248,8 @@ class Request:
 
 def _parts(table: str) -> list[str]:
     """The parts of a table's name, in small letters and without quotes."""
+    if by_dbt := DBT_TABLE.fullmatch(table):
+        return [part.lower() for part in by_dbt.groups() if part]
     return [part.strip('"`[]').lower() for part in table.split(".")]
 
 

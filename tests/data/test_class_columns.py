@@ -1,6 +1,7 @@
 """Frames whose columns bear the names of the classes: another order is refused.
 
-So is a column of labels that is named for scores or weights, too.
+Those that bear the names of the fit: another order is brought into that of the fit.
+A column of labels that is named for scores or weights, too, is refused.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.data.naming import check_class_columns
 from calibrant.errors import InputError
+from calibrant.monitor import check_class_drift
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1.0, 2.0, 3.0], 120)
@@ -116,6 +120,182 @@ def test_names_that_say_nothing():
     check_class_columns(frame, ["no", "yes"], "scores")
     check_class_columns([[0.1, 0.9]], ["no", "yes"], "scores")
     check_class_columns(frame, ["left", "right", "other"], "scores")
+
+
+# --- the names of the fit -------------------------------------------------------------------------
+
+FEATURES = pd.DataFrame(RNG.normal(size=(120, 2)), columns=["age", "income"])
+SEVERAL = {
+    "auto": cal.AutoCalibrator(),
+    "vector": cal.VectorScaling(),
+    "matrix": cal.MatrixScaling(),
+    "dirichlet": cal.Dirichlet(),
+    "structured": cal.StructuredScaling(),
+    "temperature": cal.Temperature(),
+    "ensemble": cal.EnsembleTemperature(),
+    "top label": cal.TopLabelCalibrator(cal.Platt()),
+    "coded": cal.CodedCalibrator(cal.Platt()),
+    "pairs": cal.CodedCalibrator(cal.Platt(), code="all_pairs"),
+    "similarity": cal.SimilarityBinning(gate=False),
+}
+BINARY = {
+    "platt": cal.Platt(),
+    "other side": cal.Isotonic(pos_label="no"),
+    "auto": cal.AutoCalibrator(),
+    "splits": cal.AutoCalibrator(cv=[(np.arange(60), np.arange(60, 120))]),
+    "segments": cal.SegmentedCalibrator(cal.Platt()),
+    "similarity": cal.SimilarityBinning(gate=False),
+}
+
+
+def beside(calibrator, order=("age", "income")):
+    """What the calibrator needs beside the scores."""
+    if isinstance(calibrator, cal.SimilarityBinning):
+        return {"features": FEATURES[list(order)]}
+    return {"segments": YES} if isinstance(calibrator, cal.SegmentedCalibrator) else {}
+
+
+def same_in_any_order(calibrator, scores, y, tmp_path, *, kind):
+    """Fit to a frame; the fit and its file must give the same for any order of its columns."""
+    names = [f"x{j}" for j in range(scores.shape[1])]
+    order, made = np.roll(np.arange(len(names)), 1), KINDS[kind]
+    fitted = calibrator.fit(made(scores, names), y, **beside(calibrator))
+    cal.save(fitted, tmp_path / "c.json")
+    other = made(scores[:, order], [names[j] for j in order])
+    for one in (fitted, cal.load(tmp_path / "c.json")):
+        wanted = one.predict_proba(scores, **beside(calibrator))
+        got = one.predict_proba(other, **beside(calibrator, ["income", "age"]))
+        assert np.array_equal(got, wanted)
+        assert np.array_equal(
+            one.predict(other, **beside(calibrator)), one.predict(scores, **beside(calibrator))
+        )
+        unknown = made(scores, [*names[:-1], "z"])
+        with pytest.raises(InputError, match=f"any order: '{names[-1]}' missing, 'z' unexpected"):
+            one.predict_proba(unknown, **beside(calibrator))
+    return fitted
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
+@pytest.mark.parametrize("what", SEVERAL)
+def test_names_of_the_fit_tell_the_order_of_several_columns(what, tmp_path):
+    kind = list(KINDS)[len(what) % len(KINDS)]
+    same_in_any_order(SEVERAL[what], P, Y, tmp_path, kind=kind)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
+@pytest.mark.parametrize("what", BINARY)
+def test_names_of_the_fit_tell_the_order_of_two_columns(what, tmp_path):
+    same_in_any_order(BINARY[what], TWO, YES, tmp_path, kind="pandas")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_of_the_fit_in_every_kind_of_frame(kind, tmp_path):
+    fitted = same_in_any_order(cal.VectorScaling(), P, Y, tmp_path, kind=kind)
+    assert fitted.to_fitted().provenance["score_columns"] == ("x0", "x1", "x2")
+    again = fitted.fit(P, Y)  # an array has no names: nothing is left of the others
+    assert "score_columns" not in again.to_fitted().provenance
+    frame = KINDS[kind](P[:, [1, 0, 2]], ["x1", "x0", "x2"])
+    assert np.array_equal(again.predict_proba(frame), again.predict_proba(P[:, [1, 0, 2]]))
+
+
+def test_labels_that_do_not_exclude_each_other_by_the_names_of_the_fit(tmp_path):
+    marks = pd.DataFrame(P[:, :2] > 0.3, columns=["u", "v"]).astype(int)
+    same_in_any_order(
+        cal.MultiLabelCalibrator(cal.Platt()), P[:, :2], marks, tmp_path, kind="pandas"
+    )
+
+
+def test_whole_numbers_as_names_of_the_fit():
+    fitted = cal.VectorScaling().fit(pd.DataFrame(P), Y)
+    wanted = fitted.predict_proba(P)
+    assert np.array_equal(fitted.predict_proba(pd.DataFrame(P)[[2, 0, 1]]), wanted)
+    words = pd.DataFrame(P, columns=["u", "v", "w"])  # words say nothing beside numbers
+    assert np.array_equal(fitted.predict_proba(words), wanted)
+    boxed = cal.VectorScaling().fit(words.set_axis(list(np.array(["u", "v", "w"])), axis=1), Y)
+    assert np.array_equal(boxed.predict_proba(words[["w", "u", "v"]]), wanted)
+
+
+def test_names_of_the_classes_go_before_those_of_the_fit():
+    fitted = cal.VectorScaling().fit(pd.DataFrame(P, columns=["x", "y", "z"]), Y)
+    named = pd.DataFrame(P, columns=["p_a", "p_b", "p_c"])
+    assert np.array_equal(fitted.predict_proba(named), fitted.predict_proba(P))
+    with pytest.raises(InputError, match="'p_a', 'p_b', 'p_c' in this order"):
+        fitted.predict_proba(named[["p_c", "p_a", "p_b"]])
+
+
+def test_files_that_know_no_names_are_read_by_place():
+    fitted = cal.VectorScaling().fit(pd.DataFrame(P, columns=["x", "y", "z"]), Y).to_fitted()
+    for known in (None, "xyz", ["x", "y"], ["x", "x", "y"], ["x", 1, "z"], {"x": 1}):
+        document = fitted.to_dict()
+        document["provenance"] |= {"score_columns": known}
+        if known is None:
+            del document["provenance"]["score_columns"]
+        other = cal.Fitted.from_dict(document)
+        frame = pd.DataFrame(P, columns=["z", "x", "y"])
+        assert np.array_equal(other.predict_proba(frame), fitted.predict_proba(P))
+
+
+def test_columns_named_in_another_order():
+    scores = pd.DataFrame(P, columns=["x", "y", "z"])
+    fitted = cal.VectorScaling().fit(scores, Y)
+    for frame in (scores, pl.DataFrame(scores), pl.LazyFrame(P, schema=["x", "y", "z"])):
+        made = cal.add_probabilities(fitted, frame, score=["z", "x", "y"])
+        p = made.collect() if isinstance(made, pl.LazyFrame) else made
+        assert np.allclose(
+            p[[f"probability_{c}" for c in NAMES]], fitted.predict_proba(P), atol=1e-12
+        )
+    named = scores.set_axis(["p_a", "p_b", "p_c"], axis=1)
+    p = cal.add_probabilities(fitted, named, score=["p_c", "p_a", "p_b"])
+    assert np.array_equal(p[[f"probability_{c}" for c in NAMES]], fitted.predict_proba(P))
+    assert cal.to_sql(fitted, column=["z", "x", "y"]) == cal.to_sql(fitted, column=["x", "y", "z"])
+    assert cal.to_sql(fitted, column=["u", "v", "w"]) != cal.to_sql(fitted, column=["w", "v", "u"])
+
+
+def test_rows_that_are_judged_beside_a_calibrator():
+    scores = pd.DataFrame(P, columns=["x", "y", "z"])
+    fitted, other = cal.VectorScaling().fit(scores, Y), scores[["z", "x", "y"]]
+    assert check_class_drift(fitted, other, Y) == check_class_drift(fitted, scores, Y)
+    pages = [cal.calibration_report(s, Y, calibrator=fitted.to_fitted()) for s in (scores, other)]
+    assert pages[0].verdict == pages[1].verdict
+    pair = pd.DataFrame(TWO, columns=["x", "y"])
+    platt, swapped = cal.Platt().fit(pair, YES), pair[["y", "x"]]
+    assert cal.advise(swapped, YES, platt) == cal.advise(pair, YES, platt)
+    first, second = (cal.Monitor(platt).update(YES, scores=s) for s in (pair, swapped))
+    assert first == second
+
+
+@pytest.mark.parametrize("kind", ["folds", "prefit", "frozen", "function", "ensemble"])
+def test_rows_of_a_model_in_another_order(kind):
+    X = pd.DataFrame(P, columns=["x", "y", "z"])
+    Z = X[["z", "x", "y"]]
+    model = LogisticRegression().fit(X, YES)
+    more = {"cv": 3, "ensemble": kind == "ensemble", "decision": "model"}
+    estimator = {"folds": None, "ensemble": None, "frozen": FrozenEstimator(model)}.get(kind, model)
+    if kind in ("prefit", "function"):
+        more = {"cv": "prefit"}
+    if kind == "function":
+        plain = LogisticRegression().fit(P, YES)
+        estimator = lambda rows: plain.predict_proba(np.asarray(rows))[:, 1]  # noqa: E731
+    fitted = cal.CalibratedClassifier(estimator, "platt", **more).fit(X, YES)
+    assert np.array_equal(fitted.predict_proba(Z), fitted.predict_proba(X))
+    assert np.array_equal(fitted.predict(Z), fitted.predict(X))
+    if kind in ("prefit", "frozen"):  # the model knows the order of its columns
+        again = cal.CalibratedClassifier(estimator, "platt", **more).fit(Z, YES)
+        assert np.array_equal(again.predict_proba(Z), fitted.predict_proba(X))
+    if kind == "function":  # which may pick columns as it likes
+        fitted.predict_proba(X.set_axis(["u", "v", "w"], axis=1))
+    else:
+        with pytest.raises(InputError, match="X must have the columns of the fit"):
+            fitted.predict_proba(X.set_axis(["x", "y", "w"], axis=1))
+
+
+def test_rows_of_models_of_a_code_in_another_order():
+    X = pd.DataFrame(P, columns=["x", "y", "z"])
+    fitted = cal.CodedClassifier(calibrator="platt").fit(X, Y)
+    assert np.array_equal(fitted.predict_proba(X[["z", "x", "y"]]), fitted.predict_proba(X))
+
+
+# --- one column for two roles ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("roles", [{"score": "y"}, {"score": "p", "weight": "y"}])

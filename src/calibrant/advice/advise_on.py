@@ -18,6 +18,7 @@ from calibrant.advice.table_checks import (
     separated,
     zero_or_one,
 )
+from calibrant.data.naming import as_in_fit
 from calibrant.data.score_kinds import kind_of, probability_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments
@@ -87,6 +88,9 @@ def advise(
         pos_label = calibrator.pos_label_
         classes = list(calibrator.classes_) if classes is None else classes
     options = {"pos_label": pos_label, "classes": classes}
+    if calibrator is not None and _map(calibrator) is not None:
+        known = calibrator.to_fitted()
+        scores = as_in_fit(scores, known.provenance, known.classes)
     rows = read_binary(scores, y, sample_weight, **options)
     table = ScoreTable.from_rows(rows)
     names = LabelNames.of(rows.classes, rows.pos_label)

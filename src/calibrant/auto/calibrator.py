@@ -357,7 +357,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
         }
         self.pairs_, self.advice_ = {}, tuple(said_first(self.look_, ClassNames.of(classes)))
-        self._learn_rows(trials[self.chosen_].map, matrix, classes)
+        self._learn_rows(trials[self.chosen_].map, matrix, classes, scores)
         warn_of(self._warnings)
         return self
 

@@ -25,6 +25,7 @@ from calibrant.classifier.fitted_member import (
     fit_models,
     segmented_of,
 )
+from calibrant.data.naming import column_names, in_order
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fit_params import weight_argument
@@ -127,8 +128,10 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     of your own) is fitted to the (n, k) scores as they are. `CodedClassifier` also trains a model
     for each binary question.
 
-    Rows are handed to the model as they came, only picked by index. Weights reach the calibrator
-    always and the model if its fit takes them (`CalibrationWarning` if not).
+    Rows are handed to the model as they came, only picked by index. Only a frame that has the names
+    of the fit in another order is brought into the order of the fit; as many other names are
+    refused. Weights reach the calibrator always and the model if its fit takes them
+    (`CalibrationWarning` if not).
 
     References
     ----------
@@ -223,6 +226,10 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_parameters(self, self._limits)
         kind = self._kind()
         estimator, calibrator = self._parts(kind)
+        names = column_names(X)
+        if kind == "prefit" or isinstance(estimator, FrozenEstimator):
+            names = tuple(getattr(estimator, "feature_names_in_", names))
+            X = in_order(X, names)
         data = self._read(X, y, sample_weight, kind, estimator, calibrator)
         params = params_of_fit(self, estimator, fit_params, len(data.codes), kind)
         if fit_params and data.share is not None:
@@ -232,7 +239,9 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if trained is None:
             warn_of(known_rows(estimator, X), depth=3)
         found = fit_models(self, data, estimator, kind, groups)
-        return self._keep([fit_member(calibrator, data, m, trained, self.segments) for m in found])
+        self._keep([fit_member(calibrator, data, m, trained, self.segments) for m in found])
+        self._columns = names
+        return self
 
     def _kind(self) -> str:
         """What ``cv`` asks for; a frozen model is prefit, whatever the folds."""
@@ -289,7 +298,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         method = chosen_method(self.response_method, calibrator)
         return ModelRows(X, codes, weight, classes, positive, method, share=share)
 
-    def _keep(self, members: list[Member]) -> Self:
+    def _keep(self, members: list[Member]) -> None:
         """Set the fitted attributes, and remove those of an earlier fit of another kind."""
         for name in ("estimator_", "calibrator_", "calibrators_", "pos_label_"):
             self.__dict__.pop(name, None)
@@ -303,11 +312,17 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             if len(first.classes) > 2:
                 self.calibrators_ = list(first.calibrators)
         keep_feature_names(self, first.estimator)
-        return self
+
+    def _rows(self, X: Any) -> Any:
+        """New rows, with a frame's columns in the order of the fit; other names are refused, but
+        for those of a function, which may pick columns as it likes."""
+        check_is_fitted(self, "members_")
+        model = self.members_[0].estimator
+        return in_order(X, getattr(self, "_columns", ()), "X" if hasattr(model, "fit") else "")
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
-        check_is_fitted(self, "members_")
+        X = self._rows(X)
         members = [member.predict_proba(X) for member in self.members_]
         return members[0] if len(members) == 1 else np.mean(members, axis=0)
 
@@ -327,6 +342,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if self.decision == "calibrated":
             best = np.argmax(self.predict_proba(X), axis=1)
         else:
+            X = self._rows(X)
             votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
             if len(votes) == 1:
                 return votes[0]

@@ -6,8 +6,8 @@ cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and trunca
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Flags
 from calibrant.data.json_facts import shown
 from calibrant.data.labels import read_labels
-from calibrant.data.naming import check_class_columns
+from calibrant.data.naming import check_class_columns, column_facts
 from calibrant.data.soft_labels import check_not_swapped
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError, ParameterError, how_many
@@ -31,7 +31,8 @@ HEAVIEST, LIGHTEST = 1e100, 1e-150
 class Rows:
     """Scores, who is positive, and weights (None: all one), with the labels they stand for.
 
-    Of soft labels ``share`` is each row's probability of the positive class.
+    Of soft labels ``share`` is each row's probability of the positive class. ``columns`` are the
+    facts about a frame's two columns of scores, see `column_facts`.
     """
 
     scores: Array
@@ -40,6 +41,7 @@ class Rows:
     classes: NDArray[Any]
     pos_label: Any
     share: Array | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -54,9 +56,10 @@ class Rows:
         return replace(self, **picked, weight=weight, share=share)
 
     @property
-    def facts(self) -> dict[str, int]:
-        """How many rows there are, and of soft labels how many of them are fractions."""
-        known = {"rows": self.count}
+    def facts(self) -> dict[str, Any]:
+        """How many rows there are, what two columns were called, and of soft labels how many of
+        them are fractions."""
+        known = {"rows": self.count, **self.columns}
         if self.share is None:
             return known
         present = True if self.weight is None else self.weight > 0
@@ -83,7 +86,15 @@ def read_binary(
     if labels.share is not None and classes is None:
         check_not_swapped(clean)
     weight = read_weight(sample_weight, len(clean))
-    return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label, labels.share)
+    return Rows(
+        clean,
+        labels.positive,
+        weight,
+        labels.classes,
+        labels.pos_label,
+        labels.share,
+        column_facts(scores),
+    )
 
 
 def read_scores(

@@ -13,7 +13,12 @@ from calibrant.data.distributions import check_distributions, sum_tolerance
 from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.engine_frames import plain_names, renamed
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import class_column_names, segment_names, unknown_column
+from calibrant.data.naming import (
+    class_column_names,
+    names_as_in_fit,
+    segment_names,
+    unknown_column,
+)
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.validation import check_word, read_scores
 from calibrant.engines.apply_options import ApplyOptions, check_segment
@@ -61,7 +66,7 @@ def add_probabilities(
         Or a pandas, Polars or Arrow table in memory.
     score : str, list of str, or dict from classes to str
         The column of scores: numbers of any type. Of several classes: the columns in the order of
-        ``classes_``, or by class.
+        ``classes_``, or by class. The names of the fit may come in any order.
     into : str, default="probability"
         The new column. It must not exist yet. Of several classes: what the names of the new columns
         begin with, followed by ``_`` and the class.
@@ -112,8 +117,11 @@ def add_probabilities(
     map_, watch = map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
     columns, new = score, [into]
     if isinstance(map_, VectorMap):
-        classes = _class_labels(calibrator, map_)
+        fitted = fitted_of(calibrator)
+        classes: Sequence[Any] = range(map_.n_classes) if fitted is None else fitted.classes
         columns, new = _score_columns(score, classes, map_), class_column_names(into, classes)
+        if fitted is not None and not isinstance(score, Mapping):
+            columns = names_as_in_fit(columns, fitted.provenance, classes)
     elif not isinstance(columns, str):
         raise InputError(f"score must be the name of one column, but {score!r} came.")
     segments = segment_names(segment)
@@ -137,12 +145,6 @@ def add_probabilities(
 
 
 # --- columns --------------------------------------------------------------------------------------
-
-
-def _class_labels(calibrator: Any, map_: VectorMap) -> Sequence[Any]:
-    """The classes of a calibrator; of a bare map their numbers."""
-    fitted = fitted_of(calibrator)
-    return tuple(range(map_.n_classes)) if fitted is None else fitted.classes
 
 
 def _score_columns(score: Any, classes: Sequence[Any], map_: VectorMap) -> tuple[str, ...]:

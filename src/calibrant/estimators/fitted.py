@@ -13,6 +13,7 @@ from calibrant.array_types import Array, Index
 from calibrant.data.distributions import check_distributions, row_blocks
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.json_facts import as_text, freeze_facts, is_text, shown
+from calibrant.data.naming import as_in_fit
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.segment_column import NewSegments
@@ -42,7 +43,7 @@ class AppliedMap(NamedTuple):
     labels : sequence of labels
         The classes or labels; a frame whose columns bear their names must have them in this order.
     provenance : mapping
-        What is known of the fit: the names of several columns of segments are among it.
+        What is known of the fit: the names of several columns of scores or segments are among it.
     """
 
     map: Map
@@ -58,7 +59,8 @@ class AppliedMap(NamedTuple):
                 "a multiclass calibrator gives one probability per class: use predict_proba."
             )
         self._check_segments(segments)
-        clean = read_scores(scores, positive_column=self.positive_column, classes=self.labels)
+        ordered = as_in_fit(scores, self.provenance, self.labels)
+        clean = read_scores(ordered, positive_column=self.positive_column, classes=self.labels)
         clean = check_range(clean, self.expects, on_range)
         if isinstance(self.map, Segmented):
             given = segment_columns(segments, self._segment_names)
@@ -98,7 +100,8 @@ class AppliedMap(NamedTuple):
     def _rows(self, fitted: VectorMap, scores: Any, segments: Any, on_range: str) -> NDArray[Any]:
         """Rows of scores of the kind of the fit; distributions if the map takes such."""
         self._check_segments(segments)
-        rows = read_column_scores(scores, fitted.n_columns, self.labels)
+        ordered = as_in_fit(scores, self.provenance, self.labels)
+        rows = read_column_scores(ordered, fitted.n_columns, self.labels)
         clean = check_range(rows, self.expects, on_range)
         if fitted.reads == "probability" and on_range != "allow":
             check_distributions(clean)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.labels import read_labels, read_many
+from calibrant.data.naming import column_facts
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.to_numpy import plain, to_matrix
 from calibrant.data.validation import check_lengths, read_weight
@@ -32,7 +33,8 @@ class LocalRows:
 
     ``kept`` marks these rows among all that came. ``weight`` is in units of rows, ``given`` is the
     weight as it came, and ``weights`` says what it means. With two classes code 1 is the positive
-    one; with more, codes are places in ``classes``.
+    one; with more, codes are places in ``classes``. ``columns`` are the facts about a frame's
+    columns of scores, see `column_facts`.
     """
 
     scores: Array
@@ -43,6 +45,7 @@ class LocalRows:
     classes: NDArray[Any]
     pos_label: Any
     weights: str | None
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def positive(self) -> Flags:
@@ -117,8 +120,8 @@ class LocalCalibrator(ScoreEstimator):
         given, codes = weight[kept], codes[kept]
         size = weight_in_rows(given, self.weights)
         size = np.ones(len(given)) if size is None else size
-        labels = classes, pos_label
-        return LocalRows(clean[kept], codes, size, given, kept, *labels, self.weights)
+        labels = classes, pos_label, self.weights
+        return LocalRows(clean[kept], codes, size, given, kept, *labels, column_facts(scores))
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:
@@ -163,12 +166,16 @@ class LocalCalibrator(ScoreEstimator):
         self._provenance = row_facts(rows.given, rows.codes, len(rows.classes))
         if len(rows.classes) == 2:
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
+        self._provenance |= rows.columns
         return self
 
     @property
     def _applied_rule(self) -> AppliedRule:
         check_is_fitted(self)
-        return AppliedRule(self.rule_, self.classes_, self._positive_column, self._fitted_range)
+        known: dict[str, Any] = getattr(self, "_provenance", {})
+        return AppliedRule(
+            self.rule_, self.classes_, self._positive_column, self._fitted_range, known
+        )
 
     def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
         """As predict_proba, for the model's own scores and what `companion` found."""

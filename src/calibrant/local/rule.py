@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Index
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import freeze_facts, shown
-from calibrant.data.naming import check_class_columns
+from calibrant.data.naming import as_in_fit, check_class_columns
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.to_numpy import like_series, to_matrix
 from calibrant.data.validation import read_scores
@@ -129,16 +129,19 @@ class AppliedRule(NamedTuple):
     """A rule and how scores are read for it: calibrators and saved values predict by it.
 
     ``positive_column`` says, with two classes, which column of probabilities is pos_label's.
-    ``expects`` are the scores that the rule is for.
+    ``expects`` are the scores that the rule is for. ``provenance`` is what is known of the fit: the
+    names of the columns of scores are among it.
     """
 
     rule: Rule
     classes: Sequence[Any] | NDArray[Any]
     positive_column: int
     expects: ScoreRange | None
+    provenance: Mapping[str, Any]
 
     def read(self, scores: Any, on_range: str) -> Array:
         """New scores as the rule takes them, checked against the range of the fit."""
+        scores = as_in_fit(scores, self.provenance, self.classes)
         clean = read_columns(scores, self.classes, self.positive_column)
         return check_range(clean, self.expects, on_range)
 
@@ -206,7 +209,8 @@ class LocalFitted(Frozen):
 
     @property
     def _applied(self) -> AppliedRule:
-        return AppliedRule(self.rule, self.classes, self.positive_column, self.score_range)
+        known = self.score_range, self.provenance
+        return AppliedRule(self.rule, self.classes, self.positive_column, *known)
 
     def predict_proba(
         self,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.frozen import Frozen
+from calibrant.data.naming import as_in_fit
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
@@ -208,6 +209,7 @@ def check_class_drift(
             "the calibrator must be one of several classes, fitted or loaded, but "
             f"{type(calibrator).__name__} came. For one score use check_drift."
         )
+    scores = as_in_fit(scores, fitted.provenance, fitted.classes)
     new, _ = read_matrix(scores, y, sample_weight, list(fitted.classes))
     matrix = ScoreMatrix(fitted.predict_proba(new.scores), new.codes, new.weight)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import read_many
+from calibrant.data.naming import column_facts
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
@@ -137,7 +138,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = range_of_columns(matrix, weight)
-        self._provenance = row_facts(counts, codes, len(classes))
+        self._provenance = row_facts(counts, codes, len(classes)) | column_facts(scores)
         return self
 
 

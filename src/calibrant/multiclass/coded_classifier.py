@@ -15,6 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.array_types import Array, Index
+from calibrant.data.naming import column_names, in_order
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
@@ -218,7 +219,9 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
             delayed(_fit_column)(rows, code.matrix[codes, b], estimator, calibrator, pairs, kind)
             for b in range(len(code))
         )
-        return self._keep(rows, code, columns, calibrator)
+        self._keep(rows, code, columns, calibrator)
+        self._columns = column_names(X)
+        return self
 
     def _method(self, estimator: Any, calibrator: Calibrator | None) -> Method:
         if not callable(self.response_method):
@@ -243,7 +246,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
         code: Code,
         columns: list[ColumnModel],
         calibrator: Calibrator | None,
-    ) -> Self:
+    ) -> None:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
         totals = column_rows(code.matrix[rows.codes], rows.weight, calibrator)
         self.map_ = weighted_code(self.combine, code, [column.map for column in columns], totals)
@@ -255,7 +258,6 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
         self._provenance = row_facts(counts, rows.codes, len(rows.classes))
         first = next(column.model for column in columns if column.model is not None)
         keep_feature_names(self, first)
-        return self
 
     def _range(self) -> ScoreRange:
         """The scores that the calibrators were fitted on; without any, probabilities."""
@@ -270,8 +272,13 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
         )
 
     def scores(self, X: Any) -> Array:
-        """The models' scores of the rows, one column per question: what ``map_`` takes."""
+        """The models' scores of the rows, one column per question: what ``map_`` takes.
+
+        A frame with the columns of the fit in another order is brought into that order; as many
+        other names are refused.
+        """
         check_is_fitted(self)
+        X = in_order(X, getattr(self, "_columns", ()), "X")
         columns = [
             None if model is None else model_scores(model, X, SIDES, 1, self._used_method)
             for model in self.estimators_

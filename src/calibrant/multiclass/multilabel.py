@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.naming import column_facts
 from calibrant.data.score_range import OnRange
 from calibrant.data.to_numpy import refuse_unordered, to_incomplete
 from calibrant.data.validation import check_lengths, read_weight
@@ -100,7 +101,8 @@ class MultiLabelCalibrator(ColumnsCalibrator):
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
         self.score_range_ = range_of_columns(matrix, weight)
-        self._provenance = {**row_facts(counts), "known_labels": int((signs != 0).sum())}
+        known = {"known_labels": int((signs != 0).sum()), **column_facts(scores)}
+        self._provenance = row_facts(counts) | known
         return self
 
     def _names(self, found: list[str] | None, k: int) -> tuple[Any, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.auto.several_classes import HeldOutClasses
+from calibrant.data.naming import as_in_fit
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import plain, to_matrix
@@ -17,6 +18,7 @@ from calibrant.diagrams.axes_view import cell_edges
 from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.evaluation_results import without_praise
@@ -123,6 +125,9 @@ def calibration_report(
     """
     words = PageWords(title or "", score_name, label_name, saved_as, source)
     check_output(output, source)
+    for one in calibrator.values() if isinstance(calibrator, Mapping) else [calibrator]:
+        if isinstance(one, Fitted):
+            scores = as_in_fit(scores, one.provenance, one.classes)
     several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
     shown = _measures_shown(measures, several=several)
     if features is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
+from calibrant.data.naming import column_facts
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.to_numpy import plain, to_matrix
@@ -65,11 +66,13 @@ class RowMap(Views):
 
     map_: Any
 
-    def _learn_rows(self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any]) -> None:
-        """Keep a map that was fitted to a matrix, and the facts of that fit."""
+    def _learn_rows(
+        self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any], scores: Any
+    ) -> None:
+        """Keep a map that was fitted to a matrix of scores, and the facts of that fit."""
         self.map_, self.classes_ = fitted, classes
         self.score_range_ = range_of_rows(matrix, fitted)
-        self._provenance = provenance_of(matrix)
+        self._provenance = provenance_of(matrix) | column_facts(scores)
 
 
 class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
@@ -119,7 +122,8 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
         """
         self._check_fit(scores, y)
         matrix, classes = self._read(scores, y, sample_weight)
-        self._learn_rows(self._fit(matrix_in_rows(matrix, self.weights)), matrix, classes)
+        fitted = self._fit(matrix_in_rows(matrix, self.weights))
+        self._learn_rows(fitted, matrix, classes, scores)
         self.n_features_in_ = matrix.n_classes
         return self
 
@@ -137,8 +141,10 @@ class OneOrMany(Calibrator, RowMap):
 
     multiclass: ClassVar[bool] = True
 
-    def _learn_rows(self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any]) -> None:
-        super()._learn_rows(fitted, matrix, classes)
+    def _learn_rows(
+        self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any], scores: Any
+    ) -> None:
+        super()._learn_rows(fitted, matrix, classes, scores)
         self.pos_label_ = None
 
     def _refuse_pos_label(self) -> None:

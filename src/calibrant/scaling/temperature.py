@@ -121,7 +121,7 @@ class Temperature(OneOrMany):
         check_parameters(self, self._limits)
         self._refuse_pos_label()
         matrix, classes = read_where_it_is(scores, y, sample_weight, self.classes)
-        self._learn_rows(self._fit_matrix(matrix), matrix, classes)
+        self._learn_rows(self._fit_matrix(matrix), matrix, classes, scores)
         return self
 
     def _fit(self, table: ScoreTable) -> Map:

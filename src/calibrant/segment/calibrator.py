@@ -197,7 +197,7 @@ class SegmentedCalibrator(ScoreEstimator):
         self._learn(
             [self._data(rows, *part, groups) for part in parts], rows.classes, rows.pos_label
         )
-        self._provenance["rows"] = rows.count
+        self._provenance |= rows.facts
         names = names_of_columns(segments)
         if len(names) == len(parts):
             self._provenance["segment_column"] = names

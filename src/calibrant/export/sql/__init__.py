@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from calibrant.data.naming import segment_names
+from calibrant.data.naming import names_as_in_fit, segment_names
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.sql.dialects import dialect_of
@@ -50,8 +50,8 @@ def to_sql(
         "tsql", "clickhouse", "trino" or "redshift".
     column : str, or one for each class, default="score"
         The column of scores, of any type of numbers; for calibrators of several scores their
-        columns, in the order in which they were fitted. Names are written as they are, in quotes
-        where they need them.
+        columns, in the order in which they were fitted (the names of the fit may come in any
+        order). Names are written as they are, in quotes where they need them.
     form : {"auto", "expression", "lookup"}, default="auto"
         ``"expression"``: one expression of the column: a formula, or a CASE that is a balanced
         tree of comparisons. ``"lookup"``: a script that creates and fills a table of pieces, and
@@ -138,11 +138,14 @@ def to_sql(
             "calibrant.load(...).calibrate(scores, features=...)."
         )
     map_, at_least = map_of(calibrator), read_threshold(threshold)
+    fitted, columns = fitted_of(calibrator), (column,) if isinstance(column, str) else tuple(column)
+    if fitted is not None and isinstance(map_, VectorMap):
+        columns = names_as_in_fit(columns, fitted.provenance, fitted.classes)
     request = Request(
         map=map_,
-        fitted=fitted_of(calibrator),
+        fitted=fitted,
         writer=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
-        columns=(column,) if isinstance(column, str) else tuple(column),
+        columns=columns,
         table=table,
         into=("probability" if at_least is None else "decision") if into is None else into,
         lookup=lookup,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
+import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+#: the signals that stop a command, by the exception that each becomes
+STOPS: dict[Any, int] = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
 #: seconds that an interruption waits for the work to end; work that lasts longer is left behind
 LONGEST_STOP = 60.0
 
@@ -77,3 +82,70 @@ def off_main_thread(
     if failed:
         raise failed.pop()
     return done[0]
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGINT is a KeyboardInterrupt inside this block, and SIGTERM a SystemExit: none is lost.
+
+    Python drops an exception that comes inside a finaliser or a callback: the signal comes again a
+    moment later. During an import it waits for the end: extension modules would make another error
+    of it, and Python's own machinery could leave a lock behind, for which other threads wait for
+    ever.
+
+    >>> with stoppable():
+    ...     signal.raise_signal(signal.SIGTERM)
+    Traceback (most recent call last):
+        ...
+    SystemExit: 143
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        if _is_importing(frame):
+            _raise_later(number)
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            sys.exit(128 + number)
+
+    def dropped(unraisable: Any) -> None:
+        if unraisable.exc_type in STOPS:
+            _raise_later(STOPS[unraisable.exc_type])
+        else:
+            hook(unraisable)
+
+    hook, sys.unraisablehook = sys.unraisablehook, dropped
+    former = {number: signal.getsignal(number) for number in STOPS.values()}
+    if former[signal.SIGINT] is not signal.default_int_handler:
+        del former[signal.SIGINT]  # as in the background of a shell, which ignores it
+    try:
+        for number in former:
+            signal.signal(number, stop)
+        yield
+    finally:
+        for number, usual in former.items():
+            signal.signal(number, usual)
+        sys.unraisablehook = hook
+
+
+def _is_importing(frame: Any) -> bool:
+    """Whether a frame, or one that called it, is of Python's import machinery."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _raise_later(number: int) -> None:
+    """Send a signal to the main thread in a moment, from a thread that needs no locks to start."""
+
+    def send() -> None:
+        time.sleep(0.01)
+        if sys.platform == "win32":
+            signal.raise_signal(number)
+        else:  # this also wakes a main thread that waits
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    _thread.start_new_thread(send, ())

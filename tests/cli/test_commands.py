@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shlex
 import signal
@@ -615,6 +616,53 @@ def test_a_signal_leaves_nothing_behind(tmp_path, stop, code):
     assert err == ("interrupted: no partial output was left behind.\n" if code == 130 else "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json", "in.parquet", "spill"]
     assert list((tmp_path / "spill").iterdir()) == []
+
+
+#: how many runs are stopped; 200 take a quarter of an hour
+STOPPED = int(os.environ.get("CALIBRANT_STOPPED_RUNS", "6"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+@pytest.mark.full
+def test_a_signal_at_any_time_ends_a_report(tmp_path):
+    rng = random.Random()
+    p = np.random.default_rng(0).random(400)
+    rows = [f"{one:.6f},{int(one > (i % 10) / 10)}" for i, one in enumerate(p)]
+    (tmp_path / "s.csv").write_text("\n".join(["p,y", *rows]))
+    words = ["report", "../s.csv", "-s", "p", "-l", "y", "-m", "platt", "-o", "r.html"]
+    code = f"from calibrant.cli import main; print('up', flush=True); main({words})"
+    longest = 0.0
+    for run in range(STOPPED + 1):  # the first, which nobody stops, says how long one takes
+        place = tmp_path / str(run)
+        (place / "tmp").mkdir(parents=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=place,
+            env={**os.environ, "TMPDIR": str(place / "tmp")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline() == "up\n"
+        began = time.monotonic()
+        if not run:
+            assert process.communicate()[1] == ""
+            longest = time.monotonic() - began
+            continue
+        stop, delay = rng.choice([signal.SIGINT, signal.SIGTERM]), rng.uniform(0.02, longest)
+        time.sleep(delay)
+        process.send_signal(stop)
+        try:
+            out, err = process.communicate(timeout=20 + 3 * longest)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise AssertionError(f"{stop!r} after {delay} s: it hangs") from None
+        told = (run, stop, delay, process.returncode, out, err)
+        whole = (place / "r.html").exists()
+        # Python itself dies of a signal that comes when all is done
+        assert process.returncode in ({0, 128 + stop, -stop} if whole else {128 + stop}), told
+        assert "Traceback" not in err, told
+        assert not [*(place / "tmp").iterdir(), *place.glob(".*")], told
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import signal
+import sys
 import threading
+import time
 
 import pytest
 
 from calibrant import background
-from calibrant.background import off_main_thread
+from calibrant.background import off_main_thread, stoppable
 
 
 def test_results_and_errors_come_back():
@@ -75,3 +79,54 @@ def test_a_thread_that_cannot_start_is_no_endless_wait():
 
     with pytest.raises(RuntimeError, match="can't start"):
         off_main_thread(lambda: None, stop=lambda: None, thread=Refused)
+
+
+STOPS = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+
+
+@pytest.mark.parametrize(("stop", "error"), STOPS)
+def test_a_signal_waits_for_the_end_of_an_import(stop, error, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    text = (
+        f"import signal, time\nsignal.raise_signal({int(stop)})\ntime.sleep(0.05)\nwhole = True\n"
+    )
+    (tmp_path / "slow_to_import.py").write_text(text)
+
+    def work():
+        importlib.import_module("slow_to_import")
+        time.sleep(10)
+
+    with stoppable(), pytest.raises(error):
+        work()
+    assert sys.modules.pop("slow_to_import").whole
+
+
+@pytest.mark.parametrize(("stop", "error"), STOPS)
+def test_a_signal_in_a_finaliser_is_not_lost(stop, error):
+    class Dying:
+        def __del__(self):
+            signal.raise_signal(stop)
+            time.sleep(0)
+
+    def work():
+        Dying()
+        time.sleep(10)
+
+    with stoppable(), pytest.raises(error):
+        work()
+
+
+def test_signals_are_handled_as_before_at_the_end():
+    before = [signal.getsignal(stop) for stop, _ in STOPS]
+    with stoppable():
+        assert all(callable(signal.getsignal(stop)) for stop, _ in STOPS)
+    assert [signal.getsignal(stop) for stop, _ in STOPS] == before
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stoppable():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, usual)

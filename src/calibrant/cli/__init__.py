@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NoReturn
 
+from calibrant.background import stoppable
 from calibrant.errors import MissingExtraError, import_extra
 
 __all__ = ["main"]
@@ -48,11 +46,11 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         if hasattr(stream, "reconfigure"):  # a letter that is lacking is no reason to fail
             stream.reconfigure(errors="calibrant-plain")
     try:
-        import_extra("typer", extra="cli")
-        import_extra("rich", extra="cli")
-        from calibrant.cli.app import parser
+        with stoppable():
+            import_extra("typer", extra="cli")
+            import_extra("rich", extra="cli")
+            from calibrant.cli.app import parser
 
-        with _terminable():
             # globs are ours: on Windows, click would make file names of --score p_*
             words = None if argv is None else list(argv)
             parser()(args=words, prog_name="calibrant", windows_expand_args=False)
@@ -80,16 +78,3 @@ def _plain(wrong: UnicodeError) -> tuple[str, int]:
     lacking = wrong.object[wrong.start : wrong.end]
     plain = lacking.translate(PLAIN)
     return "".join(letter if letter.isascii() else "?" for letter in plain), wrong.end
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Make SIGTERM an exception, so that temporary files are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    former = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -165,6 +166,10 @@ def report(
 
         return class_jobs.report(read, methods, cv, title=title, saved_as=save)
 
+    # before the thread begins: one that is left behind may be amid an import that others wait for
+    importlib.import_module("calibrant.auto")
+    importlib.import_module("calibrant.reports.make")
+    importlib.import_module("calibrant.reports.page")
     page = run_with_status(judged, f"judging {size}", json)
     page.save(output)
     if save is not None:

@@ -60,7 +60,7 @@ SIGMOIDS = st.builds(
     lambda a, b, name: Logistic(a, ((name, b),)),
     st.floats(-3, 3),
     st.floats(-3, 3),
-    st.sampled_from(["x", "z", "ln_p", "neg_ln_1mp"]),
+    st.sampled_from(["x", "z", "ln_p", "neg_ln_1mp", "ln_sigmoid", "softplus"]),
 )
 LEAVES = st.one_of(PIECES, SIGMOIDS, st.just(Identity()))
 MAPS = st.one_of(

@@ -138,6 +138,7 @@ SHAPES = {
     "falling": FALL,
     "hill": HILL,
     "beta": BETA,
+    "beta of margins": Logistic(-0.3, (("ln_sigmoid", 0.02), ("softplus", 0.7))),
     "overflow": Logistic(0.0, (("x", 1e280),)),
     "all terms": Logistic(
         0.1, (("x", 0.5), ("z", -0.2), ("z2", 0.01), ("ln_p", 0.3), ("neg_ln_1mp", 0.2))

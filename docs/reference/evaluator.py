@@ -10,7 +10,7 @@ import bisect
 import json
 import math
 
-VERSIONS = {"segmented": 4, "coded": 2}  # of all other kinds: 1
+VERSIONS = {"logistic": 2, "segmented": 4, "coded": 2}  # of all other kinds: 1
 
 
 def load(path):
@@ -51,6 +51,10 @@ def logit(p):
     return math.log(inside(p)) - math.log1p(-inside(p))
 
 
+def softplus(f):
+    return max(f, 0.0) + math.log1p(math.exp(-abs(f)))
+
+
 # --- maps of one score
 
 
@@ -79,6 +83,8 @@ FEATURES = {
     "z2": lambda s: logit(s) ** 2,
     "ln_p": lambda s: math.log(inside(s)),
     "neg_ln_1mp": lambda s: -math.log1p(-inside(s)),
+    "ln_sigmoid": lambda s: -softplus(-s),
+    "softplus": softplus,
 }
 
 

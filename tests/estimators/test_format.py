@@ -152,6 +152,7 @@ SMALL = {
     "probabilities": Piecewise.linear([0.2, 0.6], [0.1, 0.9]),
     "logits": Piecewise.linear([-2.0, 1.0], [-3.0, 2.0], "logit", "logit"),
     "clipped": Logistic(0.1, (("ln_p", 0.7),), clip=(0.01, 0.98)),
+    "margins": Logistic(0.1, (("ln_sigmoid", 0.7), ("softplus", 0.2))),
     "two terms": Logistic(0.0, (("x", 1.0), ("z", 2.0))),
     "mixture": Mixture([0.5, 0.5], (SAME, SAME)),
     "chain": Chain((SAME, SAME)),

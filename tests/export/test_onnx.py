@@ -104,6 +104,7 @@ FLAT = {
 SMOOTH = {
     "platt": PLATT,
     "beta": BETA,
+    "beta-of-margins": Logistic(0.1, (("ln_sigmoid", 0.02), ("softplus", 0.03))),
     "temperature": TEMPERATURE,
     "quadratic": QUADRATIC,
     "clipped": CLIPPED,

@@ -12,13 +12,19 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, inner_interval
 from calibrant.estimators.limits import Limit, OneOf
 from calibrant.kernels.logistic import fit_logistic
-from calibrant.losses import LARGEST, SMALLEST, sigmoid
 from calibrant.maps import Logistic, Map
-from calibrant.maps.chain import after_sigmoid
 from calibrant.maps.checks import in_blocks
+from calibrant.maps.logistic import FEATURES, FEATURES_OF_LOGIT
 
 #: precision of the prior on standardised slopes: invisible unless the classes separate
 RIDGE = 1e-6
+LN_2 = float(np.log(2.0))
+#: the features of each choice as functions of p, and what is added to them
+CHOICES = {
+    "abm": (("ln_p", 0.0), ("neg_ln_1mp", 0.0)),
+    "am": (("z", 0.0),),
+    "ab": (("ln_p", LN_2), ("neg_ln_1mp", -LN_2)),
+}
 
 
 class Beta(Calibrator):
@@ -44,8 +50,10 @@ class Beta(Calibrator):
     the probabilities of the training rows sum to the number of positives (not with
     ``parameters="ab"``, which has no c). With rows of one class only the map is a constant: the
     odds with half a case of the other class (again not with "ab"). Scores outside [0, 1] are read
-    as logits and pass through σ first. Scores of exactly 0 and 1 count as half as far from the end
-    as the outermost score inside (0, 1). O(D) per Newton step after the table.
+    as logits x, with p = σ(x): ln p = −ln(1 + e⁻ˣ) and −ln(1−p) = ln(1 + eˣ) are computed from x
+    itself, so that the map still rises where σ(x) rounds to 1. Scores of exactly 0 and 1 count as
+    half as far from the end as the outermost score inside (0, 1). O(D) per Newton step after the
+    table.
 
     References
     ----------
@@ -84,33 +92,27 @@ class Beta(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         margins = not table.looks_like_probabilities
         clip = inner_interval(table)
+        features = FEATURES_OF_LOGIT if margins else FEATURES
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
             scores = part.scores if clip is None else np.clip(part.scores, *clip)
-            columns = [_column(feature, scores, margins) for feature in FEATURES[self.parameters]]
+            chosen = CHOICES[self.parameters]
+            columns = [_column(features[name], shift, scores) for name, shift in chosen]
             return _nonnegative(columns, part, self.parameters != "ab", start)
 
         theta = table.coarse_to_fine(fit)
         c, a, b = (*theta, theta[-1])[:3]  # one slope stands for both
         self.a_, self.b_ = float(a), float(b)
-        self.c_ = float((a - b) * np.log(2.0)) if self.parameters == "ab" else float(c)
-        beta = Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
-        return after_sigmoid(beta) if margins else beta
+        self.c_ = float((a - b) * LN_2) if self.parameters == "ab" else float(c)
+        if not margins:
+            return Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
+        if self.parameters == "am":
+            return Logistic(self.c_, (("x", self.a_),))
+        return Logistic(self.c_, (("ln_sigmoid", self.a_), ("softplus", self.b_)))
 
 
-#: the features of each choice, as functions of p
-FEATURES: dict[str, tuple[Callable[[Array], Array], ...]] = {
-    "abm": (np.log, lambda p: -np.log1p(-p)),
-    "am": (lambda p: np.log(p) - np.log1p(-p),),
-    "ab": (lambda p: np.log(p) + np.log(2.0), lambda p: -np.log1p(-p) - np.log(2.0)),
-}
-
-
-def _column(feature: Callable[[Array], Array], scores: Array, margins: bool) -> Array:
-    def evaluate(s: Array) -> Array:
-        return feature(np.clip(sigmoid(s) if margins else s, SMALLEST, LARGEST))
-
-    return in_blocks(evaluate, scores)
+def _column(feature: Callable[[Array], Array], shift: float, scores: Array) -> Array:
+    return in_blocks(lambda s: feature(s) + shift, scores)
 
 
 def _nonnegative(

@@ -109,6 +109,11 @@ class FramePrinter(PlanPrinter[nw.Expr]):
     def minus_log_rest(self, node: nodes.MinusLogRest) -> nw.Expr:
         return 0.0 - self.builder.ln(1.0 - self._inside(node.x))
 
+    def softplus(self, node: nodes.Softplus) -> nw.Expr:
+        f = self.builder.keep(self.write(node.x))
+        tail = (0.0 - f.abs()).exp()
+        return nw.max_horizontal(f, nw.lit(0.0)) + self.builder.ln(1.0 + tail)
+
     def _inside(self, x: Node) -> nw.Expr:
         """The value moved to where ln x and ln(1 − x) are finite."""
         ends = (self.builder.constant(end) for end in (SMALLEST, LARGEST))

@@ -18,22 +18,34 @@ from calibrant.maps.checks import finite_float, in_blocks, number, pair, read_by
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Constant, Linear, Node, Sigmoid
 
-#: the features by name: the score x, z = logit(x), z², ln x, and −ln(1 − x)
+
+def _log_sigmoid(x: Array) -> Array:
+    return -softplus(-x)
+
+
+#: the features by name: the score x, z = logit(x), z², ln x, and −ln(1 − x); the last two of σ(x)
 FEATURES: dict[str, Callable[[Array], Array]] = {
     "x": lambda s: s,
     "z": logit,
     "z2": lambda s: logit(s) ** 2,
     "ln_p": log_p,
     "neg_ln_1mp": minus_log_rest,
+    "ln_sigmoid": _log_sigmoid,
+    "softplus": softplus,
 }
 #: the same as functions of z, exact where the score rounds to 0 or 1
 FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
     "x": sigmoid,
     "z": lambda z: z,
     "z2": lambda z: z * z,
-    "ln_p": lambda z: -softplus(-z),
+    "ln_p": _log_sigmoid,
     "neg_ln_1mp": softplus,
+    "ln_sigmoid": lambda z: _log_sigmoid(sigmoid(z)),
+    "softplus": lambda z: softplus(sigmoid(z)),
 }
+#: features of a score that may be any number, and of one that is a probability
+OF_MARGINS = ("x", "ln_sigmoid", "softplus")
+OF_PROBABILITIES = tuple(name for name in FEATURES if name not in OF_MARGINS)
 #: logits are cut at ± this, so that z² and its products stay finite
 LARGEST_LOGIT = 1e8
 #: how far to either side of its middle a sigmoid is drawn, in logits
@@ -74,7 +86,9 @@ class Logistic(Map):
     intercept : float
     terms : tuple of (feature, coefficient)
         Features: ``"x"`` the score, ``"z"`` its logit, ``"z2"`` the logit squared, ``"ln_p"`` and
-        ``"neg_ln_1mp"`` the logarithms of the beta map, ln p and −ln(1 − p).
+        ``"neg_ln_1mp"`` the logarithms of the beta map, ln p and −ln(1 − p). Of margins these are
+        ``"ln_sigmoid"``, ln σ(x), and ``"softplus"``, −ln(1 − σ(x)) = ln(1 + eˣ), exact where σ(x)
+        rounds to 0 or 1. They do not go together with ``"x"``, which is their sum.
     clip : pair of probabilities, optional
         Scores are first moved into this interval. So 0 and 1, which have no logit, get one.
 
@@ -89,8 +103,10 @@ class Logistic(Map):
     """
 
     kind: ClassVar[str] = "logistic"
+    #: version 1 had neither ln_sigmoid nor softplus
+    version: ClassVar[int] = 2
 
-    # below 1e290 no sum of terms can be ∞ − ∞: only x is unbounded
+    # below 1e290 no sum of terms can be ∞ − ∞: x is unbounded, or one of ln_sigmoid and softplus
     intercept: float = field(metadata=number("intercept", 1e290))
     terms: tuple[tuple[str, float], ...] = field(metadata=read_by(_terms))
     clip: tuple[float, float] | None = field(default=None, metadata=read_by(_interval))
@@ -99,6 +115,18 @@ class Logistic(Map):
         names = [name for name, _ in self.terms]
         if len(set(names)) != len(names):
             raise InputError(f"each feature of a logistic map may occur once, but {names} came.")
+        if "x" in names and self._reads_margins:
+            raise InputError(
+                "x must not be a feature beside ln_sigmoid and softplus, whose sum it is, but "
+                f"{names} came. Add its coefficient to theirs."
+            )
+
+    @property
+    def _reads_margins(self) -> bool:
+        return any(name in OF_MARGINS and name != "x" for name, _ in self.terms)
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"version": 2 if self._reads_margins else 1}
 
     def __call__(self, scores: ArrayLike) -> Array:
         return in_blocks(self._of_score, np.asarray(scores, dtype=np.float64))
@@ -134,11 +162,11 @@ class Logistic(Map):
 
     @property
     def takes_probabilities(self) -> bool:
-        return self.clip is not None or any(name != "x" for name, c in self.terms if c)
+        return self.clip is not None or any(name in OF_PROBABILITIES for name, c in self.terms if c)
 
     @property
     def looks_like_probabilities(self) -> bool:
-        return any(name != "x" for name, _ in self.terms)
+        return any(name in OF_PROBABILITIES for name, _ in self.terms)
 
     @property
     def trend(self) -> int:
@@ -151,6 +179,8 @@ class Logistic(Map):
 
     @property
     def span(self) -> tuple[float, float]:
+        if self._reads_margins and not self.looks_like_probabilities:
+            return -REACH, REACH
         if [name for name, _ in self.terms] != ["x"]:
             return 0.0, 1.0
         slope = self.terms[0][1]

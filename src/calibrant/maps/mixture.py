@@ -224,7 +224,7 @@ def _reads_logit(member: Map) -> bool:
     if isinstance(member, Piecewise):
         return member.input == "logit"
     if isinstance(member, Logistic):
-        return any(name != "x" for name, _ in member.terms)
+        return member.looks_like_probabilities
     return isinstance(member, Chain) and _reads_logit(member.steps[0])
 
 
@@ -254,10 +254,14 @@ def _seeds(member: Map, on_logit: bool) -> Array:
     """Points so close together that a smooth member hardly bends between them."""
     if on_logit:
         return GRID
-    if isinstance(member, Logistic) and member.terms and member.terms[0][1]:
+    slopes = [c for _, c in member.terms if c] if isinstance(member, Logistic) else []
+    if isinstance(member, Logistic) and slopes:
+        steps = np.linspace(-40.0, 40.0, 65)
         with np.errstate(over="ignore"):
-            points = (np.linspace(-40.0, 40.0, 65) - member.intercept) / member.terms[0][1]
-        return np.unique(points[np.isfinite(points)])
+            points = [(steps - member.intercept) / slope for slope in slopes]
+        if [name for name, _ in member.terms] != ["x"]:
+            points.append(steps)  # softplus bends at 0
+        return np.unique([point for own in points for point in own if np.isfinite(point)])
     return np.empty(0)
 
 

@@ -108,13 +108,15 @@ class MapInput:
         s, z = self.score.node, self.logit.node
         if self.on_logits:
             z = Clip(z, *logits)
-            log = Linear(0.0, ((-1.0, Softplus(Linear(0.0, ((-1.0, z),)))),))
-            found = {"x": Sigmoid(z), "z": z, "z2": Square(z), "ln_p": log}
-            return found | {"neg_ln_1mp": Softplus(z)}
-        if clip is not None:
-            s = Clip(s, *clip)
-            z = Logit(s)
-        return {"x": s, "z": z, "z2": Square(z), "ln_p": Log(s), "neg_ln_1mp": MinusLogRest(s)}
+            s = Sigmoid(z)
+            found = {"ln_p": _log_sigmoid(z), "neg_ln_1mp": Softplus(z)}
+        else:
+            if clip is not None:
+                s = Clip(s, *clip)
+                z = Logit(s)
+            found = {"ln_p": Log(s), "neg_ln_1mp": MinusLogRest(s)}
+        found |= {"ln_sigmoid": _log_sigmoid(s), "softplus": Softplus(s)}
+        return found | {"x": s, "z": z, "z2": Square(z)}
 
     def steps(self, knots: Array, values: Array, on: str) -> Node:
         """A value between each two knots, which are on the scale "score" or "logit"."""
@@ -137,6 +139,11 @@ class MapInput:
                 "rounding could choose the wrong side of a jump",
             )
         return PieceChoice(knots, self._scale(on).function, self.stretches)
+
+
+def _log_sigmoid(x: Node) -> Node:
+    """ln σ(x) = −ln(1 + exp(−x))."""
+    return Linear(0.0, ((-1.0, Softplus(Linear(0.0, ((-1.0, x),)))),))
 
 
 def start(target: PlanTarget, input: str = "score") -> MapInput:

@@ -68,6 +68,11 @@ def _minus_ln_rest(p: float) -> float:
     return -math.log1p(-min(max(p, 5e-324), 1.0 - 2.0**-53))
 
 
+def _softplus(f: float) -> float:
+    """ln(1 + exp(f)), without overflow."""
+    return max(f, 0.0) + math.log1p(math.exp(-abs(f)))
+
+
 def _on_line(
     x: float,
     knots: tuple[float, ...],

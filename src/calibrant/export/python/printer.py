@@ -23,6 +23,7 @@ HELPERS: dict[type[Node], str] = {
     nodes.Logit: "_logit",
     nodes.Log: "_ln",
     nodes.MinusLogRest: "_minus_ln_rest",
+    nodes.Softplus: "_softplus",
 }
 
 

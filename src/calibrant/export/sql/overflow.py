@@ -35,7 +35,7 @@ def guarded(node: Node, dialect: Dialect) -> Node:
 
 
 def _with_small_products(node: Node) -> Node:
-    if not isinstance(node, Linear):
+    if not isinstance(node, Linear) or _is_sign(node):
         return node
     large = [
         max(map(abs, ends_of(c))) * max(map(abs, reach(term))) > HUGE for c, term in node.terms
@@ -49,6 +49,11 @@ def _with_small_products(node: Node) -> Node:
     return Linear(node.base, tuple(terms))
 
 
+def _is_sign(node: Linear) -> bool:
+    """Whether a sum only turns the sign of a value, or not even that."""
+    return node.base == 0.0 and len(node.terms) == 1 and node.terms[0][0] in (-1.0, 1.0)
+
+
 def _limits(node: Linear, i: int) -> tuple[Number, Number]:
     """The interval for factor i, at whose ends the term alone decides the sum. If it is the only
     term, the interval in which the sum lies between ± `STEEPEST`."""
@@ -59,7 +64,9 @@ def _limits(node: Linear, i: int) -> tuple[Number, Number]:
     else:
         others = Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
         rest = max(map(abs, reach(others)))
-        high = np.minimum(2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c), LARGEST_DOUBLE)
+        high = 2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c)
+        # two terms of a margin have no end, but only one of them is large at a time
+        high = np.minimum(high, HUGE / np.maximum(np.abs(c), HUGE / LARGEST_DOUBLE))
         low = -high
     if len(high) == 1:
         return float(low[0]), float(high[0])

@@ -168,6 +168,16 @@ class SqlPrinter(PlanPrinter[str]):
     def sigmoid(self, node: nodes.Sigmoid) -> str:
         return sigmoid_of(self.write(node.x), self.dialect, is_bounded(self.reach(node.x)))
 
+    def softplus(self, node: nodes.Softplus) -> str:
+        """ln(1 + exp(f)) = max(f, 0) + ln(1 + exp(−|f|)); what is lost is below 1e-16."""
+        f, number = self.operand(node.x), self.dialect.number
+        size = f"ABS({f})"
+        if not (self.dialect.infinite or is_bounded(self.reach(node.x))):
+            size = clamp(size, self.dialect, None, STEEPEST)
+        tail = inside("EXP(-", size, ")")
+        above = clamp(f, self.dialect, 0.0, None)
+        return f"{above} + {self.dialect.ln}({number(1.0)} + {tail})"
+
     def _function(self, node: nodes.Logit | nodes.Log | nodes.MinusLogRest) -> str:
         """ln(p / (1 − p)), ln p or ln(1 − p); 0 and 1 get values of their own where p can be 0 or
         1."""

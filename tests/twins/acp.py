@@ -36,12 +36,13 @@ def acp(scores, labels, weights, queries, lower, upper, pseudo):
 
 
 def on_the_edge(scores, weights, queries):
-    """Whether two distances from a query differ by about the tolerance of ties."""
+    """Whether two distances differ by about the tolerance of ties, or by rounding at the query."""
     for query in queries:
         present = {float(s) for s, w in zip(scores, weights, strict=True) if w > 0}
         far = sorted(abs(Fraction(s) - Fraction(query)) for s in present)
         for a, b in pairwise(far):
-            if a * TIE / 10 < b - a < a * TIE * 10:
+            rounding = (abs(Fraction(query)) + b) / 2**50
+            if a * TIE / 10 < b - a < a * TIE * 10 or 0 < b - a < rounding:
                 return True
     return False
 

@@ -104,8 +104,8 @@ class ACP(LocalCalibrator):
     p = Σ_{x_i ∈ [l, u]} w_i y_i / Σ_{x_i ∈ [l, u]} w_i, with w in units of rows. Both ends are
     included, so that ties are never split. If no calibration score lies in the interval, the scores
     nearest to the row's own are used. They are taken until their weight is 10, together with all
-    that are as far as the last one (to 1e-12). If all scores weigh less than 10, all are used.
-    `predict_proba` warns and says how many intervals were empty.
+    that are as far as the last one (to 1e-12, and to rounding). If all scores weigh less than 10,
+    all are used. `predict_proba` warns and says how many intervals were empty.
 
     Scores and intervals may be on any scale, as long as it is the same one: probabilities with the
     intervals of `prediction_interval`, or logits with intervals of logits. The interval need not

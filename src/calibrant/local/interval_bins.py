@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -26,7 +26,6 @@ Sums = Callable[[Index, Index], tuple[Array, Array]]
 
 #: the weight of the nearest scores that stand in for an empty interval
 NEAREST = 10.0
-LARGEST = float(np.finfo(float).max)
 #: distances, and sums of weights, within this relative difference are equal
 TIE = 1e-12
 ENOUGH = NEAREST * (1.0 - TIE)
@@ -172,95 +171,54 @@ class IntervalBins(Rule):
 
     # --- the nearest scores ---------------------------------------------------------------------
 
-    def _nearest(self, scores: Array) -> tuple[Index, Index]:
+    def _nearest(self, s: Array) -> tuple[Index, Index]:
         """The range of the nearest cells whose weight is at least 10, ties at its edge included.
 
-        The furthest of them lies on the left or on the right of the score. For each side the range
-        is found by doubling and bisection. One contains the other, and the narrower one is the
-        answer, with the cells that are as far up to rounding. If all cells weigh less than 10, they
-        are all taken.
+        The furthest of them is on the left or on the right of the score: each side gives a
+        distance, and the smaller one is the answer. If all cells weigh less than 10, they are all
+        taken.
         """
-        x, s, D = self.scores, scores, len(self.scores)
+        x = self.scores
         middle = np.searchsorted(x, s, side="left")
-        first, stop = np.zeros(len(s), dtype=np.intp), np.full(len(s), D)
-        for ranged, most in ((_from_left, middle), (_from_right, D - middle)):
-            some = np.flatnonzero(most)
-            around = partial(ranged, x, s[some], middle[some])
-            a, b = self._narrowest(around, most[some])
-            narrower = b - a < stop[some] - first[some]
-            first[some] = np.where(narrower, a, first[some])
-            stop[some] = np.where(narrower, b, stop[some])
-        return _with_ties(x, s, first, stop)
+        far = np.full(len(s), np.inf)
+        with np.errstate(over="ignore"):  # an infinite end is beyond all cells
+            for left, most in ((True, middle), (False, len(x) - middle)):
+                some = np.flatnonzero(most)
+                found = self._distance(s[some], middle[some], most[some], left)
+                far[some] = np.minimum(far[some], found)
+            far *= 1.0 + TIE
+            first = np.searchsorted(x, s - far, side="left")
+            return first, np.searchsorted(x, s + far, side="right")
 
-    def _narrowest(
-        self, around: Callable[[Index], tuple[Index, Index]], most: Index
-    ) -> tuple[Index, Index]:
-        """The range with the fewest cells on one side that weighs enough; all cells if none."""
+    def _distance(self, s: Array, middle: Index, most: Index, left: bool) -> Array:
+        """How far the nearest cell of one side is within whose distance cells weigh enough.
+
+        It is found by doubling and bisection, and infinite if there is none.
+        """
+        x = self.scores
+
+        def distance(count: Index) -> Array:
+            return np.asarray(s - x[middle - count] if left else x[middle + count - 1] - s)
+
+        def enough(count: Index) -> Flags:
+            d = distance(count)
+            if left:
+                first, stop = middle - count, np.searchsorted(x, s + d, side="right")
+            else:
+                first, stop = np.searchsorted(x, s - d, side="left"), middle + count
+            negative, positive = self._sums(first, stop)
+            return np.asarray(negative + positive >= ENOUGH)
+
         low, high = np.ones_like(most), np.ones_like(most)
-        while not (over := (high == most) | self._enough(*around(high))).all():
+        while not (over := (high == most) | enough(high)).all():
             low, high = np.where(over, low, high + 1), np.where(over, high, 2 * high)
             high = np.minimum(high, most)
         while (low < high).any():
             count = (low + high) // 2
-            enough = self._enough(*around(count))
-            high = np.where(enough, count, high)
-            low = np.where(enough, low, np.minimum(count + 1, high))
-        first, stop = around(low)
-        enough = self._enough(first, stop)
-        return np.where(enough, first, 0), np.where(enough, stop, len(self.scores))
-
-    def _enough(self, first: Index, stop: Index) -> Flags:
-        negative, positive = self._sums(first, stop)
-        return np.asarray(negative + positive >= ENOUGH)
-
-
-def _from_left(x: Array, s: Array, middle: Index, count: Index) -> tuple[Index, Index]:
-    """The cells no further from s than the count-th on its left."""
-    edge = middle - count
-    place, met, error = _mirrored(x, s, x[edge])
-    return edge, place + (met & (error >= 0.0))
-
-
-def _from_right(x: Array, s: Array, middle: Index, count: Index) -> tuple[Index, Index]:
-    """The cells no further from s than the count-th on its right."""
-    edge = middle + count - 1
-    place, met, error = _mirrored(x, s, x[edge])
-    return place + (met & (error > 0.0)), edge + 1
-
-
-def _with_ties(x: Array, s: Array, first: Index, stop: Index) -> tuple[Index, Index]:
-    """The ranges, wider by the cells that are as far from s as their furthest cell, to 1e-12."""
-    low, high = x[first], x[stop - 1]
-    largest = np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
-    unit = np.where(largest > LARGEST / 4.0, 0.25, 1.0)  # so that differences do not overflow
-    centre = s * unit
-    far = np.maximum(centre - low * unit, high * unit - centre) * (1.0 + TIE)
-    with np.errstate(over="ignore"):  # an infinite end is beyond all cells
-        a, b = (centre - far) / unit, (centre + far) / unit
-    left, right = np.searchsorted(x, a, side="left"), np.searchsorted(x, b, side="right")
-    # a cell at the rounded end may lie beyond the true one
-    left += centre - x[np.minimum(left, len(x) - 1)] * unit > far
-    right -= x[np.maximum(right - 1, 0)] * unit - centre > far
-    return np.minimum(first, left), np.maximum(stop, right)
-
-
-def _mirrored(x: Array, s: Array, edge: Array) -> tuple[Index, Flags, Array]:
-    """The place of m = 2s − edge among the cells, whether m as rounded is a cell, and the rounding
-    error.
-
-    No cell lies between m and its rounding. So these three say exactly on which side of m every
-    cell is.
-    """
-    unit = np.where(np.abs(s) > LARGEST / 2.0, 0.5, 1.0)  # so that 2s does not overflow
-    with np.errstate(over="ignore", invalid="ignore"):  # an infinite m is beyond all cells
-        twice, edge = 2.0 * (s * unit), edge * unit
-        m = twice - edge
-        back = m - twice
-        error = (twice - (m - back)) - (edge + back)
-        m = m / unit
-    place = np.searchsorted(x, m, side="left")
-    met = x[np.minimum(place, len(x) - 1)] == m
-    return place, met, error
+            near = enough(count)
+            high = np.where(near, count, high)
+            low = np.where(near, low, np.minimum(count + 1, high))
+        return np.where(enough(low), distance(low), np.inf)
 
 
 def _prefix_sums(cells: Array) -> Sums:

@@ -11,7 +11,22 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-__all__ = ["KINDS", "LAZY", "frame"]
+__all__ = ["KINDS", "LAZY", "frame", "sqlite"]
+
+#: the types of columns that SQLite has
+_SQLITE = {"int64": "INTEGER", "double": "REAL", "string": "TEXT", "bool": "BOOLEAN"}
+
+
+def sqlite(table: pa.Table) -> Any:
+    """An Ibis table in SQLite, which knows no NaN and few functions of other engines."""
+    database = ibis.sqlite.connect()
+    kinds = (f'"{field.name}" {_SQLITE[str(field.type)]}' for field in table.schema)
+    database.con.execute(f"CREATE TABLE t ({', '.join(kinds)})")
+    marks = ", ".join("?" * table.num_columns)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    database.con.executemany(f"INSERT INTO t VALUES ({marks})", rows)
+    return database.table("t")
+
 
 _MAKERS = {
     "polars": lambda table: pl.from_arrow(table).lazy(),

@@ -124,7 +124,7 @@ class Cells:
             upper = nw.when(s >= 1.0).then(0.0).otherwise(1.0 - s)  # NULL for NULL
             frame = frame.with_columns(nw.when(s < 0.5).then(lower).otherwise(upper).alias(into))
             for _ in range(3):
-                frame = frame.with_columns(step.sqrt().alias(into))
+                frame = _with_root(frame, into)
             side, low, high = s < 0.5, step - HALF - LEAST, HALF - step
         else:
             frame = frame.with_columns(((s - self.centre) * (1.0 / self.spread)).alias(into))
@@ -144,6 +144,17 @@ class Cells:
     def __str__(self) -> str:
         scale = "even in the logit" if self.centre is None else "finest in the middle"
         return f"{self.count:,} cells, {scale}"
+
+
+def _with_root(frame: Frame, column: str) -> Frame:
+    """The frame with the square root of a column of numbers from 0 on in its place."""
+    import narwhals as nw
+
+    from calibrant.data.engine_frames import compute
+
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_ibis():
+        return compute(frame, "sqrt", {column: column})
+    return frame.with_columns(nw.col(column).sqrt())
 
 
 def cells_for(rows: float) -> int:

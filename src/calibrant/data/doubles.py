@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 #: whole numbers beyond are not all doubles
 EXACT = 2**53
+#: half of any finite double is less; no engine's reading of this number can make it infinite
+HALF = 9e307
 
 
 def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
@@ -33,6 +35,30 @@ def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
     if _through_text(kind, engine, large=large):
         value = value.cast(nw.String)
     return value.cast(nw.Float64)
+
+
+def is_finite(value: nw.Expr) -> nw.Expr:
+    """Whether doubles are finite, by comparisons alone: some engines of Ibis know no other test.
+
+    It does not matter whether an engine holds NaN for larger than all numbers or for unequal to
+    all; of NULL it is NULL or false.
+    """
+    half = value * 0.5
+    return (half > -HALF) & (half < HALF)
+
+
+def is_infinite(value: nw.Expr) -> nw.Expr:
+    """Whether doubles are infinite: below all numbers, or below them with the sign turned."""
+    return (value * 0.5 < -HALF) | (value * -0.5 < -HALF)
+
+
+def is_nan(value: nw.Expr) -> nw.Expr:
+    """Whether doubles are NaN: not NULL, and no number."""
+    import narwhals as nw
+
+    # comparisons with NaN are NULL in pandas' frames of Arrow
+    number = nw.when(is_finite(value) | is_infinite(value)).then(nw.lit(1)).otherwise(nw.lit(0))
+    return ~value.is_null() & (number == 0)
 
 
 def first_row(frame: nw.DataFrame[Any]) -> tuple[Any, ...]:

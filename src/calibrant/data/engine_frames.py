@@ -55,6 +55,34 @@ def renamed(frame: Lazy, names: Sequence[str]) -> Lazy:
     return frame.rename(dict(zip(old, names, strict=True)))
 
 
+# --- functions ----------------------------------------------------------------------------------
+
+
+def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
+    """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt), under the names
+    that ``into`` gives them.
+
+    The functions of DuckDB and Ibis are called themselves: narwhals tests for negative numbers
+    first, whose result is a NaN that SQL Server and MySQL do not know, and divides two logarithms
+    to the base 10 on DuckDB, slower and less exact.
+    """
+    native: Any = frame.to_native()
+    if frame.implementation.is_ibis():
+        made = {name: getattr(native[column], function)() for column, name in into.items()}
+        return _lazy(native.mutate(**made))
+    if not frame.implementation.is_duckdb():
+        own = {"ln": nw.Expr.log, "sqrt": nw.Expr.sqrt}[function]
+        return frame.with_columns(
+            *(own(nw.col(column)).alias(name) for column, name in into.items())
+        )
+    duckdb = import_extra("duckdb", extra="cli")
+    values = (
+        duckdb.FunctionExpression(function, duckdb.ColumnExpression(column)).alias(name)
+        for column, name in into.items()
+    )
+    return _lazy(native.select(duckdb.StarExpression(), *values))
+
+
 # --- a table into the engine --------------------------------------------------------------------
 
 

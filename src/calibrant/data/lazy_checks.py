@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from calibrant.data.doubles import first_row
+from calibrant.data.doubles import first_row, is_nan
 from calibrant.data.grouped_sums import segment_keys
 from calibrant.data.labels import read_labels, spelled_apart
 from calibrant.data.naming import segment_names, unknown_column
@@ -266,7 +266,7 @@ def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
     label = nw.col("label")
     checks = {"missing": label.is_null()}
     if frame.collect_schema()["label"].is_float():
-        checks["NaN"] = label.is_nan() & ~label.is_null()
+        checks["NaN"] = is_nan(label.cast(nw.Float64))
     advice = "Drop those rows."
     if not refuse_marked(frame, f"label column {column!r} must be complete", checks, advice, run):
         raise InputError("the frame must hold at least one row, but it is empty (0 rows).")

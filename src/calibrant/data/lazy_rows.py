@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells, cells_for, segment_cells_for
-from calibrant.data.doubles import as_double, first_row
+from calibrant.data.doubles import as_double, first_row, is_finite, is_infinite, is_nan
 from calibrant.data.engine_frames import plain_names
 from calibrant.data.grouped_sums import (
     SUMS,
@@ -138,7 +138,7 @@ class LazyRows:
             nw.when(is_positive).then(weight).otherwise(nothing).alias("w1"),
         ]
         x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
-        good = x.is_finite() & (w0 + w1 >= 0.0) & (w0 + w1 <= HEAVIEST)
+        good = is_finite(x) & (w0 + w1 >= 0.0) & (w0 + w1 <= HEAVIEST)
         checked: dict[str, nw.Expr] = {"x": nw.when(good).then(x + 0.0)}
         if self.names.weight and not self.bare:
             checked |= {"q0": w0 * w0, "q1": w1 * w1}
@@ -148,7 +148,7 @@ class LazyRows:
         """The rows as columns: x, the score, NULL where it or the weight is wrong; y, 0 or 1,
         NULL for other labels; w, the weight; g1, g2, ..., the segment."""
         columns = [nw.col(self.score).alias("x"), self.label().alias("y")]
-        good = nw.col("x").is_finite()
+        good = is_finite(nw.col("x"))
         if self.names.weight:
             columns.append(nw.col("weight").alias("w"))
             good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
@@ -215,18 +215,17 @@ class LazyRows:
         names, score, weight = self.names, nw.col(self.score), nw.col("weight")
         checks = {
             "missing": score.is_null(),
-            "NaN": score.is_nan() & ~score.is_null(),  # in pandas NaN is NULL
-            "infinite": (score == float("inf")) | (score == float("-inf")),
+            "NaN": is_nan(score),
+            "infinite": is_infinite(score),
         }
         must = f"score column {names.score!r} must be finite"
         refuse_marked(self.source, must, checks, "Drop or impute them first.", self.run)
         if names.weight:
             checks = {
                 "missing": weight.is_null(),
-                "NaN": weight.is_nan() & ~weight.is_null(),
+                "NaN": is_nan(weight),
                 "negative": weight < 0.0,
-                f"above {HEAVIEST:g}": (weight > HEAVIEST)
-                & ~weight.is_nan(),  # in SQL NaN is above
+                f"above {HEAVIEST:g}": (weight > HEAVIEST) & ~is_nan(weight),  # in SQL NaN is above
             }
             must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
             refuse_marked(self.source, must, checks, "Correct or drop those rows.", self.run)

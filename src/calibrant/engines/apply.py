@@ -10,7 +10,13 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags
 from calibrant.data.distributions import check_distributions, sum_tolerance
-from calibrant.data.doubles import as_double, series_of_doubles
+from calibrant.data.doubles import (
+    as_double,
+    is_finite,
+    is_infinite,
+    is_nan,
+    series_of_doubles,
+)
 from calibrant.data.engine_frames import plain_names, renamed
 from calibrant.data.lazy_checks import count_rows, refuse_streams
 from calibrant.data.naming import (
@@ -207,8 +213,7 @@ def _refuse_scores(
         missing = {"NULL, NaN or infinite": ~all_finite(columns)}
     else:
         [s] = columns
-        infinite = ~s.is_nan() & ~s.is_finite()
-        missing = {"NULL": s.is_null(), "NaN": s.is_nan(), "infinite": infinite}
+        missing = {"NULL": s.is_null(), "NaN": is_nan(s), "infinite": is_infinite(s)}
     must = f"{options.said} must be finite"
     for name in options.segments:
         which = f" ({name!r})" if len(options.segments) > 1 else ""
@@ -253,7 +258,7 @@ def _lazily(
         values = of_classes(map_, builder, builder.add_all(given))
     else:
         # NULL for all that is no number
-        name = builder.add(nw.when(numbers[0].is_finite()).then(moved[0]))
+        name = builder.add(nw.when(is_finite(numbers[0])).then(moved[0]))
         # engines disagree on what the larger of NULL and a number is
         known = ~nw.col(name).is_null()
         plan = map_.plan(EXPRESSION)

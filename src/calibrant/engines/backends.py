@@ -10,7 +10,7 @@ import narwhals as nw
 
 from calibrant.data.engine_frames import LAZY
 from calibrant.data.naming import open_any
-from calibrant.errors import InputError, import_extra
+from calibrant.errors import InputError
 
 Lazy = nw.LazyFrame[Any]
 
@@ -93,24 +93,4 @@ def set_apart(frame: Lazy, into: Mapping[str, str]) -> Lazy:
     fields = ", ".join(f"`{own}` AS `{name}`" for own, name in into.items())
     rows: Any = frame.to_native()
     opened: Lazy = nw.from_native(rows.selectExpr("*", f"inline(array(struct({fields})))"))
-    return opened
-
-
-def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
-    """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt), under the names
-    that ``into`` gives them.
-
-    DuckDB's own functions are called: narwhals tests for negative numbers first, and divides two
-    logarithms to the base 10, slower and less exact.
-    """
-    if not frame.implementation.is_duckdb():
-        made = {"ln": nw.Expr.log, "sqrt": nw.Expr.sqrt}[function]
-        return frame.with_columns(*(made(nw.col(own)).alias(name) for own, name in into.items()))
-    duckdb = import_extra("duckdb", extra="cli")
-    rows: Any = frame.to_native()
-    values = (
-        duckdb.FunctionExpression(function, duckdb.ColumnExpression(column)).alias(name)
-        for column, name in into.items()
-    )
-    opened: Lazy = nw.from_native(rows.select(duckdb.StarExpression(), *values))
     return opened

@@ -10,8 +10,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.engine_frames import Column, left_join
-from calibrant.engines.backends import compute, literals_lose_bits, most_branches, set_apart
+from calibrant.data.engine_frames import Column, compute, left_join
+from calibrant.engines.backends import literals_lose_bits, most_branches, set_apart
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, listed
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 
+from calibrant.data.doubles import is_finite
 from calibrant.data.score_range import (
     FEW,
     ScoreRange,
@@ -32,7 +33,7 @@ def expected_range(calibrator: Any) -> ScoreRange | None:
 
 def all_finite(columns: Sequence[nw.Expr]) -> nw.Expr:
     """Whether a row has a finite number in all of the columns."""
-    finite = (~own.is_null() & own.is_finite() for own in columns)
+    finite = (~own.is_null() & is_finite(own) for own in columns)
     return nw.all_horizontal(*finite, ignore_nulls=False)
 
 

@@ -214,10 +214,15 @@ def _with_losses(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """
     import narwhals as nw
 
+    from calibrant.data.engine_frames import compute
+
     p, y, u, ln = nw.col("p"), nw.col("y"), nw.col("u"), nw.col("loss")
     rows = rows.with_columns(u=nw.when(y > 0).then(p).otherwise(1.0 - p))
     rows = rows.with_columns(u=nw.when(u > 0.0).then(u).otherwise(1.0))  # no ln 0
-    rows = rows.with_columns(loss=u.log() * -1.0)
+    if rows.implementation.is_ibis():  # see `compute`
+        rows = compute(rows, "ln", {"u": "loss"}).with_columns(loss=ln * -1.0)
+    else:
+        rows = rows.with_columns(loss=u.log() * -1.0)
     rest = 1.0 - u
     spared = nw.when(rest > 0.0).then(rest).otherwise(1.0)  # no division by 0
     certain = nw.when(p < 0.5).then(p).otherwise(0.0)

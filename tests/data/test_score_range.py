@@ -351,8 +351,8 @@ def test_files_beyond_the_fit_are_warned_of(tmp_path):
 
 def test_exports_say_which_scores_they_are_for():
     for margins, words in (
-        (False, "probabilities in [0, 1]; it was fitted"),
-        (True, "numbers; it was"),
+        (False, "probabilities in [0, 1] (it was fitted"),
+        (True, "numbers (it was"),
     ):
         c = fitted("isotonic", margins)
         known = c.score_range_

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 import calibrant as cal
+from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import Sql, to_sql
@@ -43,6 +44,7 @@ from calibrant.maps import (
     Piecewise,
     Segmented,
     Softmax,
+    VectorMap,
     VectorMixture,
 )
 from calibrant.maps.logistic import FEATURES
@@ -817,6 +819,29 @@ def test_a_label_cannot_leave_its_comment(dialect, evil):
     sqlglot.parse_one(f"SELECT {sql} AS p", read=dialect)
 
 
+@each_form
+@each_dialect
+def test_a_script_can_be_split_at_its_semicolons(dialect, form):
+    """As clients do: none is in a comment, whatever it quotes."""
+    evil = "a; DROP TABLE scores; --"
+    facts, known = {"calibrant": ";", "fitted_at": "2026;11;17"}, ScoreRange("number", -1.0, 2.0)
+    one = [MAPS["platt"], MAPS["many steps"], MAPS["mixture"], SEGMENTED["numbers"]]
+    for map_ in (*one, VECTORS["structured"], VECTORS["one against all"]):
+        several = isinstance(map_, VectorMap)
+        labels, positive = (("ham", evil), evil) if not several else ((1, 2, 3), None)
+        asked = {"column": ["a", "b", "c"]} if several else {"threshold": 0.3, "view": "v"}
+        part = "part" if map_.segments is not None else None
+        fitted = Fitted(map_, labels, positive, evil, {}, facts, known)
+        sql = to_sql(fitted, dialect=dialect, form=form, segment=part, **asked)
+        head = " ".join(sql.partition("*/")[0].split())
+        assert r"by 'a\x3b DROP TABLE scores\x3b --'" in head  # as Python reads it
+        assert not any(";" in own for own in re.findall(r"/\*.*?\*/", sql, flags=re.DOTALL))
+        made = any("CREATE TABLE" in text for text in sql.statements)
+        opened = len(dialect_of(dialect).begin) + 1  # what begins and ends a transaction
+        more = opened if made and not dialect_of(dialect).swap else 0
+        assert sql.count(";") == len(sql.statements) + more
+
+
 def test_keep_names_the_columns_of_a_query():
     sql = to_sql(STEP, form="lookup", keep=("id",), into="p")
     assert re.search(r"SELECT\n  r\.id,\n  CASE", sql)
@@ -1071,6 +1096,22 @@ def test_what_is_found_by_iteration_is_refused(combine):
     pairs = Coded([[1, 1, 0], [-1, 0, 1], [0, -1, -1]], (Identity(),) * 3, combine)
     with pytest.raises(InputError, match=f"combines by '{combine}' cannot be written as SQL"):
         to_sql(pairs, column=["a", "b", "c"])
+
+
+def test_what_is_advised_instead_of_iteration_is_written():
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet(np.ones(3), 300)
+    y = (scores.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
+    fitted = cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(scores, y)
+    with pytest.raises(InputError) as refused:
+        to_sql(fitted, column=["a", "b", "c"])
+    with pytest.raises(InputError) as unmoved:
+        fitted.map_.shifted(np.array([1.0, 2.0, 3.0]))
+    for error in (refused, unmoved):
+        assert 'code="one_vs_rest" and combine="normalize"' in str(error.value)
+    advised = cal.CodedCalibrator(cal.Platt(), code="one_vs_rest", combine="normalize")
+    advised.fit(scores, y).map_.shifted(np.array([1.0, 2.0, 3.0]))
+    assert to_sql(advised, column=["a", "b", "c"]).statements
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "sqlite"])

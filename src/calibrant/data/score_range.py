@@ -50,7 +50,7 @@ class ScoreRange(Frozen):
     >>> ScoreRange.between(0.0217, 0.97132)
     ScoreRange(kind='probability', low=0.021, high=0.972)
     >>> ScoreRange.between(-3.1, 2.9).words()
-    'numbers; it was fitted on -3.1 to 2.9'
+    'numbers (it was fitted on -3.1 to 2.9)'
     """
 
     kind: str
@@ -96,7 +96,7 @@ class ScoreRange(Frozen):
     def words(self) -> str:
         """For a note in an export: which scores it is for."""
         kind = "probabilities in [0, 1]" if self.probabilities else "numbers"
-        return f"{kind}; it was fitted on {self.low:.6g} to {self.high:.6g}"
+        return f"{kind} (it was fitted on {self.low:.6g} to {self.high:.6g})"
 
     def to_dict(self) -> dict[str, Any]:
         """The object in the file."""

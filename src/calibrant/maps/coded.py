@@ -129,7 +129,7 @@ class Coded(VectorMap):
                 f"a calibrator of several classes that combines by {self.combine!r} cannot be "
                 f"written as {axis.target.name}: each row's distribution is found by iteration, "
                 f"which {axis.target.name} has no words for. Fit it with "
-                'combine="normalize", or apply it in memory: predict_proba.'
+                'code="one_vs_rest" and combine="normalize", or apply it in memory: predict_proba.'
             )
         if order is not None:
             code, used = code[:, order], used[order]
@@ -149,7 +149,7 @@ class Coded(VectorMap):
                 f"a coded map that combines by {self.combine!r} cannot be moved to other rates: "
                 "its columns are weighed against each other before there are classes. Adjust what "
                 "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...); or fit "
-                'with combine="normalize".'
+                'with code="one_vs_rest" and combine="normalize".'
             )
         share = np.empty(len(order))
         share[order] = factor / factor.max()

@@ -109,12 +109,13 @@ def comment(text: str) -> str:
 
 
 def label(value: object) -> str:
-    """A label or a name as part of a comment: on one line, whatever it holds.
+    """A label or a name as part of a comment: on one line and without the semicolon that clients
+    split scripts at, whatever it holds.
 
-    >>> label("a\\nDROP TABLE t")
-    "'a\\\\nDROP TABLE t'"
+    >>> print(label("a\\nb; DROP TABLE t"))
+    'a\\nb\\x3b DROP TABLE t'
     """
-    text = repr(value)
+    text = repr(value).replace(";", r"\x3b")
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 

@@ -108,7 +108,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             is_finite, double = self.dialect.is_finite, self.dialect.double
             own = [case([(is_finite(c), f"CAST({c} AS {double})")]) for c in self.raw]
             every = case([("\nAND ".join(map(is_finite, self.raw)), "1")], "0")
-            about = "The scores; known: all are numbers."
+            about = "The scores, and known: whether all are numbers."
             *self.scores, self.all_finite = self.steps.add(about, {"s": own, "known": every})
         return self.scores
 

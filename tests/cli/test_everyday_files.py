@@ -347,7 +347,9 @@ def test_a_pipe_from_fit_to_evaluate(tmp_path, text):
     done = shell(pipe, tmp_path)
     assert json.loads(done.stdout)["rows"] == 200
     (tmp_path / "long.csv").write_text(text + "".join(text.splitlines(True)[1:] * 300))
-    done = shell("calibrant apply c.json long.csv -o - 2> words.txt | head -1", tmp_path)
+    pipe = "calibrant apply c.json long.csv -o - 2> words.txt; echo $? > code.txt"
+    done = shell(f"({pipe}) | head -1", tmp_path)
+    assert (tmp_path / "code.txt").read_text() == "141\n"
     assert done.stdout == "id,months,score,churned,probability\n"
     assert done.stderr == ""
     assert "Error" not in (tmp_path / "words.txt").read_text()

@@ -324,6 +324,14 @@ def test_refusals_say_what_and_where(session, tmp_path, text, message):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(("size", "line"), [(3, "line 3"), (50, "a line")])
+def test_a_line_that_is_too_long_is_refused_in_our_words(session, tmp_path, size, line):
+    path = make(tmp_path, "s,y,n\n1,0,a\n2,1," + "x" * size * 10**6 + "\n3,0,b\n")
+    with pytest.raises(InputError, match=rf"{line} is longer than 2,000,000 bytes") as raised:
+        read_table([path], score="s", label="y", session=session)
+    assert len(str(raised.value)) < 400
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

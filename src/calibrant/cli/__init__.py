@@ -39,7 +39,8 @@ PLAIN = str.maketrans(
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run ``calibrant`` with these arguments (default: those of the process) and exit.
 
-    Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 130 interrupted, 143 terminated.
+    Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 130 interrupted, 141 the reader of the
+    output went away, 143 terminated.
     """
     codecs.register_error("calibrant-plain", _plain)
     for stream in (sys.stdout, sys.stderr):

@@ -69,7 +69,7 @@ def calibrant(
       calibrant monitor state.json today.csv --calibrator calibrator.json --label churned
 
     Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 3 drift found (check, monitor
-    --exit-code), 130 interrupted.
+    --exit-code), 130 interrupted, 141 the reader of the output went away.
     """
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self, TextIO, TypeVar
 
 import typer
@@ -45,11 +45,10 @@ class Guarded(TyperGroup):
         try:
             with _spoken(lambda: self.options_of(ctx)):
                 return super().invoke(ctx)
-        except BrokenPipeError:
-            raise  # the reader of a pipe went away: nothing to say to anyone
         except EXPECTED as wrong:
-            if _is_lost_pipe(wrong):
-                raise BrokenPipeError(errno.EPIPE, "the reader of a pipe went away") from wrong
+            if isinstance(wrong, BrokenPipeError) or _is_lost_pipe(wrong):
+                _drop_output()  # nothing to say to anyone
+                raise typer.Exit(141) from wrong
             _complain("error: ", in_options(_in_one_line(wrong), self.options_of(ctx)))
             raise typer.Exit(2) from wrong
         except KeyboardInterrupt as stopped:
@@ -149,6 +148,14 @@ def _is_lost_pipe(error: BaseException) -> bool:
         and error.errno == errno.EINVAL
         and error.filename is None
     )
+
+
+def _drop_output() -> None:
+    """Let what is still to be written to standard output go nowhere: its reader went away."""
+    with suppress(OSError, ValueError):  # a stream that is no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _in_one_line(error: BaseException) -> str:

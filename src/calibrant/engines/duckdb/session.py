@@ -310,6 +310,12 @@ def _reworded(error: BaseException) -> str:
     shown = f": {original[:80]!r}" if original else ""
     if counts:
         return wrong_fields(name, line, counts[2], counts[1], original)
+    if "Maximum line size" in message or "does not support a full read" in message:
+        return (
+            f"{name or 'the CSV file'}: {f'line {line}' if line else 'a line'} is longer than "
+            f"2,000,000 bytes, the most that can be read{shown}. Shorten its long field or leave "
+            "that column out, or write the file as Parquet."
+        )
     if "unterminated quote" in message:
         return f"{name}: line {line} has a quote that does not end{shown}. Close or double it."
     if "not utf-8" in message:

@@ -168,7 +168,7 @@ def test_two_classes_and_one_column():
         (
             lambda: cal.CodedCalibrator(cal.Platt(), classes=["x", "y"]),
             cal.errors.InputError,
-            "'ant'",
+            r"'x', 'y'\] came",
         ),
     ],
 )
@@ -194,8 +194,8 @@ def test_wrong_scores_are_refused():
         cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(both, Y % 2)
     with pytest.raises(cal.errors.InputError, match="must have one column"):
         cal.MultiLabelCalibrator(cal.Platt()).fit(both, both[:, :1])
-    with pytest.raises(cal.errors.InputError, match="sorted order"):
-        cal.CodedCalibrator(cal.Platt(), classes=["dog", "cat", "bee", "ant"]).fit(
+    with pytest.raises(cal.errors.InputError, match="a different class for each of the 4 columns"):
+        cal.CodedCalibrator(cal.Platt(), classes=["dog", "cat", "ant"]).fit(
             np.zeros((len(Y), 4)), NAMES
         )
     with pytest.raises(cal.errors.InputError, match="4 columns"):

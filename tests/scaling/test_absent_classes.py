@@ -87,10 +87,61 @@ def test_rows_that_do_not_sum_to_one(name):
         method.fit(p, y)
 
 
-def test_labels_that_may_count_from_one_are_warned_of():
+@pytest.mark.parametrize("found", [[1, 2, 3], [1, 3], [2, 3], [2]])
+def test_labels_that_may_count_from_one_are_refused(found):
+    z = draw()[0]
+    y, p = np.resize(found, len(z)), softmax(z, axis=1)
+    told = rf"it holds {found[0]}.*no 0.*classes=range\(4\) or classes=range\(1, 5\)"
+    for ask in (
+        lambda: cal.Temperature().fit(z, y),
+        lambda: cal.CodedCalibrator(cal.Platt()).fit(z, y),
+        lambda: cal.AutoCalibrator().fit(z, y),
+        lambda: cal.evaluate(y, p),
+        lambda: cal.metrics.brier(y, p),
+    ):
+        with pytest.raises(InputError, match=told):
+            ask()
+    for first in (0, 1):
+        c = cal.Temperature(classes=range(first, first + 4)).fit(z, y)
+        assert c.classes_.tolist() == [first, first + 1, first + 2, first + 3]
+
+
+# --- classes in another order than the sorted one -------------------------------------------------
+
+ORDER = ["low", "mid", "high", "top"]
+
+
+@pytest.mark.parametrize("name", [*METHODS, "similarity"])
+def test_classes_are_in_the_order_in_which_they_are_named(name, tmp_path):
     z, y = draw()
-    y = np.where(y == 0, 1, y)
-    with pytest.warns(UserWarning, match="holds 1 to 3.*classes=range\\(1, 5\\)"):
-        c = cal.Temperature().fit(z, y)
-    assert c.classes_.tolist() == [0, 1, 2, 3]
-    assert cal.Temperature(classes=range(1, 5)).fit(z, y).classes_.tolist() == [1, 2, 3, 4]
+    labels, places = np.array(ORDER)[y], np.argsort(ORDER)
+    method = METHODS.get(name, cal.SimilarityBinning(gate=False))
+    beside = {"features": z[:, :2]} if name == "similarity" else {}
+    named = clone(method).set_params(classes=ORDER).fit(z, labels, **beside)
+    assert named.classes_.tolist() == ORDER
+    by_place = clone(method).set_params(classes=[0, 1, 2, 3]).fit(z, y, **beside)
+    p = named.predict_proba(z, **beside)
+    assert np.array_equal(p, by_place.predict_proba(z, **beside))  # 0, 1, 2, 3 are these classes
+    found = np.array(ORDER)[by_place.predict(z, **beside)]
+    assert named.predict(z, **beside).tolist() == found.tolist()
+    cal.save(named, tmp_path / "c.json")
+    loaded = cal.load(tmp_path / "c.json")
+    assert loaded.classes == tuple(ORDER)
+    assert np.array_equal(loaded.predict_proba(z, **beside), p)
+    if name in ("vector", "one-vs-rest"):  # the same as with columns in the sorted order
+        by_name = clone(method).set_params(classes=sorted(ORDER)).fit(z[:, places], labels)
+        assert np.allclose(by_name.predict_proba(z[:, places]), p[:, places], atol=1e-6)
+    before, after = (cal.metrics.log_loss(labels, q, classes=ORDER) for q in (softmax(z, 1), p))
+    assert after < before + 0.1
+
+
+def test_two_columns_are_in_the_sorted_order():
+    z, y = draw()
+    p, labels = softmax(z[:, :2], axis=1), np.array(["no", "yes"])[(y > 1).astype(int)]
+    for method in (cal.Platt, cal.AutoCalibrator, cal.SegmentedCalibrator, cal.SimilarityBinning):
+        beside = {"segments": labels} if method is cal.SegmentedCalibrator else {}
+        beside |= {"features": z} if method is cal.SimilarityBinning else {}
+        with pytest.raises(InputError, match="those of 'no' and 'yes', in this order"):
+            method(classes=["yes", "no"]).fit(p, labels, **beside)
+        method(classes=["yes", "no"]).fit(p[:, 1], labels, **beside)
+        method(classes=["no", "yes"]).fit(p, labels, **beside)

@@ -77,7 +77,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     pos_label : see `Calibrator`
         With two classes only.
     classes : see `Calibrator`
-        With several classes all of them, in sorted order: that of the columns.
+        With several classes all of them, in the order of the columns (default: sorted).
 
     Attributes
     ----------

@@ -88,7 +88,8 @@ def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray
     """Any number of classes, sorted, and which of them each row has; ``classes`` names them all.
 
     ``columns`` is the number of columns of the scores. Where y lacks some classes, whole numbers
-    from 0 to columns − 1 are the places of columns.
+    from 0 to columns − 1 are the places of columns. If 0 is lacking, too, they may be counted from
+    1, and are refused.
 
     >>> read_many(["b", "c", "b"])
     (array(['b', 'c'], dtype='<U1'), array([0, 1, 0]))
@@ -100,8 +101,8 @@ def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray
     if classes is None:
         places = found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < columns
         if places and len(found) < columns:
-            if found[0] == 1 and len(found) == columns - 1 > 1:
-                _warn_counted_from_one(columns)
+            if found[0] > 0 and columns > 2:
+                raise InputError(_counted_from_zero_or_one(found, columns))
             return np.arange(columns), found.astype(np.intp)[codes]
         return found, codes
     known, _ = _unique(_row(to_column(classes, "classes")), "classes")
@@ -112,6 +113,29 @@ def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray
             f"{plain(found[where.index(-1)])!r} came. Correct y, or name all classes."
         )
     return known, np.asarray(where, dtype=np.intp)[codes]
+
+
+def read_in_order(
+    y: Any, classes: Any, columns: int | None = None, name: str = "the scores"
+) -> tuple[NDArray[Any], Index]:
+    """The classes in the order in which ``classes`` names them, and the code of each label.
+
+    ``columns`` is how many there must be: the columns of what is called ``name``.
+
+    >>> read_in_order(["mid", "low"], ["low", "mid", "high"])
+    (array(['low', 'mid', 'high'], dtype='<U4'), array([1, 0]))
+    """
+    given = to_column(classes, "classes")
+    ordered, places = read_many(given)
+    if len(ordered) != len(given) or len(given) != (len(given) if columns is None else columns):
+        of = "class" if columns is None else f"class for each of the {columns} columns of {name}"
+        raise InputError(
+            f"classes must name a different {of}, but {[plain(one) for one in given[:20]]} came."
+        )
+    _, codes = read_many(y, classes=given)
+    column_of = np.empty(len(given), dtype=np.intp)
+    column_of[places] = np.arange(len(given))
+    return ordered[places], column_of[codes]
 
 
 def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
@@ -226,13 +250,12 @@ def _warn_column_vector() -> None:
     )
 
 
-def _warn_counted_from_one(columns: int) -> None:
-    warnings.warn(
-        f"y holds 1 to {columns - 1}, and these are read as columns of the scores, counted from 0: "
-        f"the first column is the class 0, which y lacks. If classes count from 1, say so: "
-        f"classes=range(1, {columns + 1}).",
-        UserWarning,
-        stacklevel=6,
+def _counted_from_zero_or_one(found: NDArray[Any], columns: int) -> str:
+    some = ", ".join(str(plain(label)) for label in found[:5])
+    return (
+        f"the classes of the {columns} columns must be told, since y lacks some: it holds {some}"
+        f"{', …' if len(found) > 5 else ''}, but no 0, so that classes may count from 0 or from 1. "
+        f"Say which: classes=range({columns}) or classes=range(1, {columns + 1})."
     )
 
 

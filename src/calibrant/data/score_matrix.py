@@ -19,10 +19,10 @@ from calibrant.data.distributions import (
     sum_tolerance,
 )
 from calibrant.data.frozen import Frozen, own
-from calibrant.data.labels import read_many
+from calibrant.data.labels import read_in_order, read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import plain, to_column
+from calibrant.data.to_numpy import plain
 from calibrant.data.validation import Rows, check_lengths, read_weight, to_numbers
 from calibrant.errors import AdviceWarning, InputError
 from calibrant.kernels.temperature import FusedSums
@@ -220,8 +220,8 @@ def read_matrix(
 ) -> tuple[ScoreMatrix, NDArray[Any]]:
     """Scores of k classes, labels and weights of the same rows, checked and coded; and the classes.
 
-    Column j of the scores is the j-th class in sorted order. ``classes`` names them all where y
-    may lack some, in that order. Labels that are whole numbers from 0 to k − 1 need no names.
+    Column j of the scores is the j-th class in sorted order, or the j-th of ``classes``, which
+    names them all. Labels that are whole numbers from 0 to k − 1 need no names.
 
     >>> read_matrix([[1.0, 0.0], [0.0, 2.0]], ["a", "a"], None, ["a", "b"])[1].tolist()
     ['a', 'b']
@@ -241,27 +241,16 @@ def read_matrix(
 
 def read_classes_of(y: Any, columns: int, classes: Any = None) -> tuple[NDArray[Any], Index]:
     """The classes, as many as there are columns, and the code of each label."""
-    known, codes = read_many(y, classes=classes, columns=columns)
-    if classes is None and len(known) != columns:
+    if classes is not None:
+        return read_in_order(y, classes, columns)
+    known, codes = read_many(y, columns=columns)
+    if len(known) != columns:
         lacks = "name them all with classes=[...], since y lacks some."
         more = "add the columns that are missing, or correct y."
         raise InputError(
             f"scores have {columns} columns, but y holds {_counted(known)}. Every class must have "
             f"its column, in sorted order: {lacks if len(known) < columns else more}"
         )
-    if classes is not None:
-        given = [plain(label) for label in to_column(classes, "classes")]
-        if given != [plain(label) for label in known]:
-            raise InputError(
-                "classes must be different labels in sorted order, since column j of the scores "
-                f"is the j-th of them, but {given[:20]} came. Sort them, and the columns with "
-                "them: scores[:, np.argsort(classes)]."
-            )
-        if len(known) != columns:
-            raise InputError(
-                f"classes must name one class for each of the {columns} columns of the scores, "
-                f"but {len(known)} came."
-            )
     return known, codes
 
 

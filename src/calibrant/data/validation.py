@@ -18,7 +18,7 @@ from calibrant.data.json_facts import shown
 from calibrant.data.labels import read_labels
 from calibrant.data.naming import check_class_columns, column_facts
 from calibrant.data.soft_labels import check_not_swapped
-from calibrant.data.to_numpy import to_matrix
+from calibrant.data.to_numpy import plain, to_column, to_matrix
 from calibrant.errors import InputError, ParameterError, how_many
 from calibrant.other_words import did_you_mean
 
@@ -81,6 +81,7 @@ def read_binary(
     With ``soft`` y may be probabilities of the class 1.
     """
     labels = read_labels(y, pos_label=pos_label, classes=classes, soft=soft)
+    check_pair_order(scores, classes, labels.classes)
     clean = read_scores(scores, positive_column=labels.positive_column, classes=labels.classes)
     check_lengths(scores=len(clean), y=len(labels.positive))
     if labels.share is not None and classes is None:
@@ -95,6 +96,21 @@ def read_binary(
         labels.share,
         column_facts(scores),
     )
+
+
+def check_pair_order(scores: Any, given: Any, classes: NDArray[Any]) -> None:
+    """Refuse two columns of scores beside two classes that were given in another order than the
+    sorted one, in which two columns are read at all times."""
+    if given is None or plain(to_column(given, "classes")[0]) == plain(classes[0]):
+        return
+    matrix = to_matrix(scores, "scores")
+    if matrix.ndim == 2 and matrix.shape[1] == 2:
+        low, high = map(plain, classes)
+        raise InputError(
+            f"two columns of scores are those of {low!r} and {high!r}, in this order, but classes "
+            "came in the other. Pass the column of one class alone, with pos_label; or both in "
+            "sorted order, with classes in that order."
+        )
 
 
 def read_scores(

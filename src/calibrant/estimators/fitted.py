@@ -161,8 +161,9 @@ class Fitted(Frozen):
     Parameters
     ----------
     map : Map
-    classes : tuple of labels, sorted
-        The labels, of JSON types (``"1"``, ``1`` and ``True`` are three different labels).
+    classes : tuple of labels
+        The labels, of JSON types (``"1"``, ``1`` and ``True`` are three different labels), in the
+        order of the columns: sorted, unless the fit of several classes named another.
     pos_label : label
         The class whose probability the map gives; None for a multiclass map.
     method : str

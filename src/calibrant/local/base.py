@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attribute_table import AttributeTable, read_table
-from calibrant.data.labels import read_labels, read_many
+from calibrant.data.labels import read_in_order, read_labels, read_many
 from calibrant.data.naming import column_facts
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.to_numpy import plain, to_matrix
-from calibrant.data.validation import check_lengths, read_weight
+from calibrant.data.validation import check_lengths, check_pair_order, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError
 from calibrant.estimators.base import row_facts
@@ -64,7 +64,8 @@ class LocalCalibrator(ScoreEstimator):
     rule_ : Rule
         The fitted function, a value.
     classes_ : ndarray of shape (k,)
-        The labels, sorted; the columns of `predict_proba`.
+        The labels, sorted (more than two as ``classes`` names them); the columns of
+        `predict_proba`.
     pos_label_ : label
         With two classes: the one whose probability `calibrate` gives; else None.
     """
@@ -112,6 +113,8 @@ class LocalCalibrator(ScoreEstimator):
         classes, codes, pos_label = self._labels(y)
         column = int(classes[0] != pos_label) if len(classes) == 2 else 1
         self._check_columns(scores, classes)
+        if len(classes) == 2:
+            check_pair_order(scores, self.classes, classes)
         clean = read_columns(scores, classes, column)
         check_lengths(scores=len(clean), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
@@ -125,7 +128,10 @@ class LocalCalibrator(ScoreEstimator):
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:
-            many, codes = read_many(y, classes=self.classes)
+            if self.classes is None:
+                many, codes = read_many(y)
+            else:
+                many, codes = read_in_order(y, self.classes)
             if len(many) > 2:
                 if self.pos_label is not None:
                     raise InputError(

@@ -172,7 +172,8 @@ class LocalFitted(Frozen):
     Parameters
     ----------
     rule : Rule
-    classes : tuple of labels, sorted
+    classes : tuple of labels
+        In the order of the columns of probabilities, which is sorted unless the fit named another.
     pos_label : label
         With two classes: the one whose probability `calibrate` gives; else None.
     method, params, provenance, score_range

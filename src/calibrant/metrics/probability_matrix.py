@@ -15,11 +15,11 @@ from scipy.special import softmax
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.distributions import check_distributions, row_blocks
-from calibrant.data.labels import read_many
+from calibrant.data.labels import read_in_order, read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import plain, to_column, to_matrix
+from calibrant.data.to_numpy import plain, to_matrix
 from calibrant.data.validation import Rows, check_lengths, read_weight
 from calibrant.errors import InputError
 
@@ -108,17 +108,7 @@ def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index
                 "all, in the order of the columns, with classes=[...]."
             )
         return found, codes
-    given = to_column(classes, "classes")
-    ordered, places = read_many(given)
-    if len(ordered) != len(given) or len(given) != columns:
-        raise InputError(
-            f"classes must name a different class for each of the {columns} columns of p, but "
-            f"{[plain(label) for label in given[:20]]} came."
-        )
-    _, codes = read_many(y, classes=given)
-    column_of = np.empty(columns, dtype=np.intp)
-    column_of[places] = np.arange(columns)
-    return ordered[places], column_of[codes]
+    return read_in_order(y, classes, columns, "p")
 
 
 def read_raw_classes(

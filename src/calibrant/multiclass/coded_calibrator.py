@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.data.labels import read_many
+from calibrant.data.labels import read_in_order, read_many
 from calibrant.data.naming import column_facts
-from calibrant.data.to_numpy import plain, to_column
+from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator, row_facts
@@ -44,19 +43,19 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         Of one score; cloned for each column of the code.
     code : {"one_vs_rest", "all_pairs", "ecoc"}, Code or matrix, default="one_vs_rest"
         Which classes are the positives (1) and the negatives (−1) of each column of scores, rows in
-        the sorted order of the classes.
+        the order of the classes.
     combine : {"auto", "normalize", "least_squares", "coupling", "pairwise"}, default="auto"
         How the columns' probabilities become one distribution; see `calibrant.multiclass`.
         ``"auto"`` normalises one-vs-rest [1]_ and couples any other code.
-    classes : labels, default: those found in y
-        All classes, needed where y may lack some.
+    classes : labels, default: those found in y, sorted
+        All classes, in the order of the code's rows; needed where y may lack some.
 
     Attributes
     ----------
     map_ : Coded
         The fitted function of the score matrix, a value.
     classes_ : ndarray of shape (k,)
-        The labels, sorted; the columns of `predict_proba`.
+        The labels, sorted or as ``classes`` names them; the columns of `predict_proba`.
     code_ : Code
         The code that was used.
     calibrators_ : list of fitted calibrators
@@ -108,7 +107,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         ----------
         scores : array-like of shape (n, columns)
             A score for each column of the code, high for its positives; for one-vs-rest one for
-            each class, in sorted order.
+            each class, in the order of ``classes_``.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), optional
@@ -118,8 +117,10 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         calibrator = column_calibrator(self.calibrator)
         own = isinstance(self.code, str) and self.code == "one_vs_rest"  # a column for each class
         columns = count_columns(scores) if own else 0
-        classes, codes = read_many(y, classes=self.classes, columns=columns)
-        _check_order(self.classes, classes)
+        if self.classes is None:
+            classes, codes = read_many(y, columns=columns)
+        else:
+            classes, codes = read_in_order(y, self.classes, columns or None)
         if len(classes) < 2:
             raise InputError(
                 f"y must hold at least two classes, but only one class came: "
@@ -140,15 +141,3 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         self.score_range_ = range_of_columns(matrix, weight)
         self._provenance = row_facts(counts, codes, len(classes)) | column_facts(scores)
         return self
-
-
-def _check_order(given: Any, known: NDArray[Any]) -> None:
-    """Refuse classes that are named in another order than the rows of the code."""
-    if given is None:
-        return
-    named = [plain(label) for label in to_column(given, "classes")]
-    if named != [plain(label) for label in known]:
-        raise InputError(
-            "classes must be different labels in sorted order, since row j of the code is the j-th "
-            f"of them, but {named[:20]} came."
-        )

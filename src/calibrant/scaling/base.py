@@ -86,16 +86,17 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
     ----------
     weights : {"importance", "counts"}, default="importance"
         See `Calibrator`.
-    classes : k labels in sorted order, default: those found in y
-        Column j of the scores is the j-th class. Needed where y may lack some of them, unless
-        labels are whole numbers from 0 to k − 1.
+    classes : k labels, default: those found in y, sorted
+        Column j of the scores is the j-th class. Needed where columns have another order, or where
+        y may lack some classes, unless labels are whole numbers from 0 to k − 1.
 
     Attributes
     ----------
     map_ : VectorMap
         The fitted function, a value.
     classes_ : ndarray of shape (k,)
-        The labels, sorted; the columns of the scores and of `predict_proba`.
+        The labels, sorted or as ``classes`` names them; the columns of the scores and of
+        `predict_proba`.
     score_range_ : ScoreRange
         The scores that it was fitted on: whether they are probabilities, and from where to where.
     """
@@ -114,7 +115,7 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
         ----------
         scores : array-like of shape (n, k)
             A score of each row for each of two or more classes, such as the logits of a network or
-            a predict_proba; column j belongs to the j-th class in sorted order.
+            a predict_proba; column j belongs to the j-th of ``classes_``.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), optional

@@ -10,7 +10,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.maps import Coded, Identity, Logistic, Softmax, VectorMixture
+from calibrant.estimators.fitted import Fitted
+from calibrant.maps import Coded, Identity, Logistic, Softmax, TopLabel, VectorMixture
 from lazy_frames import KINDS, frame
 
 TOL = 1e-12
@@ -182,3 +183,13 @@ def test_a_column_that_exists_and_rules_that_iterate_are_refused():
     c = cal.CodedCalibrator(cal.Platt(), combine="least_squares").fit(p, p.argmax(axis=1))
     with pytest.raises(InputError, match="found by iteration"):
         cal.add_probabilities(c, given, score=["a", "b", "c"], on_missing="null", on_range="allow")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_the_others_share_what_the_largest_leaves_however_small_they_are(kind):
+    map_ = TopLabel(SIGMOID, 3)
+    logits = [[0, 0, 0], [-402, -307, 425], [0, -707.9, -708.1], [0, -720, -720.5], [1, 1, 0]]
+    logits += [[0, -1000, -2000], [-400, -400, 425], [5, 4, 3]]
+    rows = np.array(logits, dtype=float)
+    found = applied(kind, Fitted(map_, ("a", "b", "c"), None), rows)
+    np.testing.assert_allclose(found, map_(rows), rtol=0, atol=TOL)

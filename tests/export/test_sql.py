@@ -44,6 +44,7 @@ from calibrant.maps import (
     Piecewise,
     Segmented,
     Softmax,
+    TopLabel,
     VectorMap,
     VectorMixture,
 )
@@ -1004,6 +1005,9 @@ VECTORS = {
     ),
     "mixture of powers": VectorMixture([1.0], (SOFT,), "probability", 0.01, 0.5),
     "mixture of floors": VectorMixture([1.0], (SOFT,), "probability", 0.01),
+    "top label": TopLabel(Logistic(0.1, (("z", 0.5),)), 3),
+    "top label of probabilities": TopLabel(Logistic(0.1, (("z", 0.5),)), 3, "probability"),
+    "top label of powers": TopLabel(Logistic(0.1, (("z", 0.3),)), 3, "probability", 1.55),
 }
 VECTOR_SCORES = np.concatenate(
     (
@@ -1054,6 +1058,23 @@ def test_powers_and_shares_that_underflow_are_nothing(engine):
         sql = to_sql(map_, dialect=dialect_for(engine), column=["s 0", "s 1"], keep=["id"])
         found = classes(sql, ENGINES[engine], [row])
         np.testing.assert_allclose(found, map_(np.array([row])), rtol=0, atol=TOL)
+
+
+#: all equal; the others far below the largest, where exp gives the smallest doubles, or 0
+TOP_LOGITS = [[0, 0, 0], [-402, -307, 425], [0, -707.9, -708.1], [0, -720, -720.5], [5, 4, 3]]
+TOP_LOGITS += [[-400, -400, 425], [0, -1000, -2000], [1, 1, 0], [1, 1, -710], [1e308, -1e308, 0]]
+TOP_SHARES = [[1 / 3] * 3, [0, 0, 0], [1, 1, 1], [1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]]
+TOP_SHARES += [[1, 1e-200, 0], [1, 1e-202, 1e-201], [1, 1e-290, 0], [1, 1e-300, 1], [0.9, 0.1, 0]]
+
+
+@each_engine
+def test_what_is_left_for_the_others_is_shared_as_in_memory(engine):
+    for name in ("top label", "top label of probabilities", "top label of powers"):
+        map_, rows = VECTORS[name], np.array(TOP_LOGITS if name == "top label" else TOP_SHARES)
+        asked = {"column": ["s 0", "s 1", "s 2"], "keep": ["id"]}
+        sql = to_sql(map_, dialect=dialect_for(engine), **asked)
+        found = np.array(classes(sql, ENGINES[engine], rows.tolist()), dtype=float)
+        np.testing.assert_allclose(found, map_(rows), rtol=0, atol=TOL, err_msg=name)
 
 
 @pytest.mark.parametrize("name", VECTORS)
@@ -1516,3 +1537,7 @@ def test_servers_give_what_calibrate_gives(dialect, run, form):
         sql = to_sql(map_, dialect=dialect, column=names, form=form, keep=["id"])
         found = classes(sql, run, VECTOR_SCORES[:, :k].tolist())
         np.testing.assert_allclose(found, map_(VECTOR_SCORES[:, :k]), rtol=0, atol=TOL)
+    for rows, name in ((TOP_LOGITS, "top label"), (TOP_SHARES, "top label of powers")):
+        sql = to_sql(VECTORS[name], dialect=dialect, column=["s 0", "s 1", "s 2"], keep=["id"])
+        wanted = VECTORS[name](np.array(rows))
+        np.testing.assert_allclose(classes(sql, run, rows), wanted, rtol=0, atol=TOL)

@@ -141,3 +141,25 @@ def test_maps_are_values():
     one = TopLabel(Logistic(0.0, (("z", 0.5),)), 4, "probability")
     assert map_from_dict(one.to_dict()) == one
     assert one != TopLabel(one.map, 4, "logit")
+
+
+#: all equal; the others far below the largest, where exp gives the smallest doubles, or 0
+EXTREMES = [[0, 0, 0], [-402, -307, 425], [0, -707.9, -708.1], [0, -720, -720.5], [0, -1000, -2000],
+            [-400, -400, 425], [1, 1, 0], [1e308, -1e308, 0], [5, 4, 3]]  # fmt: skip
+
+
+def test_onnx_and_python_share_what_is_left_as_in_memory():
+    ort = pytest.importorskip("onnxruntime")
+    logits = np.array(EXTREMES, dtype=float)
+    for input, rows in (
+        ("logit", logits),
+        ("probability", softmax(np.clip(logits, -1e3, 1e3), axis=1)),
+    ):
+        map_ = TopLabel(Logistic(0.1, (("z", 0.5),)), 3, input, 0.9)
+        session = ort.InferenceSession(cal.to_onnx(map_).SerializeToString())
+        (found,) = session.run(None, {session.get_inputs()[0].name: rows})
+        np.testing.assert_allclose(found, map_(rows), rtol=0, atol=1e-12)
+        module: dict = {}
+        exec(cal.to_python(map_, name="f"), module)
+        found = [module["f"](row) for row in rows.tolist()]
+        np.testing.assert_allclose(found, map_(rows), rtol=0, atol=1e-12)

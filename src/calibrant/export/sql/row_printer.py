@@ -25,6 +25,8 @@ HEADS = (
 )
 #: below this exp is no normal number
 LEAST_POWER = -708.0
+#: up to here exp is 0 in double; and a logarithm that stands for that of 0
+NO_POWER, NO_LOGARITHM = -745.1332191019412, -1e300
 #: arguments of one function
 WIDE = 50
 
@@ -213,8 +215,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         p = add("The probabilities.", {"x": self.write(node.row)})
         [top] = add("The largest of them.", {"largest": self._largest(p)})
         tied = [case([(f"{c} >= {top}", one)], zero) for c in p]
-        below = [case([(f"{c} < {top}", c)], zero) for c in p]
-        others = add("All others.", {"x": below})
+        others = self._others(node.row, p, top)
         about = "How many are the largest, the largest of the others, and the sum of these."
         sums: dict[str, str] = {"largest": self._largest(others), "rest": total(others)}
         ties, second, rest = add(about, {"ties": total(tied), **sums})
@@ -225,16 +226,50 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             "The least that keeps the order.", {"r": case([(f"{rest} > {zero}", order)], even)}
         )
         most = f"{one} / {ties}"
-        within = case([(f"{mapped} < {least}", least), (f"{mapped} > {most}", most)], mapped)
+        ends = [(f"{mapped} > {most} OR {least} > {most}", most), (f"{mapped} < {least}", least)]
+        within = case(ends, mapped)
         [first] = add("Within the order, and at most one in all.", {"r": within})
         size = clamp(f"{one} - {ties} * {first}", self.dialect, 0.0)
         [left] = add("What is left for the others.", {"rest": size})
         count = number(float(node.k))
         shares = [
             case([(f"{rest} > {zero}", f"{c} / {rest} * {left}")], f"{left} / ({count} - {ties})")
-            for c in others
+            for c in (factor(own, self.dialect) for own in others)
         ]
         return [case([(f"{c} >= {top}", first)], own) for c, own in zip(p, shares, strict=True)]
+
+    def _others(self, row: Node, p: Sequence[str], top: str) -> list[str]:
+        """All but the largest, 0 in its place. Where small powers are cut to 0, as shares of the
+        second, from logarithms: so their ratios stay, and are those of doubles."""
+        add, number = self.steps.add, self.number
+        if self.dialect.infinite:
+            own = [case([(f"{c} < {top}", c)], number(0.0)) for c in p]
+            return add("All others.", {"x": own})
+        none = number(NO_LOGARITHM)
+        pairs = zip(p, self._logarithms_of(row), strict=True)
+        logs = [case([(f"{c} < {top}", log)], none) for c, log in pairs]
+        logs = add("The logarithms of all others.", {"z": logs})
+        [second] = add("The largest of those.", {"largest": self._largest(logs)})
+        is_some = f"{second} > {number(NO_POWER)}"
+        shares = [_exp(f"({log} - {second})", self.dialect) for log in logs]
+        shares = [case([(is_some, share)], number(0.0)) for share in shares]
+        return add("All others, as shares of the second.", {"e": shares})
+
+    def _logarithms_of(self, row: Node) -> list[str]:
+        """The logarithms of a row's values; of shares of a sum, those of shares of the largest."""
+        if isinstance(row, row_nodes.Within | row_nodes.Normalised):
+            return self._logarithms_of(row.row)
+        if isinstance(row, row_nodes.SoftmaxRow):
+            z = self.write(row.row)
+            [top] = self.steps.add("The largest logit.", {"largest": self._largest(z)})
+            return [f"{c} - {top}" for c in z]
+        zero, none, ln = self.number(0.0), self.number(NO_LOGARITHM), self.dialect.ln
+        if isinstance(row, row_nodes.RelativePower):
+            c = self._logarithms_of(row.row)
+            [top] = self.steps.add("The largest logarithm.", {"largest": self._largest(c)})
+            power = self.number(row.power)
+            return [case([(f"{own} > {none}", f"{power} * ({own} - {top})")], none) for own in c]
+        return [case([(f"{c} > {zero}", f"{ln}({c})")], none) for c in self.write(row)]
 
     def combined(self, node: row_nodes.Combined) -> list[str]:
         """Shares of the sum; the rules that iterate are refused before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 import calibrant as cal
 from calibrant.data.score_kinds import as_probabilities, kind_of, probability_of
@@ -84,3 +85,97 @@ def test_rows_without_weight_do_not_make_percentages():
     found = cal.evaluate(frame, "p", cells=16, **options)
     assert found.before["brier"] == pytest.approx(found.after["brier"], abs=1e-9)
     assert not any("percentages" in note for note in found.notes)
+
+
+# --- one score outside [0, 1]: the whole decides, folds and segments follow -----------------------
+
+#: the scales that fits have taken
+SEEN: list[str] = []
+
+
+class Watched(cal.Platt):
+    """Platt, which remembers what its scores looked like."""
+
+    def _fit(self, table):
+        map_ = super()._fit(table)
+        SEEN.append(self.scale_)
+        return map_
+
+
+@pytest.fixture
+def one_beyond():
+    SEEN.clear()
+    rng = np.random.default_rng(5)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    p[7], y[7] = 1.7, 1
+    return p, y
+
+
+def scales_of(calibrator, *rows, **options):
+    calibrator.fit(*rows, **options)
+    return set(SEEN), len(SEEN)
+
+
+def test_folds_read_scores_as_the_whole_does(one_beyond):
+    found, count = scales_of(cal.AutoCalibrator(candidates=[Watched()]), *one_beyond)
+    assert found == {"raw"}
+    assert count > 5
+
+
+def test_folds_by_groups_read_scores_as_the_whole_does(one_beyond):
+    one = cal.AutoCalibrator(candidates=[Watched()])
+    found, count = scales_of(one, *one_beyond, groups=np.arange(400) // 4)
+    assert found == {"raw"}
+    assert count > 5
+
+
+def test_segments_and_their_folds_read_scores_as_the_whole_does(one_beyond):
+    segments = np.arange(400) % 4
+    one = cal.SegmentedCalibrator(Watched(), min_rows=10, min_events=5)
+    found, count = scales_of(one, *one_beyond, segments=segments)
+    assert found == {"raw"}
+    assert count > 5
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_members_of_a_classifier_read_scores_as_the_whole_does(one_beyond, ensemble):
+    p, y = one_beyond
+
+    class Model(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def decision_function(self, X):
+            return X[:, 0]
+
+    one = cal.CalibratedClassifier(Model(), Watched(), cv=4, ensemble=ensemble)
+    found, count = scales_of(one, p[:, None], y)
+    assert found == {"raw"}
+    assert count == (4 if ensemble else 1)
+
+
+def test_columns_of_classes_read_scores_as_the_whole_does(one_beyond):
+    p, y = one_beyond
+    classes = np.where(p < 0.3, 2, y)
+    found, count = scales_of(
+        cal.CodedCalibrator(Watched()), np.column_stack((p, 1 - p, p)), classes
+    )
+    assert (found, count) == ({"raw"}, 3)
+
+
+def test_pooled_cells_read_scores_as_the_whole_does(one_beyond):
+    whole = cal.ScoreTable.from_arrays(*one_beyond)
+    few = whole.pool(4)
+    assert few.scores[-1] < 1.0
+    assert not few.looks_like_probabilities
+    assert cal.ScoreTable.gather([few, few]).ends == whole.ends
+    assert not cal.Platt().fit_table(few).score_range_.probabilities
+
+
+def test_parts_of_percentages_and_points_are_percentages_and_points():
+    part = table(0.1, 0.4, 0.9)
+    assert kind_of(part.part_of(0.0, 97.0)) == "percentages"
+    assert kind_of(part.part_of(0.0, 850.0)) == "points"
+    assert part.part_of(0.0, 1.0) is part

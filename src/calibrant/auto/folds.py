@@ -90,7 +90,7 @@ def parts_of_rows(
         cluster = np.arange(len(rows.scores))
     parts = []
     for train, test in splits.pairs:
-        rest = ScoreTable.from_rows(rows.take(train))
+        rest = ScoreTable.from_rows(rows.take(train)).part_of(*table.ends)
         zero, one = weight[test] * (1.0 - positive[test]), weight[test] * positive[test]
         squares = (zero, one) if counts else (zero * zero, one * one)
         parts.append(

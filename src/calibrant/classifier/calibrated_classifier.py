@@ -21,6 +21,7 @@ from calibrant.classifier.fitted_member import (
     AnyCalibrator,
     Member,
     any_calibrator_of,
+    ends_of_scores,
     fit_member,
     fit_models,
     segmented_of,
@@ -239,7 +240,8 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if trained is None:
             warn_of(known_rows(estimator, X), depth=3)
         found = fit_models(self, data, estimator, kind, groups)
-        self._keep([fit_member(calibrator, data, m, trained, self.segments) for m in found])
+        told = (trained, self.segments, ends_of_scores(data, found))
+        self._keep([fit_member(calibrator, data, m, *told) for m in found])
         self._columns = names
         return self
 

@@ -169,15 +169,31 @@ def fit_models(
 # --- calibrators ----------------------------------------------------------------------------------
 
 
+def ends_of_scores(data: ModelRows, found: list[ModelToKeep]) -> tuple[float, float]:
+    """The least and the largest score that any of the models gave to rows that count."""
+    parts = [part for kept in found for part in kept.parts]
+    if data.weight is None:
+        scores = [s for s, _ in parts if s.size]
+    else:
+        counts = data.weight > 0.0
+        scores = [s[counts if rows is None else counts[rows]] for s, rows in parts]
+        scores = [s for s in scores if s.size]
+    if not scores:  # the calibrator says so
+        return 0.0, 1.0
+    return min(float(s.min()) for s in scores), max(float(s.max()) for s in scores)
+
+
 def fit_member(
     calibrator: AnyCalibrator,
     data: ModelRows,
     kept: ModelToKeep,
     trained: ModelRows | None,
-    segments: Any = None,
+    segments: Any,
+    ends: tuple[float, float],
 ) -> Member:
     """Calibrate a fitted model on its pooled parts.
 
+    ``ends`` are the least and the largest score of all models, which say what scores are in each.
     ``trained`` is the data whose rows the models learned; None means that nobody knows.
     """
     (model, learned), parts, _ = kept
@@ -193,9 +209,9 @@ def fit_member(
         fitted = _with_labels(calibrator, data)
         labels = data.y if data.share is None else data.share
         with pooled(fitted, data, parts) as (scores, rows, weight):
-            fitted.fit(scores, labels[rows], weight)
+            fitted._fit_part(ends, scores, labels[rows], weight)
     else:
-        fitted, more["margins"] = _fit_all(calibrator, data, parts)
+        fitted, more["margins"] = _fit_all(calibrator, data, parts, ends)
     return Member(model, fitted, data.classes, data.positive, data.method, **more)
 
 
@@ -211,6 +227,7 @@ def _fit_all(
     calibrator: Calibrator | VectorCalibrator | CodedCalibrator,
     data: ModelRows,
     parts: list[Part],
+    ends: tuple[float, float],
 ) -> tuple[AnyCalibrator, bool]:
     """Fitted to the scores of all classes: to all at once, or to each class against the rest.
 
@@ -222,7 +239,7 @@ def _fit_all(
         _check_one_each(calibrator, len(data.classes))
     whole = _with_labels(calibrator, data)
     one_column = parts[0][0].ndim == 1
-    margins = one_column and any(s.min() < 0.0 or s.max() > 1.0 for s, _ in parts)
+    margins = one_column and (ends[0] < 0.0 or ends[1] > 1.0)
     with pooled(whole, data, parts) as (scores, rows, weight):
         whole.fit(_pair(scores, margins) if one_column else scores, data.y[rows], weight)
     return whole, margins

@@ -26,7 +26,8 @@ FURTHEST = 100.0
 
 
 def kind_of(table: ScoreTable) -> Kind:
-    """What the scores of a table look like, by their smallest and their largest.
+    """What the scores of a table look like, by their smallest and their largest (of a part, by
+    those of the whole).
 
     In [0, 1]: probabilities. From 0 to more than 10 and at most 100: percentages. Further from 0
     than 100: points of some scale, which no formula makes probabilities. All others: margins.
@@ -37,7 +38,7 @@ def kind_of(table: ScoreTable) -> Kind:
     """
     if not table:
         return "probabilities"
-    return kind_between(float(table.scores[0]), float(table.scores[-1]))
+    return kind_between(*table.ends)
 
 
 def kind_between(low: float, high: float) -> Kind:

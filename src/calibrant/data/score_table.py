@@ -37,6 +37,9 @@ class ScoreTable(Frozen):
         The furthest that any score was moved by `pool` or into a cell; 0 for an exact table.
     made : str
         How scores were put together, in words; empty for an exact table.
+    whole : two floats, optional
+        Of a part of a table, such as the rest of a fold: the least and the largest score of the
+        whole, which says what the scores are. See `part_of`.
 
     Notes
     -----
@@ -61,6 +64,7 @@ class ScoreTable(Frozen):
     positive_sq: Array
     error: float = 0.0
     made: str = ""
+    whole: tuple[float, float] | None = None
 
     # --- building -------------------------------------------------------------------------------
 
@@ -190,7 +194,8 @@ class ScoreTable(Frozen):
         scores = np.concatenate([part.scores for part in parts])
         table = cls(*group_by_score(scores, columns))
         worst = max(parts, key=lambda part: part.error)
-        return replace(table, error=worst.error, made=worst.made)
+        low, high = zip(*(part.ends for part in parts), strict=True)
+        return replace(table, error=worst.error, made=worst.made).part_of(min(low), max(high))
 
     def __add__(self, other: ScoreTable) -> ScoreTable:
         if not isinstance(other, ScoreTable):
@@ -261,8 +266,13 @@ class ScoreTable(Frozen):
 
     @property
     def looks_like_probabilities(self) -> bool:
-        """Whether all scores lie in [0, 1]."""
-        return not len(self) or (self.scores[0] >= 0.0 and self.scores[-1] <= 1.0)
+        """Whether all scores lie in [0, 1], and those of the whole that this is a part of."""
+        return not len(self) or (self.ends[0] >= 0.0 and self.ends[1] <= 1.0)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest score; of a part those of the whole."""
+        return self.whole or (float(self.scores[0]), float(self.scores[-1]))
 
     def cuts(self, after: Index) -> Array:
         """A cut between scores i and i+1 for each i in ``after``: x_i < cut ≤ x_{i+1}.
@@ -277,6 +287,23 @@ class ScoreTable(Frozen):
         return np.where(half > low, half, high)
 
     # --- deriving -------------------------------------------------------------------------------
+
+    def part_of(self, low: float, high: float) -> ScoreTable:
+        """The table as a part of a whole whose scores go from ``low`` to ``high``.
+
+        A fold or a segment must read scores as the whole does. If a single score lies outside
+        [0, 1], all are margins, also in a part without that score.
+
+        >>> part = ScoreTable.from_counts([0.1, 0.9], [3, 1], [1, 3])
+        >>> part.looks_like_probabilities, part.part_of(0.1, 1.7).looks_like_probabilities
+        (True, False)
+        """
+        inside = low >= 0.0 and high <= 1.0
+        return (
+            self
+            if not self or inside or self.ends == (low, high)
+            else replace(self, whole=(low, high))
+        )
 
     def pool(self, max_cells: int) -> ScoreTable:
         """At most ``max_cells`` cells, each at the weighted mean of its scores.
@@ -340,7 +367,7 @@ class ScoreTable(Frozen):
             ScoreTable(own(mean), own(n0), own(n1), own(q0), own(q1)),
             error=max(error, self.error, np.finfo(float).tiny),
             made=f"{len(mean):,} cells of {self.made or f'{len(self):,} scores'}",
-        )
+        ).part_of(*self.ends)
 
     def __repr__(self) -> str:
         if not len(self):

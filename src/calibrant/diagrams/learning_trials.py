@@ -151,7 +151,7 @@ class Trials:
 
         And whether all rows drawn have the same class.
         """
-        table = ScoreTable.from_rows(self.rows.take(drawn))
+        table = ScoreTable.from_rows(self.rows.take(drawn)).part_of(*self.whole.ends)
         maps = [self._map_of(method, table) for method in self.methods]
         if self.judge.of_table is None:
             found = self._of_rows(maps, drawn)

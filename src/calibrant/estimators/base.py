@@ -92,6 +92,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
     pos_label: Any
     classes: Any
     pos_label_: Any
+    #: the ends of the scores of a whole of which a fit sees a part; see `ScoreTable.part_of`
+    _whole: tuple[float, float] | None = None
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -116,6 +118,17 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         self._learn(table, *labels)
         self._provenance |= facts
         return self
+
+    def _fit_part(
+        self, ends: tuple[float, float], scores: Any, y: Any, sample_weight: Any = None
+    ) -> Self:
+        """`fit`, to a part of rows whose scores go between these ends: the whole decides whether
+        they are probabilities."""
+        self._whole = ends
+        try:
+            return self.fit(scores, y, sample_weight)
+        finally:
+            del self._whole
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
         """The rows of a fit, checked; their labels may be soft."""
@@ -142,6 +155,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         pos_label: Any,
         fit: Callable[[ScoreTable], Map] | None = None,
     ) -> Self:
+        if self._whole is not None:
+            table = table.part_of(*self._whole)
         self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
         self.score_range_ = range_of_table(table)
@@ -178,7 +193,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
 
 def range_of_table(table: ScoreTable) -> ScoreRange:
     """The scores of a table that is not empty."""
-    return ScoreRange.between(float(table.scores[0]), float(table.scores[-1]))
+    least, most = float(table.scores[0]), float(table.scores[-1])
+    return ScoreRange.between(least, most, probabilities=table.looks_like_probabilities)
 
 
 def too_few(calibrator: Any, table: ScoreTable) -> str:

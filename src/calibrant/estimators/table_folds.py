@@ -112,7 +112,8 @@ class TableFolds:
         """The table without the cells of a fold."""
         table = self.table
         columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-        return ScoreTable.from_counts(table.scores, *held.rest_of(columns))
+        rest = ScoreTable.from_counts(table.scores, *held.rest_of(columns))
+        return rest.part_of(*table.ends)
 
 
 def _halved(n0: Array, n1: Array, q0: Array, q1: Array) -> Flags:

@@ -136,6 +136,7 @@ def score_map(name: str, rows: LocalRows, some: Index | None = None) -> Map:
 def table_of(rows: LocalRows, weight: Array, some: Index | slice) -> ScoreTable:
     """The table of some of the rows, with these weights."""
     own = None if (weight[some] == 1.0).all() else weight[some]
-    return ScoreTable.from_rows(
+    part = ScoreTable.from_rows(
         Rows(rows.scores[some], rows.positive[some], own, rows.classes, rows.pos_label)
     )
+    return part.part_of(float(rows.scores.min()), float(rows.scores.max()))

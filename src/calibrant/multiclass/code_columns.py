@@ -106,21 +106,39 @@ def range_of_columns(scores: NDArray[Any], weight: Array | None) -> ScoreRange:
 
 
 def fit_column(
-    calibrator: Calibrator, scores: Array, signs: NDArray[Any], weight: Array | None
+    calibrator: Calibrator,
+    scores: Array,
+    signs: NDArray[Any],
+    weight: Array | None,
+    ends: tuple[float, float] | None = None,
 ) -> Calibrator | None:
-    """The calibrator of a column's scores, on the rows of its classes; None without any."""
+    """The calibrator of a column's scores, on the rows of its classes; None without any.
+
+    ``ends`` are the least and the largest score of all columns, if these are of one kind.
+    """
     used = signs != 0
     if weight is not None:
         used &= weight > 0
     if not used.any():
         return None
     one: Calibrator = clone(calibrator).set_params(classes=[False, True])
-    return one.fit(scores[used], signs[used] > 0, None if weight is None else weight[used])
+    ends = ends or (float(scores[used].min()), float(scores[used].max()))
+    own = None if weight is None else weight[used]
+    return one._fit_part(ends, scores[used], signs[used] > 0, own)
 
 
 def fit_columns(
-    calibrator: Calibrator, scores: NDArray[Any], signs: NDArray[Any], weight: Array | None
+    calibrator: Calibrator,
+    scores: NDArray[Any],
+    signs: NDArray[Any],
+    weight: Array | None,
+    *,
+    alike: bool,
 ) -> list[Calibrator | None]:
-    """The calibrators of all columns."""
+    """The calibrators of all columns; ``alike`` says whether their scores are of one kind."""
+    ends = None
+    if alike and (weight is None or weight.any()):
+        used = scores if weight is None or weight.all() else scores[weight > 0]
+        ends = float(used.min()), float(used.max())
     columns = zip(scores.T, signs.T, strict=True)
-    return [fit_column(calibrator, s.astype(np.float64), sign, weight) for s, sign in columns]
+    return [fit_column(calibrator, s.astype(np.float64), sign, weight, ends) for s, sign in columns]

@@ -132,7 +132,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
-        fitted = fit_columns(calibrator, matrix, signs, weight)
+        fitted = fit_columns(calibrator, matrix, signs, weight, alike=True)
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = column_rows(signs, weight, calibrator)

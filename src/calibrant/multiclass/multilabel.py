@@ -96,7 +96,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
                 "every label must be known for some row of positive weight, but "
                 f"{names[unknown[0]]!r} (column {unknown[0]}) is known for none. Drop the column."
             )
-        columns = fit_columns(calibrator, matrix, signs, weight)
+        columns = fit_columns(calibrator, matrix, signs, weight, alike=False)
         fitted = [one for one in columns if one is not None]  # none lacks rows
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 TOO_FEW = "too few rows"
 ALONE = "the only one in its coarser segment"
 ALIKE = "segments hardly differ"
-OTHER_SCORES = "scores in [0, 1], where those of others are not"
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,12 @@ def fit_column(
     few = (stack.rows < asked.min_rows * near) | (stack.events < asked.min_events * near)
     # the only one in its coarser segment has the same rows
     alone = (np.bincount(stack.coarser)[stack.coarser] == 1) & bool(done)
-    able = ~few & ~alone & way.readable(stack)
+    able = ~few & ~alone
     wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
     kappa, path = _kappa(way, data, stack, wanted, [level.rule for level in done], asked)
     share = np.where(able, shares(stack.rows, kappa), 0.0)
     own = fit_level(way, stack, share, coarser)
-    reasons = np.where(few, TOO_FEW, np.where(alone, ALONE, np.where(able, ALIKE, OTHER_SCORES)))
+    reasons = np.where(few, TOO_FEW, np.where(alone, ALONE, ALIKE))
     records = [_record(stack, i, share, str(reasons[i])) for i in range(len(stack))]
     return FittedLevel(own, records, kappa, path, LevelRule(wanted, kappa))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Index
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError
@@ -37,19 +37,11 @@ class Own:
         fitted: Map = bare(self.calibrator).fit_table(table).map_
         return fitted
 
-    def readable(self, stack: SegmentCells) -> Flags:
-        """Which segments' scores look like those of all rows: margins, or probabilities.
-
-        A segment whose few margins happen to lie in [0, 1] would be read as one of probabilities.
-        """
-        return np.asarray(stack.within == stack.within.all())
-
     def each(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
         """The maps of the wanted segments; None where one cannot be fitted."""
-        readable = self.readable(stack)
         maps: list[Map | None] = []
         for i in wanted.tolist():
-            table = stack.table(i) if readable[i] else ScoreTable.empty()
+            table = stack.table(i)
             maps.append(bare(self.calibrator).fit_table(table).map_ if table else None)
         return maps
 
@@ -67,10 +59,6 @@ class Residual:
     def common(self, table: ScoreTable) -> Map:
         """The map of all rows."""
         return BLS().fit_table(table).map_
-
-    def readable(self, stack: SegmentCells) -> Flags:
-        """All segments: their scores are first read by the common map."""
-        return np.ones(len(stack), dtype=bool)
 
     def each(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
         """Sigmoids of what the coarser map gives, which is known for each cell."""

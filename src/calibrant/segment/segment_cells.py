@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import SegmentKey, segment_path
 from calibrant.data.validation import Rows
@@ -26,7 +26,8 @@ class SegmentCells:
     """Cells of all segments, those of a segment together and in ascending order of score.
 
     ``starts`` says where each segment begins and ``sizes`` how many cells it has, at least one; a
-    cell may have lost all of its weight to a fold.
+    cell may have lost all of its weight to a fold. ``ends`` are the least and the largest score of
+    the fit, which say what scores are in every segment and fold.
     """
 
     keys: tuple[SegmentKey, ...]
@@ -34,6 +35,7 @@ class SegmentCells:
     counts: HeldOutCells
     starts: Index
     sizes: Index
+    ends: tuple[float, float]
     error: float = 0.0
     made: str = ""
 
@@ -68,13 +70,6 @@ class SegmentCells:
         return np.minimum(_kish(n0, q0), _kish(n1, q1))
 
     @property
-    def within(self) -> Flags:
-        """Which segments have all of their present scores in [0, 1]."""
-        present = (self.counts.negative + self.counts.positive) > 0.0
-        outside = present & ((self.scores < 0.0) | (self.scores > 1.0))
-        return np.asarray(self.total(outside.astype(np.float64)) == 0.0)
-
-    @property
     def coarser(self) -> Index:
         """The number of the coarser segment that each segment is a part of."""
         first = [key[:-1] if isinstance(key, tuple) else () for key in self.keys]
@@ -88,11 +83,12 @@ class SegmentCells:
     def table(self, i: int) -> ScoreTable:
         """The table of one segment."""
         part = self.cells(i)
-        return ScoreTable.from_counts(self.scores[part], *(c[part] for c in self.counts))
+        table = ScoreTable.from_counts(self.scores[part], *(c[part] for c in self.counts))
+        return table.part_of(*self.ends)
 
     def whole(self) -> ScoreTable:
         """The table of all segments together; pooled cells keep the largest error."""
-        table = ScoreTable.from_counts(self.scores, *self.counts)
+        table = ScoreTable.from_counts(self.scores, *self.counts).part_of(*self.ends)
         return replace(table, error=self.error, made=self.made) if self.error else table
 
 
@@ -152,6 +148,7 @@ def stack_of(tables: Mapping[SegmentKey, ScoreTable]) -> SegmentCells:
         HeldOutCells(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
         np.cumsum(sizes) - sizes,
         sizes,
+        (min(table.ends[0] for table in parts), max(table.ends[1] for table in parts)),
         worst.error,
         worst.made,
     )

@@ -519,6 +519,23 @@ def test_export_knows_the_columns_and_takes_others(run):
         assert run("export", "c.json", "--to", target, "-o", name)[0] == 0
 
 
+def test_export_takes_the_names_of_the_fit_in_any_order(run):
+    P = np.random.default_rng(0).dirichlet([1, 2, 3], 200)
+    scores = pa.table(dict(zip("xyz", P.T, strict=True)))
+    labels = np.array(["a", "b", "c"])[P.argmax(axis=1)]
+    cal.save(cal.VectorScaling().fit(scores, labels), "d.json")
+
+    def sql(*columns):
+        words = [word for column in columns for word in ("-s", column)]
+        code, out, err = run("export", "d.json", "--to", "sql", "--keep", "id", *words)
+        assert code == 0
+        assert "in the order of the classes" not in err
+        return out
+
+    assert sql("z", "x", "y") == sql("x", "y", "z") == sql()
+    assert sql("a=z", "b=y", "c=x") != sql()  # what is said of a class goes before
+
+
 def test_show_tells_the_columns(run):
     _, out, _ = run("show", "c.json")
     assert "score columns" in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -220,6 +221,8 @@ def _sql(fitted: Fitted, given: Mapping[str, Any]) -> str:
             f"of the table's columns the query gives {some_of(column)}, for it takes several "
             "steps. Name the ones that you need, such as a key, with --keep COL."
         )
+    if not isinstance(column, str):  # CLASS=COLUMN may say otherwise than the fit
+        fitted = replace(fitted, provenance={**fitted.provenance, "score_columns": column})
     return to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
 
 
@@ -261,10 +264,11 @@ def _columns(fitted: Fitted, named: Sequence[str]) -> str | tuple[str, ...]:
 
 
 def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str, ...]:
-    """A column for each class: as in the fit, by CLASS=COLUMN, or in the order of the classes."""
-    known = fitted.provenance.get("score_columns")
-    if not named and isinstance(known, tuple) and len(known) == many:
-        return tuple(map(str, known))
+    """A column for each class: by CLASS=COLUMN, as in the fit, or in the order of the classes."""
+    found = fitted.provenance.get("score_columns")
+    known = tuple(map(str, found)) if isinstance(found, tuple) and len(found) == many else ()
+    if known and not named:
+        return known
     if len(named) == 1 != many:
         named = [word.strip() for word in named[0].split(",")]
     if len(named) != many:
@@ -274,6 +278,8 @@ def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str
             "each: --score CLASS=COLUMN, or --score COLUMN in the order of the classes."
         )
     found = in_order(named, fitted.classes) if many == len(fitted.classes) else None
+    if found is None and sorted(named) == sorted(known):
+        return known
     if found is None:
         pairs = zip(named, fitted.classes, strict=False)
         shown = ", ".join(f"{column} is {label!r}" for column, label in pairs)

@@ -6,6 +6,8 @@ import hashlib
 import os
 import signal
 import tempfile
+import warnings
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if place(item).startswith(ONLY_IN_FULL):
             item.add_marker(pytest.mark.full)
     items.sort(key=lambda item: not place(item).startswith(FIRST))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """A warning that points into the library, not at the line of its user, is an error."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", module=r"calibrant[.]")
+        return (yield)
 
 
 @pytest.fixture(scope="session")

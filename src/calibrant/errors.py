@@ -22,6 +22,8 @@ __all__ = [
 
 #: where this package lies
 PACKAGE = os.path.dirname(__file__) + os.sep
+#: libraries that call this package on behalf of a user, or stand between two of its functions
+BETWEEN = {"concurrent", "contextlib", "functools", "joblib", "numpy", "sklearn", "threading"}
 
 
 class InputError(ValueError):
@@ -55,15 +57,21 @@ class RangeWarning(CalibrationWarning):
 def caller_level() -> int:
     """The ``stacklevel`` for a warning of the calling function that points at the user's line.
 
-    That is the first function, going up, which lies outside of this package.
+    That is the first function, going up, which lies outside of this package and of libraries such
+    as scikit-learn that call it for a user. In a thread of theirs it is the first outside of this
+    package.
 
     >>> caller_level()
     1
     """
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    frame, level, outside = inspect.currentframe(), 0, 0
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            outside = outside or level
+            if str(frame.f_globals.get("__name__")).partition(".")[0] not in BETWEEN:
+                return level
         frame, level = frame.f_back, level + 1
-    return level
+    return outside or level
 
 
 def how_many(counts: Mapping[str, int], total: int) -> str:

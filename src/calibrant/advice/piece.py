@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from calibrant.errors import AdviceWarning
+from calibrant.errors import AdviceWarning, caller_level
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Advice:
         return {"code": self.code, "text": self.text, "figures": dict(self.figures)}
 
 
-def warn_of(advice: Iterable[Advice], depth: int = 3) -> None:
-    """Each piece as an AdviceWarning (a CalibrationWarning), at the caller's caller."""
+def warn_of(advice: Iterable[Advice]) -> None:
+    """Each piece as an AdviceWarning (a CalibrationWarning), at the user's line."""
     for one in advice:
-        warnings.warn(one.text, AdviceWarning, stacklevel=depth)
+        warnings.warn(one.text, AdviceWarning, stacklevel=caller_level())

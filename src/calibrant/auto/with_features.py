@@ -17,7 +17,7 @@ from calibrant.auto.scoring import CandidateTrial, judge_maps
 from calibrant.data.score_range import OnRange
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, read_binary
-from calibrant.errors import InputError, caller_level
+from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.named_methods import check_orientation
 from calibrant.estimators.splits import FOLDS
@@ -81,7 +81,7 @@ class TakesFeatures(OneOrMany):
         self._provenance |= rows.facts
         if self._by_features:
             del self.map_
-        warn_of(self._warnings, depth=caller_level() + 1)
+        warn_of(self._warnings)
         return self
 
     def _feature_cv(self, rows: int) -> tuple[Any, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from calibrant.data.labels import read_many
 from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.estimators.base import WEIGHTS
 from calibrant.estimators.fit_params import take
 from calibrant.estimators.limits import Limit, Number, OneOf, check_parameters
@@ -232,7 +232,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # scores need what was fitted, and parameters may be changed later
         self._fitted = (learner, self.loss, int(self.n_estimators))
         if self.stopped_ is not None:
-            warnings.warn(self.stopped_, CalibrationWarning, stacklevel=2)
+            warnings.warn(self.stopped_, CalibrationWarning, stacklevel=caller_level())
         return self
 
     # --- scores -----------------------------------------------------------------------------------

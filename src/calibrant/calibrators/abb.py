@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.errors import CalibrationWarning, ParameterError, caller_level
 from calibrant.estimators.base import WEIGHTS, Calibrator
 from calibrant.estimators.limits import Each, Limit, Number, OneOf
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
@@ -242,7 +242,7 @@ def _drawn(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
             f"exact average, so it is within {error:.2g}. More boundaries are expected than there "
             "are scores: a smaller lambda_ is likely to be better.",
             CalibrationWarning,
-            stacklevel=5,
+            stacklevel=caller_level(),
         )
     return straight, error
 

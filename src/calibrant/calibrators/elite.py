@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.errors import CalibrationWarning, ParameterError, caller_level
 from calibrant.estimators.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
 from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.kernels.broken_lines import Line, Points
@@ -194,7 +194,7 @@ class ELiTE(Calibrator):
                 "be off by that share of its objective. The usual causes are scores that differ by "
                 "less than a millionth of their range, and weights of very different size.",
                 CalibrationWarning,
-                stacklevel=5,
+                stacklevel=caller_level(),
             )
 
     def _prices(self, table: ScoreTable) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.array_types import Array, Index
 from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.errors import CalibrationWarning, ParameterError, caller_level
 from calibrant.estimators.base import WEIGHTS, Calibrator
 from calibrant.estimators.limits import Limit, Number, OneOf
 from calibrant.maps import Map, Piecewise
@@ -152,7 +152,7 @@ def goes_up(table: ScoreTable) -> bool:
             f"is {rho:.3g}, no more than chance allows with {size:.4g} rows. Say it: "
             "increasing=True or False.",
             CalibrationWarning,
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
     return rho >= 0.0
 

@@ -238,7 +238,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         data = replace(data, fit_params=params)
         trained = None if kind == "prefit" else data
         if trained is None:
-            warn_of(known_rows(estimator, X), depth=3)
+            warn_of(known_rows(estimator, X))
         found = fit_models(self, data, estimator, kind, groups)
         told = (trained, self.segments, ends_of_scores(data, found))
         self._keep([fit_member(calibrator, data, m, *told) for m in found])

@@ -16,7 +16,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.json_facts import shown
 from calibrant.data.soft_labels import DIVIDE, REFUSED, are_soft, check_names, check_shares
 from calibrant.data.to_numpy import plain, to_column
-from calibrant.errors import InputError
+from calibrant.errors import InputError, caller_level
 
 #: the other class, where one label alone tells it
 PARTNERS: dict[float, tuple[int, int]] = {0: (0, 1), 1: (0, 1), -1: (-1, 1)}  # False is 0
@@ -246,7 +246,7 @@ def _warn_column_vector() -> None:
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
         "to (n_samples,), for example using ravel().",
         DataConversionWarning,
-        stacklevel=6,
+        stacklevel=caller_level(),
     )
 
 

@@ -24,7 +24,7 @@ from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import plain
 from calibrant.data.validation import Rows, check_lengths, read_weight, to_numbers
-from calibrant.errors import AdviceWarning, InputError
+from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.kernels.temperature import FusedSums
 
 #: float64, or float32 where float32 came: a matrix may be larger than memory
@@ -135,7 +135,7 @@ class ScoreMatrix(Frozen):
                 f"all scores are in [0, 1], but their rows sum to {least:.4g} up to {most:.4g}: so "
                 "they are read as logits. If they are probabilities, divide each row by its sum.",
                 AdviceWarning,
-                stacklevel=2,
+                stacklevel=caller_level(),
             )
         elif 100.0 * (1.0 - near) <= least and most <= 100.0 * (1.0 + near):
             raise InputError(

@@ -12,7 +12,7 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import check_word
-from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.errors import CalibrationWarning, ParameterError, caller_level
 from calibrant.metrics.arguments import check_number, read_predictions
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
@@ -183,7 +183,7 @@ def log_loss(
             f"log loss is infinite: {reason}. Pass clip= for a finite value, or calibrate with "
             "smoothing.",
             CalibrationWarning,
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
     return loss / math.log(base)
 

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_probabilities, read_weight
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.monitor.prior_shifts import ProbabilityKind, check_rates
 from calibrant.monitor.probability_input import effective_size, read_distributions
 from calibrant.monitor.rate_likelihood import (
@@ -201,5 +201,5 @@ def _warn_equal(value: str) -> None:
         f"all p are equal ({value}), so that they hardly tell how the rate has changed. Take rows "
         "whose probabilities differ.",
         CalibrationWarning,
-        stacklevel=3,
+        stacklevel=caller_level(),
     )

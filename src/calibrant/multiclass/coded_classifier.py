@@ -19,7 +19,7 @@ from calibrant.data.naming import column_names, in_order
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.to_numpy import plain
 from calibrant.data.validation import check_lengths, read_weight
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.estimators.base import Calibrator, row_facts
 from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.fitted import Fitted
@@ -345,7 +345,7 @@ def _fit_column(
             "a column of the code has too few rows of one side to be held out: it is calibrated on "
             "the rows that its model was trained on, and its probabilities may be too sure.",
             CalibrationWarning,
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
     if not whole:
         model, scores = fit_and_score(data, estimator, everyone, everyone)

@@ -16,6 +16,7 @@ from sklearn.metrics import brier_score_loss, get_scorer, log_loss, roc_auc_scor
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
@@ -104,6 +105,24 @@ def test_adapter_passes_every_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.parametrize("base", CALIBRATORS, ids=lambda base: base.__name__)
+def test_a_subclass_may_call_the_scores_otherwise(base):
+    """Metadata are what is left of the arguments: neither the scores, nor what is X here."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        mine, own = (get_routing_for_object(one()) for one in (ADAPTERS[base], base))
+        for requests in (mine, own):
+            for method in (requests.fit, requests.predict, requests.predict_proba):
+                assert not {"scores", "on_range"} & set(method.requests)
+        assert mine.fit.requests == {"sample_weight": None}
+
+
+@parametrize_with_checks(list(ADAPTED.values()), expected_failed_checks=expected_failures)
+@pytest.mark.full
+def test_adapter_passes_every_check_with_metadata_routing(estimator, check):
+    with sklearn.config_context(enable_metadata_routing=True):
+        check(estimator)
+
+
 WRAPPED = [
     CalibratedClassifier(calibrator=cal.Platt()),
     CalibratedClassifier(calibrator=cal.Platt(), ensemble=True),
@@ -118,6 +137,8 @@ WRAPPED = [
 @pytest.mark.full
 def test_wrapper_passes_every_check(estimator, check):
     check(estimator)
+    with sklearn.config_context(enable_metadata_routing=True):
+        check(estimator)
 
 
 def test_adapters_meet_far_more_checks_than_the_calibrators_themselves():

@@ -20,8 +20,11 @@ from calibrant.estimators.fitted import AppliedMap, Fitted
 from calibrant.estimators.limits import Limit, check_parameters
 from calibrant.maps import Map, VectorMap
 
-#: scikit-learn's metadata routing takes the first argument for X; ours is called scores
+#: scikit-learn's metadata routing takes every argument but X and y for metadata; these are none
 NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
+#: a subclass may call them otherwise, and what a signature lacks can only be removed once it is
+#: declared
+DECLARED: dict[str, Any] = dict.fromkeys(NOT_ROUTED)
 
 
 class KeepsMap:
@@ -81,7 +84,11 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
     multiclass: ClassVar[bool] = False
     #: whether scores are one column, or several of which each has its own meaning
     _one_column: ClassVar[bool] = True
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    # read in the order of their names (before scikit-learn 1.8), or of the class
+    _A__metadata_request__fit: ClassVar[dict[str, Any]] = DECLARED
+    _A__metadata_request__predict: ClassVar[dict[str, Any]] = DECLARED
+    _A__metadata_request__predict_proba: ClassVar[dict[str, Any]] = DECLARED
+    __metadata_request__fit: ClassVar[dict[str, Any]] = NOT_ROUTED
     __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
     __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 

@@ -5,8 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import calibrant as cal
+from calibrant.boosting import AdaBoost
 from calibrant.tensors import library_of, on_host
 
 RNG = np.random.default_rng(7)
@@ -111,3 +115,55 @@ def test_nothing_is_imported_for_arrays():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+class Tensor(np.ndarray):
+    """What looks like a tensor of CuPy."""
+
+    __module__ = "cupy"
+
+    def get(self):
+        return np.array(self)
+
+
+def test_tensors_are_refused_where_models_of_scikit_learn_would_keep_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % 2
+    tensor = X.view(Tensor)
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    prefit = {"calibrator": "platt", "cv": "prefit"}
+    fitted = cal.CalibratedClassifier(model, **prefit).fit(X, y)
+    decided = cal.CalibratedClassifier(model, decision="model", **prefit).fit(X, y)
+    coded = cal.CodedClassifier(LinearDiscriminantAnalysis(), calibrator="platt")
+    calls = [
+        *(cal.CalibratedClassifier(clone(model), "platt", cv=cv).fit for cv in (3, 0.3, "train")),
+        cal.CalibratedClassifier(model, **prefit).fit,
+        lambda X, _: fitted.predict_proba(X),
+        lambda X, _: decided.predict(X),
+        coded.fit,
+        lambda X, _: clone(coded).fit(np.array(X), y).predict_proba(X),
+        AdaBoost(n_estimators=2).fit,
+        lambda X, _: AdaBoost(n_estimators=2).fit(np.array(X), y).predict(X),
+    ]
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with sklearn.config_context(array_api_dispatch=True):
+        for call in calls:
+            with pytest.raises(cal.errors.InputError, match="but Tensor of cupy came"):
+                call(tensor, y)
+            call(X, y)
+        own = cal.CalibratedClassifier(lambda X: X[:, 0], **prefit).fit(tensor, y)
+        assert own.predict_proba(tensor).shape == (90, 2)
+
+
+def test_tensors_of_torch_with_dispatch(torch, monkeypatch):
+    """A model that was fitted to tensors has its classes in one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % 2
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with sklearn.config_context(array_api_dispatch=True):
+        model = LinearDiscriminantAnalysis().fit(torch.tensor(X), torch.tensor(y))
+        calibrated = cal.CalibratedClassifier(model, "platt", cv="prefit")
+        with pytest.raises(cal.errors.InputError, match="but Tensor of torch came"):
+            calibrated.fit(torch.tensor(X), torch.tensor(y))
+        one = cal.CalibratedClassifier(LinearDiscriminantAnalysis(), "platt", cv=3)
+        assert one.fit(X, torch.tensor(y)).predict_proba(X).shape == (90, 2)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 from calibrant.array_types import Array, Index
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fit_params import weight_argument
-from calibrant.estimators.model_folds import model_scores
+from calibrant.estimators.model_folds import model_scores, refuse_dispatched
 
 #: seeds are drawn as scikit-learn's ensembles draw them
 SEEDS = np.iinfo(np.int32).max
@@ -221,6 +221,7 @@ def _make_trees(name: str, options: Mapping[str, Any], votes: str) -> Trees:
 
 def _checked(model: Any, X: Any, **options: Any) -> Any:
     """X as scikit-learn checks it, its refusals as InputError."""
+    refuse_dispatched(X, model)
     try:
         return validate_data(model, X, **options)
     except ValueError as wrong:

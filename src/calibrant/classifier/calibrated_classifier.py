@@ -41,6 +41,7 @@ from calibrant.estimators.model_folds import (
     model_tags,
     model_to_fit,
     positive_class,
+    refuse_dispatched,
     score_method,
     warn_no_weights,
     warn_refitted,
@@ -286,6 +287,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ) -> ModelRows:
         """The rows, checked; a warning where the model cannot be used as it came."""
         fitted = kind == "prefit"
+        refuse_dispatched(X, estimator)
         classes, codes, share = labels_of_model(y, estimator, calibrator, fitted=fitted)
         if kind in SPLITTING or (share is not None and not fitted):
             (X,) = indexable(X)
@@ -345,6 +347,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             best = np.argmax(self.predict_proba(X), axis=1)
         else:
             X = self._rows(X)
+            refuse_dispatched(X, self.members_[0].estimator)
             votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
             if len(votes) == 1:
                 return votes[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
@@ -32,6 +33,7 @@ from calibrant.estimators.fit_params import (
     weight_argument,
     without_stopping,
 )
+from calibrant.tensors import library_of, on_host
 
 #: a name of SCORE_METHODS, or a function of a fitted model and rows
 Method = str | Callable[[Any, Any], Any]
@@ -143,6 +145,20 @@ class ModelRows:
         return model_scores(model, take(self.X, rows), self.classes, self.positive, self.method)
 
 
+def refuse_dispatched(X: Any, model: Any) -> None:
+    """Refuse tensors where scikit-learn's models would keep them as such: labels, weights and
+    calibrators are NumPy's."""
+    library = library_of(X)
+    hands_on = type(model).__module__.partition(".")[0] in ("sklearn", "calibrant")
+    if library is None or not hands_on or not get_config()["array_api_dispatch"]:
+        return
+    raise InputError(
+        "X must be a NumPy array or a frame where array_api_dispatch of scikit-learn is on, but "
+        f"{type(X).__name__} of {library} came. Convert it (X.cpu().numpy() in PyTorch), or switch "
+        "that off: sklearn.set_config(array_api_dispatch=False)."
+    )
+
+
 def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArray[Any], Index]:
     """The classes, and which of them each row has: those of a fitted model, if there is one; else
     those given; else those found in y."""
@@ -192,6 +208,7 @@ def model_scores(
     """
     name = score_method(model, method)
     what = f"the scores of {_name(model)}"
+    refuse_dispatched(X, model)
     if name == "decision_function" and len(classes) > 2:
         _refuse_pairs(model)
     if callable(method):
@@ -364,7 +381,7 @@ def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> 
 def _places(own: Any, classes: NDArray[Any]) -> Index:
     """The place of each class among those of a model; −1 for one that is not among them."""
     places = (
-        next((place for place, known in enumerate(own) if np.all(known == label)), -1)
+        next((place for place, known in enumerate(on_host(own)) if np.all(known == label)), -1)
         for label in classes
     )
     return np.fromiter(places, dtype=np.intp)

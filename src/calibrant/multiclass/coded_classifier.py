@@ -36,6 +36,7 @@ from calibrant.estimators.model_folds import (
     model_scores,
     model_tags,
     model_to_fit,
+    refuse_dispatched,
     score_method,
     warn_no_weights,
 )
@@ -197,6 +198,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
             )
         estimator = model_to_fit(self.estimator)
         calibrator = None if self.calibrator is None else column_calibrator(self.calibrator)
+        refuse_dispatched(X, estimator)
         classes, codes = model_classes(y)
         (X,) = indexable(X)
         check_lengths(X=_num_samples(X), y=len(codes))

@@ -773,6 +773,20 @@ def test_a_lookup_is_named_after_the_view_or_the_column_and_the_fingerprint():
     assert "DROP" not in replaced.partition("*/")[0]
 
 
+@pytest.mark.parametrize(("dialect", "most"), [("postgres", 63), ("redshift", 127)])
+def test_names_that_would_be_cut_to_the_same_are_refused(dialect, most):
+    """The database drops the end of a name without an error: a table would replace another."""
+    asked: dict[str, Any] = {"dialect": dialect, "form": "lookup", "segment": "part"}
+    two = Segmented(STEP, ("a", "b"), (MAPS["many steps"], MORE_STEPS))
+    for names in ({"lookup": "l" * (most - 1)}, {"view": "v" * (most + 1)}, {"lookup": "ü" * most}):
+        with pytest.raises(InputError, match=f"must have at most {most} bytes"):
+            to_sql(two, **asked, **names)
+    own = "mart." + "l" * (most - 2)
+    sql = to_sql(two, **asked, view="v" * most, lookup=own)
+    assert tables_of(sql) == {own, f"{own}_2", f"{own}_3"}
+    assert tables_of(to_sql(two, **asked, view="v" * most))
+
+
 # --- what it opens with -------------------------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ class Dialect:
     quotes : the two characters around a name
     in_names, in_text : what is written for characters that would end a name or a text; in names
         by default the last of the quotes is doubled
+    name_bytes : how many bytes of a name are read, where more are dropped without an error
     text_prefix : what comes before a text
     reserved : words that are no names unless quoted
     number : a double as a literal that is read as that double
@@ -69,6 +70,7 @@ class Dialect:
     quotes: str = '""'
     in_names: Mapping[str, str] = field(default_factory=dict)
     in_text: Mapping[str, str] = field(default_factory=lambda: STANDARD)
+    name_bytes: int | None = None
     text_prefix: str = ""
     reserved: frozenset[str] = RESERVED
     number: Callable[[float], str] = plain
@@ -179,6 +181,7 @@ DIALECTS: dict[str, Dialect] = {
         ),
         Dialect(
             "postgres",  # reads literals as NUMERIC, exactly, and compares doubles with doubles
+            name_bytes=63,
             column="{}::float8",
             result="({})::float8",
             double="DOUBLE PRECISION",
@@ -251,6 +254,7 @@ DIALECTS: dict[str, Dialect] = {
         ),
         Dialect(
             "redshift",
+            name_bytes=127,
             in_text=BACKSLASH,
             number=cast,
             stored=quoted,

@@ -69,7 +69,15 @@ def table_name(text: str, dialect: Dialect, suffix: str = "") -> str:
     if not isinstance(text, str):
         raise InputError(f"names of columns and tables must be text, but {text!r} came.")
     *above, own = text.split(".")
-    return ".".join(name(part, dialect) for part in (*above, own and own + suffix))
+    parts = (*above, own and own + suffix)
+    most = dialect.name_bytes
+    for part in parts:
+        if most is not None and len(part.encode("utf-8", "replace")) > most:
+            raise InputError(
+                f"names of tables and views must have at most {most} bytes, since {dialect.name} "
+                f"reads no more of them, but {part!r} came. Take a shorter one."
+            )
+    return ".".join(name(part, dialect) for part in parts)
 
 
 def column_name(text: str, source: str, dialect: Dialect) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import stat
+import sys
+import tempfile
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -221,6 +224,8 @@ def _holds(folder: os.stat_result | None, file: Path) -> bool:
 def whole_file(path: Name) -> Iterator[Path]:
     """An empty file beside ``path`` that takes its place at the end, or vanishes on any error.
 
+    What a killed process left of the same output is removed.
+
     Links are followed: the link stays, and what it leads to is replaced. The new file has the mode
     and, where allowed, the owner of the one that it replaces. A pipe or a device is never replaced:
     then the name is ``path`` itself, which is written to directly.
@@ -238,18 +243,119 @@ def whole_file(path: Name) -> Iterator[Path]:
             yield target.path
         return
     final = target.path
-    temporary = final.with_name(f".{final.name[:60]}.{secrets.token_hex(4)}.tmp")
     mode = 0o666 if target.old is None else 0o600  # less the umask; no one else reads it meanwhile
+    with _own_place(final) as temporary:
+        try:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            yield temporary
+            with temporary.open("r+b") as stream:
+                os.fsync(stream.fileno())  # some disks say only now that they are full
+            keep_mode(temporary, final)
+            _put(temporary, final)
+        finally:
+            with suppress(PermissionError):  # on Windows of a writer that has not let go
+                temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _own_place(final: Path) -> Iterator[Path]:
+    """A free name beside a file, which no other writer of that file takes meanwhile.
+
+    Each of the names has a lock beside it. If nobody holds it, the writer of what is there is gone.
+    """
+    for number in count():
+        place = _beside(final, str(number))
+        with _held(place.with_suffix(".lock")) as alone:
+            if alone is None:  # no locks on this disk: then nothing tells what is stale
+                yield _beside(final, secrets.token_hex(4))
+                return
+            if alone and _removed(place):
+                _remove_stale(final, number + 1)
+                yield place
+                return
+
+
+def _beside(final: Path, word: str) -> Path:
+    return final.with_name(f".{final.name[:55]}.calibrant-{word}.tmp")
+
+
+def _remove_stale(final: Path, number: int) -> None:
+    """Remove what killed processes left under the names from this number on."""
+    while True:
+        place = _beside(final, str(number))
+        if not os.path.lexists(place.with_suffix(".lock")):
+            return
+        with _held(place.with_suffix(".lock")) as alone:
+            if alone:
+                _removed(place)
+        number += 1
+
+
+def _removed(path: Path) -> bool:
+    """Whether nothing is there any more."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+    return not os.path.lexists(path)
+
+
+@contextmanager
+def _held(lock: Path) -> Iterator[bool | None]:
+    """Whether this process has a lock, on a file that is removed at the end; see `try_lock`."""
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-        yield temporary
-        with temporary.open("r+b") as stream:
-            os.fsync(stream.fileno())  # some disks say only now that they are full
-        keep_mode(temporary, final)
-        _put(temporary, final)
+        number = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+    except PermissionError:  # that of another user
+        yield False
+        return
+    alone = try_lock(number)
+    if alone and not is_still(lock, number):
+        alone = False
+    try:
+        yield alone
     finally:
-        with suppress(PermissionError):  # on Windows of a writer that has not let go: it was told
-            temporary.unlink(missing_ok=True)
+        if alone is not False and not WINDOWS:
+            _removed(lock)
+        os.close(number)
+        if alone is not False and WINDOWS:  # where no open file can be removed
+            _removed(lock)
+
+
+def is_still(path: Path, number: int) -> bool:
+    """Whether an open file is still the one of that name: its owner may just have removed it."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(number))
+    except OSError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def try_lock(number: int) -> bool | None:
+        """Take the system's own lock of an open file, which goes with the process.
+
+        False if another one has it; None on a file system without locks.
+        """
+        try:
+            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def try_lock(number: int) -> bool | None:
+        """Take the system's own lock of an open file, which goes with the process.
+
+        False if another one has it; None on a file system without locks.
+        """
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return None
+        return True
 
 
 def _put(temporary: Path, final: Path, tries: int = 10) -> None:
@@ -294,6 +400,50 @@ def _stream(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(
             f"the output {path} was not written whole: the reader of the pipe went away."
         ) from gone
+
+
+class TemporaryFolder(tempfile.TemporaryDirectory[str]):
+    """A folder for temporary files; what killed processes left of such folders is removed first.
+
+    >>> with TemporaryFolder() as folder:
+    ...     os.listdir(folder)
+    ['lock']
+    """
+
+    def __init__(self) -> None:
+        _remove_left_folders()
+        while True:
+            super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
+            lock = Path(self.name) / "lock"
+            self._lock = lock.open("wb")
+            number = self._lock.fileno()
+            if try_lock(number) is not False and is_still(lock, number):
+                return
+            self.cleanup()  # another process took it for one that was left
+
+    def cleanup(self) -> None:
+        self._lock.close()  # Windows removes no open file
+        super().cleanup()
+
+
+#: how folders of temporary files begin
+_FOLDERS = "calibrant-"
+
+
+def _remove_left_folders() -> None:
+    """Remove the folders of processes that are gone: nobody holds their locks."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    left: list[os.DirEntry[str]] = []
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
+        left = [one for one in found if one.name.startswith(_FOLDERS)]
+    for folder in left:
+        with suppress(OSError):
+            if folder.is_symlink() or folder.stat().st_uid != user:
+                continue
+            with open(Path(folder.path) / "lock", "rb+") as lock:
+                gone = try_lock(lock.fileno())
+            if gone:
+                shutil.rmtree(folder.path, ignore_errors=True)
 
 
 @contextmanager

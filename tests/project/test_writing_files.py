@@ -9,17 +9,21 @@ import resource
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant import outputs
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.engines.spark.write import _Local
 from calibrant.errors import InputError
 from calibrant.outputs import (
+    TemporaryFolder,
     check_folder,
     find_target,
     follow,
@@ -420,3 +424,81 @@ def _writes(call: ast.Call) -> bool:
     modes = [word for word in words if isinstance(word, str) and set(word) <= set("rwaxbt+")]
     opened = name == "open" and any(set("wax+") & set(word) for word in modes)
     return opened or name in ("write_text", "write_bytes", "mkstemp", "NamedTemporaryFile")
+
+
+# --- what killed processes leave ----------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from calibrant.outputs import TemporaryFolder, whole_file
+with whole_file("out.csv"), whole_file("out.csv"), TemporaryFolder(), whole_file("other.csv"):
+    print("up", flush=True)
+    sys.stdin.readline()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path, monkeypatch):
+    """Another process that writes, and is killed on a word."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "up\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is of POSIX")
+def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_path, writer):
+    in_use = {path.name for path in tmp_path.rglob("*")}
+    assert len(in_use) == 1 + 3 * 2 + 2  # names and locks of three files, a folder and its lock
+    write_whole(tmp_path / "out.csv", "ours")
+    with TemporaryFolder() as folder:
+        assert {path.name for path in tmp_path.rglob("*")} == {
+            *in_use,
+            "out.csv",
+            Path(folder).name,
+        }
+    writer.communicate("now\n")
+    write_whole(tmp_path / "out.csv", "ours again")
+    with TemporaryFolder():
+        pass
+    assert not list((tmp_path / "tmp").iterdir())
+    assert len(list(tmp_path.glob(".out.csv*"))) == 0
+    assert len(list(tmp_path.glob(".other.csv*"))) == 2  # nobody wrote that one again
+    assert (tmp_path / "out.csv").read_text() == "ours again"
+
+
+def test_two_writers_of_one_output_do_not_meet(tmp_path):
+    with whole_file(tmp_path / "o.csv") as one, whole_file(tmp_path / "o.csv") as other:
+        assert one != other
+        one.write_text("one")
+        other.write_text("other")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"o.csv": "one"}
+
+
+def test_a_disk_without_locks_takes_outputs(tmp_path, monkeypatch):
+    monkeypatch.setattr(outputs, "try_lock", lambda number: None)
+    with whole_file(tmp_path / "o.csv") as one, whole_file(tmp_path / "o.csv") as other:
+        assert one != other
+    assert [path.name for path in tmp_path.iterdir()] == ["o.csv"]
+
+
+def test_writers_on_threads_take_turns_in_names(tmp_path):
+    def write(number):
+        for _ in range(20):
+            write_whole(tmp_path / "o.csv", str(number) * 100)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert [path.name for path in tmp_path.iterdir()] == ["o.csv"]
+    assert len(set((tmp_path / "o.csv").read_text())) == 1

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
@@ -20,6 +19,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.outputs import (
     STANDARD,
     Name,
+    TemporaryFolder,
     check_folder,
     find_target,
     follow,
@@ -161,7 +161,7 @@ def place_of(output: str, format: str | None) -> Iterator[str]:
         yield output
         return
     ending = "csv" if format in (None, "xlsx") else format
-    with tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True) as folder:
+    with TemporaryFolder() as folder:
         place = Path(folder) / f"stdout.{ending}"
         yield str(place)
         with place.open("rb") as whole:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +21,7 @@ from calibrant.engines.files.data_files import kind_of, refuse_empty
 from calibrant.engines.files.excel_files import sheet_as_csv
 from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
 from calibrant.errors import InputError, ParameterError, import_extra
-from calibrant.outputs import private_file
+from calibrant.outputs import TemporaryFolder, private_file
 
 T = TypeVar("T")
 
@@ -76,7 +75,7 @@ class Session:
         self.notes: list[str] = []
         self._duckdb = import_extra("duckdb", extra="cli")
         self._progress = progress
-        self._folder = tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True)
+        self._folder = TemporaryFolder()
         self._connection = self._duckdb.connect(":memory:")
         try:
             self._configure(threads, memory_limit)

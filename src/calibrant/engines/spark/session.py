@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 import warnings
@@ -21,6 +20,7 @@ from typing import Any, Self, TypeVar
 from calibrant.background import off_main_thread
 from calibrant.engines.spark.failures import CHECK, reworded, why_not_started
 from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
+from calibrant.outputs import TemporaryFolder
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class Spark:
         settings = _settings(master, threads, memory)
         require_java()
         _knock(master)
-        self._folder = tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True)
+        self._folder = TemporaryFolder()
         try:
             self._start({**settings, **(config or {})})
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,8 @@ def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:
     if not beside.exists():  # nor need a link to the JSON file have one to the arrays beside it
         beside = file.resolve().with_name(beside.name)
     try:
+        if not stat.S_ISREG(beside.stat().st_mode):  # a pipe or a device may have no end
+            raise InputError(f"{beside.name} must be a file, but it is a folder, pipe or device.")
         content = beside.read_bytes()
     except FileNotFoundError as missing:
         raise InputError(

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import runpy
+import warnings
 from dataclasses import MISSING, fields, replace
 
 import jsonschema
@@ -14,9 +15,10 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.score_range import ScoreRange
-from calibrant.errors import InputError
+from calibrant.errors import CalibrationWarning, InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.json import to_json
+from calibrant.local.rule import LocalFitted
 from calibrant.maps import (
     Chain,
     Coded,
@@ -34,6 +36,7 @@ from calibrant.maps import (
 )
 from calibrant.maps.base import known_kinds
 from cases import CASES
+from saved import fixed_trees
 from subjects import (
     ENDS,
     JUMP,
@@ -197,12 +200,12 @@ def places(value, path=()):
         yield from places(item, (*path, key))
 
 
-def changed(document):
+def changed(document, more=()):
     """Documents that differ in one place from this one."""
     for path in places(document):
         if path[0] in ("params", "provenance") and len(path) > 1:
             continue
-        for value in ("DELETE", "DOUBLE", *VALUES):
+        for value in ("DELETE", "DOUBLE", *VALUES, *more):
             other = copy.deepcopy(document)
             holder = other
             for key in path[:-1]:
@@ -247,6 +250,254 @@ def test_other_facts_do_not_matter(validator):
     document |= {"later": [1], "provenance": {"a": {"b": [1, None, "x"]}}, "params": {"c": 1.5}}
     validator.validate(document)
     assert Fitted.from_dict(document).calibrate([0.4]).tolist() == [0.4]
+
+
+# --- the reader and the evaluator of the page --------------------------------------------------
+
+
+def inside(map_, kind, levels):
+    """A map inside so many others of one kind."""
+    made = {
+        "chain": lambda one: Chain((one,)),
+        "mixture": lambda one: Mixture([1.0], (one,)),
+        "interval": lambda one: Interval(SAME, SAME, one),
+        "segmented": lambda one: Segmented(SAME, ("a",), (one,)),
+        "vector_mixture": lambda one: VectorMixture([1.0], (one,)),
+    }
+    for _ in range(levels):
+        map_ = made[kind](map_)
+    return map_
+
+
+def text_with(old, new, map_=JUMP):
+    """The file of a map, with one part of its text replaced."""
+    text = to_json(labelled(map_))
+    assert old in text
+    return text.replace(old, new)
+
+
+def nested_facts(levels):
+    facts = {"a": 1}
+    for _ in range(levels - 1):
+        facts = {"a": facts}
+    return json.dumps(facts)
+
+
+Z = Logistic(0.1, (("x", 1.0), ("z2", 3.0)))
+POWERS = Softmax(0.7, [0.1, -0.2], "probability", 1e-9)
+PAIRS = [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
+#: files that every reader must take
+VALID = {
+    **{name: to_json(labelled(map_)) for name, map_ in SMALL.items()},
+    **{f"shape: {name}": to_json(labelled(map_)) for name, map_ in SHAPES.items()},
+    **{f"row: {name}": to_json(labelled(map_)) for name, map_ in ROWS.items()},
+    **{
+        f"20 deep: {kind}": to_json(labelled(inside(map_, kind, 20)))
+        for kind, map_ in (
+            ("chain", JUMP),
+            ("mixture", Z),
+            ("interval", SAME),
+            ("segmented", JUMP),
+            ("vector_mixture", POWERS),
+        )
+    },
+    "a term of 0": text_with("3.0", "0", Z),
+    "only terms of 0": to_json(labelled(Logistic(0.3, (("z", 0.0),)))),
+    "clip of the score": to_json(labelled(Logistic(0.3, (("x", 2.0),), clip=(0.1, 0.8)))),
+    "a member of weight 0": to_json(
+        labelled(Mixture([1.0, 0.0], (JUMP, Logistic(0.0, (("z", 1.0),)))))
+    ),
+    "whole numbers": to_json(labelled(JUMP)).replace("0.9", "1").replace("1, 1", "1"),
+    "whole numbers beyond 64 bits": text_with(
+        "0.2", "-100000000000000000000", SMALL["probabilities"]
+    ),
+    "whole numbers that are no doubles": text_with(
+        "0.6", "9007199254740993", SMALL["probabilities"]
+    ),
+    "far whole numbers": text_with("-2.0", str(-(10**308)), SMALL["logits"]).replace(
+        "[" + str(-(10**308)) + ", 1.0]", f"[{-(10**308)}, {10**308}]"
+    ),
+    "later fields": text_with('"format"', '"later": [1e400, {"kind": 3}], "format"'),
+    "facts 20 deep": text_with('"params": {}', f'"params": {nested_facts(20)}'),
+    "facts that are infinite": text_with('"params": {}', '"params": {"a": 1e999, "b": [null]}'),
+    "no optional field": json.dumps(
+        {
+            "format": "calibrant",
+            "version": 1,
+            "method": "",
+            "params": {},
+            "classes": [1, 1.0],
+            "pos_label": 1.0,
+            "provenance": {},
+            "map": {"kind": "piecewise", "version": 1, "x": [0], "left": [0], "right": [1]},
+        }
+    ),
+    "labels of four types": text_with('["no", "yes"]', "[true, 1]").replace('"yes"', "true"),
+    "labels of 64 bits": text_with('["no", "yes"]', f"[{2**64 - 1}, 1.5]").replace('"yes"', "1.5"),
+    "a pair of surrogates": text_with('"no"', r'"\ud83d\ude00"'),
+    "an old segmented map": text_with('"version": 3', '"version": 1', SMALL["segments"]),
+    "default keys alone": to_json(labelled(Segmented(JUMP, (), (), default_keys=(("a", 1),)))),
+    "weights beside normalize": to_json(
+        labelled(Coded([[1, -1], [-1, 1]], (SAME, SAME), weights=[0.0, 2.0]))
+    ),
+    "columns without weight": to_json(
+        labelled(Coded(PAIRS, (SAME,) * 3, "least_squares", [1.0, 1e-101, 0.0]))
+    ),
+    "pairwise": to_json(labelled(Coded(PAIRS, (SAME,) * 3, "pairwise"))),
+}
+#: files that every reader must refuse
+INVALID = {
+    "a byte order mark": "\ufeff" + to_json(labelled(JUMP)),
+    "a name twice": text_with('"method"', '"version": 2, "method"'),
+    "a name twice in a map": text_with('"kind"', '"version": 1, "kind"'),
+    "a name twice in facts": text_with('"params": {}', '"params": {"a": [{"b": 1, "b": 1}]}'),
+    "no number": text_with("0.3", "NaN"),
+    "infinite": text_with("0.3", "-Infinity"),
+    "too large a number": text_with("0.3", "1e999"),
+    "too large a whole number": text_with("0.3", str(10**309)),
+    "half a surrogate pair": text_with('"no"', r'"\ud83d"'),
+    "half a pair in facts": text_with('"params": {}', r'"params": {"\uDE00": 1}'),
+    "facts 21 deep": text_with('"params": {}', f'"params": {nested_facts(21)}'),
+    "too large a fact": text_with('"params": {}', f'"params": {{"a": {2**1023}}}'),
+    "two documents": to_json(labelled(JUMP)) * 2,
+    "no document": "",
+    "a list": "[1]",
+    "deep lists": "[" * 100_000,
+    "a version with a point": text_with('"version": 2', '"version": 2.0'),
+    "a map's version with a point": text_with('"version": 1', '"version": 1.0'),
+    "the same label": text_with('["no", "yes"]', '["yes", "yes"]'),
+    "another type of label": text_with('["no", "yes"]', "[true, 2]").replace('"yes"', "1"),
+    "labels beyond 64 bits": text_with('["no", "yes"]', f"[{2**64}, 1.5]").replace('"yes"', "1.5"),
+    "an infinite label": text_with('["no", "yes"]', "[1e999, 1.5]").replace('"yes"', "1.5"),
+    "keys beyond 64 bits": text_with("[1, ", f"[{2**64}, ", SMALL["segments"]),
+    "a key twice": text_with('"keys": [1, "1"]', '"keys": ["1", "1"]', SMALL["segments"]),
+    "a known key as a default": text_with('["a", 2]', '["a", 1]', SMALL["segments"]),
+    "lists of one": text_with('["a", 1]', '["c"]', SMALL["segments of two columns"]).replace(
+        '["b", 2]', '["b"]'
+    ),
+    "a floor above 1/k": text_with("0.01", "0.51", SMALL["rows"]),
+    "a factor too large": text_with('"factor": 2.0', '"factor": 1.1e100', SMALL["rows"]),
+    "a coefficient too large": text_with("3.0", "1.1e290", Z),
+    "an intercept too large": text_with("0.1", "-1.1e290", Z),
+    "a logit too large": text_with("-3.0", "-1.1e300", SMALL["logits"]),
+    "a bias too large": text_with("-0.2", "-1.1e100", SMALL["matrix"]),
+    "weights of 1 up to 1e-8": text_with("0.5, 0.5", "0.5, 0.50000001", SMALL["mixture"]),
+    "an empty clip": text_with("0.01", "0.98", SMALL["clipped"]),
+    "knots that are one double": text_with(
+        "[0.2, 0.6]", "[9007199254740992, 9007199254740993]", SMALL["probabilities"]
+    ),
+    "columns that do not link": text_with("1.0, 2.0", "1.0, 0.0", SMALL["coupling"]).replace(
+        '"code": [', '"code": [[0, 1], '
+    ),
+    "a missing pair": text_with('"coupling"', '"pairwise"', SMALL["coupling"]),
+}
+
+
+def read_by_both(text, evaluator, file):
+    """What our reader and the evaluator make of a text: a calibrator, or None where refused."""
+    file.write_text(text, encoding="utf-8", newline="")
+    try:
+        ours = cal.load(file)
+    except InputError:
+        ours = None
+    try:
+        theirs = evaluator["load"](file)
+    except ValueError:
+        theirs = None
+    return ours, theirs
+
+
+def same_values(ours, theirs, evaluator):
+    """Whether both refuse the same scores, and else give the same probabilities."""
+    segments = ours.map.segments
+    rows = isinstance(ours.map, VectorMap)
+    for score in (0.0, 0.3, 0.55, 1.0, 1.5, -40.0, 1e308):
+        given = [score] + [1.0 - score] * (ours.map.n_columns - 1) if rows else score
+        for segment in [None] if segments is None else [*segments, "new"]:
+            row, columns = segment, ours.map.n_segment_columns
+            if columns > 1:  # a row has a value for each of them
+                row = ((*segment, "x", "x") if segment != "new" else ("new",) * 3)[:columns]
+            options = {} if segment is None else {"segments": [row]}
+            try:
+                with np.errstate(invalid="raise"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore", CalibrationWarning)  # of new segments
+                    wanted = ours.predict_proba([given], **options)[0]
+            except InputError as wrong:
+                if re.search("the sum 1|Convert the column", str(wrong)):
+                    continue  # looked at by our reader only
+                wanted = None
+            try:
+                got = evaluator["calibrate"](theirs, given, row)
+            except ValueError:
+                got = None
+            except NotImplementedError:  # the evaluator says that it has no solver
+                return True
+            if (wanted is None) != (got is None):
+                return False
+            if wanted is not None:
+                p = wanted if rows else wanted[ours.positive_column]
+                if np.abs(np.subtract(p, got)).max() > TOL:
+                    return False
+    return True
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_reader_evaluator_and_schema_take_the_same_files(name, evaluator, validator, tmp_path):
+    ours, theirs = read_by_both(VALID[name], evaluator, tmp_path / "c.json")
+    assert ours is not None
+    assert theirs is not None
+    assert validator.is_valid(json.loads(VALID[name]))
+    assert same_values(ours, theirs, evaluator)
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_reader_and_evaluator_refuse_the_same_files(name, evaluator, tmp_path):
+    assert read_by_both(INVALID[name], evaluator, tmp_path / "c.json") == (None, None)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_reader_and_evaluator_agree_on_changed_files(name, evaluator):
+    """In each of some thousand files one place is changed: both refuse, or both give the same."""
+    more = [0, 2, -0.5, 1e101, 1e301, 2**64, 10**309, "logit", [1, 1], [[0.5]], [None], [ONE, ONE]]
+    taken = refused = 0
+    for path, value, other in changed(json.loads(VALID[name]), more):
+        text = json.dumps(other)
+        try:
+            ours = Fitted.from_dict(json.loads(text))
+        except InputError:
+            ours = None
+        try:
+            theirs = evaluator["read"](text)
+        except ValueError:
+            theirs = None
+        assert (ours is None) == (theirs is None), (path, value)
+        if ours is None:
+            refused += 1
+            continue
+        taken += 1
+        if path[0] in ("map", "score_range"):
+            assert same_values(ours, theirs, evaluator), (path, value)
+    assert taken > 10
+    assert refused > 100
+
+
+@pytest.mark.parametrize("kind", ["chain", "mixture", "interval", "vector_mixture"])
+def test_what_is_saved_can_be_read_however_deep(kind, evaluator, tmp_path):
+    start = POWERS if kind == "vector_mixture" else JUMP
+    for levels in (10, 11, 19, 20):
+        saved_one = labelled(inside(start, kind, levels))
+        cal.save(saved_one, tmp_path / "c.json")
+        assert cal.load(tmp_path / "c.json") == saved_one
+    before = (tmp_path / "c.json").read_bytes()
+    trees = LocalFitted(replace(fixed_trees(), start=inside(JUMP, "chain", 21)), ("a", "b"), "a")
+    with pytest.raises(InputError, match="nest at most 20 deep"):
+        cal.save(trees, tmp_path / "c.json")
+    deeper = labelled(inside(start, kind, 21))
+    with pytest.raises(InputError, match="nest at most 20 deep"):
+        cal.save(deeper, tmp_path / "c.json")
+    assert (tmp_path / "c.json").read_bytes() == before
+    text = json.dumps({**json.loads(before), "map": deeper.map.to_dict()})
+    assert read_by_both(text, evaluator, tmp_path / "c.json") == (None, None)
 
 
 # --- the page -------------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import struct
 import zipfile
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -355,7 +357,8 @@ REASONS = {
     "a word": (piecewise(left=["0.5"]), "left must be numbers, but <U3 came"),
     "ragged": (piecewise(x=[[0.0], [1.0, 2.0]]), "but lists of different lengths came"),
     "a hole": (piecewise(x=[None, 1.0]), "x must be numbers, but None came"),
-    "a huge integer": (piecewise(x=[10**30, 0.0]), "but an integer beyond 64 bits came"),
+    "a huge integer": (piecewise(x=[10**400, 0.0]), "but a number beyond all doubles came"),
+    "a hole after a huge integer": (piecewise(x=[10**30, None]), "must be numbers, but None came"),
     "huge logits": (
         piecewise(x=[0.0, 1.0], left=[0.0, 1e308], right=[-1e308, 0.0], output="logit"),
         "must be logits of at most 1e.300",
@@ -524,6 +527,23 @@ def test_arrays_that_are_not_what_they_say(name):
     content, words = ARRAYS[name]
     with pytest.raises(cal.errors.InputError, match=words):
         unpack(content)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_arrays_must_lie_in_a_file(tmp_path):
+    """A link to a file is one. A pipe would be waited for, and a device may have no end."""
+    cal.save(saved()["acp"], tmp_path / "c.json")
+    (arrays,) = tmp_path.glob("*.npz")
+    moved = arrays.rename(tmp_path / "elsewhere")
+    arrays.symlink_to(moved)
+    assert cal.load(tmp_path / "c.json") == saved()["acp"]
+    for odd in (Path("/dev/zero"), tmp_path, tmp_path / "pipe"):
+        arrays.unlink()
+        if odd.name == "pipe":
+            os.mkfifo(odd)
+        arrays.symlink_to(odd)
+        with pytest.raises(cal.errors.InputError, match="must be a file, but it is a folder, pipe"):
+            cal.load(tmp_path / "c.json")
 
 
 def test_archives_whose_members_share_their_bytes_are_refused():

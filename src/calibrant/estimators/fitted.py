@@ -24,6 +24,7 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_label, check_labels, label_array
 from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
+from calibrant.maps.base import check_depth
 from calibrant.maps.inverse import ScoreAt, score_at
 
 FORMAT = "calibrant"
@@ -298,6 +299,7 @@ class Fitted(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that `save` writes."""
+        check_depth(self.map)
         return document_of(self, FORMAT, VERSION, {"map": self.map.to_dict()})
 
     @staticmethod

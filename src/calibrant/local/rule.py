@@ -24,6 +24,7 @@ from calibrant.estimators.saved_labels import Label, check_labels, label_array
 from calibrant.export.tree_parts import TreeParts
 from calibrant.local.saved_checks import check_saved
 from calibrant.maps import Map, VectorMap
+from calibrant.maps.base import check_depth
 
 FORMAT = "calibrant-local"
 VERSION = 2
@@ -100,6 +101,7 @@ class ClassScores(Rule):
         return self.map(scores)
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_depth(self.map)
         return {"map": self.map.to_dict()}, {}
 
     @classmethod

@@ -20,6 +20,7 @@ from calibrant.local.saved_checks import check_saved
 from calibrant.local.trees import SmallTrees, state_of, sum_of_leaves, trees_of
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
+from calibrant.maps.base import check_depth
 from calibrant.maps.checks import maps_of_one_score
 
 #: the most rounds, and the largest factor of a round; the smallest is one over it
@@ -161,6 +162,7 @@ class TreeRounds(Rule):
     # --- saving ---------------------------------------------------------------------------------
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_depth(self.start)
         state = {
             **self.schema.to_state(),
             "start": self.start.to_dict(),

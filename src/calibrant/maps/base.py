@@ -24,8 +24,10 @@ from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row, RowAxis, start_row
 
-#: the deepest nesting of maps that a file may hold
+#: how many others a map in a file may lie in
 DEEPEST = 20
+#: how deep lists lie in each other: rows of a matrix, terms of a formula, keys of several columns
+LISTS = 2
 
 
 class Map(Frozen):
@@ -299,10 +301,23 @@ class VectorMap(Map):
         )
 
 
+def check_depth(map_: Map) -> None:
+    """Refuse a map that no file may hold, since it could not be read again."""
+    level: tuple[Map, ...] = (map_,)
+    for _ in range(DEEPEST + 1):
+        level = tuple(child for one in level for child in one.children)
+    if level:
+        _refuse_depth()
+
+
+def _refuse_depth() -> NoReturn:
+    raise InputError(f"a map may nest at most {DEEPEST} deep in a file, but this one is deeper.")
+
+
 def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
     """Read a map of any kind, checking kind, version and fields on the way."""
     if depth > DEEPEST:
-        raise InputError(f"a map may nest at most {DEEPEST} deep, but this one is deeper.")
+        _refuse_depth()
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
     kind = description["kind"]
@@ -374,11 +389,11 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _decode(value: Any, where: str, depth: int) -> Any:
+def _decode(value: Any, where: str, depth: int, lists: int = 0) -> Any:
     if isinstance(value, Mapping):
         return map_from_dict(value, depth + 1)
     if isinstance(value, (list, tuple)):
-        return _decode_list(value, where, depth)
+        return _decode_list(value, where, depth, lists + 1)
     if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{where} must be finite, but {value!r} came.")
@@ -386,10 +401,10 @@ def _decode(value: Any, where: str, depth: int) -> Any:
     raise InputError(f"{where} cannot hold a value of type {type(value).__name__}.")
 
 
-def _decode_list(values: Sequence[Any], where: str, depth: int) -> Any:
+def _decode_list(values: Sequence[Any], where: str, depth: int, lists: int) -> Any:
     """A tuple of decoded values, or an array where all of them are floats."""
-    if depth > DEEPEST + 2:  # the innermost map may have a matrix
+    if lists > LISTS:
         raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
     if values and set(map(type, values)) == {float}:
         return all_finite(np.array(values), where)
-    return tuple(_decode(item, where, depth + 1) for item in values)
+    return tuple(_decode(item, where, depth, lists) for item in values)

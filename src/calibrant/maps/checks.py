@@ -65,6 +65,8 @@ def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Arr
         raise InputError(
             f"{where} must be an array of numbers, but lists of different lengths came."
         ) from wrong
+    if array.dtype.kind == "O" and not any(map(_no_number, array.flat)):
+        array = _doubles(array, where)  # integers beyond 64 bits
     if array.size and array.dtype.kind not in "iuf":
         raise InputError(f"{where} must be numbers, but {_odd(array)} came.")
     array = array.astype(np.float64, copy=False)
@@ -87,8 +89,21 @@ def _odd(array: NDArray[Any]) -> str:
     """What an array holds instead of numbers."""
     if array.dtype.kind != "O":
         return str(array.dtype)
-    odd = [v for v in array.flat if isinstance(v, bool) or not isinstance(v, (int, float))]
-    return shown(odd[0]) if odd else "an integer beyond 64 bits"
+    return shown(next(filter(_no_number, array.flat)))
+
+
+def _no_number(value: Any) -> bool:
+    return isinstance(value, bool) or not isinstance(value, (int, float))
+
+
+def _doubles(array: NDArray[Any], where: str) -> Array:
+    """Python's integers and floats as doubles."""
+    try:
+        return array.astype(np.float64)
+    except OverflowError as wrong:
+        raise InputError(
+            f"{where} must be finite, but a number beyond all doubles came."
+        ) from wrong
 
 
 def finite_float(value: Any, where: str, largest: float = math.inf) -> float:

@@ -29,6 +29,7 @@ KINDS = {
     "pandas": lambda p, names: pd.DataFrame(p, columns=names),
     "polars": lambda p, names: pl.DataFrame(p, schema=names),
     "arrow": lambda p, names: pa.table(dict(zip(names, p.T, strict=True))),
+    "batch": lambda p, names: pa.RecordBatch.from_arrays([pa.array(x) for x in p.T], names=names),
 }
 OF_TWO = {
     "fit": lambda p: cal.Platt().fit(p, YES).calibrate(P[:, 0]),
@@ -233,6 +234,13 @@ def test_files_that_know_no_names_are_read_by_place():
         other = cal.Fitted.from_dict(document)
         frame = pd.DataFrame(P, columns=["z", "x", "y"])
         assert np.array_equal(other.predict_proba(frame), fitted.predict_proba(P))
+
+
+def test_features_of_an_arrow_batch_go_by_name():
+    fitted = cal.SimilarityBinning(gate=False).fit(P[:, 0], YES, features=FEATURES)
+    batch = pa.RecordBatch.from_pandas(FEATURES[["income", "age"]])
+    found = fitted.calibrate(P[:, 0], features=batch)
+    assert np.array_equal(found, fitted.calibrate(P[:, 0], features=FEATURES))
 
 
 def test_columns_named_in_another_order():

@@ -744,7 +744,7 @@ GOOD = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "y"]})
         ([[{"k": 1}], [2], [3]], "values of type dict came"),
         ([[1 + 2j], [1], [2]], "complex"),
         ("abc", "features must be a table"),
-        (pd.DataFrame(np.eye(3), columns=["a", "a", "b"]), "unique column names"),
+        (pd.DataFrame(np.eye(3), columns=["a", "a", "b"]), "must have different names"),
     ],
 )
 def test_features_that_cannot_be_used(features, text):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Flags, Index
 from calibrant.data.doubles import series_of_doubles
+from calibrant.data.naming import open_any
 from calibrant.data.to_numpy import is_missing, null_mask, plain, refuse_unordered
 from calibrant.errors import InputError
 
@@ -111,7 +112,7 @@ def _frame(features: Any) -> Any:
     import narwhals as nw
 
     try:
-        wrapped = nw.from_native(features, allow_series=True, pass_through=True)
+        wrapped = open_any(features, series=True)
     except nw.exceptions.NarwhalsError as wrong:
         raise InputError(f"features cannot be read as a frame: {wrong}") from wrong
     if isinstance(wrapped, nw.LazyFrame):

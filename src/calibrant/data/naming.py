@@ -18,6 +18,10 @@ def open_any(values: Any, *, series: bool = False) -> Any:
     with several columns of one name, which nothing could tell apart."""
     import narwhals as nw
 
+    if type(values).__module__.startswith("pyarrow") and type(values).__name__ == "RecordBatch":
+        import pyarrow  # present, since the value is one of its batches
+
+        values = pyarrow.Table.from_batches([values])
     try:
         opened = nw.from_native(values, allow_series=series, pass_through=True)
     except nw.exceptions.DuplicateError:

@@ -13,7 +13,7 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import combinations, count
+from itertools import combinations
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -25,6 +25,9 @@ WINDOWS = os.name == "nt"
 #: how Windows marks the long form of a path, which other programs need not know
 _LONG = "\\\\?\\"
 
+#: how many may write the same output at once under names with locks. Where no lock can be made
+#: (Windows says no earlier that a folder is protected) each of them seems to be held
+MOST_WRITERS = 100
 #: the name that stands for standard input and standard output, where a command takes one
 STANDARD = "-"
 
@@ -263,16 +266,16 @@ def _own_place(final: Path) -> Iterator[Path]:
 
     Each of the names has a lock beside it. If nobody holds it, the writer of what is there is gone.
     """
-    for number in count():
+    for number in range(MOST_WRITERS):
         place = _beside(final, str(number))
         with _held(place.with_suffix(".lock")) as alone:
             if alone is None:  # no locks on this disk: then nothing tells what is stale
-                yield _beside(final, secrets.token_hex(4))
-                return
+                break
             if alone and _removed(place):
                 _remove_stale(final, number + 1)
                 yield place
                 return
+    yield _beside(final, secrets.token_hex(4))
 
 
 def _beside(final: Path, word: str) -> Path:

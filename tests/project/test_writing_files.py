@@ -502,3 +502,20 @@ def test_writers_on_threads_take_turns_in_names(tmp_path):
         list(pool.map(write, range(4)))
     assert [path.name for path in tmp_path.iterdir()] == ["o.csv"]
     assert len(set((tmp_path / "o.csv").read_text())) == 1
+
+
+def test_a_folder_that_lets_no_lock_be_made_is_an_error_and_no_endless_search(
+    tmp_path, monkeypatch
+):
+    """Windows and sandboxes say only on opening that a folder may not be written to."""
+    calls = []
+
+    def refused(path, *args, **options):
+        calls.append(path)
+        assert len(calls) < 1000
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(outputs.os, "open", refused)
+    with pytest.raises(PermissionError):
+        write_whole(tmp_path / "o.csv", b"x")
+    assert not list(tmp_path.iterdir())

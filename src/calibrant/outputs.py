@@ -410,14 +410,14 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
 
     >>> with TemporaryFolder() as folder:
     ...     os.listdir(folder)
-    ['lock']
+    ['temporary-folder.lock']
     """
 
     def __init__(self) -> None:
         _remove_left_folders()
         while True:
             super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
-            lock = Path(self.name) / "lock"
+            lock = Path(self.name) / _FOLDER_LOCK
             self._lock = lock.open("wb")
             number = self._lock.fileno()
             if try_lock(number) is not False and is_still(lock, number):
@@ -429,8 +429,8 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
         super().cleanup()
 
 
-#: how folders of temporary files begin
-_FOLDERS = "calibrant-"
+#: how folders of temporary files begin, and what no other folder holds
+_FOLDERS, _FOLDER_LOCK = "calibrant-", "temporary-folder.lock"
 
 
 def _remove_left_folders() -> None:
@@ -443,7 +443,7 @@ def _remove_left_folders() -> None:
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != user:
                 continue
-            with open(Path(folder.path) / "lock", "rb+") as lock:
+            with open(Path(folder.path) / _FOLDER_LOCK, "rb+") as lock:
                 gone = try_lock(lock.fileno())
             if gone:
                 shutil.rmtree(folder.path, ignore_errors=True)

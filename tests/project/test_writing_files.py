@@ -478,6 +478,15 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_pat
     assert (tmp_path / "out.csv").read_text() == "ours again"
 
 
+def test_other_folders_of_such_a_name_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "calibrant-demo").mkdir()
+    (tmp_path / "calibrant-demo" / "scores.csv").write_text("p,y\n")
+    with TemporaryFolder():
+        pass
+    assert names(tmp_path / "calibrant-demo") == ["scores.csv"]
+
+
 def test_two_writers_of_one_output_do_not_meet(tmp_path):
     with whole_file(tmp_path / "o.csv") as one, whole_file(tmp_path / "o.csv") as other:
         assert one != other

@@ -130,6 +130,25 @@ def test_consistent_columns_are_met_exactly(code, data):
         assert np.allclose(combine(shares(p, code), code), p, rtol=0, atol=1e-10)
 
 
+@given(st.integers(3, 7), st.data())
+def test_columns_of_classes_without_probability_change_nothing(k, data):
+    p = data.draw(hnp.arrays(float, (2, k), elements=st.floats(0.01, 1.0)))
+    p[:, data.draw(st.permutations(range(k)))[: data.draw(st.integers(2, k - 1))]] = 0.0
+    p /= p.sum(axis=1, keepdims=True)
+    code = all_pairs(k).matrix.astype(float)
+    unknown = p @ np.abs(code) == 0.0
+    said = data.draw(hnp.arrays(float, unknown.shape, elements=VALUES))
+    r = np.where(unknown, said, shares(p, code))
+    found = coupling(r, code)
+    assert np.allclose(found, p, rtol=0, atol=1e-9)
+    # such a column asks for a ratio of zeros, so that the whole divergence is above its infimum;
+    # over the other columns it is at its minimum
+    for own, wanted, row, known in zip(found, p, r, ~unknown, strict=True):
+        rest, ones = code[:, known], np.ones(int(known.sum()))
+        least = naive.divergence(wanted, row[known], rest, ones)
+        assert naive.divergence(np.maximum(own, 1e-250), row[known], rest, ones) <= least + 1e-7
+
+
 @given(st.integers(2, 7), st.data())
 def test_consistent_pairs_are_met_exactly(k, data):
     elements = st.one_of(st.just(0.0), st.floats(1e-6, 1.0))

@@ -123,7 +123,9 @@ def coupling(r: Any, code: Any, *, weights: Any = None) -> Array:
     step moves no probability by more than 1e-11; the objective never rises. Codes without zeros
     and pairs have no other minima; a sparse code may have local ones, of which one is found. Where
     the minimum is not unique, one near least squares is found. Zeros and ones among the r are
-    allowed, and so are minima with zeros; a class below 1e-15 is only known to be that small.
+    allowed, and so are minima with zeros; a class below 1e-15 is only known to be that small. A
+    column that opposes only such classes asks for a ratio of zeros, which no p has: the divergence
+    then has no minimum, and the p given is the one that its infimum is approached at.
     After 248 steps a row takes what it has: that happens to sparse codes whose r are both
     contradictory and within 1e-9 of 0 or 1.
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data import lazy_rows as lazy
 from calibrant.data.cells import Cells
+from calibrant.data.lazy_checks import Names
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.duckdb import Session
 from calibrant.errors import InputError, ParameterError
@@ -51,6 +52,13 @@ def test_frames_in_memory_and_wrapped_ones():
     frames = [pl.DataFrame({"s": S, "y": Y}), nw.from_native(pl.LazyFrame({"s": S, "y": Y}))]
     for given_ in frames:
         assert cal.score_table(given_, score="s", label="y") == EXPECTED
+
+
+def test_labels_are_whole_numbers_in_pandas_without_a_detour():
+    """Old pandas warns where a column of floats becomes one of whole numbers again."""
+    frame_ = nw.from_native(pd.DataFrame({"s": S, "y": Y})).lazy()
+    rows = lazy.read_lazy(frame_, Names("s", "y"))
+    assert rows.coded().collect()["y"].dtype == nw.Int64
 
 
 # --- exact tables -------------------------------------------------------------------------------

@@ -165,6 +165,10 @@ BAD_SCORES = {
         np.array([1, 2, 3, "1e400"], dtype=np.longdouble),
         r"64-bit floats.*1 of 4 do not \(first at row 3: 1e\+400\)",
     ),
+    "boxed long double": (
+        np.array([0.1, np.longdouble("1e400"), 0.3, 0.4], dtype=object),
+        r"64-bit floats.*1 of 4 do not \(first at row 1: 1e\+400\)",
+    ),
     "large fraction": ([0.1, Fraction(10**400, 3), 0.3, 0.4], "64-bit floats"),
     "large decimal": ([decimal.Decimal("1e400"), 1, 2, 3], "64-bit floats"),
     "signalling NaN": ([decimal.Decimal("sNaN"), 1, 2, 3], "1 of 4 is missing.*row 0"),

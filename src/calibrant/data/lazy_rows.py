@@ -158,7 +158,8 @@ class LazyRows:
     def label(self) -> nw.Expr:
         """1 for positives, 0 for negatives, NULL for other labels."""
         is_negative, is_positive = self._classes()
-        return nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
+        known = nw.when(is_positive).then(1).otherwise(0)  # whole numbers: pandas needs no others
+        return nw.when(is_positive | is_negative).then(known)
 
     def _classes(self) -> tuple[nw.Expr, nw.Expr]:
         """Who is negative, and who is positive."""

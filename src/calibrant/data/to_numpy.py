@@ -201,7 +201,8 @@ def _doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
 def _floats(array: NDArray[Any], name: str) -> Array:
     """Boxed numbers as float64, if they fit."""
     try:
-        floats = array.astype(np.float64)
+        with np.errstate(over="ignore"):  # they are refused below
+            floats = array.astype(np.float64)
     except (OverflowError, TypeError, ValueError, ArithmeticError):
         floats = np.array([_float(value) for value in array.flat]).reshape(array.shape)
     given = np.asarray((array == np.inf) | (array == -np.inf), dtype=bool)

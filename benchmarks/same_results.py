@@ -70,7 +70,8 @@ def text_of(value: Any) -> str:
     if isinstance(value, set | frozenset):
         return text_of(sorted(map(text_of, value)))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        names = [field.name for field in dataclasses.fields(value) if field.name != "seconds"]
+        fields = {name: getattr(value, name) for name in names}
         return f"{type(value).__name__}{text_of(fields)}"
     if hasattr(value, "savefig"):
         return text_of(picture(value))

@@ -1,14 +1,9 @@
-"""The losses and their links, shared by sigmoid fits, boosting and metrics.
-
-A loss is a function of the label y ∈ {0, 1} and an additive score f; its link turns f into the
-probability at which the expected loss is least.
-"""
+"""Logits, log-probabilities and their like, without overflow or loss of digits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,40 +109,3 @@ def shift_odds(p: Array, factor: Array | float) -> Array:
     with np.errstate(divide="ignore", over="ignore"):
         # every operation is monotone in p, so rounding cannot turn an order round
         return np.asarray(1.0 / (1.0 + (1.0 - p) / (p * factor)), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A loss ℓ(y, f) with its gradient ∂ℓ/∂f and its link f → P(y = 1).
-
-    >>> LOG.value(np.array([1.0]), np.array([0.0])).round(4).tolist()
-    [0.6931]
-    """
-
-    name: str
-    value: Callable[[Array, Array], Array]
-    gradient: Callable[[Array, Array], Array]
-    link: Callable[[Array], Array]
-
-
-#: ln(1 + exp(−(2y−1)f)); link σ(f).
-LOG = Loss(
-    "log",
-    value=lambda y, f: softplus(f) - y * f,
-    gradient=lambda y, f: sigmoid(f) - y,
-    link=sigmoid,
-)
-#: exp(−(2y−1)f); link σ(2f) (Friedman, Hastie and Tibshirani 2000).
-EXPONENTIAL = Loss(
-    "exponential",
-    value=lambda y, f: np.exp((1.0 - 2.0 * y) * f),
-    gradient=lambda y, f: (1.0 - 2.0 * y) * np.exp((1.0 - 2.0 * y) * f),
-    link=lambda f: sigmoid(2.0 * f),
-)
-#: (y − f)²; link: f clipped to [0, 1].
-BRIER = Loss(
-    "brier",
-    value=lambda y, f: (y - f) ** 2,
-    gradient=lambda y, f: 2.0 * (f - y),
-    link=lambda f: np.clip(f, 0.0, 1.0),
-)

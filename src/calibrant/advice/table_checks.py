@@ -127,7 +127,7 @@ def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
         )
 
 
-def falling(table: ScoreTable, seed: int = 0) -> Iterator[Advice]:
+def falling(table: ScoreTable) -> Iterator[Advice]:
     """A rate that falls as scores rise, more than chance and rounding explain.
 
     Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
@@ -148,7 +148,7 @@ def falling(table: ScoreTable, seed: int = 0) -> Iterator[Advice]:
     if drop[worst] < LEAST_FALL:
         return
     found = _gain(ones, n, rising)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = rng.binomial(np.rint(n).astype(np.int64), rising, size=(REPLICATES, len(n)))
     whole = np.rint(n)
     null = (

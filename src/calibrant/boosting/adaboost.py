@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -25,9 +25,14 @@ from calibrant.errors import CalibrationWarning, InputError, ParameterError, cal
 from calibrant.estimators.base import WEIGHTS
 from calibrant.estimators.fit_params import take
 from calibrant.estimators.limits import Limit, Number, OneOf, check_parameters
-from calibrant.losses import EXPONENTIAL, LOG, Loss
+from calibrant.losses import sigmoid
 
-LOSSES: Mapping[str, Loss] = {"exponential": EXPONENTIAL, "log": LOG}
+#: for each loss, what turns F into the probability at which its expectation is least (Friedman,
+#: Hastie and Tibshirani 2000)
+LINKS: Mapping[str, Callable[[Array], Array]] = {
+    "exponential": lambda F: sigmoid(2.0 * F),
+    "log": sigmoid,
+}
 
 
 class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -148,7 +153,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "votes": (OneOf(tuple(VOTE_WEIGHTS)),),
         "on_perfect": (OneOf(("continue", "stop")),),
         "resample": (OneOf((True, False)),),
-        "loss": (OneOf(tuple(LOSSES)),),
+        "loss": (OneOf(tuple(LINKS)),),
         "n_estimators": (Number(1, whole=True),),
         "criterion": (OneOf((None, "gini", "entropy", "log_loss")),),
         "max_depth": (OneOf((None,)), Number(1, whole=True)),
@@ -304,7 +309,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield total, F
 
     def _link(self, F: Array) -> Array:
-        link = LOSSES[self._fitted[1]].link
+        link = LINKS[self._fitted[1]]
         return np.column_stack((link(-F), link(F)))  # 1 − p would lose small probabilities
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -127,7 +127,6 @@ def as_in_fit(
     scores: Any,
     provenance: Mapping[str, Any],
     classes: Sequence[Any] | NDArray[Any],
-    name: str = "scores",
 ) -> Any:
     """Scores with their columns in the order of the fit, whose ``provenance`` knows their names.
 
@@ -141,9 +140,9 @@ def as_in_fit(
     """
     known = _usable(provenance.get("score_columns"))
     if known and _by_classes(column_names(scores), classes) is not None:
-        check_class_columns(scores, classes, name)
+        check_class_columns(scores, classes, "scores")
         return scores
-    return in_order(scores, known, name)
+    return in_order(scores, known, "scores")
 
 
 def names_as_in_fit(

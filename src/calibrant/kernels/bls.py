@@ -196,7 +196,6 @@ def fit_posterior(
     n0: Array,
     n1: Array,
     start: Array | None = None,
-    max_steps: int = 100,
 ) -> Posterior:
     """The posterior of θ ~ N(mean, sd²) given n₁ positives and n₀ negatives at cells, by Laplace.
 
@@ -224,7 +223,7 @@ def fit_posterior(
         return -np.asarray(dpotrs(factor(here), here.gradient, lower=1)[0])
 
     begin = at(np.zeros(len(mean)) if start is None else (start - mean) / sd)
-    found = descend(at, begin, step, float(n.sum()), max_steps, enough=ENOUGH).required()
+    found = descend(at, begin, step, float(n.sum()), 100, enough=ENOUGH).required()
     last = at(found.theta)
     lower = factor(last)
     inverse = dpotri(lower, lower=1)[0]

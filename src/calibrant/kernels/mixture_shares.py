@@ -11,9 +11,7 @@ from calibrant.array_types import Array
 RIDGE = 1e-12
 
 
-def mixture_weights(
-    likelihood: Array, weight: Array, pseudo: float = 1.0, steps: int = 100
-) -> Array:
+def mixture_weights(likelihood: Array, weight: Array, pseudo: float = 1.0) -> Array:
     """The shares of m members that make n rows likeliest, with a pseudo-count for each member.
 
     With c = ``pseudo`` and W = Σw, the shares s maximise Σ w·ln(L·s) + c·Σ ln s − (W + c·m)·Σ s.
@@ -41,7 +39,7 @@ def mixture_weights(
 
     shares = np.full(m, 1.0 / m)
     before = height(shares)
-    for _ in range(steps):
+    for _ in range(100):
         part = scaled * shares / (scaled @ shares)[:, None]
         slope = w @ part + pseudo - total * shares
         curve = (part.T * w) @ part + (pseudo + RIDGE * total) * np.eye(m)

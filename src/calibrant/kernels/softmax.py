@@ -215,9 +215,7 @@ def _moments(problem: SoftmaxProblem) -> Array:
     return result / problem.total
 
 
-def _conjugate(
-    problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, keeps: bool, max_steps: int = 200
-) -> Array:
+def _conjugate(problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, keeps: bool) -> Array:
     """The Newton direction by conjugate gradients on Hessian products, helped by ``nearly``.
 
     It is the more exact the nearer the optimum is, so that the last steps are Newton's own; but
@@ -230,7 +228,7 @@ def _conjugate(
     direction, residual = np.zeros_like(here.theta), -here.gradient
     scaled = nearly(residual)
     search, size = scaled, float((residual * scaled).sum())
-    for _ in range(max_steps):
+    for _ in range(200):
         if np.sqrt(size) <= wanted:
             break
         product = _product(problem, here.theta, search, shares)

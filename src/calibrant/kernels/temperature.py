@@ -20,12 +20,11 @@ RIDGE = 1e-7
 
 
 class TemperatureFit(NamedTuple):
-    """1/T, the loss there, the slope of the objective there, and the passes over the rows."""
+    """1/T, and the loss and the slope of the objective there."""
 
     factor: float
     loss: float
     slope: float
-    passes: int
 
 
 class TemperatureSums(Protocol):
@@ -136,17 +135,17 @@ def fit_temperature(
     flattest = FLATTEST / size
     low, high = flattest, np.inf
     t = max(1.0 / size if start is None else start, flattest)
-    for passes in range(1, max_passes + 1):
+    for _ in range(max_passes):
         with one_thread():
             loss, slope, curve, weight = sums.along(t, smoothing)
         ridge = RIDGE * weight * size * size
         loss, slope, curve = loss + 0.5 * ridge * t * t, slope + ridge * t, curve + ridge
         if t == flattest and slope >= 0.0:
-            return TemperatureFit(t, loss, slope, passes)
+            return TemperatureFit(t, loss, slope)
         low, high = (t, high) if slope < 0.0 else (low, t)
         step = -slope / curve
         if abs(step) <= 1e-6 * t or high - low <= 1e-14 * t:
-            return TemperatureFit(max(t + step, flattest), loss, slope, passes)
+            return TemperatureFit(max(t + step, flattest), loss, slope)
         new = min(t + step, 10.0 * t)
         if new <= flattest == low:
             new = flattest

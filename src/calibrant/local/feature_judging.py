@@ -17,7 +17,7 @@ from calibrant.local.base import LocalRows
 from calibrant.local.local_gate import SMOOTH, HeldOutP, JudgedSplits, score_map
 from calibrant.local.tree_growth import Growth, TrainingMatrix, TreeOptions
 from calibrant.local.tree_rule import MOST_ROUNDS
-from calibrant.losses import LOG, logit, sigmoid
+from calibrant.losses import logit, sigmoid, softplus
 
 #: what may be kept beside a smooth curve and the scores as they came
 FEATURES = "features"
@@ -157,7 +157,7 @@ def rounds_held_out(
     most = MOST_ROUNDS if rounds is None else rounds
     while True:
         history.append(np.concatenate([one.held[:, -1] for one in growths if one.held is not None]))
-        losses.append(LOG.value(positive, history[-1]))
+        losses.append(softplus(history[-1]) - positive * history[-1])
         means.append(float(weight @ losses[-1]) / float(weight.sum()))
         best = len(means) - 1 if rounds is not None else int(np.argmin(means))
         if len(history) > most or len(means) - 1 - best > patience:

@@ -278,12 +278,11 @@ class Choice(NamedTuple):
 def choose_strength(
     family: Family,
     strength: Callable[[float], Callable[[float], Array]],
-    values: tuple[float, ...] = DECADES,
 ) -> Choice:
     """The strength with the least loss on rows held out.
 
     First decades, from strong to weak, until two in a row are worse than the best; then the half
-    decades beside the best, within the range of ``values``. Each fit starts where the one before
+    decades beside the best, within their range. Each fit starts where the one before
     it ended.
     """
     tried: dict[float, HeldOutRows] = {}
@@ -292,13 +291,13 @@ def choose_strength(
         return min(tried, key=lambda value: tried[value].loss)
 
     starts = [family.identity] * FOLDS
-    for value in values:
+    for value in DECADES:
         tried[value] = family.held_out(strength(value), starts)
         starts = tried[value].thetas
         if list(tried).index(best()) < len(tried) - 2:
             break
     decade = best()
     inner = (decade * 10**0.5, decade / 10**0.5)
-    for value in (half for half in inner if min(values) < half < max(values)):
+    for value in (half for half in inner if min(DECADES) < half < max(DECADES)):
         tried[value] = family.held_out(strength(value), tried[decade].thetas)
     return Choice(best(), tried[best()], {value: held.loss for value, held in tried.items()})

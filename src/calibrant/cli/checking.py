@@ -123,6 +123,7 @@ def check(
         raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
     check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else load_map(calibrator)
+    options.check_weighing(weights, weight)
     place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
     source = find_source(files, score, label, weight, pos_label, place, json)
     if fitted is not None and isinstance(fitted.map, VectorMap):

@@ -223,7 +223,24 @@ def _sql(fitted: Fitted, given: Mapping[str, Any]) -> str:
         )
     if not isinstance(column, str):  # CLASS=COLUMN may say otherwise than the fit
         fitted = replace(fitted, provenance={**fitted.provenance, "score_columns": column})
-    return to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
+    made = to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
+    _note_unused(fitted, given, made.statements)
+    return made
+
+
+def _note_unused(fitted: Fitted, given: Mapping[str, Any], statements: Sequence[str]) -> None:
+    """Say which options mean nothing to what was written: that depends on the map, and the same
+    command may export another one next month."""
+    unused = [f"--{option}" for option in ("table", "into", "keep") if option in given]
+    if unused and not statements and not isinstance(fitted.map, VectorMap):
+        note(
+            f"{' and '.join(unused)} {'is' if len(unused) == 1 else 'are'} for queries, but this "
+            "calibrator is written as an expression of its column. Add --view NAME, or --form "
+            "lookup, for a query."
+        )
+    lookup = given.get("lookup", "").rpartition(".")[2].strip('"`[]')
+    if lookup and not any(lookup in text for text in statements):
+        note("--lookup names a table that this calibrator does not need: it is written without.")
 
 
 def _onnx(fitted: Fitted, given: Mapping[str, Any]) -> bytes:

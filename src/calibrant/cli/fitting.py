@@ -126,12 +126,13 @@ def fit(
     place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
     source = find_source(files, score, label, weight, pos_label, place, json, segment=segment)
     if features:
-        _check_features(segment, report, asked_method=method, param=param)
+        _check_features(segment, report, cells, asked_method=method, param=param)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
     asked = _Asked(source, method, param or [], cv, options.read_cells(cells))
     if source.several:
-        source.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+        beside = {"cells": cells != "auto", "allow_one_class": allow_one_class}
+        source.refuse_beside(segment=segment, pos_label=pos_label, **beside)
         if features:
             raise ParameterError("features are for two classes: leave --features out.")
         work = _of_classes(asked)
@@ -156,7 +157,12 @@ def fit(
 
 
 def _check_features(
-    segment: list[str] | None, report: Path | None, *, asked_method: str, param: list[str] | None
+    segment: list[str] | None,
+    report: Path | None,
+    cells: str,
+    *,
+    asked_method: str,
+    param: list[str] | None,
 ) -> None:
     """Refuse what does not go with --features."""
     if segment:
@@ -171,6 +177,8 @@ def _check_features(
         )
     if report:
         raise ParameterError("there is no report on features yet: leave --report out.")
+    if cells != "auto":
+        raise ParameterError("--features reads every row as it is: leave --cells out.")
 
 
 class _Asked(NamedTuple):

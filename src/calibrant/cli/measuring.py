@@ -24,6 +24,9 @@ from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.outputs import write_whole
 
+#: the measures that look at bins
+BINNED = ("ece", "mce", "top_label_ece", "top_label_mce", "classwise_ece", "classwise_mce")
+
 
 def evaluate(
     files: options.Files,
@@ -67,9 +70,25 @@ def evaluate(
     source = find_source(files, prob, label, weight, pos_label, place, json, **others)
     wanted, count = options.read_cells(cells), options.read_bins(bins)
     records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
+    if bins != "10" and not any(name in records for name in BINNED):
+        raise ParameterError(
+            "--bins is for ECE and MCE, which are not among the measures. Leave it out, or name "
+            "them in --measures, too."
+        )
     beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
     source.refuse_beside(segment=segment, **beside)
+    options.check_weighing(weights, weight)
     if segment:
+        usual = {"--level": level == 0.95, "--replicates": replicates == 1000}
+        if found := [name for name, is_usual in usual.items() if not is_usual]:
+            raise ParameterError(
+                f"segments are measured without intervals, so {' and '.join(found)} would change "
+                f"nothing. Leave {'it' if len(found) == 1 else 'them'} out."
+            )
+        if weights != "importance":
+            raise ParameterError(
+                "--weights is for intervals, and segments are measured without them. Leave it out."
+            )
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         if features:
@@ -180,6 +199,8 @@ def plot(
     check_word("--kind", kind, tuple(KINDS))
     if thresholds is not None and kind != "decision":
         raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
+    if bins != "10" and kind == "decision":
+        raise ParameterError("a decision curve has no bins: leave --bins out.")
     ends = None if thresholds is None else showing.read_thresholds(thresholds)
     place = engine_options(decimal, missing, format, threads, memory_limit)
     source = find_source(

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from calibrant.monitor import Monitor
 
 
+#: how many columns a message names
+SHOWN = 5
+
 StateFile = Annotated[
     Path,
     typer.Argument(
@@ -127,6 +130,7 @@ def monitor(
     check_places(written, [*files, calibrator, state])
     check_places({"STATE": OutputOption(state)}, [*files, calibrator])
     fitted = None if calibrator is None else load_map(calibrator)
+    _check_scores(score, calibrator, prob)
     column = _one_segment(segment)
     of_scores = fitted is not None and prob is None
     place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
@@ -160,6 +164,25 @@ def monitor(
     _tell(watching, state, read, {"plot": plot, "report": report}, json)
     if exit_code and watching.alarm is not None:
         raise typer.Exit(CHANGED)
+
+
+def _check_scores(score: list[str] | None, calibrator: Path | None, prob: str | None) -> None:
+    """Refuse scores that would not be read."""
+    if score and len(score) > 1:
+        raise ParameterError(
+            f"a monitor watches one column of scores, but {len(score)} came: "
+            f"{', '.join(score[:SHOWN])}. Name one; several columns need a monitor each."
+        )
+    if score and calibrator is None:
+        raise ParameterError(
+            "--score goes with --calibrator, which makes probabilities of it. Name a column of "
+            "probabilities with --prob COL, or add --calibrator JSON."
+        )
+    if score and prob is not None:
+        raise ParameterError(
+            "--prob stands in place of --score, and the calibrator is not asked then. Leave one of "
+            "them out."
+        )
 
 
 def _one_segment(words: list[str] | None) -> str | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.data.lazy_checks import CellsOption, check_cells
+from calibrant.errors import ParameterError
 from calibrant.metrics.bin_sweep import Bins, check_bin_count
 
 Files = Annotated[
@@ -218,6 +219,15 @@ def read_share(word: str) -> float:
         return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
     except ValueError:
         raise typer.BadParameter(f"a number such as 0.2 or 20% is needed, not {word!r}.") from None
+
+
+def check_weighing(weights: str, weight: str | None) -> None:
+    """Refuse --weights where no column of weights is named."""
+    if weights == "counts" and weight is None:
+        raise ParameterError(
+            "--weights counts says how a column of weights counts, but none was named. Name it "
+            "with --weight COL, or leave --weights out."
+        )
 
 
 def read_cells(word: str) -> CellsOption:

@@ -216,6 +216,30 @@ def test_whole_numbers_as_names_of_the_fit():
     assert np.array_equal(boxed.predict_proba(words[["w", "u", "v"]]), wanted)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        pd.MultiIndex.from_product([["p"], ["s1", "s2", "s3"]]),
+        [0.5, 1.0, 2.0],
+        ["s1", "s2", 3],
+        pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"]),
+    ],
+    ids=["levels", "numbers", "mixed", "dates"],
+)
+def test_names_of_other_kinds_are_told_by_their_text(names, tmp_path):
+    """A pivot makes names of several levels."""
+    rng = np.random.default_rng(3)
+    rows = rng.dirichlet([1, 2, 3], 200)
+    frame = pd.DataFrame(rows, columns=names)
+    c = cal.VectorScaling().fit(frame, rows.argmax(axis=1))
+    cal.save(c, tmp_path / "c.json")
+    for fitted in (c, cal.load(tmp_path / "c.json")):
+        same = fitted.predict_proba(frame.iloc[:, [2, 0, 1]])
+        assert np.array_equal(same, c.predict_proba(rows))
+    with pytest.raises(InputError, match="the columns of the fit, in any order"):
+        c.predict_proba(frame.set_axis(["u", "v", "w"], axis=1))
+
+
 def test_names_of_the_classes_go_before_those_of_the_fit():
     fitted = cal.VectorScaling().fit(pd.DataFrame(P, columns=["x", "y", "z"]), Y)
     named = pd.DataFrame(P, columns=["p_a", "p_b", "p_c"])

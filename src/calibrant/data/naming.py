@@ -105,12 +105,16 @@ def _by_classes(names: Sequence[Any], classes: Sequence[Any] | NDArray[Any]) -> 
 def column_names(values: Any) -> tuple[str | int, ...]:
     """The names of two columns or more of a frame in memory, all words or all whole numbers.
 
+    Names of other kinds (of several levels, dates, words beside numbers) are told by their text.
+
     >>> import pandas as pd
     >>> column_names(pd.DataFrame({"low": [0.3], "high": [0.7]})), column_names([[0.3, 0.7]])
     (('low', 'high'), ())
     """
     frame = _frame_of(values)
-    return () if frame is None else _usable(frame.columns)
+    if frame is None:
+        return ()
+    return _usable(frame.columns) or _usable([str(name) for name in frame.columns])
 
 
 def column_facts(scores: Any) -> dict[str, Any]:

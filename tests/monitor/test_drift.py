@@ -103,6 +103,60 @@ def test_unequal_weights_like_the_twin(seed):
     assert test.statistic == pytest.approx(naive.weighted_intercept(s, y, w), rel=1e-3)
 
 
+def weighed_rows(rng, kind, levels):
+    """Scores (many of them tied, or few), labels and weights of a table."""
+    n = int(rng.integers(30, 400))
+    z = rng.choice(levels, n) if levels is not None else rng.normal(rng.normal() / 2, 1.3, n)
+    z = z if rng.random() < 0.5 else np.round(z, 1)
+    y = (rng.random(n) < sigmoid(rng.normal() / 2 + rng.uniform(0.4, 1.6) * z)).astype(float)
+    draws = {
+        "none": np.ones(n),
+        "counts": rng.integers(1, 4, n).astype(float),
+        "importance": np.exp(rng.normal(size=n)) * np.where(y > 0, rng.choice([1.0, 3.0]), 1.0),
+    }
+    return z, y, draws[kind]
+
+
+@pytest.mark.parametrize("kind", ["none", "importance", "counts"])
+@pytest.mark.parametrize("by_map", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_any_rows_like_the_twin(kind, by_map, many):
+    """Statistics, degrees of freedom and p-values, with ties, weights, few scores and splines."""
+    meaning, compared = "counts" if kind == "counts" else "importance", 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        levels = None if many else np.sort(rng.normal(size=rng.integers(2, 7)))
+        both = [weighed_rows(rng, kind, levels) for _ in range(2)]
+        try:
+            if by_map:
+                both = both[1:]
+                [(z, y, w)] = both
+                new = ScoreTable.from_arrays(sigmoid(z), y, w)
+                drift = check_drift(Identity(), new, weights=meaning)
+            else:
+                tables = [ScoreTable.from_arrays(*rows) for rows in both]
+                drift = check_drift(*tables, scale="raw", weights=meaning)
+                low, high = max(z.min() for z, _, _ in both), min(z.max() for z, _, _ in both)
+                both = [[v[(z >= low) & (z <= high)] for v in (z, y, w)] for z, y, w in both]
+        except cal.errors.InputError:
+            continue  # too few scores in common
+        spreads = [naive.table_spreads(*rows, kind == "counts") for rows in both]
+        sizes = [naive.rarer(y, w, own) for (_, y, _), (w, *own) in zip(both, spreads, strict=True)]
+        steps = 1 + (min(sizes) >= 5) + (min(sizes) >= 10)
+        z, y = (np.concatenate([rows[k] for rows in both]) for k in (0, 1))
+        w, *spread = (np.concatenate([own[k] for own in spreads]) for k in range(3))
+        flag = np.repeat([1.0] if by_map else [0.0, 1.0], [len(rows[0]) for rows in both])
+        expected = naive.weighted_ladder(z, y, w, flag, spread, z if by_map else None, steps=steps)
+        if expected is None:
+            continue
+        assert [test.df for test in drift.tests] == [df for _, df, _ in expected]
+        for test, (statistic, _, p) in zip(drift.tests, expected, strict=True):
+            assert test.statistic == pytest.approx(statistic, rel=1e-6, abs=1e-8)
+            assert test.p_value == pytest.approx(p, rel=1e-6, abs=1e-9)
+        compared += 1
+    assert compared >= 8
+
+
 # --- what must not matter -----------------------------------------------------------------------
 
 

@@ -29,14 +29,14 @@ EXPECTED = {
         "tests/engines/test_reading_files.py::test_json_as_csv_and_parquet",
     ],
     "scikit-learn 1.7 does not keep the index of a series in set_output; 1.8 does": [
-        "tests/estimators/test_series_and_steps.py"
+        "tests/fitting/test_series_and_steps.py"
         "::test_set_output_names_the_container_of_transform[pandas-DataFrame]",
     ],
     "scikit-learn 1.7 lacks parameters of logistic regression that the test sets; 1.8 has them": [
-        "tests/local/test_prediction_intervals.py::test_the_chosen_c_is_taken_as_given",
-        "tests/local/test_prediction_intervals.py::test_what_the_delta_method_is_not_right_for"
+        "tests/methods/test_prediction_intervals.py::test_the_chosen_c_is_taken_as_given",
+        "tests/methods/test_prediction_intervals.py::test_what_the_delta_method_is_not_right_for"
         "[options0-L1 or elastic-net]",
-        "tests/local/test_prediction_intervals.py::test_what_the_delta_method_is_not_right_for"
+        "tests/methods/test_prediction_intervals.py::test_what_the_delta_method_is_not_right_for"
         "[options1-L1 or elastic-net]",
     ],
 }

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.fit import data
 from benchmarks.harness import cpu, setting, write
 from calibrant.errors import CalibrationWarning
-from calibrant.local.acp import ACP
+from calibrant.methods.acp.acp import ACP
 
 SIZES = (10**4, 10**5, 10**6, 10**7)
 QUERIES = 10**6

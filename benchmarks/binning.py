@@ -18,9 +18,13 @@ import numpy as np
 import calibrant as cal
 from benchmarks.fit import data
 from benchmarks.harness import cpu, setting, write
-from calibrant.kernels.abb import chain_moments, quadrature
-from calibrant.kernels.poisson import unit_gaps
-from calibrant.kernels.sbb import best_binning, log_factorials
+from calibrant.methods.binning._kernel import (
+    best_binning,
+    chain_moments,
+    log_factorials,
+    quadrature,
+    unit_gaps,
+)
 
 SIZES = (10**4, 10**5, 10**6)
 LAMBDA = 10.0

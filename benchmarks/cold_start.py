@@ -53,7 +53,7 @@ def use(make: str) -> Callable[[], Any]:
 
 
 def _one_line() -> Any:
-    from calibrant.kernels._jit import jit
+    from calibrant.solvers._jit import jit
 
     return jit(_plus_one)(1.0)
 

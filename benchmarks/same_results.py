@@ -548,7 +548,12 @@ def pictures(cal: Any, rows: Rows) -> Results:
         "learning",
         lambda: seen.learning_diagram(
             cal.learning_curve(
-                {"platt": cal.Platt(), "steps": cal.Isotonic()}, p, y, sizes=(64, 128), repeats=3
+                {"platt": cal.Platt(), "steps": cal.Isotonic()},
+                p,
+                y,
+                sizes=(64, 128),
+                repeats=3,
+                random_state=0,
             )
         ),
     )

@@ -14,7 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 import calibrant as cal
 from benchmarks.fit import data
 from benchmarks.harness import cpu, setting, write
-from calibrant.calibrators import spline
+from calibrant.methods.splines import spline
 
 #: what is measured, on the usual (straight) data and on waves
 OURS = {

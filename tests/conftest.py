@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def _kernels() -> str:
     """A number that changes with the kernels, so that no older compiled code stands in for them."""
-    files = sorted((ROOT / "src" / "calibrant" / "kernels").rglob("*.py"))
+    package = ROOT / "src" / "calibrant"
+    files = sorted([*package.rglob("_kernel*.py"), *(package / "solvers").glob("*.py")])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from calibrant.data.lazy_checks import Names
+from calibrant.data.lazy import Names
 from calibrant.engines import duckdb, spark
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import Engine, open_engine
-from calibrant.engines.rows_of_files import FileTable, read_rows
+from calibrant.engines.rows import FileTable, read_rows
 
 __all__ = ["apply_file", "read_table"]
 

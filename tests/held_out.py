@@ -5,7 +5,7 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from calibrant import ScoreTable
-from calibrant.estimators.table_folds import TableFolds
+from calibrant.fitting.folds import TableFolds
 
 
 def out_of_fold(calibrator, table, k=5):

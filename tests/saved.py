@@ -10,11 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.local.attributes import Attribute, Schema
-from calibrant.local.interval_bins import IntervalBins
-from calibrant.local.rule import LocalFitted
-from calibrant.local.tree_rule import TreeRounds
-from calibrant.local.trees import SmallTrees
+from calibrant.data.attributes import Attribute, Schema
+from calibrant.fitting.fitted import LocalFitted
 from calibrant.maps import (
     Chain,
     Coded,
@@ -30,6 +27,8 @@ from calibrant.maps import (
     VectorMap,
     VectorMixture,
 )
+from calibrant.methods.acp.rule import IntervalBins
+from calibrant.methods.features.rule import SmallTrees, TreeRounds
 from cases import CASES
 
 #: finite scores, as far apart as they can be

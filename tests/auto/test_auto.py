@@ -13,13 +13,10 @@ from scipy.special import expit, softmax
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, TimeSeriesSplit
 
 import calibrant as cal
-from calibrant.auto import explain
-from calibrant.auto.folds import parts_of_table
-from calibrant.auto.leaderboard import Standing
-from calibrant.auto.scoring import Judged
-from calibrant.estimators.held_out_choice import choose
-from calibrant.estimators.held_out_means import Sample
-from calibrant.kernels.mixture_shares import mixture_weights
+from calibrant.auto import why as explain
+from calibrant.fitting.folds import parts_of_table
+from calibrant.fitting.held_out import Judged, Sample, Standing, choose
+from calibrant.solvers.weights import mixture_weights
 from twins import auto as naive
 
 
@@ -373,7 +370,7 @@ def test_a_table_gives_the_same_as_its_rows():
 
 
 def test_many_scores_are_judged_on_cells(monkeypatch):
-    from calibrant.auto import folds as parts
+    from calibrant.fitting import folds as parts
 
     monkeypatch.setattr(parts, "MOST_CELLS", 500)
     monkeypatch.setattr(parts, "POOLED_CELLS", 300)

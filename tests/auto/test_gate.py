@@ -7,9 +7,7 @@ import pytest
 from sklearn.model_selection import GroupKFold
 
 import calibrant as cal
-from calibrant.auto.scoring import Judged
-from calibrant.estimators.held_out_choice import choose
-from calibrant.estimators.held_out_means import Sample
+from calibrant.fitting.held_out import Judged, Sample, choose
 
 
 def judged_of(losses):

@@ -9,11 +9,10 @@ import pytest
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.auto import class_members as room
-from calibrant.auto.class_members import left_out, members_for, single_part
-from calibrant.auto.several_classes import row_splits
+from calibrant.auto import classes as room
+from calibrant.auto.classes import left_out, members_for, row_splits, single_part
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.kernels.mixture_shares import mixture_weights
+from calibrant.solvers.weights import mixture_weights
 
 
 def draw(n, k, seed=0, dtype=np.float32):
@@ -112,9 +111,7 @@ def test_the_mixture_of_a_single_part_is_judged_by_halves(monkeypatch):
 @pytest.mark.parametrize("name", ["top-label BLS", "ensemble temperature", "structured vector"])
 def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
     z, y = draw(300, 35)
-    monkeypatch.setattr(
-        "calibrant.auto.calibrator.choose", lambda judged, sample, **_: (name, {name})
-    )
+    monkeypatch.setattr("calibrant.auto.auto.choose", lambda judged, sample, **_: (name, {name}))
     auto = cal.AutoCalibrator().fit(z, y)
     cal.save(auto, tmp_path / "a.json")
     want = auto.predict_proba(z).tolist()

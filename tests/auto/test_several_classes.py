@@ -13,13 +13,12 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.auto import several_classes as room
-from calibrant.auto.class_members import members_for
-from calibrant.auto.several_classes import row_splits, view_of
+from calibrant.auto import classes as room
+from calibrant.auto.classes import members_for, row_splits, view_of
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.kernels.mixture_shares import mixture_weights
 from calibrant.maps import Softmax, VectorMixture
-from calibrant.maps.vector_mixture import seen_by_members
+from calibrant.rules.softmax import seen_by_members
+from calibrant.solvers.weights import mixture_weights
 from twins import auto as naive
 
 
@@ -342,9 +341,7 @@ def test_absent_rows_and_weights():
 @pytest.mark.parametrize("name", ["temperature", "structured", "one-vs-rest BLS", "mixture"])
 def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
     z, y = draw(120, factor=30.0)
-    monkeypatch.setattr(
-        "calibrant.auto.calibrator.choose", lambda judged, sample, **_: (name, {name})
-    )
+    monkeypatch.setattr("calibrant.auto.auto.choose", lambda judged, sample, **_: (name, {name}))
     auto = cal.AutoCalibrator().fit(z, y)
     cal.save(auto, tmp_path / "a.json")
     assert cal.load(tmp_path / "a.json").predict_proba(z).tolist() == check(auto, z).tolist()

@@ -7,8 +7,8 @@ import pytest
 
 import calibrant as cal
 from calibrant import ScoreTable
-from calibrant.auto.folds import parts_of_rows
-from calibrant.data.validation import read_binary
+from calibrant.data.door import read_binary
+from calibrant.fitting.folds import parts_of_rows
 
 RNG = np.random.default_rng(8)
 N = 300

@@ -8,7 +8,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.local.rule import LocalFitted
+from calibrant.fitting.fitted import LocalFitted
 from calibrant.losses import sigmoid
 
 pytest.importorskip("lightgbm")

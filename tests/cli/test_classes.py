@@ -16,8 +16,8 @@ from scipy.special import softmax
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.cli.calibrator_files import load_map
-from calibrant.estimators.registry import METHODS, OF_CLASSES
+from calibrant.cli.reading import load_map
+from calibrant.fitting.registry import METHODS, OF_CLASSES
 from calibrant.metrics import evaluate
 
 KINDS = np.array(["ape", "bee", "cat"])
@@ -149,7 +149,7 @@ def test_out_of_fold_figures_are_those_of_rows_held_out(run):
     assert found["provenance"]["weight_column"] == "w"
     p, y = animals(400)
     w = 1 + np.arange(400) % 3
-    from calibrant.auto.several_classes import row_splits
+    from calibrant.auto.classes import row_splits
     from calibrant.data.score_matrix import read_matrix
 
     matrix, classes = read_matrix(p, KINDS[y], w)
@@ -284,7 +284,7 @@ def test_one_score_loads_nothing_of_several_classes(run):
     rows = ["p(y=1),y", *(f"0.{i % 9 + 1},{(i * 7) % 3 % 2}" for i in range(60))]
     Path("one.csv").write_text("\n".join(rows))
     for name in [name for name in sys.modules if name.startswith("calibrant.cli.class_")]:
-        if name != "calibrant.cli.class_columns":
+        if name != "calibrant.cli.sources":
             del sys.modules[name]
     code, out, _ = run("fit", "one.csv", "-s", "p(y=1)", "-l", "y", "-m", "platt")
     assert code == 0
@@ -702,7 +702,7 @@ def test_columns_counted_from_1_and_labels_from_0_are_paired_in_order(run):
 
 
 def test_more_scores_than_memory_holds_are_refused(run, monkeypatch):
-    from calibrant.engines import rows_of_classes
+    from calibrant.engines import rows as rows_of_classes
 
     monkeypatch.setattr(rows_of_classes, "MOST_NUMBERS", 1000)
     text = refused(run, "fit", "old.csv", *ALL)

@@ -10,8 +10,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.metrics.all_measures import chosen_records
-from calibrant.metrics.registry import MEASURES
+from calibrant.metrics.evaluating import chosen_records
+from calibrant.metrics.measures import MEASURES
 
 RNG = np.random.default_rng(2)
 P = RNG.beta(1.2, 4, 800).round(4).clip(0.001, 0.999)

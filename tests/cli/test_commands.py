@@ -24,10 +24,10 @@ import calibrant as cal
 from calibrant.cli import main
 from calibrant.cli.app import app
 from calibrant.cli.console import Bar
-from calibrant.cli.demo import example
-from calibrant.estimators.registry import METHODS, OF_CLASSES
+from calibrant.cli.fitting import example
+from calibrant.fitting.registry import METHODS, OF_CLASSES
 from calibrant.metrics import evaluate
-from calibrant.metrics.evaluation_words import in_words
+from calibrant.metrics.evaluating import in_words
 from file_jobs import read_table
 from held_out import out_of_fold
 
@@ -508,7 +508,7 @@ def test_a_calibrator_from_python_needs_the_column(run):
 
 
 def test_mistakes_of_the_program_are_not_hidden(monkeypatch, scores):
-    from calibrant.cli import method_names as choices
+    from calibrant.cli import jobs as choices
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError
@@ -527,7 +527,7 @@ def test_the_console_script_is_main():
 
 
 def test_an_interruption_in_this_process(run, monkeypatch, scores):
-    from calibrant.cli import method_names as choices
+    from calibrant.cli import jobs as choices
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -14,13 +14,11 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.cli.column_look import ColumnLook, label_rank
-from calibrant.cli.state_lock import locked
-from calibrant.engines.files.data_files import is_calibrator
-from calibrant.engines.files.spelled_labels import classes_of
-from calibrant.engines.files.yes_no_words import PAIRS, partner_of
-from calibrant.errors import InputError, RangeWarning
-from calibrant.shell_words import in_options
+from calibrant.cli.columns import ColumnLook, label_rank
+from calibrant.cli.reading import locked
+from calibrant.engines.files.files import is_calibrator
+from calibrant.engines.files.spelling import PAIRS, classes_of, partner_of
+from calibrant.errors import InputError, RangeWarning, in_options
 from sheets import write_xlsx
 
 FAST = ("-m", "platt", "--cv", "0")

@@ -15,7 +15,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.data import lazy_rows as lazy
+from calibrant.data import lazy
 
 
 @pytest.fixture

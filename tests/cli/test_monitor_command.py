@@ -130,7 +130,7 @@ def test_a_page_that_fails_leaves_the_state(run, monkeypatch):
     def fail(*_, **__):
         raise OSError("no space left")
 
-    monkeypatch.setattr("calibrant.reports.monitor_make.monitor_report", fail)
+    monkeypatch.setattr("calibrant.reports.monitor_page.monitor_report", fail)
     code, _, _ = run("monitor", "state.json", day(1), *named)
     assert code != 0
     assert not Path("state.json").exists()

@@ -11,8 +11,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.metrics.all_measures import chosen_records
-from calibrant.metrics.registry import MEASURES
+from calibrant.metrics.evaluating import chosen_records
+from calibrant.metrics.measures import MEASURES
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.data.cells import (
+from calibrant.data.score_table import (
     FEWEST,
     FINEST,
     MOST,

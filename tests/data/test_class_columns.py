@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
-from calibrant.data.naming import check_class_columns
+from calibrant.data.columns import check_class_columns
 from calibrant.errors import InputError
 from calibrant.monitor import check_class_drift
 

@@ -20,10 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.data import lazy_rows as lazy
-from calibrant.data.cells import Cells
-from calibrant.data.lazy_checks import Names
-from calibrant.data.score_table import ScoreTable
+from calibrant.data import lazy
+from calibrant.data.lazy import Names
+from calibrant.data.score_table import Cells, ScoreTable
 from calibrant.engines.duckdb import Session
 from calibrant.errors import InputError, ParameterError
 from lazy_frames import KINDS, LAZY, frame
@@ -301,7 +300,7 @@ def test_surprises_after_the_first_rows(kind, cells):
 
 
 def lazy_head() -> int:
-    from calibrant.data.lazy_checks import HEAD
+    from calibrant.data.lazy import HEAD
 
     return HEAD
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import calibrant as cal
-from calibrant.data.score_kinds import as_probabilities, kind_of, probability_of
+from calibrant.data.scale import as_probabilities, kind_of, probability_of
 
 
 def table(*scores):

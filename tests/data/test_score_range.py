@@ -21,7 +21,7 @@ import calibrant as cal
 from calibrant.cli import main
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import open_engine
-from calibrant.local.rule import LocalFitted
+from calibrant.fitting.fitted import LocalFitted
 from calibrant.maps import Identity, Logistic, Piecewise
 from cases import CASES
 from file_jobs import apply_file

@@ -10,7 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.registry import METHODS, calibrator_of
+from calibrant.fitting.registry import METHODS, calibrator_of
 from held_out import out_of_fold
 
 #: how far the map of a pooled table may be from that of the rows, where the map is smooth; a method

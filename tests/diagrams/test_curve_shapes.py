@@ -13,13 +13,16 @@ from scipy.optimize import isotonic_regression
 
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
-from calibrant.diagrams.axes_view import Frame, frame_of
-from calibrant.diagrams.class_curves import class_reliability
-from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.curves import compare_curves, reliability_curve
-from calibrant.diagrams.panels import reliability_panels
-from calibrant.diagrams.resample import band_of_drawn, cells_of
-from calibrant.diagrams.segment_curves import reliability_segments
+from calibrant.diagrams.curve import (
+    CurveOptions,
+    Frame,
+    band_of_drawn,
+    cells_of,
+    compare_curves,
+    frame_of,
+    reliability_curve,
+)
+from calibrant.diagrams.panels import class_reliability, reliability_panels, reliability_segments
 from studies import experiment
 from twins.shapes import naive_blocks, naive_consistency, naive_smooth
 
@@ -206,7 +209,7 @@ def test_bands_of_cells_are_those_of_the_rows(curve, monkeypatch):
     y, p = simulate(4000)
     options = {"curve": curve, "band": "consistency", "replicates": 400}
     merged = reliability_curve(y, p, **options)
-    monkeypatch.setattr("calibrant.diagrams.resample.cells_of.__defaults__", (None, 5000))
+    monkeypatch.setattr("calibrant.diagrams.curve.cells_of.__defaults__", (None, 5000))
     whole = reliability_curve(y, p, **options)
     at = np.linspace(0.03, 0.97, 40)
     width = np.interp(at, whole.x, whole.upper - whole.lower)
@@ -488,7 +491,7 @@ def test_cells_of_log_odds_are_equal_there():
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_frames_of_log_odds_hold_what_they_should(a, b):
-    from calibrant.diagrams.axes_view import round_odds
+    from calibrant.diagrams.curve import round_odds
 
     low, high = min(a, b), max(a, b)
     start, end = round_odds(low, high)

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.diagrams.curves import reliability_curve
+from calibrant.diagrams.curve import reliability_curve
 from calibrant.diagrams.draw import map_diagram, panel_diagram, reliability_diagram, render
-from calibrant.diagrams.draw.panels import class_diagram
-from calibrant.diagrams.draw.styles import looks_of
+from calibrant.diagrams.draw.figures import looks_of
+from calibrant.diagrams.draw.reliability import class_diagram
 from calibrant.diagrams.map_lines import map_curve
-from calibrant.diagrams.panels import reliability_panels
-from calibrant.diagrams.segment_curves import reliability_segments
+from calibrant.diagrams.panels import reliability_panels, reliability_segments
 from calibrant.maps import Identity, Interval, Logistic, Piecewise
 
 STEP = Piecewise.step([0.2, 0.6], [0.0, 0.3, 0.9])

@@ -18,7 +18,7 @@ from scipy import stats
 import calibrant as cal
 from calibrant.diagrams.draw import learning_diagram, render
 from calibrant.diagrams.learning import LearningCurve, learning_curve
-from calibrant.metrics.registry import MEASURES
+from calibrant.metrics.measures import MEASURES
 
 METHODS = {"Platt": cal.Platt(), "Isotonic": cal.Isotonic(), "Histogram": cal.Histogram(bins=4)}
 

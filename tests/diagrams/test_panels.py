@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.boosting.adaboost import AdaBoost
-from calibrant.diagrams.curves import reliability_curve
+from calibrant.diagrams.curve import reliability_curve
 from calibrant.diagrams.draw import panel_diagram, render
 from calibrant.diagrams.map_lines import map_curve
 from calibrant.diagrams.panels import Panels, boosting_panels, reliability_panels
+from calibrant.methods.boosting import AdaBoost
 
 
 def simulate(n, seed=0, sharpness=0.4):

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.engines.apply import add_probabilities
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.registry import METHODS
+from calibrant.fitting.registry import METHODS
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,
@@ -35,8 +35,8 @@ from calibrant.maps import (
     Segmented,
     Softmax,
 )
-from calibrant.plan.borders import number, rank, regions
-from calibrant.plan.grids import Grid, grid_of, listed, packed
+from calibrant.rules.plan.borders import number, rank, regions
+from calibrant.rules.plan.tables import Grid, grid_of, listed, packed
 from strategies import costly
 
 TOL = 1e-12

@@ -10,7 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Coded, Identity, Logistic, Softmax, TopLabel, VectorMixture
 from lazy_frames import KINDS, frame
 

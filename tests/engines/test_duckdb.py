@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines import rows_of_files
+from calibrant.engines import rows as rows_of_files
 from calibrant.engines.duckdb import Session
-from calibrant.engines.duckdb.source import identifier, literal
-from calibrant.engines.files.data_files import find_files
+from calibrant.engines.duckdb.session import identifier, literal
+from calibrant.engines.files.files import find_files
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Logistic, Piecewise, Softmax
 from calibrant.outputs import whole_file
 from file_jobs import apply_file, read_table

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.data.isotonic_blocks import isotonic_blocks
-from calibrant.data.lazy_checks import Names
-from calibrant.data.lazy_rows import read_lazy
+from calibrant.data.lazy import Names, read_lazy
 from calibrant.data.refine import matters, refined
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError

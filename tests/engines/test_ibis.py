@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.data.cells import Cells
-from calibrant.data.lazy_checks import Coding, Names
-from calibrant.data.lazy_rows import LazyRows
+from calibrant.data.lazy import Coding, LazyRows, Names
+from calibrant.data.score_table import Cells
 from calibrant.errors import InputError
 from lazy_frames import sqlite
 

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 import calibrant as cal
 from calibrant.cli.app import app
-from calibrant.data.segment_column import NewSegments
-from calibrant.engines.segment_texts import segment_keys
+from calibrant.data.segments import NewSegments
+from calibrant.engines.apply import segment_keys
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Piecewise, Segmented
 from file_jobs import apply_file
 from lazy_frames import KINDS, frame

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.engines.duckdb import Session, parquet_files
-from calibrant.engines.duckdb.json_files import set_member
-from calibrant.engines.files import csv_records
-from calibrant.engines.files.data_files import find_files
-from calibrant.engines.rows_of_files import check_rows
+from calibrant.engines.duckdb.session import set_member
+from calibrant.engines.files import csv as csv_records
+from calibrant.engines.files.files import find_files
+from calibrant.engines.rows import check_rows
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Piecewise
 from file_jobs import apply_file, read_table
 

@@ -25,15 +25,14 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segment_column import NewSegments
+from calibrant.data.segments import NewSegments
 from calibrant.engines import spark as engine_package
 from calibrant.engines.open_engine import Engine
 from calibrant.engines.spark import Spark, read_files, write_file
-from calibrant.engines.spark.failures import reworded, why_not_started
-from calibrant.engines.spark.read import is_url
-from calibrant.engines.spark.session import _knock, require_java
+from calibrant.engines.spark.files import is_url
+from calibrant.engines.spark.session import _knock, require_java, reworded, why_not_started
 from calibrant.errors import InputError, MissingExtraError, ParameterError
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Coded, Logistic, Mixture, Piecewise, Segmented, Softmax
 from file_jobs import apply_file, read_table
@@ -743,7 +742,7 @@ def test_an_interrupt_leaves_what_was_there(spark, tmp_path, form):
 @pytest.mark.parametrize("form", [str, url])
 def test_an_output_that_cannot_be_replaced_stays(spark, tmp_path, form, monkeypatch):
     """The last moment: the old folder has gone aside, and the new one does not come."""
-    from calibrant.engines.spark import write
+    from calibrant.engines.spark import files as write
 
     def put(self):
         move = getattr(self, "system", None)

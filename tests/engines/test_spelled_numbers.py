@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.data.lazy_checks import Names
+from calibrant.data.lazy import Names
 from calibrant.engines.duckdb import Session
-from calibrant.engines.files.number_spelling import NumberSpelling
-from calibrant.engines.files.read_options import ReadOptions
+from calibrant.engines.files.files import ReadOptions
+from calibrant.engines.files.spelling import NumberSpelling
 from calibrant.engines.open_engine import open_engine
-from calibrant.engines.rows_of_files import read_rows
+from calibrant.engines.rows import read_rows
 from calibrant.errors import InputError, MissingExtraError, ParameterError
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Piecewise
 from file_jobs import apply_file
 from sheets import write_xlsx
@@ -232,7 +232,7 @@ def test_applying_refuses_what_has_two_meanings(tmp_path):
 
 
 def test_segments_are_counted_once_where_rows_are_read_again(tmp_path):
-    from calibrant.data.segment_column import NewSegments
+    from calibrant.data.segments import NewSegments
 
     segmented = cal.SegmentedCalibrator().fit(
         [0.1, 0.4, 0.6, 0.9] * 5, [0, 1, 0, 1] * 5, segments=["a", "b"] * 10

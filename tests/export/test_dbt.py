@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import to_sql
 from calibrant.export.sql.dialects import DIALECTS
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Columns, Identity, Piecewise, Segmented
 
 STEP = Piecewise.step([0.1, 0.2, 0.3], [0.0, 0.3, 0.2, 0.9])

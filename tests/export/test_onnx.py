@@ -19,7 +19,8 @@ from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.export.onnx import to_onnx
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Mixture, Piecewise, Segmented
-from calibrant.plan.borders import regions
+from calibrant.rules.plan.borders import regions
+from calibrant.rules.sigmoids import FEATURES
 from cases import each
 from onnx_sessions import FLOAT, only
 from strategies import MARGINS, PROBABILITIES
@@ -255,7 +256,7 @@ def test_any_formula(bits, intercept, terms, scores):
     map_ = Logistic(intercept, tuple(terms.items()))
     s = rounded(np.array([*scores, *ENDS[:7]]), bits)
     size = abs(intercept) + sum(
-        abs(c) * (1.0 + np.abs(cal.maps.logistic.FEATURES[name](s))) for name, c in terms.items()
+        abs(c) * (1.0 + np.abs(FEATURES[name](s))) for name, c in terms.items()
     )
     # what the logarithms' rounding, and that of the sum, can change
     slope = np.minimum(np.exp(-np.maximum(np.abs(logit(map_(s))) - 1.0, 0.0)), 0.25)

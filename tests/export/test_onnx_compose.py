@@ -15,8 +15,8 @@ from sklearn.naive_bayes import GaussianNB
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
 from calibrant.export.onnx import compose_onnx
+from calibrant.fitting.fitted import Fitted
 from calibrant.losses import sigmoid
 from calibrant.maps import Coded, Columns, Identity, Logistic, Piecewise, Segmented, Softmax
 from onnx_sessions import run

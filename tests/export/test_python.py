@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
 from calibrant.export.python import helpers, to_python
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Chain, Coded, Identity, Logistic, Map, Piecewise, Segmented
-from calibrant.maps.combiners import combine_rows
+from calibrant.rules.combiners import combine_rows
 from cases import CASES
-from multiclass.test_combine import problems
+from methods.test_combine import problems
 from strategies import MAPS
 from subjects import (
     BOTH,

@@ -21,16 +21,20 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 import calibrant as cal
-from calibrant.data.score_range import ScoreRange
+from calibrant.data.scale import ScoreRange
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import Sql, to_sql
-from calibrant.export.sql.cell_key import cell
-from calibrant.export.sql.dialects import DIALECTS, dialect_of
-from calibrant.export.sql.literals import by_quotient, of_normals, plain
-from calibrant.export.sql.overflow import guarded
+from calibrant.export.sql.dialects import (
+    DIALECTS,
+    RESERVED,
+    by_quotient,
+    dialect_of,
+    of_normals,
+    plain,
+)
 from calibrant.export.sql.printer import SQL
-from calibrant.export.sql.reserved_words import RESERVED
+from calibrant.export.sql.text import cell, guarded
+from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,
@@ -48,12 +52,11 @@ from calibrant.maps import (
     VectorMap,
     VectorMixture,
 )
-from calibrant.maps.logistic import FEATURES
-from calibrant.plan.borders import number, rank
-from calibrant.plan.grids import Grid, grid_of
-from calibrant.plan.interpreter import evaluate
-from calibrant.plan.nodes import Linear, uses
-from calibrant.plan.ranges import reach
+from calibrant.rules.plan.borders import number, rank
+from calibrant.rules.plan.interpreter import evaluate
+from calibrant.rules.plan.nodes import Linear, reach, uses
+from calibrant.rules.plan.tables import Grid, grid_of
+from calibrant.rules.sigmoids import FEATURES
 from cases import each
 from sparks import needs_spark, to_spark
 

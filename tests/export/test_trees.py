@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
+from calibrant.data.attributes import Attribute, Schema
 from calibrant.errors import InputError, ParameterError
-from calibrant.local.attributes import Attribute, Schema
-from calibrant.local.rule import LocalFitted
-from calibrant.local.tree_rule import TreeRounds
+from calibrant.fitting.fitted import LocalFitted
 from calibrant.maps import Identity
+from calibrant.methods.features.rule import TreeRounds
 from saved import fixed_trees
 
 COLOURS = ["blue", "green", "red", "white", "pink", None]
@@ -101,7 +101,7 @@ def test_onnx_takes_truth_values_in_all_usual_spellings(categories, value, words
     assert abs(run_onnx(model, np.array([0.4]), X) - unknown).max() < 1e-12
     facts = {one.key: one.value for one in model.metadata_props}
     assert {*words} < set(json.loads(facts["calibrant.words"])[0])
-    assert facts["calibrant.other_words"] == "count as missing categories"
+    assert facts["calibrant.errors"] == "count as missing categories"
 
 
 def test_a_word_that_is_a_category_itself_stays_one():

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.bin_sweep import MOST, sweep_starts
-from calibrant.metrics.debiased import folded_mean
+from calibrant.metrics.binned_errors import folded_mean
+from calibrant.metrics.cells import MOST, sweep_starts
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from twins import metrics as naive
 

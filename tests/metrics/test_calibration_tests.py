@@ -15,10 +15,11 @@ from scipy.stats import binom, kstest, norm, ttest_rel
 
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics import combined_test, redrawn_labels
-from calibrant.metrics.cumulative import maximum_beyond, range_beyond
-from calibrant.metrics.kernel_smoothed import smooth_error
-from calibrant.metrics.weighted_cells import deviation, squares, table_for_test
+from calibrant.metrics import redraws as redrawn_labels
+from calibrant.metrics import tests as combined_test
+from calibrant.metrics.cells import deviation, squares, table_for_test
+from calibrant.metrics.kernel_errors import smooth_error
+from calibrant.metrics.tests import maximum_beyond, range_beyond
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from studies import experiment
 from twins import tests as naive

@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 
 import calibrant as cal
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.metrics.class_look import ClassAreas, ClassLook, ClassNames, class_look
+from calibrant.metrics.headlines import ClassAreas, ClassLook, ClassNames, class_look
 
 NAMES = ClassNames.of(["ape", "bee", "cat"], "kind", ["p_a", "p_b", "p_c"], "command line")
 

@@ -14,10 +14,9 @@ from rich.console import Console
 
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError
-from calibrant.metrics import calbin_windows as windows
-from calibrant.metrics.all_measures import chosen_records
-from calibrant.metrics.evaluation_results import Evaluation
-from calibrant.metrics.registry import MEASURES
+from calibrant.metrics import point_measures as windows
+from calibrant.metrics.evaluating import Evaluation, chosen_records
+from calibrant.metrics.measures import MEASURES
 
 STANDARD = chosen_records(MEASURES)
 RNG = np.random.default_rng(5)

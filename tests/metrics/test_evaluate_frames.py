@@ -13,14 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calibrant import metrics
-from calibrant.data.lazy_checks import Names
-from calibrant.data.lazy_rows import lazy_frame, read_lazy
-from calibrant.data.passes import together
+from calibrant.data.lazy import Names, lazy_frame, read_lazy, together
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.all_measures import chosen_records
-from calibrant.metrics.evaluating_lazy import _measuring, _start, evaluate_rows
-from calibrant.metrics.lazy_sums import OutsideError
-from calibrant.metrics.registry import MEASURES, REDRAWN
+from calibrant.metrics.evaluating import _measuring, _start, chosen_records, evaluate_rows
+from calibrant.metrics.facts import OutsideError
+from calibrant.metrics.measures import MEASURES, REDRAWN
 from lazy_frames import KINDS
 from lazy_frames import frame as frame_of
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, costly, rows
@@ -184,7 +181,7 @@ def test_few_predictions_are_measured_as_their_table():
 
 
 def test_one_side_from_cells_and_the_other_exact(monkeypatch):
-    monkeypatch.setattr("calibrant.data.lazy_rows.EXACT", 100)
+    monkeypatch.setattr("calibrant.data.lazy.EXACT", 100)
     frame = FRAME.with_columns(q=pl.col("p").round(1))
     e = metrics.evaluate(frame.lazy(), "q", label="y", raw="p", level=None)
     plain = metrics.evaluate(Y, P.round(1), raw=P, level=None)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtri
 
 import calibrant as cal
-from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
+from calibrant.metrics.headlines import FirstLook, LabelNames, first_look
 
 YES_NO = LabelNames.of(["no", "yes"], "yes", "churned", "command line")
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibrant import ScoreTable, metrics
-from calibrant.data.weighing import table_in_rows
+from calibrant.data.score_table import table_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics import interval_formulas
-from calibrant.metrics.all_measures import chosen_records
+from calibrant.metrics import formulas as interval_formulas
+from calibrant.metrics.evaluating import chosen_records
 from calibrant.metrics.intervals import IntervalOptions
-from calibrant.metrics.redrawn_tables import RedrawnTable, chance_of
-from calibrant.metrics.registry import MEASURES, REDRAWN
+from calibrant.metrics.measures import MEASURES, REDRAWN
+from calibrant.metrics.redraws import RedrawnTable, chance_of
 
 RNG = np.random.default_rng(11)
 Z = RNG.normal(-0.3, 1.5, 400)

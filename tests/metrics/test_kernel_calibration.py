@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from calibrant import ScoreTable, metrics
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics import kernel_pairs
+from calibrant.metrics import kernel_errors as kernel_pairs
 from strategies import PROBABILITIES, REAL, WHOLE, costly, rows
 from studies import experiment
 from twins import tests as naive

@@ -15,10 +15,10 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.cli.results import segment_table
-from calibrant.metrics.evaluation_results import CHANGE, TIES, topic_of
-from calibrant.metrics.interval_formulas import clopper_pearson
-from calibrant.metrics.measure import Measure, ValueWithNote
-from calibrant.metrics.registry import CLASS_MEASURES, LABEL_MEASURES, MEASURES, RECORDS, REDRAWN
+from calibrant.metrics.evaluating import CHANGE, TIES, topic_of
+from calibrant.metrics.facts import Measure, ValueWithNote
+from calibrant.metrics.formulas import clopper_pearson
+from calibrant.metrics.measures import CLASS_MEASURES, LABEL_MEASURES, MEASURES, RECORDS, REDRAWN
 from calibrant.result_tables import ResultTable, TableColumn, TableRow
 
 RNG = np.random.default_rng(8)

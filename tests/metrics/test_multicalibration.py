@@ -12,10 +12,10 @@ import pytest
 
 from calibrant import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.kernels.group_sums import add_to_groups
-from calibrant.metrics import evaluate, multicalibration, redrawn_groups
-from calibrant.metrics.group_errors import _interval
-from calibrant.metrics.redrawn_groups import GroupSums
+from calibrant.metrics import evaluate, multicalibration
+from calibrant.metrics import groups as redrawn_groups
+from calibrant.metrics.groups import GroupSums, _interval
+from calibrant.solvers._kernel_pairs import add_to_groups
 from twins import groups as naive
 
 

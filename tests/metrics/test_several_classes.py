@@ -20,12 +20,13 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 
 from calibrant import metrics
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.diagrams.class_curves import class_reliability
-from calibrant.diagrams.curves import reliability_curve
-from calibrant.diagrams.draw.panels import class_diagram, panel_diagram
+from calibrant.diagrams.curve import reliability_curve
+from calibrant.diagrams.draw.reliability import class_diagram, panel_diagram
+from calibrant.diagrams.panels import class_reliability
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.metrics import calbin_windows, multilabel
-from calibrant.metrics.registry import CLASS_MEASURES
+from calibrant.metrics import multilabel
+from calibrant.metrics import point_measures as calbin_windows
+from calibrant.metrics.measures import CLASS_MEASURES
 from strategies import PROBABILITIES
 from twins import metrics as binary
 from twins import multiclass as naive
@@ -269,7 +270,7 @@ def test_blocks_give_what_one_block_gives(monkeypatch):
     codes, p = simulate(500, k=7)
     w = np.random.default_rng(0).random(500)
     whole = everything(codes, p, w)
-    monkeypatch.setattr("calibrant.data.distributions.BLOCK", 64)
+    monkeypatch.setattr("calibrant.data.door.BLOCK", 64)
     assert len(list(ScoreMatrix(p, codes).blocks())) > 50
     assert everything(codes, p, w) == close(whole)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from calibrant import ScoreTable, metrics
 from calibrant.errors import CalibrationWarning
-from calibrant.metrics import calbin_windows as windows
+from calibrant.metrics import point_measures as windows
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from twins import metrics as naive
 

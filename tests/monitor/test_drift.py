@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.maps import Chain, Identity, Interval, Logistic, Piecewise
 from calibrant.monitor import Drift, check_drift
-from calibrant.monitor.drift_value import Remedy, in_words, table_of
+from calibrant.monitor.change_models import Remedy
+from calibrant.monitor.drift import in_words, table_of
 from strategies import REAL, costly, rows
 from twins import drift as naive
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.rising_band import RisingBand
+from calibrant.metrics.formulas import RisingBand
 from calibrant.monitor import Monitor
-from calibrant.monitor.evidence import (
+from calibrant.monitor.monitor import (
     Alternatives,
     Evidence,
     NullBounds,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 import calibrant as cal
-from calibrant.boosting.rounds import seen_weights
+from calibrant.methods.boosting import seen_weights
 from studies import experiment
 
 

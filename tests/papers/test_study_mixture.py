@@ -8,9 +8,8 @@ import pytest
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.auto.class_members import members_for
-from calibrant.auto.several_classes import PSEUDO
-from calibrant.kernels.mixture_shares import mixture_weights
+from calibrant.auto.classes import PSEUDO, members_for
+from calibrant.solvers.weights import mixture_weights
 from studies import experiment, write_toy
 
 

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from calibrant import background
-from calibrant.background import off_main_thread, stoppable
+from calibrant import running as background
+from calibrant.running import off_main_thread, stoppable
 
 
 def test_results_and_errors_come_back():

@@ -14,12 +14,9 @@ import pytest
 
 import calibrant as cal
 import calibrant.auto
-import calibrant.boosting
-import calibrant.calibrators
-import calibrant.local
-import calibrant.multiclass
-import calibrant.scaling
-from calibrant.estimators.registry import METHODS
+import calibrant.methods
+import calibrant.model
+from calibrant.fitting.registry import METHODS
 from cases import CASES
 
 PACKAGE = Path(cal.__file__).parent
@@ -81,48 +78,28 @@ def classes_of(module):
     ]
 
 
-def test_every_local_calibrator_and_model_has_a_public_name():
+def in_rooms(*packages):
+    """The classes of these packages, by name."""
+    return {
+        kind.__name__: kind
+        for package in packages
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        for kind in classes_of(importlib.import_module(module.name))
+    }
+
+
+def test_every_method_has_a_public_name():
     from sklearn.base import ClassifierMixin
 
-    from calibrant.local.base import LocalCalibrator
-
-    found = set()
-    for package in (calibrant.local, calibrant.boosting):
-        for module in pkgutil.iter_modules(package.__path__):
-            home = importlib.import_module(f"{package.__name__}.{module.name}")
-            found |= {
-                kind.__name__ for kind in classes_of(home) if issubclass(kind, ClassifierMixin)
-            }
-    assert found == {*BEYOND, LocalCalibrator.__name__}
-
-
-def test_every_calibrator_of_many_classes_has_a_public_name():
-    from sklearn.base import ClassifierMixin
-
-    found = set()
-    for package in (calibrant.multiclass, calibrant.scaling):
-        for module in pkgutil.iter_modules(package.__path__):
-            home = importlib.import_module(f"{package.__name__}.{module.name}")
-            found |= {
-                kind.__name__ for kind in classes_of(home) if issubclass(kind, ClassifierMixin)
-            }
-    assert found - set(CALIBRATORS) - BASES == set(MANY)
-    assert set(MANY) <= set(cal.__all__)
+    made = in_rooms(calibrant.methods, calibrant.auto, calibrant.model)
+    found = {name for name, kind in made.items() if issubclass(kind, ClassifierMixin)}
+    models = {"CalibratedClassifier", "CodedClassifier"}
+    assert found - BASES == {*CALIBRATORS, *BEYOND, *MANY, *PARTS, *models}
+    assert {*MANY, *models} <= set(cal.__all__)
 
 
 def test_public_names_of_models_and_local_calibrators():
     assert {*BEYOND, *PARTS} <= {*cal.__all__, *cal.boosting.__all__}
-
-
-def test_every_file_of_a_method_has_a_public_name():
-    in_folders = set()
-    for package in (calibrant.auto, calibrant.calibrators, calibrant.scaling):
-        for module in pkgutil.iter_modules(package.__path__):
-            home = importlib.import_module(f"{package.__name__}.{module.name}")
-            in_folders |= {
-                kind.__name__ for kind in classes_of(home) if issubclass(kind, cal.Calibrator)
-            }
-    assert in_folders - BASES == set(CALIBRATORS)
 
 
 def test_every_method_has_a_case():
@@ -228,10 +205,33 @@ def test_no_two_classes_have_one_name():
     assert sorted(names) == sorted(set(names))
 
 
-def test_only_kernels_know_numba(root):
-    for path in (root / "src" / "calibrant").rglob("*.py"):
-        if "kernels" not in path.parts:
-            assert "import numba" not in path.read_text(encoding="utf-8"), path
+def test_only_kernels_are_compiled(root):
+    """Files of kernels, and one that hands numba to them."""
+    package = root / "src" / "calibrant"
+    kernels = {*package.rglob("_kernel*.py"), package / "solvers" / "_jit.py"}
+    for path in set(package.rglob("*.py")) - kernels:
+        text = path.read_text(encoding="utf-8")
+        assert "numba" not in re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE), path
+        assert "solvers._jit import" not in text, path
+
+
+def test_no_kernel_calls_one_of_another_file(root):
+    """Numba keeps compiled code by the file it is in: what it calls elsewhere would go stale."""
+    package = root / "src" / "calibrant"
+    for path in package.rglob("_kernel*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        foreign = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("calibrant")
+            for alias in node.names
+        }
+        for kernel in ast.walk(tree):
+            marks = getattr(kernel, "decorator_list", [])
+            if {"jit", "part"} & {getattr(getattr(m, "func", m), "id", "") for m in marks}:
+                body = [name.id for line in kernel.body for name in ast.walk(line)
+                        if isinstance(name, ast.Name)]  # fmt: skip
+                assert not foreign & set(body), (path, kernel.name)
 
 
 def test_changelog_names_the_version(root):

@@ -13,12 +13,13 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from calibrant import outputs, shell_words
+from calibrant import errors as shell_words
+from calibrant import outputs
 from calibrant.cli import PLAIN, main
 from calibrant.cli import console as cli_console
 from calibrant.engines.duckdb.session import _reworded
-from calibrant.engines.files import data_files
-from calibrant.engines.spark.read import local_url
+from calibrant.engines.files import files as data_files
+from calibrant.engines.spark.files import local_url
 from calibrant.engines.spark.session import require_java
 from calibrant.errors import InputError, MissingExtraError, import_extra
 from calibrant.outputs import find_target, follow, keep_apart, whole_file, write_whole

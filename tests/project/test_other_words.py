@@ -9,8 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.errors import ParameterError
-from calibrant.other_words import MEASURES
+from calibrant.errors import MEASURES, ParameterError
 
 Y, P = [0, 1, 0, 1], [0.1, 0.9, 0.2, 0.7]
 
@@ -75,7 +74,7 @@ def test_a_measure_misspelt():
 
 def test_words_of_scikit_learn_that_are_ours_too():
     assert cal.CalibratedClassifier(None, "sigmoid").calibrator == "sigmoid"
-    from calibrant.estimators.registry import calibrator_of
+    from calibrant.fitting.registry import calibrator_of
 
     assert repr(calibrator_of("sigmoid")) == "Platt()"
 

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import calibrant as cal
 from calibrant import compare, metrics, multiclass
-from calibrant.estimators.registry import METHODS, OF_MORE, calibrator_of
+from calibrant.fitting.registry import METHODS, OF_MORE, calibrator_of
 
 #: what may come by place although it has a default: rows, their parts, and what is wrapped
 BY_PLACE = {"y", "Y", "p", "sample_weight", "segments", "estimator", "calibrator"}

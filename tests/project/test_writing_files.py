@@ -19,8 +19,8 @@ import pytest
 
 import calibrant as cal
 from calibrant import outputs
-from calibrant.cli.paths import OutputOption, check_places
-from calibrant.engines.spark.write import _Local
+from calibrant.cli.sources import OutputOption, check_places
+from calibrant.engines.spark.files import _Local
 from calibrant.errors import InputError
 from calibrant.outputs import (
     TemporaryFolder,
@@ -414,7 +414,7 @@ def test_no_other_place_writes_files(root):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and _writes(node)
     }
-    no_outputs = {"engines/spark/session.py", "cli/state_lock.py", "local/arrays.py"}
+    no_outputs = {"engines/spark/session.py", "cli/reading.py", "fitting/files.py"}
     assert found == {"outputs.py", *no_outputs}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
-from calibrant.reports.monitor_make import monitor_report
+from calibrant.reports.monitor_page import monitor_report
 from chromium import BROWSER, Browser
 
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium on the PATH")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reports.make import calibration_report
+from calibrant.reports.report import calibration_report
 from chromium import BROWSER, Browser
 from reports.test_reports import NASTY, nasty_report
 

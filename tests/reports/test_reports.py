@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
 import calibrant as cal
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import (
     Chain,
     Interval,
@@ -25,14 +25,19 @@ from calibrant.maps import (
     Piecewise,
     Segmented,
 )
-from calibrant.metrics.evaluation_words import in_words
-from calibrant.reports.axes import linear_axis, logit_axis, path_of, ticks
-from calibrant.reports.key_facts import source_facts
-from calibrant.reports.make import calibration_report, report_of
-from calibrant.reports.markup import element, join, script_json
-from calibrant.reports.recipes import recipes_for
-from calibrant.reports.report_value import Method, Recipe, Report
-from calibrant.reports.sentences import verdict_of
+from calibrant.metrics.evaluating import in_words
+from calibrant.reports.kit import (
+    element,
+    join,
+    linear_axis,
+    logit_axis,
+    path_of,
+    recipes_for,
+    script_json,
+    ticks,
+)
+from calibrant.reports.report import calibration_report, report_of, verdict_of
+from calibrant.reports.value import Method, Recipe, Report, source_facts
 
 NASTY = (
     "</script><script>alert(1)</script>",
@@ -467,7 +472,7 @@ import sys
 for name in ("matplotlib", "duckdb", "jinja2", "rich", "typer", "pyarrow"):
     sys.modules[name] = None
 import calibrant as cal
-from calibrant.reports.make import calibration_report
+from calibrant.reports.report import calibration_report
 scores, y = [0.1, 0.2, 0.7, 0.9] * 9, [0, 0, 1, 0] * 9
 calibration_report(scores, y, calibrator=cal.Platt(), output="r.html")
 """

@@ -11,7 +11,7 @@ import pytest
 import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.metrics import multicalibration
-from calibrant.reports.where_wrong import MOST_GROUPS
+from calibrant.reports.page import MOST_GROUPS
 
 NASTY = "</script><b>it's"
 RNG = np.random.default_rng(2)

@@ -202,7 +202,7 @@ def exact_trees() -> Iterator[None]:
     if not sklearn.__version__.startswith(COMPARED):
         yield
         return
-    with patch("calibrant.boosting.learners.DecisionTreeClassifier", ExactTree):
+    with patch("calibrant.methods.boosting.DecisionTreeClassifier", ExactTree):
         yield
 
 

@@ -1,6 +1,5 @@
 """The choice of a calibrator: judged out of fold, and free to keep the scores as they are."""
 
-from calibrant.auto.calibrator import AutoCalibrator
-from calibrant.auto.leaderboard import Leaderboard, Standing
+from calibrant.lazy_names import lazy_names
 
-__all__ = ["AutoCalibrator", "Leaderboard", "Standing"]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

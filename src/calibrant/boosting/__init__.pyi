@@ -1,4 +1,4 @@
 """What `calibrant.boosting` shows; `lazy_names` reads it."""
 
-from calibrant.boosting.adaboost import AdaBoost as AdaBoost
-from calibrant.boosting.score import boosting_score as boosting_score
+from calibrant.methods.boosting import AdaBoost as AdaBoost
+from calibrant.methods.boosting import boosting_score as boosting_score

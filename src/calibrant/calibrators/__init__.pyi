@@ -1,4 +1,4 @@
 """What `calibrant.calibrators` shows; `lazy_names` reads it."""
 
-from calibrant.calibrators.enir import NearIsotonicPath as NearIsotonicPath
-from calibrant.calibrators.enir import near_isotonic_path as near_isotonic_path
+from calibrant.methods.near_isotonic.enir import NearIsotonicPath as NearIsotonicPath
+from calibrant.methods.near_isotonic.enir import near_isotonic_path as near_isotonic_path

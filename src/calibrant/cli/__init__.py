@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from calibrant.background import stoppable
 from calibrant.errors import MissingExtraError, import_extra
+from calibrant.running import stoppable
 
 __all__ = ["main"]
 

@@ -8,19 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import method_names, options
-from calibrant.cli.applying import apply
-from calibrant.cli.calibrator_files import load_any, load_map
-from calibrant.cli.checking import check
+from calibrant.cli import jobs, sources
+from calibrant.cli.applying import apply, export
+from calibrant.cli.checking import check, monitor
 from calibrant.cli.console import Guarded, command, say, say_json, say_pairs, tell
-from calibrant.cli.exporting import export
-from calibrant.cli.fitting import fit
-from calibrant.cli.measuring import evaluate, plot
-from calibrant.cli.monitoring import monitor
-from calibrant.cli.reporting import compare, report
-from calibrant.estimators.fitted import Fitted
-from calibrant.estimators.registry import METHODS, OF_CLASSES
-from calibrant.shell_words import quoted
+from calibrant.cli.fitting import compare, evaluate, fit, plot, report
+from calibrant.cli.reading import load_any, load_map
+from calibrant.errors import quoted
+from calibrant.fitting.fitted import Fitted
+from calibrant.fitting.registry import METHODS, OF_CLASSES
 from calibrant.version import __version__
 
 app = typer.Typer(
@@ -78,7 +74,7 @@ for job in (fit, compare, report, apply, evaluate, plot, export, check, monitor)
 
 
 @app.command()
-def methods(json: options.Json = False) -> None:
+def methods(json: sources.Json = False) -> None:
     """List the methods of calibration.
 
     \b
@@ -104,23 +100,23 @@ def methods(json: options.Json = False) -> None:
 def _method(name: str) -> dict[str, Any]:
     several = name in OF_CLASSES
     cls, line = (METHODS | OF_CLASSES)[name]
-    params = method_names.parameters(name, several=several)
+    params = jobs.parameters(name, several=several)
     columns = "several" if several else "one or several"
     return {"name": name, "class": cls, "summary": line, "columns": columns, "params": params}
 
 
 @app.command(name="show")
 def show_file(
-    calibrator: options.CalibratorFile,
+    calibrator: sources.CalibratorFile,
     at: Annotated[
         float | None,
         typer.Option(
             metavar="P",
-            parser=options.read_share,
+            parser=sources.read_share,
             help="Print the score that has probability P (0.2, or 20%).",
         ),
     ] = None,
-    json: options.Json = False,
+    json: sources.Json = False,
 ) -> None:
     """Print what a calibrator file holds, or which score has a probability.
 
@@ -157,7 +153,7 @@ def demo(
     force: Annotated[
         bool, typer.Option("--force", help="Replace files of its names in the folder.")
     ] = False,
-    json: options.Json = False,
+    json: sources.Json = False,
 ) -> None:
     """Run the whole job on a bundled example: fit, apply, evaluate, draw, report.
 
@@ -166,6 +162,6 @@ def demo(
       calibrant demo
       calibrant demo /tmp/look
     """
-    from calibrant.cli.demo import run
+    from calibrant.cli.fitting import run
 
     run(folder, json, force)

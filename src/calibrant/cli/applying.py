@@ -1,38 +1,40 @@
-"""The command that applies a calibrator."""
+"""The commands that apply a calibrator and export it."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import options
-from calibrant.cli.calibrator_files import (
-    load_map,
-    refuse_swapped,
-    score_column,
-    segment_column,
-)
-from calibrant.cli.class_columns import SHOWN, some_of
-from calibrant.cli.console import say, say_json, tell, warn
-from calibrant.cli.paths import (
+from calibrant.cli import sources
+from calibrant.cli.console import note, say, say_json, tell, warn
+from calibrant.cli.reading import load_map, refuse_swapped, score_column, segment_column
+from calibrant.cli.sources import (
+    SHOWN,
+    FileSource,
     OutputOption,
     check_places,
+    engine_options,
+    in_order,
     is_standard,
     place_of,
     refuse_two,
     said_name,
+    some_of,
     words_beside,
 )
-from calibrant.cli.sources import FileSource, engine_options
-from calibrant.data.segment_column import NewSegments
+from calibrant.data.segments import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import Engine
-from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
-from calibrant.maps import VectorMap
-from calibrant.shell_words import quoted
+from calibrant.errors import InputError, ParameterError, did_you_mean, quoted
+from calibrant.fitting.files import to_json
+from calibrant.fitting.fitted import Fitted
+from calibrant.outputs import write_whole
+from calibrant.rules.base import VectorMap
 
 #: scores that all lie in [0, 1] are of another scale than those of a fit that were so wide apart,
 #: and not fewer
@@ -70,22 +72,22 @@ Overwrite = Annotated[
 
 
 def apply(
-    calibrator: options.CalibratorFile,
-    files: options.Files,
+    calibrator: sources.CalibratorFile,
+    files: sources.FileNames,
     output: OutputFile,
-    score: options.FittedScore = None,
+    score: sources.FittedScore = None,
     into: NewColumn = "probability",
-    segment: options.FittedSegment = None,
+    segment: sources.FittedSegment = None,
     on_missing: OnMissing = "error",
     on_range: OnRange = "error",
     overwrite_column: Overwrite = False,
-    decimal: options.DecimalMark = None,
-    format: options.StreamFormat = None,
-    engine: options.EngineName = "duckdb",
-    master: options.Master = None,
-    json: options.Json = False,
-    threads: options.Threads = None,
-    memory_limit: options.MemoryLimit = None,
+    decimal: sources.DecimalMark = None,
+    format: sources.StreamFormat = None,
+    engine: sources.EngineName = "duckdb",
+    master: sources.Master = None,
+    json: sources.Json = False,
+    threads: sources.Threads = None,
+    memory_limit: sources.MemoryLimit = None,
 ) -> None:
     """Add a column of calibrated probabilities, or one for each class, to files of any size.
 
@@ -143,7 +145,7 @@ def _other_scale(
 ) -> str | None:
     """What to say of scores that look like probabilities to a calibrator of points, percentages or
     margins. Where most lie beyond those of the fit, the engine warns."""
-    from calibrant.cli.column_roles import first_numbers
+    from calibrant.cli.columns import first_numbers
 
     known = fitted.expects
     if known is None or known.probabilities or asked.on_range == "allow":
@@ -169,7 +171,7 @@ def _columns(
 ) -> str | tuple[str, ...]:
     """The columns of scores: as asked for, or as in the fit."""
     if isinstance(fitted.map, VectorMap):
-        from calibrant.cli import class_reading
+        from calibrant.cli import reading as class_reading
 
         names = engine.columns(files) if words else ()
         return class_reading.fitted_columns(fitted, words, names, path).columns
@@ -195,3 +197,299 @@ def _in_words(fitted: Fitted, asked: ApplyOptions) -> str:
     pairs = zip(asked.new_columns(fitted), labels, strict=True)
     each = [f"{column!r} is the probability of {label!r}" for column, label in pairs]
     return f"Column {some_of(each, f' ({len(each)} classes)')}."
+
+
+# --- The command that writes a calibrator as something that other systems run ---------------------
+
+
+#: what each target takes of the options; the others must be left out
+TARGETS: Mapping[str, tuple[str, ...]] = {
+    "sql": (
+        "dialect",
+        "form",
+        "score",
+        "table",
+        "into",
+        "lookup",
+        "segment",
+        "keep",
+        "view",
+        "threshold",
+    ),
+    "onnx": ("model", "input", "float"),
+    "python": ("name", "threshold"),
+    "json": (),
+}
+
+Target = Annotated[
+    str, typer.Option("--to", metavar="|".join(TARGETS), help="What to write it as.")
+]
+ExportFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where it goes; default: printed."),
+]
+DialectName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="SQL: duckdb, sqlite, spark, postgres, …; duckdb."),
+]
+FormName = Annotated[
+    str | None,
+    typer.Option(metavar="auto|expression|lookup", help="SQL: one expression, or a table."),
+]
+ScoreColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        "-s",
+        metavar="COL",
+        help="SQL: column of scores, default: as in the fit; one for each class.",
+    ),
+]
+TableName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="SQL: the table that holds the scores.")
+]
+SqlColumn = Annotated[str | None, typer.Option(metavar="COL", help="SQL: name of the new column.")]
+LookupName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="SQL: table made or replaced; default: a new one per fit."),
+]
+SegmentOf = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL", help="SQL: column of segments; default: as in the fit."),
+]
+KeptColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL",
+        help="SQL queries: column to keep, such as a key; may be repeated. Default: all, and with "
+        "several classes the scores.",
+    ),
+]
+ViewName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="SQL: make a view of this name of the query.")
+]
+AtLeast = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        parser=sources.read_share,
+        help="SQL, Python: write the decision, 1 from this probability on, else 0.",
+    ),
+]
+FunctionName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Python: name of the function.")
+]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option(metavar="ONNX", help="ONNX: put the calibrator behind this model."),
+]
+InputKind = Annotated[
+    str | None,
+    typer.Option(metavar="score|logit", help="ONNX: what the graph is given; score."),
+]
+Bits = Annotated[
+    int | None,
+    typer.Option(metavar="32|64", help="ONNX: bits of its numbers; 64, or the model's."),
+]
+
+
+def export(
+    calibrator: sources.CalibratorFile,
+    to: Target,
+    output: ExportFile = None,
+    dialect: DialectName = None,
+    form: FormName = None,
+    score: ScoreColumns = None,
+    table: TableName = None,
+    into: SqlColumn = None,
+    lookup: LookupName = None,
+    segment: SegmentOf = None,
+    keep: KeptColumns = None,
+    view: ViewName = None,
+    threshold: AtLeast = None,
+    name: FunctionName = None,
+    model: ModelFile = None,
+    input: InputKind = None,
+    float: Bits = None,
+    json: sources.Json = False,
+) -> None:
+    """Write a calibrator as SQL, ONNX, plain Python or JSON, for systems without calibrant.
+
+    \b
+    Examples:
+      calibrant export calibrator.json --to sql --dialect postgres
+      calibrant export calibrator.json --to sql --table raw.scores --view mart.calibrated
+      calibrant export calibrator.json --to onnx -o calibrator.onnx
+      calibrant export calibrator.json --to onnx --model model.onnx -o both.onnx
+      calibrant export calibrator.json --to onnx --model net.onnx --input logit -o both.onnx
+      calibrant export calibrator.json --to python -o calibrate.py
+      calibrant export calibrator.json --to sql --threshold 0.05
+
+    All give the numbers of apply: the same side at every jump, and formulas to the last digits.
+    """
+    asked = locals()  # the options by their names
+    known = {option: asked[option] for names in TARGETS.values() for option in names}
+    given = {option: value for option, value in known.items() if value not in (None, [])}
+    _check_options(to, given)
+    if to == "onnx" and output is None:
+        raise ParameterError("ONNX is a binary format: name a file with --output FILE.")
+    if json and output is None:
+        raise ParameterError("--json says what was written: name a file with --output FILE.")
+    check_places({"--output": OutputOption(output)}, [calibrator, *_files_of(model, output)])
+    content = WRITERS[to](load_map(calibrator), given)
+    if isinstance(content, str):
+        content = content.rstrip("\n") + "\n"
+    if output is None:
+        _print(str(content))
+        return
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    write_whole(output, data)
+    if json:
+        say_json({"output": str(output), "to": to, "bytes": len(data)})
+    else:
+        say(f"{calibrator} written as {to} to ", (str(output), "bold"))
+
+
+def _check_options(to: str, given: Mapping[str, Any]) -> None:
+    """Refuse a target that is not known, and options that mean nothing to it."""
+    if to not in TARGETS:
+        hint = did_you_mean(to, TARGETS)
+        raise ParameterError(f"--to must be one of {', '.join(TARGETS)}, but {to!r} came.{hint}")
+    for option in given:
+        if option not in TARGETS[to]:
+            owners = [target for target, known in TARGETS.items() if option in known]
+            raise ParameterError(
+                f"--{option} is for {' and '.join(owners)}, but the target is {to}. Leave it out, "
+                f"or use --to {' or '.join(owners)}."
+            )
+
+
+def _files_of(model: Path | None, output: Path | None) -> list[Path]:
+    """A model's file, and those that hold its weights where the output may be one of them."""
+    if model is None:
+        return []
+    if output is None or not output.exists() or not model.is_file():
+        return [model]
+    from calibrant.export.onnx.compose import weight_files
+
+    return [model, *weight_files(model)]
+
+
+def _print(text: str) -> None:
+    """The text as it is: a letter that the terminal cannot show must not become another one."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as wrong:
+        raise ParameterError(
+            f"output is printed in {encoding} here, which does not have some letters of the text, "
+            f"such as {text[wrong.start]!a}. Name a file with --output FILE: it will be UTF-8."
+        ) from wrong
+    sys.stdout.write(text)
+
+
+# --- targets ------------------------------------------------------------------------------------
+
+
+def _sql(fitted: Fitted, given: Mapping[str, Any]) -> str:
+    from calibrant.export.sql import to_sql
+
+    own = {name: value for name, value in given.items() if name not in ("score", "segment")}
+    column, segment = _export_columns(fitted, given.get("score", [])), given.get("segment")
+    if not isinstance(column, str) and "keep" not in given:
+        note(
+            f"of the table's columns the query gives {some_of(column)}, for it takes several "
+            "steps. Name the ones that you need, such as a key, with --keep COL."
+        )
+    if not isinstance(column, str):  # CLASS=COLUMN may say otherwise than the fit
+        fitted = replace(fitted, provenance={**fitted.provenance, "score_columns": column})
+    made = to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
+    _note_unused(fitted, given, made.statements)
+    return made
+
+
+def _note_unused(fitted: Fitted, given: Mapping[str, Any], statements: Sequence[str]) -> None:
+    """Say which options mean nothing to what was written: that depends on the map, and the same
+    command may export another one next month."""
+    unused = [f"--{option}" for option in ("table", "into", "keep") if option in given]
+    if unused and not statements and not isinstance(fitted.map, VectorMap):
+        note(
+            f"{' and '.join(unused)} {'is' if len(unused) == 1 else 'are'} for queries, but this "
+            "calibrator is written as an expression of its column. Add --view NAME, or --form "
+            "lookup, for a query."
+        )
+    lookup = given.get("lookup", "").rpartition(".")[2].strip('"`[]')
+    if lookup and not any(lookup in text for text in statements):
+        note("--lookup names a table that this calibrator does not need: it is written without.")
+
+
+def _onnx(fitted: Fitted, given: Mapping[str, Any]) -> bytes:
+    from calibrant.export.onnx.compose import compose_onnx
+    from calibrant.export.onnx.model import to_onnx
+
+    own = {name: value for name, value in given.items() if name != "model"}
+    if "model" in given:
+        made = compose_onnx(given["model"], fitted, **own)
+    else:
+        made = to_onnx(fitted, **own)
+    written: bytes = made.SerializeToString()
+    return written
+
+
+def _python(fitted: Fitted, given: Mapping[str, Any]) -> str:
+    from calibrant.export.python import to_python
+
+    return to_python(fitted, **given)
+
+
+def _json(fitted: Fitted, given: Mapping[str, Any]) -> str:
+    return to_json(fitted)
+
+
+WRITERS: Mapping[str, Callable[[Fitted, Mapping[str, Any]], str | bytes]] = {
+    "sql": _sql,
+    "onnx": _onnx,
+    "python": _python,
+    "json": _json,
+}
+
+
+def _export_columns(fitted: Fitted, named: Sequence[str]) -> str | tuple[str, ...]:
+    """The columns of scores: those asked for, or that of the fit."""
+    if isinstance(fitted.map, VectorMap):
+        return _class_columns(fitted, fitted.map.n_columns, named)
+    return score_column(fitted, named) or "score"
+
+
+def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str, ...]:
+    """A column for each class: by CLASS=COLUMN, as in the fit, or in the order of the classes."""
+    found = fitted.provenance.get("score_columns")
+    known = tuple(map(str, found)) if isinstance(found, tuple) and len(found) == many else ()
+    if known and not named:
+        return known
+    if len(named) == 1 != many:
+        named = [word.strip() for word in named[0].split(",")]
+    if len(named) != many:
+        raise InputError(
+            f"this calibrator reads {many} columns of scores, but {len(named)} "
+            f"{'was' if len(named) == 1 else 'were'} named. Name "
+            "each: --score CLASS=COLUMN, or --score COLUMN in the order of the classes."
+        )
+    found = in_order(named, fitted.classes) if many == len(fitted.classes) else None
+    if found is None and sorted(named) == sorted(known):
+        return known
+    if found is None:
+        pairs = zip(named, fitted.classes, strict=False)
+        shown = ", ".join(f"{column} is {label!r}" for column, label in pairs)
+        note(f"the columns are taken in the order of the classes: {shown}.")
+        return tuple(named)
+    return found
+
+
+def _segment(fitted: Fitted, asked: list[str] | None) -> str | tuple[str, ...] | None:
+    if asked and fitted.map.segments is None:
+        raise InputError(
+            "--segment is for calibrators with a map for each segment, but this one has one map "
+            "for all rows. Leave it out."
+        )
+    return segment_column(fitted, asked)

@@ -11,31 +11,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.advice import Advice
-from calibrant.cli.class_columns import some_of
-from calibrant.cli.fit_result import FitResult
-from calibrant.cli.jobs import LEVEL, quietly, with_facts
-from calibrant.cli.method_names import ALWAYS, make_class_calibrator
-from calibrant.cli.showing import draw_classes, page_words
-from calibrant.data.distributions import are_distributions, sum_tolerance
+from calibrant.auto.advice import Advice
+from calibrant.cli.jobs import (
+    ALWAYS,
+    LEVEL,
+    FitResult,
+    draw_classes,
+    make_class_calibrator,
+    page_words,
+    quietly,
+    with_facts,
+)
+from calibrant.cli.sources import some_of
+from calibrant.data.door import are_distributions, sum_tolerance
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.engines.rows_of_classes import FileMatrix
+from calibrant.engines.rows import FileMatrix
 from calibrant.errors import InputError
-from calibrant.estimators.named_methods import BEFORE
-from calibrant.estimators.registry import METHODS, calibrator_class
-from calibrant.estimators.saved_labels import label_array
-from calibrant.metrics import MulticlassEvaluation
-from calibrant.metrics.all_measures import Records, evaluate_classes
-from calibrant.metrics.bin_sweep import Bins
-from calibrant.metrics.class_look import ClassLook, class_look
+from calibrant.fitting.fitted import label_array
+from calibrant.fitting.registry import BEFORE, METHODS, calibrator_class
+from calibrant.metrics.arguments import top_table
+from calibrant.metrics.cells import Bins
+from calibrant.metrics.evaluating import (
+    MulticlassEvaluation,
+    Records,
+    evaluate_classes,
+    with_auc_within_folds,
+)
+from calibrant.metrics.headlines import ClassLook, class_look
 from calibrant.metrics.intervals import IntervalOptions, read_interval_options
-from calibrant.metrics.out_of_fold import with_auc_within_folds
-from calibrant.metrics.probability_matrix import top_table
 
 if TYPE_CHECKING:
-    from calibrant.auto import AutoCalibrator
-    from calibrant.auto.several_classes import HeldOutClasses
-    from calibrant.reports.report_value import Report
+    from calibrant.auto.auto import AutoCalibrator
+    from calibrant.auto.classes import HeldOutClasses
+    from calibrant.reports.value import Report
 
 
 #: rows of a class below which hardly anything can be learned of it
@@ -80,7 +88,7 @@ class ClassFitResult(FitResult):
         return draw_classes(seen.after, seen.before, self.read.classes, format=format)
 
     def page(self, saved_as: Path | None) -> Report:
-        from calibrant.reports.make import report_of
+        from calibrant.reports.report import report_of
 
         if self.unseen is None:
             raise InputError("a report needs rows that are held out, but there are too few.")
@@ -106,7 +114,7 @@ def labels_of(matrix: ScoreMatrix, classes: Sequence[Any]) -> NDArray[Any]:
 @quietly()
 def fit(read: FileMatrix, calibrator: Any, folds: int) -> ClassFitResult:
     """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
-    from calibrant.auto import AutoCalibrator
+    from calibrant.auto.auto import AutoCalibrator
 
     matrix, classes = read.matrix, list(read.classes)
     calibrator.set_params(classes=classes)
@@ -135,7 +143,7 @@ def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
     """The predictions of rows held out; an automatic choice has made them already."""
     from sklearn.base import clone
 
-    from calibrant.auto.several_classes import HeldOutClasses, HeldOutMatrix, row_splits
+    from calibrant.auto.classes import HeldOutClasses, HeldOutMatrix, row_splits
 
     pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
     board = getattr(calibrator, "leaderboard_", None)
@@ -179,7 +187,7 @@ def evaluate(
 
 def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
     """Methods by the names that a leaderboard shows; those that are always there are left out."""
-    from calibrant.auto.class_members import members_for
+    from calibrant.auto.classes import members_for
 
     members = members_for(3, rows=1)
     named = {}
@@ -194,7 +202,7 @@ def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
 
 def automatic(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
     """The automatic choice among methods by name, not fitted yet."""
-    from calibrant.auto import AutoCalibrator
+    from calibrant.auto.auto import AutoCalibrator
 
     return AutoCalibrator(candidates=candidates(methods), cv=folds, classes=list(read.classes))
 
@@ -217,7 +225,7 @@ def report(
     saved_as: Path | None = None,
 ) -> Report:
     """The page on the scores of files: the automatic choice among methods by name."""
-    from calibrant.reports.make import calibration_report
+    from calibrant.reports.report import calibration_report
 
     return calibration_report(
         read.matrix.scores,

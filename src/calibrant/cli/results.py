@@ -10,21 +10,16 @@ from typing import Any
 
 from rich import box
 
-from calibrant.cli.console import command, say, say_pairs, show, tell
-from calibrant.cli.first_words import tell_first, tell_others
-from calibrant.cli.fit_result import FitResult
-from calibrant.cli.letter_diagram import reliability_text
-from calibrant.cli.paths import is_standard, said_name, write_standard
+from calibrant.cli.console import command, reliability_text, say, say_pairs, show, tell
+from calibrant.cli.jobs import FitResult, tell_first, tell_others
+from calibrant.cli.sources import is_standard, said_name, write_standard
 from calibrant.data.frozen import thaw
-from calibrant.estimators.fitted import Fitted
-from calibrant.export.json import to_json
-from calibrant.files import save
-from calibrant.local.rule import LocalFitted
-from calibrant.maps.inverse import ScoreAt
-from calibrant.metrics import Evaluation
-from calibrant.metrics.evaluation_words import in_words
-from calibrant.metrics.measure import Measure
-from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
+from calibrant.errors import quoted
+from calibrant.fitting.files import save, to_json
+from calibrant.fitting.fitted import Fitted, LocalFitted
+from calibrant.metrics.evaluating import Evaluation, in_words
+from calibrant.metrics.facts import Measure
+from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
 from calibrant.outputs import write_whole
 from calibrant.result_tables import (
     ResultTable,
@@ -35,7 +30,7 @@ from calibrant.result_tables import (
     shown_value,
     worded,
 )
-from calibrant.shell_words import quoted
+from calibrant.rules.piecewise import ScoreAt
 
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:

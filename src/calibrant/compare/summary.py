@@ -6,11 +6,15 @@ import string
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.compare.friedman_test import FriedmanResult, friedman
-from calibrant.compare.holm_test import HolmResult, holm
-from calibrant.compare.nemenyi_test import CriticalDifference, nemenyi
-from calibrant.compare.ranks import Ranks, ranks_of
-from calibrant.compare.result_base import Tabular, percent, shown_number, shown_p
+from calibrant.compare.scores import Ranks, Tabular, percent, ranks_of, shown_number, shown_p
+from calibrant.compare.tests import (
+    CriticalDifference,
+    FriedmanResult,
+    HolmResult,
+    friedman,
+    holm,
+    nemenyi,
+)
 from calibrant.metrics.arguments import check_number
 
 #: with fewer datasets p-values are rough, and only large differences can show

@@ -20,13 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.cells import Cells, fine_cells_for
-from calibrant.data.engine_frames import left_join
-from calibrant.data.grouped_sums import SUMS, Columns, Grouped, columns_of
-from calibrant.data.lazy_checks import CellsOption
-from calibrant.data.lazy_rows import LazyRows
-from calibrant.data.passes import FEW_CELLS, Batch, Steps, together
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.lazy import (
+    FEW_CELLS,
+    SUMS,
+    Batch,
+    CellsOption,
+    Columns,
+    Grouped,
+    LazyRows,
+    Steps,
+    columns_of,
+    left_join,
+    together,
+)
+from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for
 
 Link = Callable[[Array], Array]
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from calibrant.array_types import Array, Index
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.door import Rows, read_binary, read_grouped, read_soft
 from calibrant.data.frozen import Frozen, own
-from calibrant.data.table_columns import columns_of_rows, columns_of_shares, group_by_score
-from calibrant.data.validation import Rows, read_binary, read_grouped, read_soft
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import sigmoid
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -379,3 +382,372 @@ class ScoreTable(Frozen):
             f"weight {self.total:g}: {self.total_positive:g} positive, "
             f"{self.total_negative:g} negative{pooled})"
         )
+
+
+# --- What weights mean, said once: how much rows matter, or how often they were repeated ----------
+# ``weights="importance"``, the default everywhere: only ratios of weights matter. They are divided
+# by Σw²/Σw, so that their sum is (Σw)²/Σw², the number of rows of equal weight that carry as much
+# information (Kish). Equal weights, whatever their size, are then as none. ``weights="counts"``: a
+# row of weight w is w equal rows, so that the sum of weights is the number of rows, at most 2⁵³.
+# None: weights as they came, for methods to which only their ratios matter.
+
+
+#: how far from equal, or from a whole number, sums of equal weights may be: they are rounded
+ROUNDING = 1e-9
+#: the most rows that counts may stand for: floats hold every whole number up to here
+MOST_ROWS = 2.0**53
+
+
+def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
+    """The table with its weights in units of rows. O(D).
+
+    >>> seven = ScoreTable.from_arrays([0.2, 0.7, 0.2], [0, 1, 1], [7, 7, 7])
+    >>> table_in_rows(seven, "importance")
+    ScoreTable(2 scores from 0.2 to 0.7, weight 3: 2 positive, 1 negative)
+    >>> table_in_rows(seven, "counts").effective_size
+    21.0
+    """
+    return table if weights is None else WEIGHTS[weights](table)
+
+
+def rows_count_once(table: ScoreTable) -> bool:
+    """Whether every row of a table has weight one: Σw² equals Σw in all cells."""
+    n, squares = (table.negative, table.positive), (table.negative_sq, table.positive_sq)
+    return all(map(np.array_equal, n, squares))
+
+
+def weight_in_rows(weight: Array | None, weights: str | None) -> Array | None:
+    """Weights ≥ 0 of rows, in units of rows; None where all rows count once.
+
+    >>> weight_in_rows(np.array([2.0, 2.0]), "importance") is None
+    True
+    >>> weight_in_rows(np.array([1.0, 3.0, 0.0]), "importance").round(3).tolist()
+    [0.4, 1.2, 0.0]
+    >>> weight_in_rows(np.array([1.0, 3.0]), "counts").tolist()
+    [1.0, 3.0]
+    """
+    if weight is None or weights is None:
+        return weight
+    if weights == "counts":
+        _check_counts(float(weight.sum()))
+        return weight
+    least, most = float(weight.min()), float(weight.max())
+    if least == most:
+        return None
+    share = weight / most  # squares of very small or large weights would leave the range of floats
+    return np.asarray(share / (float(share @ share) / float(share.sum())))
+
+
+def _by_importance(table: ScoreTable) -> ScoreTable:
+    n0, n1, q0, q1 = table.negative, table.positive, table.negative_sq, table.positive_sq
+    if not table or (n0 is q0 and n1 is q1):
+        return table
+    unit = float(q0.sum() + q1.sum()) / table.total
+    if not unit > 0.0:  # squares too small for floats
+        return _unsquared(table)
+    rows = n0 / unit, n1 / unit
+    squares = q0 / unit / unit, q1 / unit / unit
+    whole = [np.rint(n) for n in rows]
+    if all(map(_near, rows, whole)) and all(map(_near, squares, whole)):  # all weights are equal
+        rows = squares = own(whole[0]), own(whole[1])
+    elif abs(unit - 1.0) <= 1e-12:  # in units of rows already
+        return table
+    return replace(
+        table,
+        negative=own(rows[0]),
+        positive=own(rows[1]),
+        negative_sq=own(squares[0]),
+        positive_sq=own(squares[1]),
+    )
+
+
+def _near(values: Array, whole: Array) -> bool:
+    return bool((np.abs(values - whole) <= ROUNDING * whole).all())  # a light row is no absent one
+
+
+def _as_counts(table: ScoreTable) -> ScoreTable:
+    _check_counts(table.total)
+    return _unsquared(table)
+
+
+def _check_counts(total: float) -> None:
+    if total > MOST_ROWS:
+        raise InputError(
+            f'weights="counts" reads weights as numbers of rows, so their sum must be at most '
+            f"2⁵³ ≈ {MOST_ROWS:.3g} (beyond that, floats cannot tell one row more), but it is "
+            f'{total:.3g}. Weights that say how much a row matters go with weights="importance".'
+        )
+
+
+def _unsquared(table: ScoreTable) -> ScoreTable:
+    return replace(table, negative_sq=table.negative, positive_sq=table.positive)
+
+
+#: what ``weights=`` may say, and the table of rows that this makes of one
+WEIGHTS: dict[str, Callable[[ScoreTable], ScoreTable]] = {
+    "importance": _by_importance,
+    "counts": _as_counts,
+}
+
+
+# --- Cells of scores: the same cell for the same score in NumPy and in every database -------------
+
+
+Frame = TypeVar("Frame", "nw.LazyFrame[Any]", "nw.DataFrame[Any]")
+
+#: cells of a table, at least and at most; and at most where those that matter are divided
+FEWEST, MOST = 2**14, 2**20
+FINEST = 2**19
+#: cells of a segment, at least and at most, and of all segments together, about
+OWN, TOGETHER = (2**10, 2**14), 2**20
+
+
+#: ½^⅛, by the square roots that every engine takes
+HALF = math.sqrt(math.sqrt(math.sqrt(0.5)))
+#: keeps the last scores below ½, whose roots round to that of ½, out of its cell
+LEAST = 1e-300
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A number for each score, never smaller for a larger score.
+
+    Probabilities: ⌊u·K/2⌋ with u = (p/½)^⅛ − 1 below ½ and 1 − ((1 − p)/½)^⅛ above, nearly even in
+    the logit: from p = 10⁻⁸ to ½ the width of a cell in logits changes less than tenfold. Margins:
+    u = ±(1 − 1/(1 + |t|)) with t = (s − centre)/spread, finest at the centre, and no score is too
+    far out.
+
+    Parameters
+    ----------
+    count : int
+        K, even. Cell numbers run from −K/2 to K/2, and from 0 if and only if p ≥ ½; from 0 for all
+        s ≥ centre.
+    centre : float or None
+        None for probabilities; scores below 0 and above 1 then count as 0 and 1.
+    spread : float
+        At least 1e-300.
+
+    Notes
+    -----
+    Roots and not logarithms: IEEE 754 fixes +, −, ·, ÷ and √ to the last bit, but not ln, so every
+    engine puts a score into the same cell, and rounding cannot put a larger one lower. Nothing is
+    divided by a constant: some engines multiply by its inverse instead.
+
+    Examples
+    --------
+    >>> Cells(1000)(np.array([0.0, 1e-6, 0.499, 0.5, 1.0])).tolist()
+    [-500, -404, -1, 0, 500]
+    >>> Cells(1000, centre=2.0, spread=3.0)(np.array([-1e300, 1.9, 2.0, 5.0])).tolist()
+    [-500, -17, 0, 250]
+    """
+
+    count: int
+    centre: float | None = None
+    spread: float = 1.0
+
+    def __call__(self, scores: Array) -> NDArray[np.int64]:
+        """The cells of an array of finite scores."""
+        return np.asarray(np.floor(self.places(scores)), dtype=np.int64)
+
+    def places(self, scores: Array) -> Array:
+        """The same before it is rounded down, as `add_place` has it for frames.
+
+        In one array: new ones for each step would cost more than the roots.
+        """
+        s = np.asarray(scores, dtype=np.float64)
+        place = np.empty_like(s)
+        with np.errstate(over="ignore"):
+            if self.centre is None:
+                np.clip(s, 0.0, 1.0, out=place)
+                side, middle = place < 0.5, HALF
+                np.minimum(place, 1.0 - place, out=place)
+                for _ in range(3):
+                    np.sqrt(place, out=place)
+            else:
+                np.subtract(s, self.centre, out=place)
+                place *= 1.0 / self.spread
+                side, middle = place < 0.0, 1.0
+                np.abs(place, out=place)
+                place += 1.0
+                np.divide(1.0, place, out=place)
+        place -= middle
+        np.subtract(place, LEAST, out=place, where=side)
+        np.negative(place, out=place, where=~side)
+        place *= self._scale
+        return place
+
+    def add_to(self, frame: Frame, score: str, into: str) -> Frame:
+        """A frame with the cells of a column of finite doubles (or NULL) as one more column."""
+        import narwhals as nw
+
+        cell = nw.col(into).floor()
+        if not frame.implementation.is_pandas_like():  # where integers cannot be missing
+            cell = cell.cast(nw.Int32)
+        return self.add_place(frame, score, into).with_columns(cell.alias(into))
+
+    def add_place(self, frame: Frame, score: str, into: str) -> Frame:
+        """The same before it is rounded down: a cell's number and the place inside it.
+
+        The same steps as for arrays, one column after another: SQL would repeat an expression at
+        each use. Twice as many cells have places twice as large, to the last bit, so each half of a
+        cell is one of theirs.
+        """
+        import narwhals as nw
+
+        s, step = nw.col(score), nw.col(into)
+        if self.centre is None:
+            lower = nw.when(s > 0.0).then(s).otherwise(0.0)
+            upper = nw.when(s >= 1.0).then(0.0).otherwise(1.0 - s)  # NULL for NULL
+            frame = frame.with_columns(nw.when(s < 0.5).then(lower).otherwise(upper).alias(into))
+            for _ in range(3):
+                frame = _with_root(frame, into)
+            side, low, high = s < 0.5, step - HALF - LEAST, HALF - step
+        else:
+            frame = frame.with_columns(((s - self.centre) * (1.0 / self.spread)).alias(into))
+            far = 1.0 / (1.0 + step.abs())
+            side, low, high = step < 0.0, far - 1.0 - LEAST, 1.0 - far
+        place = nw.when(side).then(low).otherwise(high) * self._scale
+        return frame.with_columns(place.alias(into))
+
+    @property
+    def _scale(self) -> float:
+        if self.centre is not None:
+            return self.count / 2
+        scale = self.count / 2 / HALF
+        # rounded down, or 0 and 1 would be one cell too far out
+        return scale if scale * HALF <= self.count / 2 else math.nextafter(scale, 0.0)
+
+    def __str__(self) -> str:
+        scale = "even in the logit" if self.centre is None else "finest in the middle"
+        return f"{self.count:,} cells, {scale}"
+
+
+def _with_root(frame: Frame, column: str) -> Frame:
+    """The frame with the square root of a column of numbers from 0 on in its place."""
+    import narwhals as nw
+
+    from calibrant.data.lazy import compute
+
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_ibis():
+        return compute(frame, "sqrt", {column: column})
+    return frame.with_columns(nw.col(column).sqrt())
+
+
+def cells_for(rows: float) -> int:
+    """How many cells for a table: a power of two that grows like √rows.
+
+    So the width of a cell shrinks like the noise of a fit, and what cells change, which goes with
+    the square of their width, faster than that.
+
+    >>> [cells_for(n) for n in (1e6, 1e7, 1e8, 1e10)]
+    [16384, 16384, 32768, 262144]
+    """
+    return min(max(_power(3.3 * math.sqrt(rows)), FEWEST), MOST)
+
+
+def fine_cells_for(rows: float) -> int:
+    """How many cells where those that matter are divided again: about one for fifty rows.
+
+    >>> [fine_cells_for(n) for n in (1e6, 1e7, 1e8)]
+    [16384, 262144, 524288]
+    """
+    return min(max(_power(rows / 50), FEWEST), FINEST)
+
+
+def segment_cells_for(segments: float) -> int:
+    """How many cells for each of many segments.
+
+    >>> [segment_cells_for(n) for n in (10, 200, 5000)]
+    [16384, 4096, 1024]
+    """
+    return min(max(_power(TOGETHER / max(segments, 1.0)), OWN[0]), OWN[1])
+
+
+def _power(count: float) -> int:
+    """The power of two that is nearest by ratio."""
+    power: int = 2 ** round(math.log2(max(count, 1.0)))
+    return power
+
+
+def cell_facts(table: ScoreTable) -> dict[str, Any]:
+    """What was done to the scores of a table, and how far any was moved; empty if nothing was."""
+    return {"cells": table.made, "moved_by_at_most": table.error} if table.error else {}
+
+
+# --- Rows → the columns of a score table: each distinct score once, with Σw and Σw² of classes ----
+
+
+#: distinct ascending scores; Σw of the negatives and of the positives; Σw² of both
+Columns = tuple[Array, Array, Array, Array, Array]
+
+
+def columns_of_rows(rows: Rows) -> Columns:
+    """The columns of rows that have come through the door. O(N log N)."""
+    if rows.share is not None:
+        return columns_of_shares(rows.scores, rows.share, rows.weight)
+    if rows.weight is None:
+        return _of_unweighted(rows.scores, rows.positive)
+    return _of_weighted(rows.scores, rows.positive, rows.weight)
+
+
+def columns_of_shares(scores: Array, share: Array, weight: Array | None) -> Columns:
+    """Of soft labels: a row of share q and weight w gives w·q to the positives and w·(1 − q) to the
+    negatives. It stays one row: w² is divided alike."""
+    if weight is None:
+        n0 = 1.0 - share
+        return group_by_score(scores, (n0, share, n0, share))
+    n0, n1 = weight * (1.0 - share), weight * share
+    return group_by_score(scores, (n0, n1, weight * n0, weight * n1))
+
+
+def _starts(x: Array) -> Index:
+    """Where each run of equal values of the sorted x begins."""
+    return np.flatnonzero(np.append(True, x[1:] != x[:-1])[: len(x)])
+
+
+def _of_unweighted(scores: Array, positive: Flags) -> Columns:
+    """Sort the classes apart (values only: cheaper than an argsort of all), then merge."""
+    x = np.empty(len(scores))
+    negatives = len(x) - int(np.count_nonzero(positive))
+    x[:negatives], x[negatives:] = scores[~positive], scores[positive]
+    x[:negatives].sort()
+    x[negatives:].sort()
+    order = np.argsort(x, kind="stable")  # two ascending runs: a linear merge
+    x = x[order]
+    n1 = (order >= negatives).astype(np.float64)
+    del order
+    starts = _starts(x)
+    if len(starts) == len(x):  # all scores are different
+        n0 = 1.0 - n1
+    else:
+        n1 = np.add.reduceat(n1, starts)
+        n0 = np.diff(starts, append=len(x)) - n1
+        x = x[starts]
+    n0, n1 = own(n0), own(n1)
+    return own(x), n0, n1, n0, n1
+
+
+def _of_weighted(scores: Array, positive: Flags, weight: Array) -> Columns:
+    present = weight > 0
+    if not present.all():
+        scores, positive, weight = scores[present], positive[present], weight[present]
+    n1 = np.where(positive, weight, 0.0)
+    n0 = weight - n1
+    return group_by_score(scores, (n0, n1, n0 * n0, n1 * n1))
+
+
+def group_by_score(scores: Array, columns: tuple[Array, ...]) -> Columns:
+    """GROUP BY score: sums of each column over equal scores, weightless cells dropped."""
+    order = np.argsort(scores, kind="stable")
+    x = scores[order]
+    starts = _starts(x)
+    distinct = x[starts]
+    shared = columns[0] is columns[2] and columns[1] is columns[3]
+    sums = [
+        np.add.reduceat(c[order], starts) if len(x) else c for c in columns[: 2 if shared else 4]
+    ]
+    present = (sums[0] + sums[1]) > 0
+    if not present.all():
+        distinct, sums = distinct[present], [s[present] for s in sums]
+    n0, n1, q0, q1 = [own(s) for s in sums] * (2 if shared else 1)
+    return own(distinct), n0, n1, q0, q1

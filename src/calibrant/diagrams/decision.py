@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.array_types import Array
+from calibrant.data.door import read_counts
 from calibrant.data.frozen import Frozen
-from calibrant.data.validation import read_counts
-from calibrant.diagrams.curve_value import printed_columns, some_of
-from calibrant.diagrams.predictions import ONLY, read_several
+from calibrant.diagrams.curve import ONLY, printed_columns, read_several, some_of
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, read_table
+from calibrant.metrics.cells import table_for_test
 from calibrant.metrics.decisions import Benefits, benefits, treat_all
-from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.result_tables import PlainFields, shown_value
 
 #: thresholds of a curve where none are given

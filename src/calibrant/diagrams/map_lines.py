@@ -11,14 +11,13 @@ import numpy as np
 
 from calibrant.array_types import Array, Index
 from calibrant.data.frozen import Frozen
-from calibrant.diagrams.axes_view import Frame, round_odds
-from calibrant.diagrams.curve_options import AXES, one_of
+from calibrant.diagrams.curve import AXES, Frame, one_of, round_odds
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
-from calibrant.maps import Map, VectorMap
 from calibrant.metrics.arguments import check_whole
 from calibrant.result_tables import PlainFields
+from calibrant.rules.base import Map, VectorMap
 
 NONE = np.empty(0)
 

@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags
-from calibrant.data.distributions import check_distributions, sum_tolerance
-from calibrant.data.doubles import (
+from calibrant.data.attributes import Attribute
+from calibrant.data.columns import (
     as_double,
+    class_column_names,
+    first_row,
     is_finite,
     is_infinite,
+    is_missing,
     is_nan,
-    series_of_doubles,
-)
-from calibrant.data.engine_frames import plain_names, renamed
-from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import (
-    class_column_names,
     names_as_in_fit,
     segment_names,
+    series_of_doubles,
     unknown_column,
 )
-from calibrant.data.score_range import OnRange, check_range
-from calibrant.data.validation import check_word, read_scores
-from calibrant.engines.apply_options import ApplyOptions, check_segment
-from calibrant.engines.backends import any_case, open_frame
-from calibrant.engines.by_segment import (
+from calibrant.data.door import check_distributions, check_word, read_scores, sum_tolerance
+from calibrant.data.lazy import count_rows, plain_names, refuse_streams, renamed
+from calibrant.data.scale import OnRange, check_range
+from calibrant.data.segments import NewSegments, finest_of
+from calibrant.engines.apply_options import (
+    ApplyOptions,
+    RangeWatch,
+    all_finite,
+    check_segment,
+    expected_range,
+)
+from calibrant.engines.files.spelling import MISSING, number_of
+from calibrant.engines.frame_printer import (
+    EXPRESSION,
+    FrameBuilder,
+    FramePrinter,
+    SegmentColumn,
+    any_case,
     by_segment,
     check_keys,
     kind_of_segment,
+    of_classes,
+    open_frame,
     segment_columns,
+    segment_place,
+    total,
+    usable_keys,
 )
-from calibrant.engines.class_blocks import of_classes
-from calibrant.engines.expressions import EXPRESSION, FramePrinter
-from calibrant.engines.frame_builder import FrameBuilder
-from calibrant.engines.new_segments import ON_NEW_SEGMENT, judge_new
-from calibrant.engines.range_watch import RangeWatch, all_finite, expected_range
-from calibrant.engines.row_expressions import total
 from calibrant.errors import InputError, how_many
-from calibrant.export.map_given import fitted_of, map_of
-from calibrant.maps import Map, VectorMap
-from calibrant.plan.nodes import BySegment
+from calibrant.fitting.fitted import Fitted, LocalFitted, fitted_of, map_of
+from calibrant.methods.features.rule import TreeRounds
+from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.plan.nodes import BySegment
+from calibrant.rules.segmented import Segmented
 
 
 def add_probabilities(
@@ -341,3 +356,287 @@ def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
         return made
     known = nw.when(~nw.col(name).is_nan()).then(name).alias(name)
     return made.to_frame().select(known).get_column(name)
+
+
+# --- Calibrators of segments, applied to files, which tell segments by their text -----------------
+
+
+#: a whole number as files may spell it (007, +7, 7.0), its sign and its digits being groups; and
+#: one with a power of ten (1e+05)
+WHOLE = r"^[+]?(-?)0*([0-9]+)(?:\.0*)?$"
+PLAIN = r"0|-?[1-9][0-9]{0,17}"  # as a fit on text spells them
+POWER = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE][+]?[0-9]+$"
+
+
+class KeySpelling(NamedTuple):
+    """How a column must be spelled to find keys in it.
+
+    ``whole``: all keys are whole numbers, or text that spells them plainly, so that 7, 07 and 7.0
+    are the same. ``trimmed``: the keys have no blanks around them, and the column must lose its
+    own. It is False where keys differ only in such blanks.
+    """
+
+    whole: bool
+    trimmed: bool
+
+
+class SegmentKeys(NamedTuple):
+    """A map with its keys as text, and how each column of segments must be spelled."""
+
+    map: Segmented
+    columns: tuple[KeySpelling, ...]
+
+
+def segment_keys(fitted_map: Map) -> SegmentKeys | None:
+    """The keys of a map as files have them; None for a map without segments.
+
+    >>> from calibrant.maps import Identity
+    >>> keys = segment_keys(Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity())))
+    >>> keys.map.keys, keys.columns
+    (('de', 'fr'), (KeySpelling(whole=False, trimmed=True),))
+    >>> segment_keys(Segmented(Identity(), (7,), (Identity(),))).map.keys
+    ('7',)
+    """
+    if not isinstance(fitted_map, Segmented):
+        return None
+    count, columns = fitted_map.columns, []
+    made = _respelled(fitted_map, [str] * count)
+    if made is None:
+        raise InputError("the calibrator has segments that files cannot tell apart, as 1 and '1'.")
+    for i in range(count):
+        whole = all(
+            isinstance(key, int) or re.fullmatch(PLAIN, key) for key in fitted_map.values(i)
+        )
+        spell: list[Callable[[Any], str]] = [str] * count
+        spell[i] = lambda key: key.strip(" ")
+        trimmed = _respelled(made, spell)
+        # else two segments would become one, or one be lost
+        fine = trimmed is not None and "" not in trimmed.values(i)
+        made = trimmed if trimmed is not None and fine else made
+        columns.append(KeySpelling(whole, fine))
+    return SegmentKeys(made, tuple(columns))
+
+
+def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> Segmented | None:
+    """The same map with its keys spelled in another way, in each of their columns; None if two
+    maps would have one key."""
+
+    def spelled(key: Any) -> Any:
+        if not isinstance(key, tuple):
+            return spell[0](key)
+        return tuple(own(part) for own, part in zip(spell, key, strict=False))
+
+    keys = tuple(map(spelled, fitted_map.keys))
+    common = tuple(dict.fromkeys(map(spelled, fitted_map.default_keys)))
+    if len({*keys, *common}) < len(keys) + len(common):
+        return None
+    return replace(fitted_map, keys=keys, default_keys=common)
+
+
+# --- A calibrator that looks at further columns of each row, as engines apply it ------------------
+
+
+class FeatureColumn(NamedTuple):
+    """A column that a calibrator looks at, and whether it holds categories."""
+
+    name: str
+    nominal: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowFitted(Fitted):
+    """The map of the score that comes first, with the labels, and the trees that follow.
+
+    Parameters
+    ----------
+    rule : TreeRounds, beside all that `Fitted` has
+    """
+
+    rule: TreeRounds | None = None
+
+    @classmethod
+    def of(cls, fitted: LocalFitted) -> RowFitted | None:
+        """What engines can apply; None for rules of another kind."""
+        rule = fitted.rule
+        if not isinstance(rule, TreeRounds):
+            return None
+        if not rule.schema.named or not all(isinstance(a.name, str) for a in rule.used):
+            raise InputError(
+                "the calibrator was fitted to features whose columns have no names, so none of a "
+                "file can be found. Fit it to a frame, or with calibrant fit --features."
+            )
+        beside = (fitted.classes, fitted.pos_label, fitted.method, fitted.params, fitted.provenance)
+        return cls(rule.start, *beside, fitted.score_range, rule=rule)
+
+    @property
+    def columns(self) -> tuple[FeatureColumn, ...]:
+        """The columns that trees look at."""
+        used = () if self.rule is None else self.rule.used
+        return tuple(FeatureColumn(str(a.name), a.nominal) for a in used)
+
+    def of_columns(
+        self, scores: Array, columns: Sequence[NDArray[Any]], families: CategoryFamilies
+    ) -> Array:
+        """The probabilities of rows: numbers (NaN for missing) or texts (None) for each column.
+
+        ``families`` are told what kind of categories came.
+        """
+        rule = self.rule
+        assert rule is not None
+        found: list[Array] = []
+        for attribute, values in zip(rule.used, columns, strict=True):
+            if attribute.categories is None:
+                found.append(values)
+                continue
+            known = SpelledCategories.of(attribute)
+            texts = dict.fromkeys(values.tolist())
+            families.look(attribute, known, texts)
+            place = {text: np.nan if text is None else known.code(text) for text in texts}
+            found.append(np.array([place[v] for v in values.tolist()], dtype=np.float64))
+        return rule.probabilities(scores, found)
+
+
+class SpelledCategories(NamedTuple):
+    """The categories of a column as files spell them: words, and numbers or truth values."""
+
+    words: Mapping[str, int]
+    numbers: Mapping[float, int]
+
+    @classmethod
+    def of(cls, attribute: Attribute) -> SpelledCategories:
+        coded = list(enumerate(attribute.categories or ()))
+        return cls(
+            {category: code for code, category in coded if isinstance(category, str)},
+            {category: code for code, category in coded if not isinstance(category, str)},
+        )
+
+    def code(self, text: str) -> float:
+        """The code of a text; NaN for a category that is not known."""
+        found = self.words.get(text, self.words.get(text.strip()))
+        if found is None and self.numbers:
+            value = number_of(text)
+            found = None if value is None else self.numbers.get(value)
+        return np.nan if found is None else found
+
+    def family(self, text: str) -> bool | None:
+        """Whether a text is of the kind of the categories; None where that cannot be told."""
+        if not text.strip() or (self.numbers and self.words):
+            return None
+        if self.numbers:
+            return None if text.strip().lower() in MISSING else number_of(text) is not None
+        if number_of(text) is None:
+            return True
+        return False if all(number_of(word) is None for word in self.words) else None
+
+
+class CategoryFamilies:
+    """Whether the columns of categories hold words or numbers as in the fit, over all blocks."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Attribute, bool, bool, str]] = []  # threads append to it
+
+    def look(self, attribute: Attribute, known: SpelledCategories, texts: Iterable[Any]) -> None:
+        """Remember of which kind the texts of a block are."""
+        kinds: dict[bool | None, str] = {}
+        for text in texts:
+            if text is not None:
+                kinds.setdefault(known.family(text), text)
+        if kinds:
+            same = True in kinds or None in kinds
+            self.seen.append((attribute, bool(known.words), same, kinds.get(False, "")))
+
+    def refuse_other(self) -> None:
+        """An InputError where all values of a column are of the other kind."""
+        fine = {attribute.name for attribute, _, same, _ in self.seen if same}
+        for attribute, words, _, example in self.seen:
+            if attribute.name not in fine and example:
+                raise attribute.other_family(words=words, example=example)
+
+
+# --- Rows of segments that a calibrator has not seen: count them, refuse them, or warn of them ----
+
+
+ON_NEW_SEGMENT = ("warn", "error", "allow")
+
+
+def judge_new(
+    map_: Map,
+    frame: nw.DataFrame[Any] | nw.LazyFrame[Any],
+    columns: Sequence[str],
+    on_new_segment: str,
+) -> None:
+    """Count the rows of new segments; refuse them if asked to, and warn where they are the most."""
+    # without any, all have one map, and which were seen is not known
+    if not isinstance(map_, Segmented) or not map_.seen or on_new_segment == "allow":
+        return
+    if isinstance(frame, nw.DataFrame):
+        found = NewSegments()
+        found.look(_complete(frame, columns), set(map_.seen))
+    else:
+        refuse_streams(frame)
+        frame, called = plain_names(frame)
+        found = _count_new(frame, segment_columns(map_, frame, called, columns), map_)
+    if not found.new:
+        return
+    column = " and ".join(map(repr, columns))
+    what = "column" if len(columns) == 1 else "columns"
+    if on_new_segment == "error":
+        raise InputError(
+            f"{found.words()}. Those it has seen are such as {finest_of(map_.seen)!r}. Correct "
+            f"{what} {column}, or let them have {found.their_map}: "
+            'on_new_segment="allow".'
+        )
+    advice = f"{'Is' if len(columns) == 1 else 'Are'} {what} {column} spelled as in the fit?"
+    found.warn_of_most(map_.seen, f'{advice} If so, on_new_segment="allow" says nothing.')
+
+
+def _complete(frame: nw.DataFrame[Any], segments: Sequence[str]) -> list[Any]:
+    """The segments of rows that have one; of several columns as tuples."""
+    columns = [frame.get_column(name).to_list() for name in segments]
+    if len(columns) == 1:
+        return [value for value in columns[0] if not is_missing(value)]
+    rows = zip(*columns, strict=True)
+    return [row for row in rows if not any(map(is_missing, row))]
+
+
+def _count_new(
+    frame: nw.LazyFrame[Any], segments: Sequence[SegmentColumn], map_: Segmented
+) -> NewSegments:
+    """One aggregate of the columns of segments."""
+    builder = FrameBuilder(frame)
+    columns = [builder.keep(column.value) for column in segments]
+    given = [column._replace(value=value) for column, value in zip(segments, columns, strict=True)]
+    known = _known(given, map_, builder)
+    if known is None:
+        return NewSegments()
+    there = ~columns[0].is_null()
+    for column in columns[1:]:
+        there = there & ~column.is_null()
+    flags = {"n": there & known.is_null(), "rows": there}
+    marked = builder.frame.select(
+        *(nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).alias(n) for n, flag in flags.items()),
+        nw.when(flags["n"]).then(columns[0]).alias("example"),
+    )
+    sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in flags]
+    asked = marked.select(*sums, nw.col("example").min().alias("example"))
+    row = first_row(asked.collect())
+    found = NewSegments(int(row[1] or 0), int(row[0] or 0), row[2])
+    if found.new and len(columns) > 1:  # the least values of two columns need not be of one row
+        some = builder.frame.filter(flags["n"]).select(*columns).head(1).collect()
+        found.example = first_row(some)
+    return found
+
+
+def _known(
+    segments: Sequence[SegmentColumn], map_: Segmented, builder: FrameBuilder
+) -> nw.Expr | None:
+    """A number where the segment of a row has been seen, in all of its columns, else NULL; None
+    where no column can hold what was seen."""
+    if len(segments) > 1:
+        whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
+        return segment_place(whole, segments, builder, whole_only=True)
+    [(column, kind, spelled)] = segments
+    places, values = usable_keys(spelled(map_.values(0)), kind)
+    if not places:
+        return None
+    return builder.look_up(column, values, {"known": np.ones(len(places))})["known"]

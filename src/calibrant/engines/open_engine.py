@@ -11,20 +11,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from calibrant.data.lazy_checks import Names, check_names
-from calibrant.data.segment_column import NewSegments
+from calibrant.data.lazy import Names, check_names
+from calibrant.data.segments import NewSegments
+from calibrant.engines.apply import RowFitted
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions, spool
-from calibrant.engines.row_fitted import RowFitted
-from calibrant.engines.rows_of_files import RowsOfFiles
-from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
-from calibrant.maps import VectorMap
-from calibrant.other_words import did_you_mean
+from calibrant.engines.files.files import PLAIN_READING, ReadOptions, spool
+from calibrant.engines.rows import RowsOfFiles
+from calibrant.errors import InputError, ParameterError, did_you_mean
+from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import STANDARD
+from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
-    from calibrant.engines.duckdb.class_rows import ClassRows
+    from calibrant.engines.duckdb.rows import ClassRows
+
 
 Paths = Sequence[str | os.PathLike[str]]
 #: what only DuckDB reads, and what to do instead

@@ -9,9 +9,9 @@ import numpy as np
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.export.map_given import fitted_of, map_of
-from calibrant.maps import Map, VectorMap
-from calibrant.maps.inverse import probability_range, read_probability, score_at
+from calibrant.fitting.fitted import fitted_of, map_of
+from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.piecewise import probability_range, read_probability, score_at
 
 
 class Threshold(NamedTuple):

@@ -1,4 +1,4 @@
 """What `calibrant.local` shows; `lazy_names` reads it."""
 
-from calibrant.local.intervals import PredictionInterval as PredictionInterval
-from calibrant.local.rule import LocalFitted as LocalFitted
+from calibrant.fitting.fitted import LocalFitted as LocalFitted
+from calibrant.methods.acp.intervals import PredictionInterval as PredictionInterval

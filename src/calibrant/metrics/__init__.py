@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from calibrant.errors import our_measure
 from calibrant.lazy_names import lazy_names
-from calibrant.other_words import our_measure
 
 _named, __dir__, __all__ = lazy_names(__name__)
 

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
-from calibrant.array_types import Array, Flags
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.columns import to_column
+from calibrant.data.door import check_lengths, check_word, read_counts, read_weight
+from calibrant.data.labels import read_labels
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import check_lengths, read_counts
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.arguments import check_number, read_rows, read_table
-from calibrant.metrics.interval_formulas import Moments, Span, cubes, mean_interval
-from calibrant.metrics.weighted_cells import class_columns, table_for_test
+from calibrant.metrics.arguments import (
+    check_number,
+    has_several,
+    log_losses_of_rows,
+    read_classes,
+    read_column,
+    read_rows,
+    read_table,
+    refuse_positive,
+    square_losses_of_rows,
+)
+from calibrant.metrics.cells import check_counts, check_weights, class_columns, table_for_test
+from calibrant.metrics.formulas import (
+    Moments,
+    RowWeights,
+    Span,
+    brier_losses,
+    cubes,
+    log_losses,
+    mean_interval,
+)
 from calibrant.result_tables import Readable
 
 
@@ -293,4 +317,305 @@ def benefits(table: ScoreTable, thresholds: Array) -> Benefits:
         expected,
         total,
         table.effective_size,
+    )
+
+
+# --- A test of the difference between the losses of two predictions of the same rows --------------
+
+
+#: with fewer (effective) rows of a class the t distribution is not to be trusted
+FEWEST = 10.0
+
+
+@dataclass(frozen=True, repr=False)
+class LossDifference(Readable):
+    """The result of `loss_difference`.
+
+    Attributes
+    ----------
+    difference : float
+        Mean loss of p minus mean loss of q: above 0, q is better. Infinite where only one of the
+        two losses is; NaN where both are.
+    low, high : float
+        Ends of the confidence interval.
+    p_value : float
+        The chance of at least this |difference| if both have the same expected loss.
+    std_error : float
+        Standard error of the difference.
+    df : float
+        Degrees of freedom of the t distribution behind interval and p-value.
+    first, second : float
+        Mean loss of p and of q.
+    loss : str
+        Which loss.
+    level : float
+        Level of the interval.
+    note : str
+        What kept the losses from being finite, or why not to trust interval and p-value; else
+        nothing.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    std_error: float
+    df: float
+    first: float
+    second: float
+    loss: str
+    level: float
+    note: str
+
+
+def loss_difference(
+    y: Any,
+    p: Any,
+    q: Any,
+    *,
+    loss: str = "log",
+    level: float = 0.95,
+    clip: float | None = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    weights: str = "importance",
+    pos_label: Any = None,
+    classes: Any = None,
+) -> LossDifference:
+    """The loss of p minus that of q on the same rows, with its interval and a test.
+
+    Above 0: q is better. A small p-value: the difference is more than chance.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels. (No table: it would no longer know which predictions belong together.)
+    p, q : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Two predictions of the same rows: probabilities of the positive class, a binary
+        predict_proba, or one column for each of k ≥ 3 classes in sorted order.
+    loss : {"log", "brier"}, default="log"
+        −ln P(what happened), or (y − p)²; for k ≥ 3 classes Σ_j (y_j − p_j)².
+    level : float, default=0.95
+    clip : float, optional
+        For the log loss: clip probabilities to [clip, 1 − clip] first, so that it is finite.
+    groups : array-like of shape (n,), optional
+        Rows of one group (a patient, a day) are not independent of each other: the standard error
+        is then of groups, not rows.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    weights : {"importance", "counts"}, default="importance"
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole). With groups both give the same.
+    pos_label : label, optional
+        What p and q are probabilities of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
+
+    Raises
+    ------
+    InputError
+        If there are not at least two rows (or groups) to tell chance from.
+
+    Notes
+    -----
+    dᵢ = ℓ(yᵢ, pᵢ) − ℓ(yᵢ, qᵢ), difference d̄ = Σwd/Σw. Standard error: √(Σw(d − d̄)²/(W(W − 1))) for
+    counts of sum W, √(m/(m − 1)·Σw²(d − d̄)²)/Σw with m = (Σw)²/Σw² for importance, and
+    √(G/(G − 1)·Σ_g(Σ_{i∈g} wᵢ(dᵢ − d̄))²)/Σw for G groups. Interval and p-value are Student's, with
+    W − 1, m − 1 or G − 1 degrees of freedom: the paired t-test, and without lags the test of
+    Diebold and Mariano [1]_. Pairing matters: what makes a row hard for both cancels in dᵢ. O(n).
+    Ties play no part.
+
+    Infinite log losses are answered for what they are. An event that was given probability 0 and
+    came has shown that this prediction's expected loss is infinite; so if that holds for one of the
+    two only, difference, interval and p-value are ±∞, [±∞, ±∞] and 0. If it holds for both, there
+    is no difference to speak of: NaN, [−∞, ∞] and 1. ``note`` counts the rows; pass ``clip``.
+
+    It misleads if p or q was fitted to these rows (the one that fits more closely wins), if rows
+    depend on each other and ``groups`` is not given, and where few rows with a huge log loss
+    decide: the mean is then far from normal. With fewer than ten rows of a class (``note`` says so)
+    interval and p-value may be far too sure: where no positive came, predictions that differ by a
+    shift differ by the same loss in all rows, so that nothing varies. In simulations with one
+    positive expected a third of such pairs of equal loss were found different at the 5 % level,
+    with ten 6 to 7 %.
+
+    References
+    ----------
+    .. [1] F. Diebold, R. Mariano, "Comparing predictive accuracy", 1995,
+       doi:10.1080/07350015.1995.10524599.
+
+    Examples
+    --------
+    >>> y = [0, 1, 1, 0, 1, 0]
+    >>> timid, bold = [0.4, 0.6, 0.6, 0.4, 0.6, 0.4], [0.2, 0.9, 0.7, 0.1, 0.8, 0.3]
+    >>> result = loss_difference(y, timid, bold, loss="brier")
+    >>> round(result.difference, 4), result.p_value < 0.01
+    (0.1133, True)
+    >>> loss_difference([0, 1], [0.5, 0.0], [0.5, 0.5]).note
+    'p gave probability 0 to what happened in 1 of 2 rows'
+    """
+    check_word("loss", loss, LOSSES)
+    check_weights(weights)
+    level = check_number("level", level, 0.0, 1.0)
+    if clip is not None:
+        clip = check_number("clip", clip, 0.0, 0.5)
+        if loss != "log":
+            raise ParameterError(f"clip is for the log loss only, but loss={loss!r} came with it.")
+    if isinstance(y, (ScoreTable, ScoreMatrix)):
+        raise InputError(
+            "y must be labels: a table or matrix in its place does not know which rows of p and q "
+            "belong together. Pass labels and both predictions."
+        )
+    (first, second), positive = _read(y, p, q, LOSSES[loss], clip, pos_label, classes)
+    weight = read_weight(sample_weight, len(first))
+    if weight is None:
+        weight = np.ones(len(first))
+    kept = weight > 0.0
+    codes = None if groups is None else _codes(groups, len(first))[kept]
+    few = "" if positive is None else _few(positive[kept], weight[kept], weights)
+    chance = _Chance.of(weight[kept], weights, codes)
+    return _difference(first[kept], second[kept], weight[kept], chance, loss, level, few)
+
+
+# --- the losses of each row ---------------------------------------------------------------------
+
+
+class _Loss(NamedTuple):
+    """The loss of each row: what negatives and positives lose at p, and that of several classes."""
+
+    binary: Callable[[Array], tuple[Array, Array]]
+    several: Callable[[ScoreMatrix, float | None], Array]
+
+
+LOSSES = {
+    "log": _Loss(log_losses, log_losses_of_rows),
+    "brier": _Loss(brier_losses, lambda matrix, clip: square_losses_of_rows(matrix)),
+}
+
+
+def _read(
+    y: Any, p: Any, q: Any, loss: _Loss, clip: float | None, pos_label: Any, classes: Any
+) -> tuple[list[Array], Flags | None]:
+    """Losses of all rows, those of weight zero among them; and, of two classes, the positives."""
+    for name, given in (("p", p), ("q", q)):
+        if given is None:
+            raise InputError(f"{name} must be given: the predicted probabilities, one per row.")
+    several, p = has_several(y, p)
+    if several:
+        refuse_positive(pos_label)
+        both = ((p, "p"), (q, "q"))
+        seen = (read_classes(y, m, classes=classes, name=name).matrix for m, name in both)
+        return [loss.several(matrix, clip) for matrix in seen], None
+    labels = read_labels(y, pos_label=pos_label, classes=classes)
+    losses = []
+    for name, given in (("p", p), ("q", q)):
+        clean = read_column(given, labels, classes, name=name)
+        check_lengths(**{"y": len(labels.positive), name: len(clean)})
+        if clip is not None:
+            clean = np.clip(clean, clip, 1.0 - clip)
+        of_negative, of_positive = loss.binary(clean)
+        losses.append(np.where(labels.positive, of_positive, of_negative) + 0.0)  # −0.0 is 0.0
+    return losses, labels.positive
+
+
+# --- how their mean varies ----------------------------------------------------------------------
+
+
+class _Chance(NamedTuple):
+    """How to find the standard error of the mean of some differences, and degrees of freedom."""
+
+    error: Callable[[Array], float]
+    df: float
+
+    @classmethod
+    def of(cls, weight: Array, weights: str, codes: Index | None) -> _Chance:
+        """What the mean over rows varies by, or that over groups of rows with equal codes."""
+        if codes is not None:
+            return _of_groups(weight, codes)
+        check_counts(weight, weights)
+        rows = RowWeights.of(weight, len(weight), weights)
+        _check_several(weight.sum() if weights == "counts" else len(weight), "rows")
+        if rows.size <= 1.0 + 1e-9:
+            raise InputError("one row has all of the weight: nothing tells chance from difference.")
+        return cls(rows.error, rows.size - 1.0)
+
+
+def _of_groups(weight: Array, codes: Index) -> _Chance:
+    share, codes = weight / weight.sum(), np.unique(codes, return_inverse=True)[1]
+    count = int(codes.max()) + 1
+    _check_several(count, "groups")
+
+    def error(differences: Array) -> float:
+        apart = differences - float(share @ differences)
+        sums = np.bincount(codes, share * apart)
+        return math.sqrt(count / (count - 1.0) * (sums @ sums))
+
+    return _Chance(error, count - 1.0)
+
+
+def _codes(groups: Any, n: int) -> Index:
+    """A number for each different group."""
+    column = to_column(groups, "groups")
+    check_lengths(y=n, groups=len(column))
+    if column.ndim != 1 or (column.dtype.kind == "f" and np.isnan(column).any()):
+        raise InputError("groups must be one column without missing values.")
+    seen: dict[Any, int] = {}
+    return np.fromiter((seen.setdefault(g, len(seen)) for g in column.tolist()), np.intp, n)
+
+
+def _check_several(count: float, word: str) -> None:
+    if count < 2:
+        raise InputError(
+            f"at least 2 {word} are needed to tell a difference from chance, but {count:g} came."
+        )
+
+
+# --- the answer ---------------------------------------------------------------------------------
+
+
+def _few(positive: Flags, weight: Array, weights: str) -> str:
+    """A note where too few rows of a class came for interval and p-value to be trusted."""
+    for word, w in (("positives", weight[positive]), ("negatives", weight[~positive])):
+        size = RowWeights.of(w, len(w), weights).size if len(w) else 0.0
+        if size < FEWEST - 1e-9:
+            return f"{size:.3g} {word} are few: interval and p-value may be far too sure"
+    return ""
+
+
+def _difference(
+    first: Array,
+    second: Array,
+    weight: Array,
+    chance: _Chance,
+    loss: str,
+    level: float,
+    few: str,
+) -> LossDifference:
+    share = weight / weight.sum()
+    means = float(share @ first), float(share @ second)
+    never = tuple(int(np.isinf(column).sum()) for column in (first, second))
+    if any(never):
+        answer = _INFINITE[bool(never[0]), bool(never[1])]
+        note = _note(never, len(weight))
+        return LossDifference(*answer, math.nan, chance.df, *means, loss, level, note)
+    mean, error = float(share @ (first - second)), chance.error(first - second)
+    reach = float(stdtrit(chance.df, (1.0 + level) / 2.0)) * error
+    t = abs(mean) / error if error > 0.0 else (math.inf if mean else 0.0)
+    p_value = min(1.0, 2.0 * float(stdtr(chance.df, -t)))
+    low, high = mean - reach, mean + reach
+    return LossDifference(mean, low, high, p_value, error, chance.df, *means, loss, level, few)
+
+
+#: difference, low, high and p-value where the loss of (p, q) is infinite
+_INFINITE = {
+    (True, False): (math.inf, math.inf, math.inf, 0.0),
+    (False, True): (-math.inf, -math.inf, -math.inf, 0.0),
+    (True, True): (math.nan, -math.inf, math.inf, 1.0),
+}
+
+
+def _note(never: tuple[int, ...], rows: int) -> str:
+    return "; ".join(
+        f"{name} gave probability 0 to what happened in {count} of {rows} rows"
+        for name, count in zip("pq", never, strict=True)
+        if count
     )

@@ -2,29 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, overload
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from calibrant.array_types import Array, Flags
+from calibrant.data.columns import first_row, is_lazy, plain
+from calibrant.data.door import Rows, check_lengths, check_word, read_scores
+from calibrant.data.frozen import Frozen
 from calibrant.data.labels import Labels
-from calibrant.data.lazy_checks import CellsOption
-from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import Rows, check_lengths, read_scores
-from calibrant.errors import InputError
-from calibrant.metrics.all_measures import chosen_records, evaluate_classes, evaluation_of, measured
-from calibrant.metrics.arguments import read_column, read_rows, read_table, refuse_positive
-from calibrant.metrics.bin_sweep import Bins, check_bin_count
-from calibrant.metrics.change_intervals import PairedCells
-from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
-from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
-from calibrant.metrics.group_errors import multicalibration_of_rows
-from calibrant.metrics.group_results import Multicalibration
-from calibrant.metrics.intervals import read_interval_options
-from calibrant.metrics.probability_matrix import has_several
-from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
-from calibrant.other_words import in_our_words
+from calibrant.data.lazy import (
+    EXACT,
+    CellsOption,
+    Grouped,
+    LazyRows,
+    Names,
+    Steps,
+    columns_of,
+    lazy_frame,
+    read_lazy,
+    together,
+    zoomed,
+)
+from calibrant.data.refine import narrowed, ties
+from calibrant.data.scale import kind_between, kind_of, probability_of, reading_between
+from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for
+from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.metrics.arguments import (
+    has_several,
+    read_classes,
+    read_column,
+    read_raw_classes,
+    read_rows,
+    read_table,
+    refuse_positive,
+)
+from calibrant.metrics.cells import Bins, bins_note, check_bin_count, group_starts, to_cells
+from calibrant.metrics.facts import (
+    FINE,
+    SAME_ORDER,
+    CellSums,
+    ClassFacts,
+    GroupFacts,
+    Hull,
+    Measure,
+    Sums,
+    TableFacts,
+    Verdict,
+    link_of,
+    predicted,
+    refuse_outside,
+)
+from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
+from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
+from calibrant.metrics.intervals import (
+    ChangeIntervals,
+    ClassChangeIntervals,
+    ClassIntervals,
+    IntervalOptions,
+    MeasureIntervals,
+    PairedCells,
+    RowChangeIntervals,
+    RowPredictions,
+    TableIntervals,
+    read_interval_options,
+    weight_note,
+)
+from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, OF_CURVE, REDRAWN
+from calibrant.metrics.point_measures import FlachMatsubara, hull_blocks
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    json_ready,
+    rows_in_words,
+    short_value,
+    shown_value,
+)
 
 #: the level of the groups' intervals where the measures have no intervals
 LEVEL = 0.95
@@ -324,3 +382,1050 @@ def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
             f"{mine[0]:.10g} and {mine[1]:.10g}."
         )
     return raw
+
+
+# --- All measures of a lazy frame: sums where the data are, and the hull in a few more passes -----
+# While there are few different predictions, their exact table is fetched and measured as usual.
+# Beyond that, rows are grouped by cell and by fine bin. Losses and bins are sums over rows and stay
+# exact (`lazy_sums`). The blocks of isotonic regression need the scores of a few cells, which are
+# fetched one by one. Only the AUC does not see the order inside the other cells.
+# Predictions and raw scores go side by side, in the same passes where rows can be read here.
+
+
+#: the most cells of the first pass; later passes divide those that matter
+MOST = 2**16
+APART = "predictions and raw scores were grouped apart, not as pairs"
+
+
+def read_frame(
+    frame: Any, p: Any, label: Any, raw: Any, sample_weight: Any, pos_label: Any, classes: Any
+) -> LazyRows:
+    """The rows of a frame; p, label, raw and sample_weight name its columns."""
+    lazy = lazy_frame(frame)
+    if lazy is None:
+        raise InputError(
+            "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
+            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
+        )
+    names = {"p": p, "label": label, "raw": raw, "sample_weight": sample_weight}
+    for role, name in names.items():
+        if not isinstance(name, str) and (name is not None or role in ("p", "label")):
+            raise InputError(
+                f"{role} must be the name of a column of the frame, but {type(name).__name__} "
+                "came. Name a column; arrays go with an array of labels in place of y."
+            )
+    asked = Names(p, label, sample_weight, raw=raw)
+    return read_lazy(lazy, asked, pos_label=pos_label, classes=classes)
+
+
+def refuse_frames(y: Any, p: Any, cells: Any) -> None:
+    """Refuse lazy frames, names of columns and ``cells`` where ``label`` is not given."""
+    if isinstance(p, str) or is_lazy(y):
+        raise InputError(
+            "label must name the column of labels where y is a lazy frame or p names a column: "
+            'evaluate(frame, "probability", label="y").'
+        )
+    if not isinstance(cells, str) or cells != "auto":
+        raise InputError(f"cells goes with a frame and label=, but {cells!r} came without them.")
+
+
+def evaluate_rows(
+    rows: LazyRows,
+    raw: LazyRows | None,
+    bins: Bins,
+    options: IntervalOptions | None,
+    cells: CellsOption = "auto",
+    records: Records | None = None,
+) -> Evaluation:
+    """The evaluation of rows whose scores are probabilities, and of raw scores if they came.
+
+    It has the measures of the records, or the standard ones.
+    """
+    wanted = chosen_records(MEASURES) if records is None else records
+    after = rows, _measuring(rows, _start(rows, cells), bins, wanted, probabilities=True)
+    if raw is None:
+        (new,) = together(after)
+        return evaluation_of(new, None, bins, options)
+    scored, start, percent = raw, _start(raw, cells), False
+    if isinstance(start, Cells) and start.centre is not None:
+        percent = kind_between(*_extent(raw)) == "percentages"
+        if percent:
+            scored, start = _divided(raw), Cells(start.count)
+    new, old = together(after, (scored, _measuring(scored, start, bins, wanted, percent=percent)))
+    pair = None
+    if options is not None and new.counted and old.counted:
+        pair = _pairs(rows, raw)
+    return evaluation_of(new, old, bins, options, pair, apart=APART)
+
+
+def _pairs(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
+    """Each prediction with the raw score of the same rows; None where there are too many pairs."""
+    import narwhals as nw
+
+    both = rows.rows(nw.col(raw.score).alias("z"))
+    found = rows.group(both, ["z", "x"], rows.sums(), EXACT)
+    if "z" not in found:
+        return None
+    return PairedCells.of_counts(found["x"], found["z"] + 0.0, columns_of(found))
+
+
+def _start(rows: LazyRows, cells: CellsOption) -> Grouped | Cells:
+    """One column by score where it has few, else the cells to begin with."""
+
+    def count(weight: float) -> int:
+        return min(fine_cells_for(weight), MOST)
+
+    return rows.checked(lambda: rows.by_score_or_cells(cells, count))
+
+
+def _extent(rows: LazyRows) -> tuple[float, float]:
+    """The smallest and the largest score of rows with weight."""
+    import narwhals as nw
+
+    weight = nw.col("w0") + nw.col("w1")
+    present = rows.rows().filter(weight > 0.0)
+    ends = nw.col("x").min().alias("low"), nw.col("x").max().alias("high")
+    low, high = first_row(rows.fetch(present.select(*ends)))
+    return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
+
+
+def _divided(rows: LazyRows) -> LazyRows:
+    """Percentages as probabilities."""
+    import narwhals as nw
+
+    return replace(rows, source=rows.source.with_columns(nw.col(rows.score) * 0.01))
+
+
+def _measuring(
+    rows: LazyRows,
+    start: Grouped | Cells,
+    bins: Bins,
+    records: Records,
+    *,
+    probabilities: bool = False,
+    percent: bool = False,
+) -> Steps[Measured]:
+    """The measures of one column; ``percent``: its scores were divided by 100.
+
+    OutsideError if the column must hold ``probabilities`` and does not.
+    """
+    if isinstance(start, Grouped):
+        x = start.columns["x"]
+        if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
+            refuse_outside(rows)
+        return measured(start.table(), bins, records)
+    whole = 1 if isinstance(bins, str) else bins
+    fine = whole * max(math.ceil(FINE / whole), 1)
+    fine *= 1 + fine % 2  # even, so that ½ is a border
+    search = zoomed(start)
+    asked = CellSums.of(rows, next(search), fine, probabilities)
+    while True:
+        try:
+            closer = search.send(Grouped(asked.cells, (yield asked)))
+        except StopIteration as end:
+            grouped = end.value
+            break
+        asked = CellSums.of(rows, closer, fine, probabilities)
+    groups = Sums.of(grouped.cells, grouped.columns, fine)
+    hull = yield from hull_of(grouped, groups)
+    values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
+    notes.append(
+        f"rows were grouped into {grouped.cells} ({len(groups.x):,} in use): they were counted in "
+        "place of distinct predictions, and intervals are from their means"
+    )
+    table = ranked = groups.at(groups.mean)
+    if grouped.cells.centre is not None:
+        ranked = groups.at(groups.x)
+    unit = 100.0 if percent else 1.0
+    low, high = np.nanmin(grouped.columns["low"]), np.nanmax(grouped.columns["high"])
+    ends = unit * float(low), unit * float(high)
+    if kind_between(*ends) == "points":
+        values = {name: value for name, value in values.items() if records[name].ranks}
+        notes = [note for note in notes if not note.startswith("log loss")]
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(group_starts(table, bins))))
+    return Measured(values, notes, table, ranked, False, ends)
+
+
+# --- the hull -----------------------------------------------------------------------------------
+
+
+class _Points(NamedTuple):
+    """Groups of rows, in columns as in `Sums`; groups with an equal ``key`` are one prediction.
+
+    ``x`` is the smallest score of a group. ``hidden``: the order inside the group is not known.
+    """
+
+    key: Array
+    x: Array
+    c: Array
+    n0: Array
+    n1: Array
+    d: Array
+    hidden: Flags
+
+
+def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
+    """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
+
+    Pieces of a cell come with Σw and Σwp only. The parts of the Brier score need Σwp² and Σwpy
+    only as sums over all blocks, so the sums of whole cells are enough.
+    """
+    cells = _cells(grouped)
+    link = link_of(cells)
+    kept, scores = yield from narrowed(grouped, link, lambda x: predicted(x, cells))
+    whole = kept["depth"] == 0
+    starts, unit = ties(link(kept["low"]), link(kept["high"]))
+    key = link(kept["low"])[starts][unit]
+
+    stays = np.isin(g.k, kept["k"][whole])
+    cell = np.searchsorted(kept["k"][whole], g.k[stays])
+    first = _Points(
+        key[whole][cell], g.x[stays], g.c[stays], g.n0[stays], g.n1[stays],
+        (g.d0 + g.d1)[stays], ~g.single[stays],
+    )  # fmt: skip
+    own = g.c[np.searchsorted(g.k, g.k)]  # one reference point for all groups of a cell
+    n0, n1, low, moment = (kept[name][~whole] for name in ("negative", "positive", "low", "moment"))
+    about = own[np.searchsorted(g.k, cells(low))]
+    apart = moment - about * (n0 + n1)
+    piece = _Points(key[~whole], low, about, n0, n1, apart, low < kept["high"][~whole])
+    m0, m1, _, _ = columns_of(scores)
+    there = m0 + m1 > 0
+    x, m0, m1 = np.asarray(scores["x"], np.float64)[there], m0[there], m1[there]
+    p = link(x)
+    single = _Points(p, x, p, m0, m1, np.zeros(len(x)), np.zeros(len(x), bool))
+
+    spread = g.e[stays] - first.d * (first.d / g.n[stays])  # Σw(p − mean)² of each group
+    within = float(np.maximum(spread, 0.0).sum())  # rounding
+    product = float(g.d1[stays].sum())
+    if len(low):  # all other cells were divided: add what their pieces and scores leave out
+        shift = (g.c - own)[~stays]
+        d, e, n, d1 = ((column)[~stays] for column in (g.d0 + g.d1, g.e, g.n, g.d1))
+        far = p - own[np.searchsorted(g.k, cells(x))]
+        square = (e + 2.0 * shift * d + shift**2 * n).sum() - ((m0 + m1) * far**2).sum()
+        within += max(float(square - (apart * (apart / (n0 + n1))).sum()), 0.0)  # rounding
+        product += float((d1 + shift * g.n1[~stays]).sum() - (m1 * far).sum())
+    points = _Points(
+        *(np.concatenate(columns) for columns in zip(first, piece, single, strict=True))
+    )
+    del first, piece, single, kept, scores, key, starts, unit  # there may be millions of them
+    share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
+    ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
+    return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)
+
+
+def _cells(grouped: Grouped) -> Cells:
+    if grouped.cells is None:
+        raise ValueError("the rows must be in cells")
+    return grouped.cells
+
+
+def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
+    """`flach_matsubara` of points, with Σw(p − mean)² inside all of them and Σwy(p − c)."""
+    order = np.argsort(points.key, kind="stable")
+    key, c, n0, n1, d = (
+        column[order] for column in (points.key, points.c, points.n0, points.n1, points.d)
+    )
+    n = n0 + n1
+    total = float(n.sum())
+    starts = np.flatnonzero(np.append(True, key[1:] > key[:-1]))
+    weight, positive = np.add.reduceat(n, starts), np.add.reduceat(n1, starts)
+    first, size, rate = hull_blocks(weight, positive)
+    fit = to_cells(rate, starts[first], len(n))
+    ordering = float(((c - fit) * (n * fit - n1) + fit * d).sum()) - product
+    return FlachMatsubara(
+        (float((n * (c - fit + d / n) ** 2).sum()) + within) / total,
+        max(2.0 * ordering / total, 0.0),  # rounding
+        float(size @ (rate * (1.0 - rate))) / total,
+    )
+
+
+# --- What an evaluation says, in two sentences ----------------------------------------------------
+
+
+def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
+    """What changed, in two sentences: the size of the errors, and the ranking.
+
+    Nothing where log loss or ECE were not asked for.
+
+    >>> from calibrant.metrics import evaluate
+    >>> e = evaluate([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.9], raw=[0.4, 0.5, 0.6, 0.7])
+    >>> in_words(e).split(". ")[0]
+    'Log loss fell from 0.518 to 0.338 (−35 %) and ECE from 0.400 to 0.275'
+    """
+    after, before = evaluation.after, evaluation.before
+    ece = "ece" if "ece" in after else "top_label_ece"
+    if "log_loss" not in after or ece not in after:
+        return ""  # others were asked for
+    word = "ECE" if ece == "ece" else "top-label ECE"
+    if before is None or "log_loss" not in before:
+        return f"Log loss is {short_value(after['log_loss'])}, {word} {short_value(after[ece])}."
+    parts = [_loss(before["log_loss"], after["log_loss"])]
+    parts[0] += f"{_error(parts[0], word, before[ece], after[ece])}."
+    if "auc" in after and "auc" in before:
+        parts.append(_ranking(before["auc"], after["auc"]))
+    if math.isinf(after["log_loss"]):
+        parts.append("A probability of 0 or 1 was wrong: smooth the map, or try another method.")
+    elif evaluation.verdict("log_loss") == "worse":
+        parts.append("This made the scores worse: keep them as they are, or try another method.")
+    elif evaluation.verdict("log_loss") == "unclear":
+        parts.append("The change of the log loss may be chance.")
+    return " ".join(parts)
+
+
+def _loss(old: float, new: float) -> str:
+    if math.isinf(new) or math.isinf(old):
+        return f"Log loss went {from_to(old, new)}"
+    if math.isclose(old, new, rel_tol=5e-4):
+        return f"Log loss stayed at {short_value(new)}"
+    change = f" ({100 * (new - old) / old:+.0f} %)".replace("-", "−") if old else ""
+    return f"Log loss {'fell' if new < old else 'rose'} {from_to(old, new)}{change}"
+
+
+def _error(loss: str, word: str, old: float, new: float) -> str:
+    """What the error did, without a verb where it did what the sentence on the ``loss`` says."""
+    stayed = short_value(old) == short_value(new)
+    did = "stayed" if stayed else "fell" if new < old else "rose"
+    ends = f"at {short_value(new)}" if stayed else from_to(old, new)
+    if f" {did} " in loss or (" went " in loss and not stayed):
+        return f" and {word} {ends}"
+    return f", and {word} {'stayed' if stayed else 'went'} {ends}"
+
+
+def _ranking(old: float, new: float) -> str:
+    if abs(new - old) < SAME_ORDER:
+        return f"The ranking is kept: AUC {new:.3f}."
+    return f"AUC moved {from_to(old, new)}."
+
+
+def from_to(old: float, new: float) -> str:
+    """Two values, as sentences have them."""
+    return f"from {short_value(old)} to {short_value(new)}"
+
+
+# --- All measures at once, of two classes and of several: with intervals, before and after --------
+
+
+Records = Mapping[str, Measure]
+
+#: the group of measures that are found where none are asked for, and the word for all of them
+STANDARD, ALL = "standard", "all"
+
+
+def chosen_records(records: Records, measures: Any = None) -> dict[str, Measure]:
+    """The records of some names and groups, in the order of the registry.
+
+    >>> from calibrant.metrics.measures import MEASURES
+    >>> list(chosen_records(MEASURES, ["auc", "brier"]))
+    ['brier', 'auc']
+    """
+    wanted = [STANDARD] if measures is None else measures
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if not isinstance(wanted, Iterable) or not (words := list(wanted)):
+        raise ParameterError(
+            "measures must be a name of a measure or of a group, or a list of such, but "
+            f"{measures!r} came."
+        )
+    groups = dict.fromkeys(group for record in records.values() for group in record.groups)
+    for word in words:
+        check_word("each of measures", word, (*groups, ALL, *records))
+    return {
+        name: record
+        for name, record in records.items()
+        if name in words or ALL in words or not set(words).isdisjoint(record.groups)
+    }
+
+
+def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[str]]:
+    """The value of every measure that the facts allow, in order, and notes on them."""
+    values, notes = {}, []
+    for name, measure in records.items():
+        if measure.needs_table and facts.table is None:
+            notes.append(f"{name} was left out: {measure.needs_table}")
+            continue
+        value, note = measure.found(facts)
+        if value is not None:
+            values[name] = value
+        if note and note not in notes:
+            notes.append(note)
+    return values, notes
+
+
+def interval_fields(
+    records: Records,
+    new: MeasureIntervals | None,
+    old: MeasureIntervals | None,
+    changes: ChangeIntervals | None,
+) -> tuple[Any, ...]:
+    """The last fields of an evaluation: level, intervals, those before, and the changes."""
+    if new is None:
+        return ()
+    spans = _intervals(records, new)
+    if old is None:
+        return new.level, spans
+    moved = _changes(records, new.values, old.values, changes if spans else None)
+    return new.level, spans, _intervals(records, old), moved
+
+
+def _intervals(records: Records, of: MeasureIntervals) -> Spans:
+    """An interval for each measure that can have one, in the order of the values."""
+    found: Spans = {}
+    if not of.enough:
+        return found
+    for name, value in of.values.items():
+        measure = records[name]
+        if math.isfinite(value):
+            span = of.redrawn(name) if measure.interval is None else measure.interval(of)
+            if span is not None:
+                found[name] = measure.around(value, span)
+    return found
+
+
+def _changes(
+    records: Records,
+    new: dict[str, float],
+    old: dict[str, float],
+    changes: ChangeIntervals | None,
+) -> Changes:
+    """The difference of every measure that is finite on both sides, with its interval."""
+    found: Changes = {}
+    for name, value in new.items():
+        difference = value - old.get(name, math.nan)
+        if not math.isfinite(difference):
+            continue
+        interval = records[name].change
+        span = None if changes is None or interval is None else interval(changes)
+        ends = (
+            (None, None) if span is None else (min(span[0], difference), max(span[1], difference))
+        )
+        found[name] = (difference, *ends)
+    return found
+
+
+def merge_notes(before: list[str], after: list[str]) -> list[str]:
+    """Notes that hold for both once, the others with their side."""
+    common = [note for note in after if note in before]
+    sides = (("before", before), ("after", after))
+    return common + [f"{side}: {n}" for side, notes in sides for n in notes if n not in common]
+
+
+# --- two classes --------------------------------------------------------------------------------
+
+
+class Measured(NamedTuple):
+    """The measures of a set of predictions, notes on them, and what intervals need.
+
+    ``table`` holds the predictions as probabilities, ``ranked`` as they came: the sigmoid may have
+    merged large margins. ``counted``: the scores of the table are all those that came. ``extent``:
+    the smallest and the largest score that came, where the table does not tell.
+    """
+
+    values: dict[str, float]
+    notes: list[str]
+    table: ScoreTable
+    ranked: ScoreTable
+    counted: bool = True
+    extent: tuple[float, float] | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest score that came."""
+        return self.extent or (float(self.ranked.scores[0]), float(self.ranked.scores[-1]))
+
+    def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
+        """The intervals of the measures."""
+        redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
+        curves = {name: of for name, of in OF_CURVE.items() if name in self.values}
+        return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
+
+
+def measured(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
+    """The measures of a table, in order.
+
+    Percentages and margins are read as probabilities; of points only the order is measured.
+    """
+    facts = TableFacts(ranked, bins)
+    if kind_of(ranked) == "points":
+        records = {name: measure for name, measure in records.items() if measure.ranks}
+    values, notes = measure_all(records, facts)
+    table = facts.table
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(facts.groups.weight)))
+    if table.error:
+        notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
+    return Measured(values, notes, table, ranked)
+
+
+def evaluation_of(
+    new: Measured,
+    old: Measured | None,
+    bins: Bins,
+    options: IntervalOptions | None,
+    pair: PairedCells | None = None,
+    apart: str = "two tables do not tell which rows belong together",
+) -> Evaluation:
+    """After, and perhaps before, with intervals if there are options.
+
+    ``pair`` are the rows of both, if they are known. ``apart`` says why the change has no intervals
+    where there are none.
+    """
+    notes, old_notes = list(new.notes), [] if old is None else list(old.notes)
+    found = before = changes = None
+    if options is not None:
+        found = new.intervals(bins, options)
+        notes += found.notes
+        if old is not None:
+            before = old.intervals(bins, options)
+            old_notes += before.notes
+            changes = None if pair is None else _row_changes(pair, found, before)
+    if old is not None:
+        notes = _notes_on_both(new, old, merge_notes(old_notes, notes))
+        if found is not None and changes is None:
+            notes.append(Note(f"the change has no intervals: {apart}", CHANGE))
+    if options is not None:
+        notes += weight_note(new.table, options.weights)
+    made = Evaluation(
+        new.values,
+        None if old is None else old.values,
+        new.table.total,
+        new.table.total_positive,
+        len(new.table),
+        None if old is None else len(old.ranked),
+        tuple(notes),
+        *interval_fields(MEASURES, found, before, changes),
+    )
+    weights = "importance" if options is None else options.weights
+    return with_look(made, first_look(new.ranked, weights))
+
+
+def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
+    """The notes on either side, with those on both of them around."""
+    if read := reading_between(*old.ends):
+        notes = [f"raw scores {read}", *notes]
+    if not new.counted or len(new.table) >= len(old.ranked):
+        return notes
+    many = f"{'' if old.counted else 'at least '}{len(old.ranked):,}"
+    ties = f"{many} different scores became {len(new.table):,} predictions: some now share one"
+    before, after = old.values.get("auc"), new.values.get("auc")
+    if before is not None and after is not None and before != after:
+        ties = f"{ties}, AUC moved from {before:.4g} to {after:.4g}"
+    return [*notes, Note(ties, TIES)]
+
+
+def _row_changes(pair: PairedCells, new: TableIntervals, old: TableIntervals) -> RowChangeIntervals:
+    """The intervals of after − before; of points only the order is compared."""
+    points = kind_of(old.ranked) == "points"
+    p = pair.before if points else probability_of(pair.before, old.ranked)
+    return RowChangeIntervals(
+        RowPredictions(new, pair.after, pair.after, pair.positive),
+        RowPredictions(old, p, pair.before, pair.positive),
+        pair.rows(new.options.weights),
+    )
+
+
+# --- several classes ----------------------------------------------------------------------------
+
+
+def evaluate_classes(
+    y: Any,
+    p: Any,
+    raw: Any,
+    bins: Bins,
+    sample_weight: Any,
+    classes: Any,
+    options: IntervalOptions | None,
+    records: Records | None = None,
+) -> MulticlassEvaluation:
+    """The measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
+    seen = read_classes(y, p, sample_weight, classes)
+    matrix = seen.matrix
+    facts = ClassFacts(matrix, bins)
+    wanted = chosen_records(CLASS_MEASURES) if records is None else records
+    values, notes = measure_all(wanted, facts)
+    if isinstance(bins, str) and "top_label_ece" in values:
+        notes.append(bins_note(len(facts.top.weight), "top-label ECE is"))
+    found = None if options is None else ClassIntervals(matrix, values, bins, options)
+    old_values = before = changes = None
+    if raw is not None:
+        old, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
+        old_values, old_notes = measure_all(wanted, ClassFacts(old, bins))
+        notes = merge_notes(old_notes, notes)
+        if linked:
+            read = "raw scores are no distributions and were read as logits, through softmax"
+            notes = [read, *notes]
+        if options is not None and found is not None:
+            before = ClassIntervals(old, old_values, bins, options)
+            changes = ClassChangeIntervals(found, before)
+    if found is not None:
+        notes += _interval_notes(found)
+    made = MulticlassEvaluation(
+        values,
+        old_values,
+        _by_class(facts),
+        matrix.total,
+        tuple(plain(label) for label in seen.labels),
+        tuple(notes),
+        *interval_fields(CLASS_MEASURES, found, before, changes),
+    )
+    weights = "importance" if options is None else options.weights
+    return with_look(made, class_look(matrix, weights))
+
+
+def _by_class(facts: ClassFacts) -> Columns:
+    """Weight, ECE, MCE and AUC of each class against the rest."""
+    return {
+        "weight": tuple(facts.matrix.class_weight.tolist()),
+        "ece": tuple(groups.mean_gap() for groups in facts.each),
+        "mce": tuple(groups.largest_gap() for groups in facts.each),
+        "auc": tuple(facts.columns.areas),
+    }
+
+
+def _interval_notes(of: ClassIntervals) -> list[str]:
+    if not of.enough:
+        return of.notes
+    without = [name for name in of.values if CLASS_MEASURES[name].interval is None]
+    notes = [f"{name} has no interval for several classes" for name in without]
+    return notes + weight_note(of.matrix, of.options.weights)
+
+
+# --- What `evaluate` returns: values that print as a table ----------------------------------------
+
+
+#: why a change is not called better
+NO_PRAISE = (
+    "no change is called better here, only lower or higher: something is wrong with the scores "
+    "themselves, and even one constant for all rows would have smaller losses"
+)
+
+# --- notes --------------------------------------------------------------------------------------
+
+Topic = Literal["change", "ties"]
+
+#: why the change from before to after has no intervals
+CHANGE: Topic = "change"
+#: that different scores became equal predictions
+TIES: Topic = "ties"
+
+
+class Note(str):
+    """A line of text that knows what it is about.
+
+    >>> note = Note("ties are new", TIES)
+    >>> note == "ties are new", note.topic
+    (True, 'ties')
+    """
+
+    topic: Topic
+
+    def __new__(cls, text: str, topic: Topic) -> Note:
+        note = super().__new__(cls, text)
+        note.topic = topic
+        return note
+
+    def __reduce__(self) -> tuple[type[Note], tuple[str, Topic]]:
+        return Note, (str(self), self.topic)
+
+
+def topic_of(note: str) -> Topic | None:
+    """What a note is about, if it says so."""
+    return note.topic if isinstance(note, Note) else None
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+Spans = dict[str, tuple[float, float]]
+Changes = dict[str, tuple[float, float | None, float | None]]
+Columns = dict[str, tuple[float | None, ...]]
+
+
+class EvaluationTable(PrintsAsTable, Frozen):
+    """The table of an evaluation: measures before and after, their intervals, and lines below."""
+
+    after: dict[str, float]
+    before: dict[str, float] | None
+    intervals: Spans | None
+    intervals_before: Spans | None
+    change: Changes | None
+    level: float | None
+    notes: tuple[str, ...]
+    praise: bool
+    look: Any
+    #: the measures by name, in the order of the table
+    _measures: ClassVar[Mapping[str, Measure]]
+
+    def _below(self) -> list[str]:
+        """The lines under the table."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready object; an infinite value is the string "inf", a date its text."""
+        return {name: _FORMS.get(name, json_ready)(value) for name, value in self._items()}
+
+    def verdict(self, name: str) -> Verdict:
+        """Which way a measure went: "better", "worse", "unclear" or "same".
+
+        "unclear" is what may be chance: the interval of the change holds 0 or, where the change has
+        none, the intervals before and after overlap. Where no intervals were wanted it is "lower"
+        or "higher", and so is what is not to be praised (``praise``).
+        """
+        if self.before is None or name not in self.before or name not in self.after:
+            raise InputError(f"{name} must be known before and after to have changed.")
+        old, new = (self.intervals_before or {}).get(name), (self.intervals or {}).get(name)
+        word = self._measures[name].verdict(
+            self.before[name],
+            self.after[name],
+            change=self._change_of(name),
+            sides=None if old is None or new is None else (old, new),
+            judged=self.level is not None,
+        )
+        if self.praise or word != "better":
+            return word
+        return "lower" if self.after[name] < self.before[name] else "higher"
+
+    def _shown_notes(self) -> list[str]:
+        """The notes as lines, after what is wrong with the predictions themselves."""
+        first = [self.look.headline()] if self.look is not None and self.look.useless else []
+        return [f"note: {note}" for note in [*first, *self.notes]]
+
+    def _change_of(self, name: str) -> tuple[float, float] | None:
+        """The interval of the change, where it has one."""
+        _, low, high = (self.change or {}).get(name, (0.0, None, None))
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def _paired(self) -> bool:
+        """Whether any change has an interval."""
+        return any(low is not None for _, low, _ in (self.change or {}).values())
+
+    def _table(self) -> ResultTable:
+        meaning = {name: measure.meaning for name, measure in self._measures.items()}
+        rows = [TableRow(cells, meaning[name]) for name, cells in self._rows().items()]
+        return ResultTable(self._columns(), rows, self._below())
+
+    def _columns(self) -> list[TableColumn]:
+        # a narrow terminal leaves out the interval of the change, then which way is good
+        good = TableColumn("good is", "left", may_break=False, expendable=1)
+        named = [TableColumn("measure", "left", may_break=False), good]
+        ends = [TableColumn(f"{100 * (self.level or 0):g} % interval", expendable=2)]
+        ends *= self.intervals is not None
+        if self.before is None:
+            return [*named, TableColumn("value", may_break=False), *ends]
+        values = [TableColumn(title, may_break=False) for title in ("before", "after")]
+        verdict = TableColumn("change", "left", may_break=False, coloured=True)
+        return [*named, *values, *ends, verdict, *[TableColumn("by", expendable=0)] * self._paired]
+
+    def _rows(self) -> dict[str, tuple[str, ...]]:
+        """The cells of the table by measure: label, which way is good, values, the verdict."""
+        return {
+            name: (measure.label, measure.good, *self._cells(measure))
+            for name, measure in self._measures.items()
+            if name in self.after
+        }
+
+    def _cells(self, measure: Measure) -> list[str]:
+        name = measure.name
+        value = self.after[name]
+        cells = [shown_value(value)]
+        if self.intervals is not None:
+            cells.append(_shown_span(self.intervals.get(name)))
+        if self.before is None:
+            return cells
+        old = self.before.get(name)
+        if old is None:  # only the predictions came with a table
+            return ["–", *cells, "–", *["–"] * self._paired]
+        cells = [shown_value(old), *cells, self.verdict(name)]
+        return [*cells, _shown_span(self._change_of(name))] if self._paired else cells
+
+
+def _shown_span(span: tuple[float, float] | None) -> str:
+    return "–" if span is None else f"{shown_value(span[0])} to {shown_value(span[1])}"
+
+
+def _named_ends(changes: Changes | None) -> dict[str, dict[str, float | None]] | None:
+    """Changes for JSON; an end that is not known is null."""
+    if changes is None:
+        return None
+    words = ("difference", "low", "high")
+    return {name: dict(zip(words, parts, strict=True)) for name, parts in changes.items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(EvaluationTable):
+    """The measures of a set of probabilities, after calibration and perhaps before it.
+
+    Attributes
+    ----------
+    after : dict of str to float
+        Value of each measure, by name. A measure that the data do not allow is left out, and a
+        note says why.
+    before : dict of str to float, or None
+        The same for the raw scores, if they were given.
+    weight, positive_weight : float
+        Total weight (the number of rows, without weights), and that of the positives.
+    distinct, distinct_before : int
+        Different predictions, and different raw scores (None if they were not given).
+    notes : tuple of str
+        What deserves a look.
+    level : float, or None
+        The confidence of the intervals; None where none were wanted.
+    intervals, intervals_before : dict of str to (float, float), or None
+        The interval of each measure that has one. It holds the value itself.
+    change : dict of str to (float, float or None, float or None), or None
+        After − before, and the ends of its interval (None where it cannot be told), for each
+        measure that is finite on both sides.
+    look : FirstLook, or None
+        Whether the predictions say anything, and which way they run.
+    praise : bool
+        Whether a change may be called better. Scores that are worth nothing have smaller losses as
+        a constant, and nothing is won: the word is then "lower" or "higher", not "better".
+    groups : Multicalibration, or None
+        Where predictions are wrong, if ``features`` were given.
+
+    Notes
+    -----
+    Smaller is better for ``log_loss``, ``brier``, ``ece``, ``mce``, ``rmse``, ``calbin``,
+    ``calibration_loss``, ``miscalibration``, ``ici``, ``e50``, ``e90`` and ``emax``; larger is
+    better for ``auc``, ``accuracy`` and ``discrimination``. ``observed_expected`` and
+    ``calibration_slope`` are best at 1, ``line_intercept`` and ``calibration_in_the_large`` at 0.
+    """
+
+    after: dict[str, float]
+    before: dict[str, float] | None
+    weight: float
+    positive_weight: float
+    distinct: int
+    distinct_before: int | None
+    notes: tuple[str, ...] = ()
+    level: float | None = None
+    intervals: Spans | None = None
+    intervals_before: Spans | None = None
+    change: Changes | None = None
+    look: FirstLook | None = None
+    praise: bool = True
+    groups: Multicalibration | None = None
+    _measures = MEASURES
+
+    def _below(self) -> list[str]:
+        distinct = f"{self.distinct:,} different prediction{'s' if self.distinct != 1 else ''}"
+        if self.distinct_before is not None:
+            distinct += f", {self.distinct_before:,} before"
+        weights = sizes_in_words(self.weight, self.positive_weight)
+        where = [] if self.groups is None else [f"features: {self.groups.summary()}"]
+        return [f"{weights}; {distinct}", *where, *self._shown_notes()]
+
+
+def sizes_in_words(weight: float, positive: float) -> str:
+    """How many rows there are, and positives among them; weights where those are not whole.
+
+    >>> sizes_in_words(2000.0, 477.0), sizes_in_words(10.5, 2.25)
+    ('2,000 rows, 477 of them positive', 'rows of weight 10.5 in all, positive ones of weight 2.25')
+    """
+    if float(weight).is_integer() and float(positive).is_integer():
+        return f"{weight:,.0f} row{'s' * (weight != 1)}, {positive:,.0f} of them positive"
+    return f"rows of weight {weight:.10g} in all, positive ones of weight {positive:.10g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MulticlassEvaluation(EvaluationTable):
+    """The measures of probabilities of several classes, after calibration and perhaps before it.
+
+    Attributes
+    ----------
+    after : dict of str to float
+        Value of each measure, by name. A measure that the data do not allow is left out, and a
+        note says why.
+    before : dict of str to float, or None
+        The same for the raw scores, if they were given.
+    by_class : dict of str to tuple
+        After calibration, for each class against the rest, in the order of ``labels``: its
+        ``weight``, ``ece``, ``mce`` and ``auc`` (None for a class that did not come).
+    weight : float
+        Total weight (the number of rows, without weights).
+    labels : tuple
+        The class of each column.
+    notes : tuple of str
+        What deserves a look.
+    level : float, or None
+        The confidence of the intervals; None where none were wanted.
+    intervals, intervals_before : dict of str to (float, float), or None
+        The interval of each measure but ``calbin``. It holds the value itself.
+    change : dict of str to (float, float or None, float or None), or None
+        After − before, and the ends of its interval: for log loss, Brier score, RMSE, top-label
+        ECE, AUC and accuracy; None for the others.
+    look : ClassLook, or None
+        Whether the predictions say anything, and whether a class's column is the right one.
+    praise : bool
+        As in `Evaluation`.
+
+    Notes
+    -----
+    Larger is better for ``auc`` and ``accuracy``, smaller for all others.
+    """
+
+    after: dict[str, float]
+    before: dict[str, float] | None
+    by_class: Columns
+    weight: float
+    labels: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
+    level: float | None = None
+    intervals: Spans | None = None
+    intervals_before: Spans | None = None
+    change: Changes | None = None
+    look: ClassLook | None = None
+    praise: bool = True
+    _measures = CLASS_MEASURES
+
+    def _below(self) -> list[str]:
+        sizes = [value for value in self.by_class["weight"] if value is not None]
+        spread = f"from {min(sizes):.10g} to {max(sizes):.10g} each"
+        whole = all(float(value).is_integer() for value in (self.weight, *sizes))
+        total = rows_in_words(self.weight) if whole else f"weight {self.weight:.10g}"
+        lines = [f"{total}; {len(self.labels)} classes, {spread}"]
+        errors = [value for value in self.by_class["ece"] if value is not None]
+        worst = int(np.argmax(errors))
+        lines.append(f"largest ECE of a class: {errors[worst]:.4f}, {self.labels[worst]!r}")
+        return [*lines, *self._shown_notes()]
+
+
+E = TypeVar("E", bound=EvaluationTable)
+
+
+def without_praise(given: E) -> E:
+    """The evaluation where the scores themselves are worth nothing: no change is called better."""
+    made: Any = given
+    if made.before is None or not made.praise:
+        return given
+    praised = any(made.verdict(name) == "better" for name in made.before.keys() & made.after.keys())
+    notes = (*made.notes, NO_PRAISE) if praised else made.notes
+    return replace(made, praise=False, notes=notes)  # type: ignore[no-any-return]
+
+
+def with_look(given: E, look: Any) -> E:
+    """The evaluation with what the predictions themselves show."""
+    made: Any = given
+    made = replace(made, look=look)
+    return without_praise(made) if look.useless else made  # type: ignore[no-any-return]
+
+
+def _plain_labels(labels: tuple[Any, ...]) -> list[Any]:
+    """Labels that JSON knows, or their text (a date, say)."""
+    return [label if isinstance(label, (str, int, float)) else str(label) for label in labels]
+
+
+#: fields that JSON has in a form of their own
+_FORMS: dict[str, Callable[[Any], Any]] = {"change": _named_ends, "labels": _plain_labels}
+
+
+# --- Predictions out of fold: all measures, AUC as one map has it, and the map's values -----------
+
+
+AnyEvaluation = TypeVar("AnyEvaluation", Evaluation, MulticlassEvaluation)
+
+#: bins as `evaluate` has them; tables drawn again are fewer, since people wait for a fit
+BINS, REPLICATES = 10, 400
+_HOW = "AUC after is measured within each fold, because each fold has a calibrator of its own"
+
+
+def evaluate_held_out(
+    after: ScoreTable,
+    before: ScoreTable | None,
+    pair: PairedCells | None,
+    *,
+    level: float,
+    aucs: tuple[float | None, float | None] | None,
+    scores: int,
+    values: int,
+    measures: Any = None,
+) -> Evaluation:
+    """The evaluation of predictions for rows that were held out, beside that of the scores.
+
+    Predictions of several folds come from as many maps. Thrown together they are in an order that
+    none of the maps has made, and one score has several values. So AUC is that of the scores over
+    all pairs and, after, that plus its change within folds (the intervals keep their width); and
+    values are counted for the map fitted to all rows.
+
+    Parameters
+    ----------
+    after : ScoreTable
+        Predictions out of fold.
+    before : ScoreTable or None
+        The scores as they came; None where they are what was chosen.
+    pair : PairedCells or None
+        Both for the same rows, without which the changes have no intervals.
+    level : float
+        Confidence of the intervals.
+    aucs : pair of float or None, or None
+        AUC before and after; None for predictions of a single map.
+    scores, values : int
+        Distinct scores, and what they become under the map fitted to all rows.
+    measures : str or list of str, optional
+        As in `evaluate`.
+    """
+    options = IntervalOptions(level, REPLICATES, "importance", 0)
+    records = chosen_records(MEASURES, measures)
+    old = None if before is None else measured(before, BINS, records)
+    made = evaluation_of(measured(after, BINS, records), old, BINS, options, pair)
+    return made if aucs is None else _of_one_map(made, aucs, scores, values)
+
+
+def _of_one_map(
+    made: Evaluation, aucs: tuple[float | None, float | None], scores: int, values: int
+) -> Evaluation:
+    (old, new), before = aucs, made.before
+    if new is not None and values == 1:
+        new = 0.5  # one rate for all rows ranks nothing
+    if before is None:
+        if new is None or "auc" not in made.after:
+            return made
+        by = new - made.after["auc"]
+        ranked = {**made.after, "auc": new}
+        return replace(made, after=ranked, intervals=_moved(made.intervals, by))
+    # ties of the folds' maps are not those of the one map
+    notes = [note for note in made.notes if topic_of(note) != TIES]
+    if values < scores:
+        many = f"{values:,} prediction{'s' * (values != 1)}"
+        said = f"{scores:,} different scores become {many}, so that some scores share one"
+        notes.append(Note(said, TIES))
+    made = replace(made, distinct=values, distinct_before=scores, notes=tuple(notes))
+    found = with_auc_within_folds(made, old, new)
+    return replace(found, notes=made.notes) if values == 1 else found
+
+
+def with_auc_within_folds(
+    made: AnyEvaluation, old: float | None, new: float | None
+) -> AnyEvaluation:
+    """An evaluation of predictions out of fold, with AUC before and after as one map has it.
+
+    Its intervals keep their width.
+    """
+    before = made.before
+    if before is None or old is None or new is None or "auc" not in made.after.keys() & before:
+        return made
+    return replace(
+        made,
+        after={**made.after, "auc": new},
+        before={**before, "auc": old},
+        intervals=_moved(made.intervals, new - made.after["auc"]),
+        intervals_before=_moved(made.intervals_before, old - before["auc"]),
+        change=_changed(made.change, new - old),
+        notes=(*made.notes, _HOW),
+    )
+
+
+def _moved(spans: Spans | None, by: float) -> Spans | None:
+    if spans is None or "auc" not in spans:
+        return spans
+    low, high = spans["auc"]
+    return {**spans, "auc": (min(max(low + by, 0.0), 1.0), min(max(high + by, 0.0), 1.0))}
+
+
+def _changed(changes: Changes | None, value: float) -> Changes | None:
+    if changes is None or "auc" not in changes:
+        return changes
+    old, low, high = changes["auc"]
+    by = value - old
+    ends = (value, None if low is None else low + by, None if high is None else high + by)
+    return {**changes, "auc": ends}

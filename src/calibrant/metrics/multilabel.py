@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
+from calibrant.data.columns import check_class_columns, to_matrix
+from calibrant.data.door import Rows, check_lengths, read_probabilities, read_weight
 from calibrant.data.frozen import Frozen
-from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import to_matrix
-from calibrant.data.validation import Rows, check_lengths, read_probabilities, read_weight
-from calibrant.errors import InputError
+from calibrant.errors import InputError, in_our_words
 from calibrant.metrics.arguments import check_whole
-from calibrant.metrics.prediction_facts import TableFacts
-from calibrant.metrics.registry import LABEL_MEASURES
-from calibrant.other_words import in_our_words
+from calibrant.metrics.facts import TableFacts
+from calibrant.metrics.measures import LABEL_MEASURES
 from calibrant.result_tables import (
     PlainFields,
     PrintsAsTable,

@@ -8,7 +8,7 @@ its curves, so that the fit is not drawn away from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array, Flags
-from calibrant.data.score_table import ScoreTable
-from calibrant.data.weighing import table_in_rows
+from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import ConvergenceError
-from calibrant.kernels.logistic import fit_logistic
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.arguments import read_table
-from calibrant.metrics.cox_line import uncertain
-from calibrant.metrics.measure import OfCurve
-from calibrant.metrics.redrawn_tables import CELLS, Chance, chance_between
-from calibrant.metrics.weighted_cells import raised, squares
+from calibrant.metrics.cells import raised, squares
+from calibrant.metrics.redraws import CELLS, Chance, chance_between
+from calibrant.metrics.tests import uncertain
 from calibrant.result_tables import Readable
+from calibrant.solvers.logistic import fit_logistic
 
 if TYPE_CHECKING:
     from calibrant.metrics.intervals import IntervalOptions
+
 
 #: where the knots are, as shares of the weight (Harrell's); fewer where predictions are tied
 KNOTS = (
@@ -329,3 +328,7 @@ def _leaning(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Arra
     inverse = vectors[:, kept] / values[kept] @ vectors[:, kept].T
     spread, axes = np.linalg.eigh(inverse @ variance @ inverse)
     return np.asarray((axes * np.sqrt(np.maximum(spread, 0.0))).T @ u)
+
+
+#: a measure of distances from smooth curves, one value for each curve
+OfCurve = Callable[["CurveGaps"], "Array"]

@@ -15,11 +15,9 @@ from numpy.polynomial.legendre import legvander
 from scipy.special import chdtrc
 
 from calibrant.array_types import Array
-from calibrant.kernels.cubic import quantile_knots, quantiles, spline_basis
-from calibrant.kernels.descent import descend, newton_step
 from calibrant.losses import sigmoid
-from calibrant.monitor.common_cells import Group
-from calibrant.monitor.drift_value import Remedy
+from calibrant.solvers.knots import quantile_knots, quantiles, spline_basis
+from calibrant.solvers.newton import descend, newton_step
 
 #: the precision of the Gaussian prior on every coefficient, whose deviation is 10. It keeps the fit
 #: of separable data finite, and a few rows outweigh it.
@@ -339,3 +337,50 @@ def _distance(
     spread = np.einsum("ij,ik,kj->j", columns, covariance, columns) * (p * (1.0 - p)) ** 2
     square = float(weight @ ((pair[1] - pair[0]) ** 2 - spread)) / float(weight.sum())
     return math.sqrt(max(square, 0.0))
+
+
+class Remedy(NamedTuple):
+    """What could be done: none, intercept, refit, new map.
+
+    ``saves`` is the log loss, in nats per row, that it would save on further rows. Fitting to these
+    rows makes it look better than it is; that is taken off, so ``saves`` can be below 0.
+    ``leaves`` is the root mean square distance of its probabilities from those of the largest
+    remedy that could be tested, without what chance adds to it.
+    """
+
+    name: str
+    saves: float
+    leaves: float
+
+
+class Group(NamedTuple):
+    """The cells of one table: z, and for each class Σw and Σw²/Σw (its spread).
+
+    Weights are scaled so that their sum is the effective size (Σw)²/Σw². So tables whose weights
+    have different scales can be compared.
+    """
+
+    z: Array
+    negative: Array
+    positive: Array
+    spread_negative: Array
+    spread_positive: Array
+
+    @property
+    def weight(self) -> Array:
+        return self.negative + self.positive
+
+    @property
+    def rarer(self) -> float:
+        """How many rows of equal weight the rarer class is worth."""
+        classes = (
+            (self.negative, self.spread_negative),
+            (self.positive, self.spread_positive),
+        )
+        return min(float(w.sum()) ** 2 / (float(w @ spread) or 1.0) for w, spread in classes)
+
+    @property
+    def information(self) -> float:
+        """n·rate·(1 − rate): what the rows tell of an intercept."""
+        n, ones = float(self.weight.sum()), float(self.positive.sum())
+        return ones * (n - ones) / n

@@ -11,16 +11,13 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from calibrant.array_types import Array
+from calibrant.data.door import read_probabilities
 from calibrant.data.frozen import Frozen
-from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import read_probabilities
-from calibrant.data.weighing import rows_count_once
+from calibrant.data.score_table import ScoreTable, rows_count_once
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
-from calibrant.maps.inverse import probability_range, score_at
-from calibrant.metrics.arguments import check_number, check_whole, read_table
-from calibrant.metrics.multiplicity import holm_adjusted
-from calibrant.monitor.drift_value import map_of_one_score
+from calibrant.metrics.arguments import check_number, check_whole, holm_adjusted, read_table
+from calibrant.monitor.drift import map_of_one_score
 from calibrant.result_tables import (
     PrintsAsTable,
     ResultTable,
@@ -29,6 +26,7 @@ from calibrant.result_tables import (
     counted,
     shown_percent,
 )
+from calibrant.rules.piecewise import probability_range, score_at
 
 #: names of grades; if there are more grades than letters, they have numbers
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

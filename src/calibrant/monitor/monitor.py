@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import threading
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
+from calibrant.array_types import Array
+from calibrant.data.documents import shown
+from calibrant.data.door import Rows, check_lengths, read_scores, read_weight
 from calibrant.data.labels import read_labels
-from calibrant.data.score_table import ScoreTable
-from calibrant.data.segment_keys import Key, refuse_columns, segment_codes
-from calibrant.data.validation import Rows, check_lengths, read_scores, read_weight
-from calibrant.data.weighing import rows_count_once
+from calibrant.data.score_table import WEIGHTS, ScoreTable, rows_count_once
+from calibrant.data.segments import Key, refuse_columns, segment_codes, segment_key
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted
-from calibrant.estimators.saved_labels import Label, check_label, check_labels
-from calibrant.export.map_given import fingerprint, fitted_of
-from calibrant.maps import Identity
+from calibrant.fitting.fitted import (
+    Fitted,
+    Label,
+    check_label,
+    check_labels,
+    check_version,
+    fingerprint,
+    fitted_of,
+)
+from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, read_column, read_rows, read_table
-from calibrant.metrics.weighted_cells import check_weights
-from calibrant.monitor.drift_check import check_drift, check_least
-from calibrant.monitor.drift_value import Drift, map_of_one_score
-from calibrant.monitor.monitor_reading import (
-    MonitorReading,
-    SegmentReading,
-    reading_of,
-    segment_readings,
-    taken,
-)
-from calibrant.monitor.monitor_state import (
-    Alarm,
-    MonitorState,
-    NewRows,
-    Window,
-    joined,
-    reference_band,
-)
+from calibrant.metrics.cells import check_weights, table_for_test
+from calibrant.metrics.formulas import RisingBand
+from calibrant.monitor.drift import Drift, check_drift, check_least, map_of_one_score
+from calibrant.result_tables import json_ready, plain_fields, sure_p
+from calibrant.rules.sigmoids import Identity
 
 
 class Monitor:
@@ -368,15 +366,11 @@ class Monitor:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: all that the monitor knows."""
-        from calibrant.monitor.monitor_file import document_of
-
         return document_of(self._state)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], reference: Any = None) -> Self:
         """A monitor from what `to_dict` gave; see `load`."""
-        from calibrant.monitor.monitor_file import state_of
-
         made = cls()
         made._state = state_of(document)
         if reference is None:
@@ -394,7 +388,7 @@ class Monitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a JSON file: whole or not at all."""
-        from calibrant.export.json import json_text
+        from calibrant.fitting.files import json_text
         from calibrant.outputs import write_whole
 
         write_whole(Path(path), json_text(self.to_dict()))
@@ -405,6 +399,924 @@ class Monitor:
 
         ``reference`` is the calibrator, if scores are to be passed; it must be the same one.
         """
-        from calibrant.data.json_documents import read_document
+        from calibrant.data.documents import read_document
 
         return cls.from_dict(read_document(Path(path), "the state of a monitor"), reference)
+
+
+# --- What a monitor says of its state: as values, and in words ------------------------------------
+
+
+#: what to do about each kind of change
+REMEDIES = {"shift": "intercept", "slope": "refit", "part": "new map"}
+#: and what to do it with
+TODO = {
+    "intercept": "Add one number to the log-odds: {doer} does.",
+    "refit": "Correct the log-odds by a line: {doer} does.",
+    "new map": "Fit a calibrator to new rows: no shift or line follows this.",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class MonitorReading:
+    """What a monitor says now.
+
+    Attributes
+    ----------
+    alarm : Alarm, or None
+        The batch at which the alarm was raised; it stays.
+    evidence : float
+        How many times its stake a bet against the probabilities is worth now. If they are right,
+        this is 1 on average at most. Infinite once something came that had probability 0.
+    p_value : float
+        The chance that the evidence ever gets as large as it has been, if the probabilities are
+        right. It may be looked at whenever you like.
+    since, since_when : int and str
+        The batch with which the likeliest change began, and when that was. 0 before any batch.
+    change : {"shift", "slope", "part"}
+        What it did to the log-odds: all moved alike, were stretched or squeezed, or moved in one
+        part of the scale.
+    part : (float, float)
+        The probabilities that the likeliest change is about.
+    shift : float
+        What the likeliest change adds to the log-odds there.
+    confidence : float
+        The share of the evidence that speaks for this kind of change.
+    recommendation : {"none", "intercept", "refit", "new map"}
+        As in `Drift`; "none" as long as there is no alarm.
+    segments : tuple
+        Segments with an alarm of their own.
+    """
+
+    alarm: Alarm | None
+    evidence: float
+    p_value: float
+    since: int
+    since_when: str
+    change: str
+    part: tuple[float, float]
+    shift: float
+    confidence: float
+    recommendation: str
+    segments: tuple[Key, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; infinite evidence is None."""
+        return {
+            **asdict(self),
+            "evidence": self.evidence if math.isfinite(self.evidence) else None,
+            "part": list(self.part),
+            "segments": list(self.segments),
+        }
+
+    def __str__(self) -> str:
+        return " ".join(in_words(self))
+
+    __repr__ = __str__
+
+
+def reading_of(state: MonitorState) -> MonitorReading:
+    """What the state of a monitor says."""
+    if state.watched is None:
+        return MonitorReading(None, 1.0, 1.0, 0, "", "shift", (0.0, 1.0), 0.0, 0.0, "none")
+    worst = 0.0 if state.impossible else math.exp(-state.peak)
+    alternatives = state.watched.alternatives()
+    kinds = alternatives.kinds
+    leader = state.evidence.leader(alternatives.prior)
+    kind, since = str(kinds[leader]), int(state.evidence.since[leader])
+    return MonitorReading(
+        alarm=state.alarm,
+        evidence=math.inf if state.impossible else _times(state.total),
+        p_value=min(1.0, worst * state.shared_by),
+        since=since,
+        since_when=next((w.since for w in state.windows if w.last >= since), ""),
+        change=kind,
+        part=alternatives.part(leader),
+        shift=float(alternatives.shift[leader]),
+        confidence=float(state.evidence.shares()[kinds == kind].sum()),
+        recommendation=_remedy(state, kind),
+        segments=tuple(one.segment for one in segment_readings(state) if one.alarm),
+    )
+
+
+def _times(evidence: float) -> float:
+    """How many times its stake a bet is worth, from the ln of that; at most e⁷⁰⁰, still a float."""
+    return math.exp(min(evidence, 700.0))
+
+
+def _remedy(state: MonitorState, kind: str) -> str:
+    if state.alarm is None:
+        return "none"
+    return "new map" if state.impossible else REMEDIES[kind]  # 0 and 1 have no log-odds to move
+
+
+@dataclass(frozen=True)
+class SegmentReading:
+    """What a monitor says of one segment.
+
+    Attributes
+    ----------
+    segment : str or int
+    evidence : float
+        The largest evidence in the segment so far.
+    enough : float
+        The evidence with which the segment has an alarm of its own.
+    alarm : bool
+        Whether it has one.
+    since : int
+        The batch of this segment's rows with which the likeliest change began, counted from the
+        segment's first.
+    part : (float, float)
+        The probabilities that the likeliest change is about.
+    shift : float
+        What it adds to the log-odds there.
+    """
+
+    segment: Key
+    evidence: float
+    enough: float
+    alarm: bool
+    since: int
+    part: tuple[float, float]
+    shift: float
+
+
+def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
+    """What the state of a monitor says of each segment, in the order in which they came.
+
+    A segment has an alarm of its own if its share of the evidence has been enough by itself.
+    """
+    if state.watched is None:
+        return ()
+    alternatives = state.watched.alternatives(only_shifts=True)
+    found = []
+    for key, one in state.segments.items():
+        leader = one.evidence.leader(alternatives.prior)
+        needed = state.enough - math.log(BY_SEGMENT * one.share)
+        found.append(
+            SegmentReading(
+                segment=key,
+                evidence=_times(one.evidence.peak),
+                enough=_times(needed),
+                alarm=one.evidence.peak >= needed,
+                since=int(one.evidence.since[leader]),
+                part=alternatives.part(leader),
+                shift=float(alternatives.shift[leader]),
+            )
+        )
+    return tuple(found)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def in_words(
+    reading: MonitorReading, doer: str = "monitor.drift().update(calibrator)"
+) -> list[str]:
+    """What was found, since when and where, and what to do; ``doer`` is what does it."""
+    if not reading.since:
+        return ["No rows have come yet."]
+    sure = sure_p(reading.p_value)
+    if reading.alarm is None:
+        return [f"No alarm ({sure}): the probabilities may still be right."]
+    batch, when = reading.alarm.batch, reading.alarm.when
+    first = f"Alarm since batch {batch}{f' ({when})' if when else ''}, {sure}."
+    began = f"batch {reading.since}{f' ({reading.since_when})' if reading.since_when else ''}"
+    said = [first, f"The change probably began with {began}: {_change(reading)}."]
+    if math.isinf(reading.evidence):
+        said[1] = "Something came that had been given probability 0."
+    if reading.segments:
+        said.append(f"Segments with an alarm of their own: {_listed(reading.segments)}.")
+    return [*said, TODO[reading.recommendation].format(doer=doer)]
+
+
+def taken(batches: int, rows: int) -> str:
+    """How many batches and rows came."""
+    counts = ((batches, "batch", "batches"), (rows, "row", "rows"))
+    return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts)
+
+
+def _listed(segments: tuple[object, ...], most: int = 10) -> str:
+    shown = ", ".join(map(str, segments[:most]))
+    return shown if len(segments) <= most else f"{shown} and {len(segments) - most:,} more"
+
+
+def _change(reading: MonitorReading) -> str:
+    way = "up" if reading.shift > 0 else "down"
+    if reading.change == "shift":
+        return f"all log-odds went {way} by about {abs(reading.shift):g}"
+    if reading.change == "slope":
+        return "the log-odds were stretched or squeezed"
+    low, high = reading.part
+    return (
+        f"log-odds of probabilities from {low:.2g} to {high:.2g} went {way} by about "
+        f"{abs(reading.shift):g}"
+    )
+
+
+# --- The state of a monitor as plain values, and back ---------------------------------------------
+
+
+FORMAT, VERSION = "calibrant-monitor", 1
+
+
+# --- out ----------------------------------------------------------------------------------------
+
+
+def document_of(state: MonitorState) -> dict[str, Any]:
+    """All that a monitor knows, as values that JSON can hold: the fields of the state by name."""
+    band, segments = state.band, state.segments
+    if band is not None:
+        band = band._replace(scores=band.scores[1:])  # the first is −∞
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        **plain_fields(replace(state, band=None, segments={})),
+        "band": band and json_ready(band._asdict()),
+        "segments": [{"segment": key, **plain_fields(one)} for key, one in segments.items()],
+    }
+
+
+# --- in -----------------------------------------------------------------------------------------
+
+
+def state_of(document: Any) -> MonitorState:
+    """The state that `document_of` wrote; anything else is refused with a reason."""
+    check_version(document, FORMAT, VERSION, "the state of a monitor")
+    try:
+        return _state(document)
+    except InputError:
+        raise
+    except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
+        raise InputError(
+            f"the state of the monitor is damaged: {type(wrong).__name__}: {wrong}. Go on from an "
+            "earlier copy, or start a new monitor."
+        ) from wrong
+
+
+def _state(document: Mapping[str, Any]) -> MonitorState:
+    watched, alarm, band = (document[name] for name in ("watched", "alarm", "band"))
+    classes = document["classes"]
+    state = MonitorState(
+        alpha=check_number("alpha", document["alpha"], 0.0, 1.0),
+        least=_number(document["least"], 0.0, 0.5),
+        weights=_one_of(document["weights"], tuple(WEIGHTS)),
+        by_segment=_one_of(document["by_segment"], (True, False)),
+        fingerprint=_text(document["fingerprint"]),
+        band=None if band is None else _read_band(band),
+        classes=None if classes is None else check_labels(classes),
+        pos_label=_positive(document["pos_label"], classes),
+        watched=None
+        if watched is None
+        else Watched(_column(watched["borders"]), _number(watched["centre"])),
+        heaviest=_number(document["heaviest"], 0.0),
+        rows=_count(document["rows"]),
+        evidence=_read_evidence(document["evidence"]),
+        peak=_number(document["peak"], 0.0),
+        segments={
+            segment_key(one["segment"]): SegmentEvidence(
+                check_number("share", one["share"], 0.0, 1.0), _read_evidence(one["evidence"])
+            )
+            for one in document["segments"]
+        },
+        first_segments=_count(document["first_segments"]),
+        windows=tuple(_read_window(window) for window in document["windows"]),
+        marks=tuple((_count(number), str(mark)) for number, mark in document["marks"]),
+        alarm=None if alarm is None else Alarm(_count(alarm["batch"]), str(alarm["when"])),
+        impossible=_count(document["impossible"]),
+    )
+    _check_counts(state)
+    return state
+
+
+def _check_counts(state: MonitorState) -> None:
+    """The parts of a state must fit together."""
+    count = 0 if state.watched is None else len(state.watched.alternatives().prior)
+    if len(state.evidence.wealth) != count or (state.batches > 0) != (count > 0):
+        raise InputError(
+            f"the state of the monitor is damaged: {len(state.evidence.wealth)} alternatives came "
+            f"where {count} are watched."
+        )
+    count = 0 if state.watched is None else len(state.watched.alternatives(only_shifts=True).prior)
+    lengths = {len(one.evidence.wealth) for one in state.segments.values()}
+    if not lengths <= {count} or state.first_segments > len(state.segments):
+        raise InputError("the state of the monitor is damaged: its segments are not whole.")
+    if (state.batches > 0) != bool(state.windows):
+        raise InputError("the state of the monitor is damaged: it has batches without windows.")
+
+
+def _read_band(band: Mapping[str, Any]) -> RisingBand:
+    scores = np.append(-np.inf, _column(band["scores"]))
+    columns = [_column(band[name]) for name in ("p", "low", "high")]
+    if any(len(column) != len(scores) for column in columns):
+        raise ValueError("the columns of the band differ in length")
+    return RisingBand(scores, *columns)
+
+
+def _read_evidence(given: Mapping[str, Any]) -> Evidence:
+    wealth, best = (
+        np.array([-np.inf if value is None else _number(value) for value in given[name]])
+        for name in ("wealth", "best")
+    )
+    since = np.array([_count(value) for value in given["since"]], dtype=np.int64)
+    if not len(wealth) == len(best) == len(since):
+        raise ValueError("the columns of the evidence differ in length")
+    return Evidence(
+        wealth,
+        best,
+        since,
+        _number(given["waiting"], 0.0, 1.0),
+        _count(given["batches"]),
+        _number(given["peak"], 0.0),
+    )
+
+
+def _read_window(given: Mapping[str, Any]) -> Window:
+    names = ("weight", "positive", "predicted", "variance")
+    columns = [_column(given[name], 0.0) for name in names]
+    if any(len(column) != len(EDGES) + 1 for column in columns):
+        raise ValueError("a window has another number of cells")
+    return Window(
+        _count(given["first"]),
+        _count(given["last"]),
+        _text(given["since"]),
+        _text(given["until"]),
+        _number(given["evidence"]),
+        *columns,
+    )
+
+
+def _column(values: Any, low: float = -math.inf) -> Array:
+    return np.array([_number(value, low) for value in values], dtype=np.float64)
+
+
+def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
+    if not any(type(value) is type(one) and value == one for one in allowed):
+        raise ValueError(f"one of {allowed} must be there, but {shown(value)} is")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"a text must be there, but {shown(value)} is")
+    return value
+
+
+def _positive(value: Any, classes: Any) -> Label | None:
+    """The positive label: one of the classes, if they are known."""
+    if value is None:
+        return None
+    return check_label(value if classes is None else _one_of(value, tuple(classes)))
+
+
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+    fine = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not fine or not math.isfinite(value) or not low <= value <= high:
+        raise ValueError(f"a number from {low:g} to {high:g} must be there, but {shown(value)} is")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"a count must be there, but {shown(value)} is")
+    return value
+
+
+# --- What a monitor knows after some batches, as a value, and how one more batch changes it -------
+
+
+#: where cells of probabilities begin, after the first
+EDGES = np.concatenate(
+    (
+        [0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.15],
+        [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+        [0.85, 0.9, 0.95, 0.98, 0.99, 0.997, 0.999],
+    )
+)
+#: the most windows; if there are more, the older half is joined in pairs
+MOST = 120
+#: parts of the scale that are watched by themselves
+PARTS = 10
+#: how many batches are remembered, to notice one that comes again; and how many different
+#: probabilities a batch must have for that
+REMEMBERED, TELLING = 1000, 10
+#: the share of the evidence that is about segments, and the share of this that segments of the
+#: first batch get
+BY_SEGMENT, AT_FIRST = 0.5, 0.5
+
+
+def reference_band(table: ScoreTable, level: float) -> RisingBand:
+    """What old rows say of P(y | score), for a monitor that has no calibrator to go by.
+
+    The band holds the whole rising curve with probability ``1 − level`` at least.
+    """
+    if not rows_count_once(table):
+        raise InputError(
+            "the rows of the reference must have no weights, since its limits are for rows "
+            "that count once. Leave the weights out, or monitor against a calibrator."
+        )
+    return RisingBand.of(table, level)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Which changes are watched for: borders of the parts of the scale, and where lines turn."""
+
+    borders: Array
+    centre: float
+
+    @classmethod
+    def by(cls, p: Array) -> Watched:
+        """Tenths of the first batch's probabilities, and the mean of their log-odds.
+
+        Probabilities are known before the labels, so they may decide what is bet on. If the batch
+        has too few different probabilities, borders are fixed ones.
+        """
+        borders = np.quantile(p, np.arange(1, PARTS) / PARTS)
+        if len(np.unique(p)) < 5 * PARTS:
+            borders = EDGES[3:-3:2]
+        centre = float(np.clip(logit(np.clip(p, 1e-6, 1.0 - 1e-6)).mean(), -5.0, 5.0))
+        return cls(np.unique([0.0, *borders.tolist(), 2.0]), centre)
+
+    def alternatives(self, *, only_shifts: bool = False) -> Alternatives:
+        return Alternatives.of(self.borders, only_shifts=only_shifts)
+
+
+@dataclass(frozen=True)
+class SegmentEvidence:
+    """The evidence in one segment, and its share of the first 1."""
+
+    share: float
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The first batch after which the evidence was enough, and when that was."""
+
+    batch: int
+    when: str
+
+
+class NewRows(NamedTuple):
+    """New rows: a table of probabilities or scores, and that of each segment that has rows.
+
+    ``heaviest`` is the largest weight of a row.
+    """
+
+    table: ScoreTable
+    segments: Mapping[Key, ScoreTable]
+    rows: int
+    heaviest: float
+    when: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What tells this batch from others, whatever the order of its rows."""
+        columns = (self.table.scores, self.table.negative, self.table.positive)
+        return hashlib.sha256(b"".join(column.tobytes() for column in columns)).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class MonitorState:
+    """All that a monitor remembers.
+
+    Attributes
+    ----------
+    alpha, least, weights, by_segment
+        As given to `Monitor`.
+    fingerprint : str
+        Of the calibrator's map; empty without one.
+    band : RisingBand, or None
+        What old rows say, if there are any in place of a calibrator.
+    classes, pos_label
+        The two labels and the positive one; None before the first batch if nobody told.
+    watched : Watched, or None
+        What the first batch decided.
+    heaviest : float
+        The largest weight so far.
+    rows : int
+        Rows so far.
+    evidence : Evidence
+        About all rows.
+    peak : float
+        The largest ln of all evidence together, segments included.
+    segments : mapping of segment to SegmentEvidence
+    first_segments : int
+        How many segments the first batch had.
+    windows : tuple of Window
+    marks : tuple of (number of a batch, its mark)
+    alarm : Alarm, or None
+    impossible : int
+        The first batch with an event that was claimed to be impossible; 0 if there is none.
+    """
+
+    alpha: float
+    least: float
+    weights: str
+    by_segment: bool
+    fingerprint: str = ""
+    band: RisingBand | None = None
+    classes: tuple[Label, ...] | None = None
+    pos_label: Label | None = None
+    watched: Watched | None = None
+    heaviest: float = 0.0
+    rows: int = 0
+    evidence: Evidence = field(default_factory=lambda: Evidence.none(0))
+    peak: float = 0.0
+    segments: Mapping[Key, SegmentEvidence] = field(default_factory=dict)
+    first_segments: int = 0
+    windows: tuple[Window, ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()
+    alarm: Alarm | None = None
+    impossible: int = 0
+
+    @property
+    def batches(self) -> int:
+        return self.evidence.batches
+
+    @property
+    def shared_by(self) -> float:
+        """Among how many chances of a false alarm alpha is shared.
+
+        A band of old rows may itself be wrong. That takes half of alpha, and half is left.
+        """
+        return 1.0 if self.band is None else 2.0
+
+    @property
+    def enough(self) -> float:
+        """The ln of the evidence that raises the alarm."""
+        return math.log(self.shared_by / self.alpha)
+
+    @property
+    def total(self) -> float:
+        """ln of all evidence of now: the mean of that about all rows and about segments."""
+        if not self.by_segment:
+            return self.evidence.total
+        shares = [(one.share, one.evidence.total) for one in self.segments.values()]
+        unused = max(1.0 - sum(share for share, _ in shares), 0.0)
+        about = [math.log(share) + value for share, value in shares]
+        about += [math.log(unused)] if unused else []
+        of_segments = math.log(BY_SEGMENT) + float(np.logaddexp.reduce(about))
+        of_all = math.log(1.0 - BY_SEGMENT) + self.evidence.total
+        return float(np.logaddexp(of_all, of_segments))
+
+    def bounds(self, table: ScoreTable) -> NullBounds:
+        """What is claimed of a table's scores, and how far the truth may be from it."""
+        found = NullBounds.exactly(table.scores)
+        if self.band is not None:
+            found = NullBounds(*self.band.at(table.scores))
+        spare = self.least + table.error  # scores in cells are known no better than that
+        return found.widened(spare) if spare else found
+
+    def after(self, batch: NewRows) -> MonitorState:
+        """With one more batch; a batch that came before is refused."""
+        heaviest = max(self.heaviest, batch.heaviest)
+        if self.weights == "counts":
+            table_for_test(batch.table, self.weights)  # refuses weights that are not whole
+            heaviest = 1.0  # each is a number of rows
+        number, mark = self.batches + 1, batch.mark
+        earlier = next((at for at, known in self.marks if known == mark), None)
+        if earlier is not None and len(batch.table) >= TELLING:
+            raise InputError(
+                f"this batch is the same as batch {earlier}: its {batch.rows:,} rows would count "
+                "twice. Pass rows that came since."
+            )
+        bounds = self.bounds(batch.table)
+        watched = self.watched or Watched.by(bounds.p)
+        alternatives = watched.alternatives()
+        impossible = bounds.impossible(batch.table.negative, batch.table.positive)
+        before = self.evidence if self.batches else Evidence.none(len(alternatives.prior))
+        made = replace(
+            self,
+            watched=watched,
+            heaviest=heaviest,
+            rows=self.rows + batch.rows,
+            evidence=before.after(
+                self._gains(batch.table, watched, alternatives, heaviest), alternatives.prior
+            ),
+            segments=self._segments(batch, watched, heaviest),
+            first_segments=self.first_segments if self.batches else len(batch.segments),
+            marks=(*self.marks, (number, mark))[-REMEMBERED:],
+            impossible=self.impossible or (number if impossible else 0),
+        )
+        made = replace(made, peak=max(self.peak, made.total))
+        if made.alarm is None and (made.peak >= made.enough or made.impossible):
+            made = replace(made, alarm=Alarm(number, batch.when))
+        seen = ScoreTable.from_counts(bounds.p, batch.table.negative, batch.table.positive)
+        window = Window.of(number, batch.when, made.total, seen)
+        return replace(made, windows=thinned((*self.windows, window)))
+
+    def _gains(
+        self, table: ScoreTable, watched: Watched, alternatives: Alternatives, heaviest: float
+    ) -> Array:
+        # the factor of a bet is raised to the row's share of the heaviest weight, at most 1: so
+        # still nobody can expect to win
+        negative, positive = table.negative / heaviest, table.positive / heaviest
+        return batch_gains(alternatives, watched.centre, self.bounds(table), negative, positive)
+
+    def _segments(
+        self, batch: NewRows, watched: Watched, heaviest: float
+    ) -> dict[Key, SegmentEvidence]:
+        """The evidence in each segment.
+
+        Segments of the first batch share one half of it. Of the other half, the j-th segment that
+        comes later gets 1/(j(j + 1)).
+        """
+        alternatives = watched.alternatives(only_shifts=True)
+        found = dict(self.segments)
+        for key, table in batch.segments.items():
+            later = 1 + len(found) - self.first_segments
+            share = (1.0 - AT_FIRST) / (later * (later + 1))
+            if not self.batches:
+                share = AT_FIRST / len(batch.segments)
+            new = SegmentEvidence(share, Evidence.none(len(alternatives.prior)))
+            known = found.get(key, new)
+            gains = self._gains(table, watched, alternatives, heaviest)
+            found[key] = replace(known, evidence=known.evidence.after(gains, alternatives.prior))
+        return found
+
+
+# --- windows of time ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Window:
+    """The sums of some batches that came one after another.
+
+    Attributes
+    ----------
+    first, last : int
+        Their numbers.
+    since, until : str
+        When they were, as the user said; empty if nothing was said.
+    evidence : float
+        ln of the evidence after the last of them.
+    weight, positive, predicted, variance : array
+        Σw, Σwy, Σwp and Σwp(1 − p) in each cell of the scale.
+    """
+
+    first: int
+    last: int
+    since: str
+    until: str
+    evidence: float
+    weight: Array
+    positive: Array
+    predicted: Array
+    variance: Array
+
+    @classmethod
+    def of(cls, batch: int, when: str, evidence: float, table: ScoreTable) -> Self:
+        """The window of one batch, a table of probabilities."""
+        p, weight = table.scores, table.weight
+        cell = np.searchsorted(EDGES, p, side="right")
+        columns = (weight, table.positive, weight * p, weight * p * (1.0 - p))
+        sums = (
+            np.asarray(np.bincount(cell, column, minlength=len(EDGES) + 1), dtype=np.float64)
+            for column in columns
+        )
+        return cls(batch, batch, when, when, evidence, *sums)
+
+    def table(self) -> ScoreTable:
+        """The cells as a table, each at its mean prediction."""
+        at = self.weight > 0.0
+        n, n1 = self.weight[at], self.positive[at]
+        return ScoreTable.from_counts(np.clip(self.predicted[at] / n, 0.0, 1.0), n - n1, n1)
+
+
+def joined(windows: Sequence[Window]) -> Window:
+    """One window of several that came one after another."""
+    first, last = windows[0], windows[-1]
+    names = ("weight", "positive", "predicted", "variance")
+    sums = (np.sum([getattr(window, name) for window in windows], axis=0) for name in names)
+    return Window(first.first, last.last, first.since, last.until, last.evidence, *sums)
+
+
+def thinned(windows: Sequence[Window]) -> tuple[Window, ...]:
+    """The windows; if there are too many, the older half is joined in pairs."""
+    if len(windows) <= MOST:
+        return tuple(windows)
+    half = len(windows) // 4 * 2
+    pairs = (joined(windows[at : at + 2]) for at in range(0, half, 2))
+    return (*pairs, *windows[half:])
+
+
+# --------------------------------------------------------------------------------------------------
+# Evidence against probabilities that adds up over time, and may be looked at after every row
+#
+# If probabilities are right, nobody can expect to win by betting against them. An alternative, such
+# as "all log-odds are 0.2 higher", makes a probability q of each p and bets: its wealth is
+# multiplied by q/p where the event came and by (1 − q)/(1 − p) where it did not. Before the row is
+# known the expected factor is 1, whatever came before. So the mean wealth of many alternatives,
+# which start with 1 in all, is a martingale, and the chance that it ever reaches 1/α is at most α
+# (Ville 1939).
+#
+# Each alternative starts anew with every batch, with a share of the first 1 that is set aside for
+# that batch. So a change that comes late is not hidden by what was lost before it.
+
+
+#: how much an alternative adds to the log-odds
+SHIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)
+#: by what an alternative multiplies the distance of the log-odds from the centre
+SLOPES = (0.5, 0.7, 0.85, 1.2, 1.5, 2.0)
+#: this many parts at each end of the scale are also watched together
+TAILS = (2, 3, 5)
+#: shares of the first 1: changes of all rows alike, of the slope (with or without a shift), of
+#: one part of the scale
+ALL, TURNED, PART = 0.5, 0.25, 0.25
+#: Σ 1/(n·ln²n) over n ≥ 2, rounded up
+SERIES = 2.10975
+#: distinct probabilities that are worked on at a time
+BLOCK = 4096
+
+
+class Alternatives(NamedTuple):
+    """What may have happened to the log-odds, one alternative in each place of the arrays.
+
+    For probabilities in [low, high) the log-odds z become centre + slope·(z − centre) + shift;
+    others stay. ``prior`` is the share of the first 1 that each starts with.
+    """
+
+    shift: Array
+    slope: Array
+    low: Array
+    high: Array
+    prior: Array
+
+    @classmethod
+    def of(cls, borders: Array, *, only_shifts: bool = False) -> Self:
+        """Shifts of all rows, turns of the line, and shifts of the parts between some borders."""
+        both = [sign * size for size in SHIFTS for sign in (1.0, -1.0)]
+        found = [(shift, 1.0, 0.0, math.inf, ALL) for shift in both]
+        if not only_shifts:
+            found += [(s, b, 0.0, math.inf, TURNED) for b in SLOPES for s in (0.0, *both)]
+            found += [(s, 1.0, low, high, PART) for low, high in _parts(borders) for s in both]
+        columns = np.array(found, dtype=np.float64).T
+        shares = columns[-1]
+        for share in np.unique(shares):
+            columns[-1, shares == share] /= (shares == share).sum()
+        columns[-1] /= columns[-1].sum()
+        return cls(*columns)
+
+    def part(self, place: int) -> tuple[float, float]:
+        """The probabilities that one of them is about."""
+        return float(self.low[place]), min(float(self.high[place]), 1.0)
+
+    @property
+    def kinds(self) -> NDArray[np.str_]:
+        """What each is about: all rows alike ("shift"), the "slope", or a "part" of the scale."""
+        whole = np.isinf(self.high)
+        return np.where(whole, np.where(self.slope == 1.0, "shift", "slope"), "part")
+
+
+def _parts(borders: Array) -> list[tuple[float, float]]:
+    """Each part between two borders, and the last and first two, three and five of them."""
+    found: list[tuple[float, float]] = list(pairwise(borders.tolist()))
+    for many in TAILS:
+        if many < len(found):
+            found += [(borders[-1 - many], borders[-1]), (borders[0], borders[many])]
+    return list(dict.fromkeys((float(low), float(high)) for low, high in found))
+
+
+class NullBounds(NamedTuple):
+    """The probabilities of a batch that are claimed, and how far the truth may be from them."""
+
+    p: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def exactly(cls, p: Array) -> Self:
+        """The truth must be p itself."""
+        return cls(p, p, p)
+
+    def widened(self, least: float) -> Self:
+        """All that is within ``least`` of these bounds."""
+        low, high = np.maximum(self.low - least, 0.0), np.minimum(self.high + least, 1.0)
+        return self._replace(low=low, high=high)
+
+    def impossible(self, negative: Array, positive: Array) -> bool:
+        """Whether something came that has no probability under any allowed truth."""
+        return bool(positive[self.high <= 0.0].any() or negative[self.low >= 1.0].any())
+
+
+def batch_gains(
+    alternatives: Alternatives, centre: float, bounds: NullBounds, negative: Array, positive: Array
+) -> Array:
+    """By how much ln(wealth) of each alternative grows with a batch.
+
+    The truth may be anything from low to high. An alternative above that range bets against high,
+    one below it bets against low, and one inside does not bet. So no alternative can expect to win,
+    whatever the truth is. O(K·D) for K alternatives and D probabilities.
+    """
+    found = np.zeros(len(alternatives.prior))
+    for first in range(0, len(negative), BLOCK):
+        at = slice(first, first + BLOCK)
+        won, lost = _log_factors(alternatives, centre, NullBounds(*(b[at] for b in bounds)))
+        found += won @ positive[at] + lost @ negative[at]
+    return found
+
+
+def _log_factors(
+    alternatives: Alternatives, centre: float, bounds: NullBounds
+) -> tuple[Array, Array]:
+    """ln of the factors for an event that came, and for one that did not, each (K, D)."""
+    shift, slope, low, high, _ = (column[:, None] for column in alternatives)
+    p = bounds.p
+    with np.errstate(divide="ignore"):
+        z = np.log(p) - np.log1p(-p)
+        least, not_least = np.log(bounds.low), np.log1p(-bounds.low)
+        most, not_most = np.log(bounds.high), np.log1p(-bounds.high)
+    moved = np.where((p >= low) & (p < high), centre + slope * (z - centre) + shift, z)
+    rest = np.log1p(np.exp(-np.abs(moved)))
+    q, not_q = np.minimum(moved, 0.0) - rest, -np.maximum(moved, 0.0) - rest  # ln q and ln(1 − q)
+    above, below = q > most, q < least
+    with np.errstate(invalid="ignore"):  # −∞ − −∞ where nothing is bet
+        won = np.where(above, q - most, np.where(below, q - least, 0.0))
+        lost = np.where(above, not_q - not_most, np.where(below, not_q - not_least, 0.0))
+    return won, lost
+
+
+def share_of_start(batch: int) -> float:
+    """The share of the first 1 that is set aside for alternatives that begin with a batch.
+
+    It is 1/((t + 1)·ln²(t + 1)), scaled to a sum of 1 over all t ≥ 1. Half goes to the first batch.
+    The thousandth starts with so little that it costs no more than 13 in ln(wealth).
+
+    >>> round(share_of_start(1), 3), round(sum(map(share_of_start, range(1, 10_000))), 3)
+    (0.493, 0.949)
+    """
+    return 1.0 / (SERIES * (batch + 1) * math.log(batch + 1) ** 2)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The wealth of all alternatives after some batches.
+
+    Attributes
+    ----------
+    wealth : array
+        ln of the wealth of each alternative, whenever it began.
+    best : array
+        ln of the wealth of the one beginning that won most, without the alternative's own share.
+    since : array of int
+        The number of the batch, from 1 on, with which that one began.
+    waiting : float
+        What is left of the first 1 for later beginnings.
+    batches : int
+    peak : float
+        The largest ln of all wealth together that there has been.
+    """
+
+    wealth: Array
+    best: Array
+    since: NDArray[np.int64]
+    waiting: float = 1.0
+    batches: int = 0
+    peak: float = 0.0
+
+    @classmethod
+    def none(cls, count: int) -> Self:
+        """Before the first batch."""
+        nothing = np.full(count, -np.inf)
+        return cls(nothing, nothing, np.zeros(count, np.int64))
+
+    def after(self, gains: Array, prior: Array) -> Self:
+        """With one more batch, which multiplied the wealth of each alternative by exp(gains)."""
+        batch = self.batches + 1
+        share = share_of_start(batch)
+        begun = np.logaddexp(self.wealth, np.log(share * prior))
+        anew = self.best < math.log(share)
+        made = replace(
+            self,
+            wealth=begun + gains,
+            best=np.where(anew, math.log(share), self.best) + gains,
+            since=np.where(anew, batch, self.since),
+            waiting=max(self.waiting - share, 0.0),
+            batches=batch,
+        )
+        return replace(made, peak=max(self.peak, made.total))
+
+    @property
+    def total(self) -> float:
+        """ln of all wealth: 0 at first."""
+        with np.errstate(divide="ignore"):
+            return float(logsumexp(np.append(self.wealth, np.log(self.waiting))))
+
+    def shares(self) -> Array:
+        """How the wealth is spread over the alternatives: what speaks for each."""
+        return np.exp(self.wealth - logsumexp(self.wealth)) if self.batches else np.exp(self.wealth)
+
+    def leader(self, prior: Array) -> int:
+        """The alternative whose best beginning explains most."""
+        return int(np.argmax(self.best + np.log(prior)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON. A wealth of 0, whose ln is −∞, is None."""
+        wealth, best = (
+            [value if math.isfinite(value) else None for value in values.tolist()]
+            for values in (self.wealth, self.best)
+        )
+        columns = {"wealth": wealth, "best": best, "since": self.since.tolist()}
+        return vars(self) | columns

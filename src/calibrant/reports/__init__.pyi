@@ -1,4 +1,4 @@
 """What `calibrant.reports` shows; `lazy_names` reads it."""
 
-from calibrant.reports.monitor_value import MonitorReport as MonitorReport
-from calibrant.reports.report_value import Report as Report
+from calibrant.reports.monitor_page import MonitorReport as MonitorReport
+from calibrant.reports.value import Report as Report

@@ -2,47 +2,58 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant.diagrams.axes_view import Frame, frame_of
-from calibrant.diagrams.curve_options import CurveOptions, one_of
-from calibrant.diagrams.curve_value import Curve
-from calibrant.diagrams.curves import ComparedCurves, compare_curves
+from calibrant.data.columns import plain
+from calibrant.data.labels import read_classes
+from calibrant.diagrams.curve import (
+    ComparedCurves,
+    Curve,
+    CurveOptions,
+    Frame,
+    compare_curves,
+    frame_of,
+    one_of,
+    read_several,
+)
 from calibrant.diagrams.draw.figures import (
+    BOTTOM,
     DIGITS,
     EDGE,
+    IDEAL,
+    LARGE_PANEL,
     LEFT,
+    ROW,
+    SMALL,
+    SMALL_PANEL,
+    TOP,
+    UP,
     WIDTH,
+    CurveDrawing,
+    CurveStyle,
+    PanelCurves,
     axes_at,
+    band_key,
     label_axes,
     legend_below,
     legend_inside,
     legend_room,
+    looks_of,
     refuse_other_axes,
+    render,
     set_title,
     titled_figure,
-)
-from calibrant.diagrams.draw.maps import map_panel
-from calibrant.diagrams.draw.panels import panel_diagram
-from calibrant.diagrams.draw.styles import (
-    IDEAL,
-    LARGE_PANEL,
-    UP,
-    CurveDrawing,
-    CurveStyle,
-    PanelCurves,
-    band_key,
-    looks_of,
     x_words,
 )
+from calibrant.diagrams.draw.others import map_panel
 from calibrant.diagrams.map_lines import MapCurve, map_curve
-from calibrant.diagrams.panels import panels_of
-from calibrant.diagrams.predictions import read_several
-from calibrant.diagrams.segment_curves import segments_by
-from calibrant.errors import ParameterError
-from calibrant.metrics.bin_sweep import Bins
-from calibrant.other_words import in_our_words
+from calibrant.diagrams.panels import Panels, Segments, classes_by, panels_of, segments_by
+from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.metrics.arguments import check_whole
+from calibrant.metrics.cells import Bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -277,3 +288,387 @@ def _finish(ax: Axes, drawing: CurveDrawing) -> None:
     """The band in the legend, and axes of equal length."""
     band_key(ax, drawing.first)
     ax.set_aspect("equal", adjustable="box")
+
+
+# --- A reliability diagram of a fitted model, made as scikit-learn's displays are -----------------
+
+
+@dataclass(frozen=True)
+class ReliabilityDisplay:
+    """A reliability diagram with its axes and its numbers.
+
+    Make one with `from_estimator` or `from_predictions`, as with scikit-learn's
+    ``CalibrationDisplay``. A notebook shows it. `reliability_diagram` has more options.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    ax_ : matplotlib Axes
+        The panel with the curve.
+    curve_ : Curve
+        The numbers: ``curve_.mean_p`` and ``curve_.fraction`` of each bin, and the band.
+    name : str
+        What the legend calls the curve.
+
+    Examples
+    --------
+    >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
+    >>> display = ReliabilityDisplay.from_predictions(y, p, name="forest", bins=2)
+    >>> display.curve_.fraction.round(2).tolist()
+    [0.33, 0.67]
+    >>> display.ax_.get_xlabel(), display.figure_.axes[0] is display.ax_
+    ('', True)
+    """
+
+    figure_: Figure
+    ax_: Axes
+    curve_: Curve
+    name: str
+
+    @classmethod
+    @in_our_words
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        bins: Bins = 10,
+        binning: str = "width",
+        curve: str = "binned",
+        band: str | None = "auto",
+        bands: str = "auto",
+        axes: str = "probability",
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        title: str | None = None,
+    ) -> ReliabilityDisplay:
+        """The diagram of a fitted classifier's probabilities for the rows X.
+
+        Parameters
+        ----------
+        estimator : fitted classifier of two classes with ``predict_proba``
+        X : rows that it was not fitted on
+        y : array-like of shape (n,)
+            Their labels.
+        pos_label : label, default: the larger class
+            The class whose probability is shown.
+        name : str, default: the name of the estimator's class
+        bins, binning, curve, band, bands, axes, sample_weight, ax, title
+            As in `reliability_diagram`.
+        """
+        label, p = _probabilities(estimator, X, y, pos_label)
+        return cls.from_predictions(
+            y,
+            p,
+            bins=bins,
+            binning=binning,
+            curve=curve,
+            band=band,
+            bands=bands,
+            axes=axes,
+            sample_weight=sample_weight,
+            pos_label=label,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            title=title,
+        )
+
+    @classmethod
+    @in_our_words
+    def from_predictions(
+        cls,
+        y: Any,
+        p: Any,
+        *,
+        bins: Bins = 10,
+        binning: str = "width",
+        curve: str = "binned",
+        band: str | None = "auto",
+        bands: str = "auto",
+        axes: str = "probability",
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        title: str | None = None,
+    ) -> ReliabilityDisplay:
+        """The diagram of probabilities that exist already.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels: any two values.
+        p : array-like of shape (n,)
+            The probability of ``pos_label`` for each row.
+        name : str, default: "predictions"
+        bins, binning, curve, band, bands, axes, sample_weight, pos_label, ax, title
+            As in `reliability_diagram`.
+        """
+        refuse_other_axes(ax)
+        rule = CurveOptions(
+            bins=bins, binning=binning, band=band, bands=bands, curve=curve, axes=axes
+        )
+        both = compare_curves(y, p, rule=rule, sample_weight=sample_weight, pos_label=pos_label)
+        name = "predictions" if name is None else name
+        figure = comparison_diagram(both, (name, "before"), ax=ax, title=title)
+        return cls(figure, figure.axes[0] if ax is None else ax, both.curves[0], name)
+
+    def _repr_png_(self) -> bytes | None:
+        """What a notebook shows; figures of pyplot are shown by pyplot itself."""
+        return render(self.figure_) if self.figure_.canvas.manager is None else None
+
+
+def _probabilities(estimator: Any, X: Any, y: Any, pos_label: Any) -> tuple[Any, Any]:
+    """The class that is shown, and what a fitted model of two classes gives it."""
+    from calibrant.fitting.model_scores import model_classes, model_scores
+
+    if not hasattr(estimator, "predict_proba"):
+        raise ParameterError(
+            f"estimator must have predict_proba, but {type(estimator).__name__} has not. Calibrate "
+            "its scores first, such as with CalibratedClassifier."
+        )
+    classes, _ = model_classes(y, estimator)
+    if len(classes) != 2:
+        raise InputError(
+            f"estimator must know two classes, but {len(classes)} came. Use "
+            "calibrant.diagrams.class_diagram(y, estimator.predict_proba(X))."
+        )
+    known, label = read_classes([plain(c) for c in classes], pos_label)
+    positive = int(known[1] == label)
+    return label, model_scores(estimator, X, known, positive, "predict_proba")
+
+
+# --------------------------------------------------------------------------------------------------
+# Reliability panels, drawn: a column for each prediction, segment or class, with its histogram
+
+
+#: inches: the gap beside a panel, and room for its name
+BESIDE, NAME = 0.11, 0.14
+#: letters of a title to the inch
+TO_THE_INCH = 11.5
+#: columns beside each other; more are broken into rows of equal length
+MOST = 6
+
+
+def panel_diagram(
+    panels: Panels | Segments,
+    *,
+    across: int | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Reliability panels side by side, the histogram of each prediction below its curve.
+
+    Parameters
+    ----------
+    panels : Panels or Segments
+        From `reliability_panels`, `boosting_panels`, `class_reliability` or
+        `reliability_segments`.
+    across : int, optional
+        How many panels stand beside each other; by default up to six. Two fit a column of a
+        printed page.
+    ax : list of matplotlib Axes, optional
+        Draw the reliability panels into these axes, one for each, without histograms.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+        Save it with ``savefig``; a notebook shows it. With ``ax``, the figure of those axes.
+
+    Notes
+    -----
+    All columns have the same axes, so that they can be compared; above six they are broken into
+    rows. Needs matplotlib: ``pip install 'calibrant[cli]'``.
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> from calibrant.diagrams.panels import reliability_panels
+    >>> panels = reliability_panels([0, 1, 1], {"old": [0.2, 0.6, 0.7], "new": [0.1, 0.8, 0.9]})
+    >>> [axes.get_label() for axes in panel_diagram(panels).axes]
+    ['reliability old', 'histogram old', 'reliability new', 'histogram new']
+    """
+    if not isinstance(panels, (Panels, Segments)):
+        raise InputError(
+            f"Panels must come, but {type(panels).__name__} came. Make them with "
+            "reliability_panels."
+        )
+    if across is not None:
+        check_whole("across", across, 1)
+    drawing = _drawing(panels)
+    count = len(drawing.panels)
+    if ax is not None:
+        return _panels_into(_checked(ax, count), drawing, title)
+    return _panels_sheet(drawing, _even(count, MOST) if across is None else across, title)
+
+
+@in_our_words
+def class_diagram(
+    y: Any,
+    p: Any,
+    *,
+    classes: Any = None,
+    show: Any = None,
+    top_label: bool = True,
+    curve: str = "binned",
+    bins: Bins = 10,
+    binning: str = "width",
+    band: str | None = "auto",
+    bands: str = "auto",
+    level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    replicates: int = 1000,
+    random_state: Any = 0,
+    sample_weight: Any = None,
+    raw: Any = None,
+    across: int | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Reliability diagrams of a multiclass model: the top label first, then every class.
+
+    Parameters
+    ----------
+    y, p, classes, show, top_label, sample_weight, raw
+        As in `class_reliability`, which computes what is drawn.
+    curve, bins, binning, band, bands, level, sigma, axes, replicates, random_state
+        As in `reliability_curve`.
+    across, ax, title
+        As in `panel_diagram`.
+
+    Returns
+    -------
+    matplotlib Figure
+        Save it with ``savefig``; a notebook shows it. With ``ax``, the figure of those axes.
+
+    Notes
+    -----
+    All panels have the same axes; above six they are broken into rows, so for many classes name
+    some with ``show=``. Needs matplotlib: ``pip install 'calibrant[cli]'``. O(n log n) per panel.
+
+    Examples
+    --------
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
+    >>> figure = class_diagram(["ape", "bee", "cat", "bee"], p, show=["bee"])
+    >>> [axes.get_label() for axes in figure.axes[::2]]
+    ['reliability top label', 'reliability bee']
+    """
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
+    panels = classes_by(rule, y, p, classes, show, top_label, sample_weight, raw)
+    return panel_diagram(panels, across=across, ax=ax, title=title)
+
+
+# --- what is drawn ------------------------------------------------------------------------------
+
+
+def _drawing(panels: Panels | Segments) -> CurveDrawing:
+    if isinstance(panels, Segments):
+        looks, curves = looks_of(panels.predictions), panels.curves
+        pairs = zip(panels.names, panels.panels, strict=True)
+        columns = [PanelCurves(name, inner.curves) for name, inner in pairs]
+    else:
+        before = f"before, {panels.reading}" if panels.reading else "before"
+        looks = looks_of(["calibrated", before] if panels.before else ["predictions"])
+        curves = (*panels.curves, *panels.before)
+        sides = [panels.curves, panels.before] if panels.before else [panels.curves]
+        triples = zip(panels.names, zip(*sides, strict=True), panels.lines, strict=True)
+        columns = [PanelCurves(name, own, line) for name, own, line in triples]
+    return CurveDrawing(tuple(columns), looks, frame_of(curves), SMALL_PANEL)
+
+
+def _unset(name: str) -> str:
+    """A name in which dollar signs begin no formula."""
+    return name.replace("$", r"\$")
+
+
+def _even(count: int, most: int) -> int:
+    """How many panels stand side by side, so that the rows are about equally long."""
+    return -(-count // -(-count // most))
+
+
+def _checked(ax: Any, count: int) -> list[Axes]:
+    """The axes that the caller made, one for each panel, from a list or an array of any shape."""
+    given = list(getattr(ax, "flat", ax if isinstance(ax, (list, tuple)) else [ax]))
+    for each in given:
+        refuse_other_axes(each)
+    if len(given) != count or None in given:
+        raise ParameterError(
+            f"ax must be a list of {count} axes, one for each panel, but {len(given)} came."
+        )
+    return given
+
+
+# --- figures ------------------------------------------------------------------------------------
+
+
+def _panels_into(axes: list[Axes], drawing: CurveDrawing, title: str | None) -> Figure:
+    for panel, ax in zip(drawing.panels, axes, strict=True):
+        drawing.draw(ax, panel)
+        ax.set_title(_unset(str(panel.name)), fontsize=SMALL, pad=3)
+        label_axes(ax, x_words(drawing.first, drawing.frame, short=True), UP)
+    band_key(axes[0], drawing.first)
+    legend_inside(axes[0])
+    figure = axes[0].figure
+    if title is not None:
+        figure.suptitle(title, fontsize=SMALL + 1)
+    return figure  # type: ignore[return-value]
+
+
+def _panels_sheet(drawing: CurveDrawing, across: int, title: str | None) -> Figure:
+    panels, frame, size = drawing.panels, drawing.frame, drawing.size
+    across = min(across, len(panels))
+    rows = -(-len(panels) // across)
+    names = [_unset(textwrap.fill(str(panel.name), 22)) for panel in panels]
+    above = NAME * (1 + max(name.count("\n") for name in names))
+    beside = min(across if across < 3 else 4, drawing.entries)
+    below = BOTTOM + ROW * -(-drawing.entries // beside) + 0.06
+    tall = size.side + size.gap + size.histogram + above
+    step = tall + BOTTOM + 0.04
+    digits = DIGITS if frame.has_long_ticks(0.05) else 0.0
+    start, stride = LEFT + digits, size.side + BESIDE + digits
+    width = start + across * stride + 0.05
+    heights = ((rows - 1) * step, tall, below)
+    figure, title = titled_figure(title, width, *heights, letters=int(TO_THE_INCH * width))
+    highest = 100 * max(float(c.share.max()) for panel in panels for c in panel.curves)
+    for number, panel in enumerate(panels):
+        row, place = divmod(number, across)
+        left, bottom = start + place * stride, below + (rows - 1 - row) * step
+        square, under = drawing.add(figure, panel, left, bottom, size.side)
+        under.set_ylim(0, 1.05 * highest)
+        square.set_title(names[number], fontsize=SMALL, pad=3)
+        under.set_xlabel(x_words(drawing.first, frame, short=True), fontsize=SMALL)
+        _words(square, under, (EDGE - start) / size.side if place == 0 else None)
+    _legend(figure, drawing, beside)
+    if title is not None:
+        top = 1 - TOP / figure.get_figheight()
+        figure.text(0.5, top, title, ha="center", va="top", fontsize=SMALL + 1)
+    return figure
+
+
+def _words(panel: Axes, under: Axes, edge: float | None) -> None:
+    """Words and numbers beside the first column only: the others have the same axes."""
+    for axes, words in ((panel, UP), (under, "share, %")):
+        axes.tick_params(labelleft=edge is not None)
+        if edge is not None:
+            axes.set_ylabel(words, fontsize=SMALL)
+            axes.yaxis.set_label_coords(edge, 0.5)
+
+
+def _legend(figure: Figure, drawing: CurveDrawing, beside: int) -> None:
+    """One legend for all columns: every entry that any of them has."""
+    band_key(figure.axes[0], drawing.first)
+    found: dict[str, Any] = {}
+    for axes in figure.axes[::2]:
+        handles, labels = axes.get_legend_handles_labels()
+        found = dict(zip(labels, handles, strict=True)) | found
+    legend_below(figure, list(found.values()), beside)

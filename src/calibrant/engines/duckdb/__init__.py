@@ -1,8 +1,7 @@
 """DuckDB, the embedded default: CSV, JSON lines and Parquet files of any size, out of core."""
 
 from calibrant.engines.duckdb.apply import apply_file
-from calibrant.engines.duckdb.class_rows import class_rows
-from calibrant.engines.duckdb.file_rows import column_names, file_rows, first_rows
+from calibrant.engines.duckdb.rows import class_rows, column_names, file_rows, first_rows
 from calibrant.engines.duckdb.session import Session
 
 __all__ = [

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibrant.engines.duckdb.partitions import folder_values
-from calibrant.engines.duckdb.source import Source
+from calibrant.engines.duckdb.session import Source, folder_values
 from calibrant.errors import InputError, import_extra
 
 #: rows that are copied together

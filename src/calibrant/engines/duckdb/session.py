@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from calibrant.background import off_main_thread
-from calibrant.engines.duckdb.json_files import json_source
-from calibrant.engines.duckdb.partitions import with_partitions
-from calibrant.engines.duckdb.source import Source, identifier, literal, pattern
-from calibrant.engines.files.csv_header import not_utf8, read_csv_header
-from calibrant.engines.files.csv_records import wrong_fields
-from calibrant.engines.files.data_files import kind_of, refuse_empty
-from calibrant.engines.files.excel_files import sheet_as_csv
-from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
+from calibrant.engines.files.csv import not_utf8, read_csv_header, wrong_fields
+from calibrant.engines.files.files import (
+    PLAIN_READING,
+    WHOLE,
+    ReadOptions,
+    find_column,
+    kind_of,
+    partitions_of,
+    refuse_empty,
+    sheet_as_csv,
+)
 from calibrant.errors import InputError, ParameterError, import_extra
 from calibrant.outputs import TemporaryFolder, private_file
+from calibrant.running import off_main_thread
 
 T = TypeVar("T")
 
@@ -331,3 +335,300 @@ def _reworded(error: BaseException) -> str:
 def _find(expression: str, message: str) -> str:
     match = re.search(expression, message)
     return match[1] if match else ""
+
+
+# --- Files with the columns that the names of their folders hold, as SQL --------------------------
+
+
+def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Source) -> Source:
+    """A file with the columns that its folders' names hold, where it has none of that name.
+
+    A folder that says something else than the file's own column is an InputError: either may be
+    meant. Values are text, whole numbers but for CSV files, whose columns are all text.
+    """
+    added: dict[str, str] = {}
+    types = list(source.types)
+    for name, value in partitions_of(source.path).items():
+        if any(known.strip() == name.strip() for known in source.names):  # as columns are found
+            _refuse_other(query, source, name, value)
+            continue
+        whole = value is not None and source.kind != "csv" and WHOLE.match(value)
+        types.append("BIGINT" if whole else "VARCHAR")
+        added[name] = f"{'NULL' if value is None else literal(value)}::{types[-1]}"
+    return replace(
+        source,
+        names=(*source.names, *added),
+        columns=(*source.columns, *added.values()),
+        types=tuple(types),
+        folders=len(added),
+    )
+
+
+def folder_values(source: Source) -> dict[str, str | int | None]:
+    """The columns that only the folders' names hold, and their values."""
+    own = len(source.names) - source.folders
+    said = partitions_of(source.path)
+    pairs = zip(source.names[own:], source.types[own:], strict=True)
+    return {
+        name: int(value) if kind == "BIGINT" and (value := said[name]) else said[name]
+        for name, kind in pairs
+    }
+
+
+def _refuse_other(query: Callable[..., Any], source: Source, name: str, value: str | None) -> None:
+    for place, known in enumerate(source.names):
+        if known.strip() != name.strip():
+            continue
+        column = source.columns[place]
+        found = f"({column} ->> '$')" if source.types[place] == "JSON" else f"({column})::VARCHAR"
+        said = "NULL::VARCHAR" if value is None else literal(value)
+        same = (
+            f"coalesce({found}, '') = coalesce({said}, '') "
+            f"OR coalesce(TRY_CAST({found} AS DOUBLE) = TRY_CAST({said} AS DOUBLE), false)"
+        )
+        first = query(f"SELECT {found} FROM {source.relation} WHERE NOT ({same}) LIMIT 1")
+        if first:
+            raise InputError(
+                f"the column {name!r} of {source.path.name} must be what its folder says, "
+                f"{name}={value}, but {str(first[0][0])[:40]!r} came: either may be meant. Rename "
+                "the folder or the column."
+            )
+
+
+# --- JSON files: every row is kept as the text that it came as, and columns are taken out of it ---
+# DuckDB's own columns of JSON would turn ``"20-01-02"`` into a date and 10**30 into a float.
+
+
+Query = Callable[[str], list[tuple[Any, ...]]]
+
+#: the column with a row's text
+LINE = "json"
+#: rows whose keys give the order of the columns; keys that come later are sorted
+HEAD = 1_000
+
+WHOLE_TYPES = {"UBIGINT", "BIGINT"}
+BLANKS = " \t\n\r"
+
+
+def json_source(
+    query: Query, path: Path, layout: str, wanted: Sequence[str], *, every: bool = False
+) -> Source:
+    """The keys of a JSON file's objects, and the types of those wanted.
+
+    Parameters
+    ----------
+    query : runs SQL
+    path : Path
+    layout : {"newline_delimited", "auto"}
+    wanted : names of columns
+        The others have the type JSON, unless ``every`` type shall be known.
+    """
+    relation = f"read_json_objects({pattern(path)}, format='{layout}', hive_partitioning=false)"
+    names = _keys(query, path, relation)
+    asked = {name.strip() for name in wanted}
+    typed = [name for name in names if every or name.strip() in asked]
+    rows, found = _types(query, path, relation, typed)
+    types = tuple(found.get(name, "JSON") for name in names)
+    columns = tuple(map(_column, names, types))
+    return Source(path, "json", names, columns, types, relation, rows=rows)
+
+
+def key_of(name: str) -> str:
+    """Where a key's value is, as SQL.
+
+    >>> key_of("a/b")
+    "'/a~1b'"
+    """
+    return literal("/" + name.replace("~", "~0").replace("/", "~1"))
+
+
+def _keys(query: Query, path: Path, relation: str) -> tuple[str, ...]:
+    """All keys of all objects, in the order of the first rows."""
+    first = query(f"SELECT json_keys({LINE}) FROM {relation} LIMIT {HEAD}")
+    names = dict.fromkeys(key for (keys,) in first for key in keys)
+    others = query(f"SELECT DISTINCT unnest(json_keys({LINE})) FROM {relation}")
+    names.update(dict.fromkeys(sorted(key for (key,) in others if key not in names)))
+    if not first:
+        raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
+    return tuple(names)
+
+
+def _types(query: Query, path: Path, relation: str, names: list[str]) -> tuple[int, dict[str, str]]:
+    """How many rows there are, and the SQL type of each column, told from all its values.
+
+    Every row must be an object, with every key once.
+    """
+    keys = f"json_keys({LINE})"
+    asked = [
+        "count(*)",
+        f"count(*) FILTER (json_type({LINE}) <> 'OBJECT')",
+        f"count(*) FILTER (len({keys}) <> len(list_distinct({keys})))",
+    ]
+    for name in names:
+        kind, value = f"json_type({LINE}, {key_of(name)})", f"{LINE} ->> {key_of(name)}"
+        asked.append(f"list(DISTINCT {kind}) FILTER ({kind} <> 'NULL')")
+        large = f"({kind} = 'UBIGINT' AND TRY_CAST({value} AS BIGINT) IS NULL)"
+        larger = f"({kind} = 'DOUBLE' AND regexp_full_match({value}, '-?[0-9]+'))"
+        asked.append(f"coalesce(bool_or({large} OR {larger}), false)")
+    rows, other, twice, *found = query(f"SELECT {', '.join(asked)} FROM {relation}")[0]
+    if other:
+        raise InputError(
+            f'{path.name} must hold objects such as {{"score": 0.5}}, but {other:,} rows are '
+            "something else. Drop them."
+        )
+    if twice:
+        raise InputError(
+            f"{path.name} must have every key once in a row, but {twice:,} rows have one twice. "
+            "Rename or drop one of them."
+        )
+    pairs = zip(found[::2], found[1::2], strict=True)
+    types = {
+        name: _type(set(kinds or ()), large)
+        for name, (kinds, large) in zip(names, pairs, strict=True)
+    }
+    return rows, types
+
+
+def _type(kinds: set[str], large: bool) -> str:
+    if not kinds:
+        return "JSON"
+    if kinds <= WHOLE_TYPES:
+        return "JSON" if large else "BIGINT"
+    if kinds <= {*WHOLE_TYPES, "DOUBLE"}:
+        return "JSON" if large else "DOUBLE"
+    if len(kinds) == 1:
+        return {"OBJECT": "STRUCT", "ARRAY": "JSON[]"}.get(*kinds, *kinds)
+    return "JSON"
+
+
+def _column(name: str, kind: str) -> str:
+    """SQL of a column: a value of its type, or JSON where it has none."""
+    if kind in ("BIGINT", "DOUBLE", "BOOLEAN"):
+        return f"({LINE} ->> {key_of(name)})::{kind}"
+    if kind == "VARCHAR":
+        return f"({LINE} ->> {key_of(name)})"
+    return f"nullif({LINE} -> {key_of(name)}, 'null'::JSON)"
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def appended(members: Mapping[str, str]) -> str:
+    """SQL of a row's text with more keys at its end, their values given as SQL of JSON.
+
+    All other bytes stay. Line ends can stand only between the parts of a row, and become blanks.
+    """
+    start = f"left({one_line()}, -1)"
+    comma = f"CASE WHEN regexp_full_match({start}, '\\{{\\s*') THEN '' ELSE ',' END"
+    listed = [
+        f"{literal(json.dumps(name, ensure_ascii=False) + ':')} || coalesce({value}, 'null')"
+        for name, value in members.items()
+    ]
+    joined = " || ',' || ".join(listed)
+    return f"{start} || {comma} || {joined} || '}}'"
+
+
+def one_line() -> str:
+    """SQL of a row's text without line ends."""
+    return f"translate({LINE}::VARCHAR, chr(10) || chr(13), '  ')"
+
+
+def set_member(text: str, name: str, value: str) -> str:
+    """An object's text with one value replaced, or the key at the end where it is not there.
+
+    >>> set_member('{"a": 1.50, "b":[1 ,2]}', "b", "0.5")
+    '{"a": 1.50, "b":0.5}'
+    >>> set_member('{ }', "b", "0.5"), set_member('{"a":1}', "b", "0.5")
+    ('{ "b":0.5}', '{"a":1,"b":0.5}')
+    """
+    decode = json.JSONDecoder().raw_decode
+    place = _after(text, text.index("{") + 1)
+    empty = text[place] == "}"
+    while text[place] != "}":
+        key, place = decode(text, place)
+        start = _after(text, _after(text, place) + 1)
+        end = decode(text, start)[1]
+        if key == name:
+            return text[:start] + value + text[end:]
+        place = _after(text, end)
+        if text[place] == ",":
+            place = _after(text, place + 1)
+    comma = "" if empty else ","
+    return f"{text[:place]}{comma}{json.dumps(name, ensure_ascii=False)}:{value}{text[place:]}"
+
+
+def _after(text: str, place: int) -> int:
+    """The next place that is not blank."""
+    while text[place] in BLANKS:
+        place += 1
+    return place
+
+
+def member_setter() -> Callable[..., Any]:
+    """A function of Arrow columns: lines of JSON, a key, and its new values in them."""
+    pyarrow = import_extra("pyarrow", extra="cli")
+
+    def of_lines(lines: Any, names: Any, values: Any) -> Any:
+        rows = zip(lines.to_pylist(), names.to_pylist(), values.to_pylist(), strict=True)
+        return pyarrow.array([set_member(*row) for row in rows])
+
+    return of_lines
+
+
+# --- One file as DuckDB reads it: its columns as people call them, and their SQL ------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file: its columns as people call them, and the SQL that reads them.
+
+    Parameters
+    ----------
+    path : Path
+    kind : {"csv", "json", "parquet"}
+    names : the columns' names as the file has them
+    columns : the SQL expression of each
+    types : the SQL type of each
+    relation : the table function that reads the file
+    separator : between the fields of a CSV file
+    rows : how many there must be, where that is known apart from the reader
+    folders : how many of the columns, the last ones, stand in the names of the file's folders
+    """
+
+    path: Path
+    kind: str
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    relation: str
+    separator: str = ","
+    rows: int | None = None
+    folders: int = 0
+
+    def find(self, name: str, role: str = "") -> int:
+        """The place of a column, or an InputError that lists the columns there are."""
+        return find_column(self.names, name, role, file=self.path.name, kind=self.kind)
+
+
+def literal(text: str) -> str:
+    """A string as SQL.
+
+    >>> literal("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """A column's name as SQL.
+
+    >>> identifier('say "hi"; --')
+    '"say ""hi""; --"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def pattern(path: Path) -> str:
+    """A path as SQL that matches this very file, whatever wildcards its name holds."""
+    text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
+    return literal(text)

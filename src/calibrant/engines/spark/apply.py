@@ -11,23 +11,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from calibrant.data.score_range import WHAT_TO_DO
-from calibrant.data.segment_column import NewSegments
-from calibrant.engines.apply import add_probabilities
-from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.files.data_files import output_kind
-from calibrant.engines.range_watch import AS_FITTED, RangeWatch
-from calibrant.engines.segment_texts import POWER, WHOLE, KeySpelling, SegmentKeys, segment_keys
+from calibrant.data.scale import WHAT_TO_DO
+from calibrant.data.segments import NewSegments
+from calibrant.engines.apply import (
+    POWER,
+    WHOLE,
+    KeySpelling,
+    SegmentKeys,
+    add_probabilities,
+    segment_keys,
+)
+from calibrant.engines.apply_options import AS_FITTED, ApplyOptions, RangeWatch
+from calibrant.engines.files.files import output_kind
 from calibrant.engines.spark import functions
-from calibrant.engines.spark.failures import name_of
-from calibrant.engines.spark.file_frame import LINE, FileFrame, failure, finite, not_text
-from calibrant.engines.spark.json_lines import with_members
-from calibrant.engines.spark.read import read_files
-from calibrant.engines.spark.session import Spark
-from calibrant.engines.spark.write import write_file
+from calibrant.engines.spark.files import (
+    LINE,
+    FileFrame,
+    failure,
+    finite,
+    not_text,
+    read_files,
+    with_members,
+    write_file,
+)
+from calibrant.engines.spark.session import Spark, name_of
 from calibrant.errors import import_extra
-from calibrant.estimators.fitted import Fitted
-from calibrant.maps import Segmented
+from calibrant.fitting.fitted import Fitted
+from calibrant.rules.segmented import Segmented
 
 
 def apply_file(

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted
-from calibrant.export.map_given import fitted_of, map_of
-from calibrant.export.onnx.classifier import (
-    ModelOutput,
-    labels_among,
-    load_model,
-    outputs_of,
-    remove_idle,
-    rename,
-    scores_among,
-    used_names,
-)
-from calibrant.export.onnx.graph import Graph, Tensor
+from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
+from calibrant.export.onnx.graph import Graph, Tensor, add_nodes, onnx, tensor_info
 from calibrant.export.onnx.model import IR, ML_OPSET, OPSET, facts_of, read_options, written
 from calibrant.export.onnx.printer import ML, ONNX, segment_inputs
-from calibrant.export.onnx.protos import add_nodes, onnx, tensor_info
-from calibrant.maps import Map, VectorMap
-from calibrant.plan.nodes import Node
+from calibrant.fitting.fitted import Fitted, fitted_of, map_of
+from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.plan.nodes import Node
 
 #: the output with the calibrated probabilities, and what another one of that name is called then
 RESULT, OTHER = "probabilities", "uncalibrated_probabilities"
@@ -300,3 +293,414 @@ def _join(model: Any, graph: Graph, replaced: list[ModelOutput | None], results:
     del model.output[:]
     model.output.extend([*results, *kept])
     remove_idle(model)
+
+
+# --------------------------------------------------------------------------------------------------
+# A `CalibratedClassifier` as one ONNX model: its models are converted, calibrated and averaged
+
+
+#: what the input and the labels are called, whatever the converter calls them
+FEATURES, LABEL = "X", "label"
+#: the operators that models are written with: all converters know them
+MODEL_OPSET = 15
+#: which function converts the models of a library, and where the types of its inputs are
+SKLEARN = ("skl2onnx", "convert_sklearn", "skl2onnx.common.data_types")
+BOOSTER_TYPES = "onnxmltools.convert.common.data_types"
+CONVERTERS = {
+    "lightgbm": ("onnxmltools", "convert_lightgbm", BOOSTER_TYPES),
+    "xgboost": ("onnxmltools", "convert_xgboost", BOOSTER_TYPES),
+}
+
+
+def classifier_model(classifier: Any, input: str, float: int) -> Any:
+    """Features in, labels and calibrated probabilities out; see `to_onnx`."""
+    if input != "score":
+        raise ParameterError(
+            f"input must be 'score' for a model with its calibrator, but {input!r} came: the "
+            "calibrator takes what its model gives."
+        )
+    if classifier.decision != "calibrated":
+        raise InputError(
+            "labels in ONNX are the classes of the highest calibrated probability, but decision is "
+            f"{classifier.decision!r}. Set decision='calibrated' first: no new fit is needed."
+        )
+    members = classifier.members_
+    composed = [
+        compose_onnx(_converted(member, classifier), member, float=float) for member in members
+    ]
+    whole = composed[0] if len(composed) == 1 else _averaged(composed, members[0].to_fitted())
+    _rename_label(whole.graph)
+    return whole
+
+
+# --- models of other libraries ------------------------------------------------------------------
+
+
+def _converted(member: Any, classifier: Any) -> Any:
+    """A member's model as ONNX, with the scores that its calibrator takes."""
+    model = member.estimator
+    while type(model).__name__ == "FrozenEstimator":
+        model = model.estimator
+    _check_model(member, model)
+    columns = getattr(classifier, "n_features_in_", None)
+    if columns is None:
+        raise InputError(
+            f"the number of features must be known, but {_name(model)} does not tell. "
+            f"{_by_hand(classifier)}"
+        )
+    library = type(model).__module__.split(".", maxsplit=1)[0]
+    package, function, types = CONVERTERS.get(library, SKLEARN)
+    try:
+        convert = getattr(importlib.import_module(package), function)
+        numbers = importlib.import_module(types).FloatTensorType
+    except ImportError as missing:
+        raise MissingExtraError(
+            f"{_name(model)} is converted by the package {package!r}, which is not installed. "
+            f"Install it with: pip install {package}. {_by_hand(classifier)}"
+        ) from missing
+    margins = member.input == "decision_function"
+    raw = {"options": {id(_last_step(model)): {"raw_scores": True}}} if margins else {}
+    inputs = [(FEATURES, numbers([None, columns]))]
+    try:
+        whole = convert(model, initial_types=inputs, target_opset=MODEL_OPSET, **raw)
+    except Exception as wrong:  # each converter has errors of its own
+        raise InputError(
+            f"{package} cannot convert {_name(model)} with {columns} columns of numbers: "
+            f"{_whole_sentences(str(wrong))} {_by_hand(classifier)}"
+        ) from wrong
+    if margins:
+        _declare_columns(whole, len(member.classes))
+    return whole
+
+
+def _last_step(model: Any) -> Any:
+    while hasattr(model, "steps"):
+        model = model.steps[-1][1]
+    return model
+
+
+def _declare_columns(model: Any, columns: int) -> None:
+    """Margins have a column for each class, also where a converter declares one for two classes."""
+    for value in model.graph.output:
+        shape = value.type.tensor_type.shape
+        if len(shape.dim) == 2:
+            shape.dim[1].dim_value = columns
+
+
+def _check_model(member: Any, model: Any) -> None:
+    if member.input not in ("predict_proba", "decision_function"):
+        raise InputError(
+            "the model's scores must be those of predict_proba or decision_function to be written "
+            f"as ONNX, but they are those of {member.input} ({_name(model)})."
+        )
+    if member.margins:
+        raise InputError(
+            "the margins of two classes cannot be written as ONNX for a calibrator of all classes' "
+            "scores. Use one of one score, such as Platt()."
+        )
+    known = getattr(model, "classes_", member.classes)
+    if len(known) != len(member.classes):
+        raise InputError(
+            f"every model must know all {len(member.classes)} classes to be written as ONNX, but "
+            f"that of one fold knows {len(known)}. Use stratified folds, or ensemble=False."
+        )
+
+
+def _whole_sentences(text: str, most: int = 200) -> str:
+    """The first line of a message, as far as its sentences are whole, and ending with a stop.
+
+    >>> _whole_sentences("No column 'age'. This may happen because of much.", most=40)
+    "No column 'age'."
+    >>> _whole_sentences("cannot convert\\nsecond line"), _whole_sentences("a long one", most=7)
+    ('cannot convert.', 'a long …')
+    """
+    line = text.strip().partition("\n")[0].rstrip()
+    if len(line) > most:
+        whole, stop, _ = line[: most + 1].rpartition(". ")
+        return whole + "." if stop else f"{line[:most].rstrip()} …"
+    return line if line.endswith((".", "!", "?")) else line.rstrip(":;, ") + "."
+
+
+def _by_hand(classifier: Any) -> str:
+    whose = "model.members_[i]" if len(classifier.members_) > 1 else "model"
+    return (
+        "You can convert the model yourself, and put the calibrator behind it: "
+        f"calibrant.compose_onnx(onnx_model, {whose})."
+    )
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+# --- an ensemble --------------------------------------------------------------------------------
+
+
+def _averaged(models: Sequence[Any], fitted: Fitted) -> Any:
+    """The mean of several models' probabilities, and the class in which it is highest."""
+    outputs = outputs_of(models[0])
+    labels = labels_among(outputs)
+    found = next(output for output in outputs if output.name == RESULT)
+    whole, versions = models[0], opsets_of(*models)
+    for number, model in enumerate(models, start=1):
+        _rename_inside(model.graph, f"member_{number}/")
+        if model is not whole:
+            whole.graph.node.extend(model.graph.node)
+            whole.graph.initializer.extend(model.graph.initializer)
+    set_opsets(whole, versions)
+    graph = Graph(found.dtype, versions[""], prefix="mean/")
+    sources = [f"member_{number}/{RESULT}" for number in range(1, len(models) + 1)]
+    p = graph.op("Mean", *(graph.input(source) for source in sources))
+    graph.name(p, RESULT)
+    results = [value for value in whole.graph.output if value.name == RESULT]
+    if labels is not None:
+        results.insert(0, name_labels(graph, p, label_table(fitted, labels), LABEL))
+    add_nodes(graph, whole.graph)
+    del whole.graph.output[:]
+    whole.graph.output.extend(results)
+    return whole
+
+
+def _rename_inside(graph: Any, prefix: str) -> None:
+    """Give everything but the inputs a name that no other model's graph has."""
+    for name in used_names(graph) - {value.name for value in graph.input} - {""}:
+        rename(graph, name, prefix + name)
+    for node in graph.node:
+        node.name = prefix + node.name
+
+
+def _rename_label(graph: Any) -> None:
+    """Call the output of labels `LABEL`, and what else has that name otherwise."""
+    labels = [value for value in graph.output if value.name != RESULT]
+    if not labels or labels[0].name == LABEL:
+        return
+    if LABEL in used_names(graph):
+        rename(graph, LABEL, f"{free_prefix(graph)}model/{LABEL}")
+    rename(graph, labels[0].name, LABEL)
+    labels[0].name = LABEL
+
+
+# --------------------------------------------------------------------------------------------------
+# What a classifier's ONNX model gives: its outputs, which of them are scores, and which labels
+
+
+#: the names that converters give to these outputs
+SCORES = ("probabilities", "probability", "output_probability")
+LABELS = ("label", "output_label", "labels")
+#: types of scores
+FLOATS = ("float16", "float32", "float64")
+#: stands for the type of an output that is no tensor
+VOID = np.dtype(np.void)
+
+
+@dataclass(frozen=True)
+class ModelOutput:
+    """An output of a model.
+
+    Parameters
+    ----------
+    name : str
+        The name of the output.
+    source : str
+        The name of the tensor that holds its numbers; another one if a ZipMap makes the output.
+    dtype : NumPy's type; void where it is no tensor
+    shape : tuple of numbers, None where one is not known; or None where even their count is not
+    labels : the classes that a ZipMap names, in the order of the columns
+    """
+
+    name: str
+    source: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...] | None
+    labels: tuple[str | int, ...] | None = None
+
+    def __str__(self) -> str:
+        size = "of unknown shape" if self.shape is None else str([d or "?" for d in self.shape])
+        numbers = "string" if self.dtype.kind == "O" else self.dtype.name
+        return f"{self.name!r} ({'not a tensor' if self.dtype == VOID else f'{numbers} {size}'})"
+
+    @property
+    def columns(self) -> int | None:
+        """How many scores a row has, if that is known."""
+        if self.shape is None:
+            return None
+        return 1 if len(self.shape) == 1 else self.shape[1]
+
+    @property
+    def bits(self) -> int:
+        """The bits to compute with: those of the numbers, but not less than 32."""
+        return 64 if self.dtype == np.float64 else 32
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def load_model(model: Any) -> Any:
+    """A copy of a model that is given as such, as bytes, or as the path of a file."""
+    if isinstance(model, onnx.ModelProto):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        return copy
+    damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
+    try:
+        if isinstance(model, bytes):
+            return onnx.load_model_from_string(model)
+        if isinstance(model, (str, os.PathLike)):
+            # whatever its name ends in: by default .json and .txt would be read as text
+            return onnx.load_model(os.fspath(model), format="protobuf")
+    except damaged as wrong:
+        raise InputError(
+            f"model must be an ONNX model, but what came is none: {wrong}. Convert it first, for "
+            "example with skl2onnx.to_onnx."
+        ) from wrong
+    raise InputError(
+        "model must be an onnx.ModelProto, its bytes or the path of its file, but "
+        f"{type(model).__name__} came. Convert it first, for example with skl2onnx.to_onnx."
+    )
+
+
+def weight_files(model: Path) -> list[Path]:
+    """The files that hold weights of a model's file, where those are not in it."""
+    damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
+    try:
+        whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
+    except damaged:  # `load_model` reports it
+        return []
+    names = {
+        entry.value
+        for tensor in _tensors(whole.graph)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    return [model.parent / name for name in sorted(names)]
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """The constants of a graph and of the graphs within it."""
+    for part in graphs_of(graph):
+        yield from part.initializer
+        for node in part.node:
+            for attribute in node.attribute:
+                yield from (attribute.t, *attribute.tensors)
+
+
+def outputs_of(model: Any) -> list[ModelOutput]:
+    """The outputs of a model, with the types and shapes that are known."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
+    return [
+        _output(known.get(value.name, value), makers.get(value.name))
+        for value in model.graph.output
+    ]
+
+
+def _output(value: Any, maker: Any) -> ModelOutput:
+    if value.type.HasField("tensor_type"):
+        return ModelOutput(value.name, value.name, *_tensor(value.type.tensor_type))
+    if maker is None or maker.op_type != "ZipMap":
+        return ModelOutput(value.name, value.name, VOID, None)
+    attributes = {attribute.name: attribute for attribute in maker.attribute}
+    if "classlabels_strings" in attributes:
+        labels: tuple[str | int, ...] = tuple(
+            label.decode() for label in attributes["classlabels_strings"].strings
+        )
+    else:
+        labels = tuple(attributes["classlabels_int64s"].ints)
+    shape = (None, len(labels))
+    return ModelOutput(value.name, maker.input[0], np.dtype(np.float32), shape, labels)
+
+
+def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
+    undefined = type_.elem_type == onnx.TensorProto.UNDEFINED
+    dtype = VOID if undefined else onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
+    if not type_.HasField("shape"):
+        return dtype, None
+    return dtype, tuple(d.dim_value if d.dim_value > 0 else None for d in type_.shape.dim)
+
+
+def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
+    """The output that holds the scores, the one of that name if it is given."""
+    known = ", ".join(map(str, outputs))
+    floats = [output for output in outputs if output.dtype.name in FLOATS]
+    fit = [output for output in floats if output.shape is None or len(output.shape) in (1, 2)]
+    if name is not None:
+        fit = [output for output in fit if output.name == name]
+        if not fit:
+            raise InputError(
+                f"output must name a float tensor (n,) or (n, k) of the model, but {name!r} came. "
+                f"Its outputs are: {known}."
+            )
+    if len(fit) > 1:
+        fit = [output for output in fit if output.name in SCORES] or fit
+    if len(fit) == 1:
+        return fit[0]
+    problem = "several" if fit else "none"
+    raise InputError(
+        f"one output of the model must hold its scores, a float tensor (n,) or (n, k), but "
+        f"{problem} came. Its outputs are: {known}. Name one: output='...'."
+    )
+
+
+def labels_among(outputs: list[ModelOutput]) -> ModelOutput | None:
+    """The output that holds the labels, if there is one."""
+    fit = [output for output in outputs if output.dtype.kind in "iubO"]
+    if len(fit) > 1:
+        fit = [output for output in fit if output.name in LABELS]
+    return fit[0] if len(fit) == 1 else None
+
+
+# --- changing -----------------------------------------------------------------------------------
+
+
+def graphs_of(graph: Any) -> Iterator[Any]:
+    """A graph and those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in _bodies(attribute):
+                yield from graphs_of(inner)
+
+
+def _bodies(attribute: Any) -> list[Any]:
+    """The graphs that an attribute holds."""
+    return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+
+
+def used_names(graph: Any) -> set[str]:
+    """Every name of a tensor or node."""
+    names: set[str] = set()
+    for part in graphs_of(graph):
+        for values in (part.input, part.output, part.value_info, part.initializer, part.node):
+            names.update(value.name for value in values)
+        for node in part.node:
+            names.update(node.input)
+            names.update(node.output)
+    return names
+
+
+def rename(graph: Any, old: str, new: str) -> None:
+    """Give a tensor another name wherever it is used; the model's own outputs keep theirs."""
+    for depth, part in enumerate(graphs_of(graph)):
+        inner = (part.input, part.output) if depth else ()
+        for values in (part.value_info, part.initializer, *inner):
+            for value in values:
+                value.name = new if value.name == old else value.name
+        for node in part.node:
+            for names in (node.input, node.output):
+                names[:] = [new if name == old else name for name in names]
+
+
+def remove_idle(graph: Any) -> None:
+    """Remove the nodes and constants that no output needs any more."""
+    needed = {value.name for value in graph.output} | {value.name for value in graph.input}
+    kept = []
+    for node in reversed(graph.node):  # they are in the order of their computation
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed.update(node.input)
+            inner = (g for attribute in node.attribute for g in _bodies(attribute))
+            needed.update(name for g in inner for name in used_names(g))
+    constants = [value for value in graph.initializer if value.name in needed]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(reversed(kept))
+    graph.initializer.extend(constants)

@@ -12,6 +12,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import import_extra
+from calibrant.losses import LARGEST, SMALLEST, logit
+
 Array = NDArray[Any]
 #: what stands in a formula: a tensor, a number, or an array of constants
 Operand: TypeAlias = Union["Tensor", float, np.generic, Array]
@@ -258,3 +261,151 @@ class Graph:
         """x under a given name, in this graph."""
         self.nodes.append(OnnxNode("Identity", (x.name,), (name,), {}))
         return Tensor(self, name)
+
+
+# --- The few functions that maps are made of, as graphs that keep every digit they can ------------
+# ONNX's own Sigmoid and Softmax are not used: runtimes compute them to the few digits that a label
+# needs, and a probability of 1e-12 comes out as 1e-8.
+
+
+#: the logits of 0 and 1
+LOWEST, HIGHEST = (float(end) for end in logit(np.array([0.0, 1.0])))
+#: the power of two that makes subnormal numbers normal ones
+RAISED = 64
+
+
+def sigmoid_of(f: Tensor) -> Tensor:
+    """σ(f) = 1 / (1 + exp(−f)), with all digits of tiny ones; where exp is infinite it is 0."""
+    return 1.0 / (1.0 + (-f).exp())
+
+
+def softplus_of(f: Tensor) -> Tensor:
+    """ln(1 + exp(f)) = max(f, 0) + ln(1 + exp(−|f|))."""
+    tail = (-f.abs()).exp()
+    return f.at_least(0.0) + (1.0 + tail).log()
+
+
+def _ln(q: Tensor) -> Tensor:
+    """ln of positive numbers. Subnormal ones are first multiplied by a power of two, for some
+    runtimes have no logarithm of them."""
+    small = q < float(np.finfo(q.graph.dtype).tiny)
+    log = small.choose(q * 2.0**RAISED, q).log()
+    return small.choose(log - RAISED * float(np.log(2.0)), log)
+
+
+def log_of(p: Tensor, floor: float = SMALLEST, most: float = 1.0) -> Tensor:
+    """ln of p clipped to [floor, most]; no number of p's type need be as small as the floor."""
+    least, positive = float(np.log(floor)), p > 0.0
+    log = _ln(positive.choose(p.at_most(most), 1.0))
+    return positive.choose(log.at_least(least), least)
+
+
+def neg_log_rest_of(p: Tensor) -> Tensor:
+    """−ln(1 − p) of p clipped to [0, 1 − 2⁻⁵³], to the last place of 1."""
+    below = p < 1.0
+    rest = below.choose(1.0 - p.at_least(0.0), 1.0)
+    return below.choose(-rest.log(), -float(np.log1p(-LARGEST)))
+
+
+def logit_of(p: Tensor) -> Tensor:
+    """ln p − ln(1 − p) of p clipped to [5e-324, 1 − 2⁻⁵³], as `losses.logit`."""
+    inside = (p > 0.0) & (p < 1.0)
+    q = inside.choose(p, 0.5)
+    z = _ln(q) - (1.0 - q).log()
+    return inside.choose(z, (p > 0.0).choose(HIGHEST, LOWEST))
+
+
+def between_logits(f: Tensor) -> Tensor:
+    """The logit of σ(f): f itself, moved between the logits of 0 and 1."""
+    return f.within(LOWEST, HIGHEST)
+
+
+def sum_of(terms: Sequence[Tensor]) -> Tensor:
+    """The sum of tensors, added from left to right."""
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def log_softmax(z: Tensor) -> Tensor:
+    """ln softmax of each row of (n, k)."""
+    below = z - z.greatest()
+    return below - below.exp().total().log()
+
+
+def softmax_of(z: Tensor) -> Tensor:
+    """softmax of each row of (n, k), with all digits of tiny ones."""
+    return shares_of((z - z.greatest()).exp())
+
+
+def shares_of(p: Tensor) -> Tensor:
+    """Each row of (n, k) divided by its sum, which is not zero."""
+    return p / p.total()
+
+
+# --- Graphs as the package onnx writes them. Only here is it imported -----------------------------
+
+
+class _Onnx:
+    """The package onnx, imported when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_extra("onnx", extra="onnx"), name)
+
+
+onnx: Any = _Onnx()
+
+
+def element_type(dtype: Any) -> int:
+    """ONNX's number of a NumPy type; strings are objects."""
+    return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def tensor_info(name: str, dtype: Any, shape: Sequence[str | int | None] | None) -> Any:
+    """The description of an input or output; without a shape it may have any."""
+    return onnx.helper.make_tensor_value_info(name, element_type(dtype), shape)
+
+
+def add_nodes(graph: Graph, proto: Any) -> None:
+    """Add the nodes of a graph, bodies of loops included, and its constants to a GraphProto."""
+    proto.node.extend(_node(node, graph.prefix) for node in graph.nodes)
+    written = onnx.numpy_helper.from_array
+    proto.initializer.extend(written(value, name) for name, value in graph.constants.items())
+
+
+def _node(node: OnnxNode, prefix: str) -> Any:
+    """A node, named like its first output, but never as one of another graph is."""
+    name = prefix + node.outputs[0].removeprefix(prefix)
+    return onnx.helper.make_node(
+        node.op,
+        list(node.inputs),
+        list(node.outputs),
+        name=name,
+        domain=node.domain or None,
+        **{name: _attribute(value) for name, value in node.attributes.items()},
+    )
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, np.dtype):
+        return element_type(value)
+    if isinstance(value, np.ndarray):
+        return onnx.numpy_helper.from_array(value)
+    return _body(value) if isinstance(value, Graph) else value
+
+
+def _body(graph: Graph) -> Any:
+    """The body of a loop: a round's number, whether to go on, and a state of floats."""
+    count, go_on, *state = graph.inputs
+    more, *after = graph.outputs
+    inputs = [tensor_info(count, np.int64, []), tensor_info(go_on, np.bool_, [])]
+    inputs += [tensor_info(name, graph.dtype, None) for name in state]
+    outputs = [tensor_info(more, np.bool_, [])]
+    outputs += [tensor_info(name, graph.dtype, None) for name in after]
+    body = onnx.helper.make_graph([], "body", inputs, outputs)
+    add_nodes(graph, body)
+    return body

@@ -8,22 +8,31 @@ the last digits of values within a piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.errors import InputError
-from calibrant.export.onnx import formulas
-from calibrant.export.onnx.combine import combined
+from calibrant.export.onnx import graph
+from calibrant.export.onnx.combiners import combined
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.piece_search import value_by_piece
 from calibrant.losses import LARGEST, log_p, logit
-from calibrant.plan import nodes, row_nodes
-from calibrant.plan.map_input import PlanTarget
-from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, values_of
-from calibrant.plan.segment_places import column_steps
-from calibrant.plan.stacked_plans import stacked
+from calibrant.rules.plan import map_input, nodes
+from calibrant.rules.plan.borders import Pieces
+from calibrant.rules.plan.map_input import PlanTarget, column_steps
+from calibrant.rules.plan.nodes import (
+    LinePieces,
+    Node,
+    Number,
+    PieceChoice,
+    PlanColumn,
+    PlanPrinter,
+    StepPieces,
+    values_of,
+)
+from calibrant.rules.plan.tables import stacked
 
 #: the domain of operators for classical models
 ML = "ai.onnx.ml"
@@ -101,7 +110,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def linear(self, node: nodes.Linear) -> Tensor:
         refuse_large(self.graph, values_of(node.base), *(values_of(c) for c, _ in node.terms))
         terms = [self.number(c) * self.write(term) for c, term in node.terms]
-        return formulas.sum_of(terms if node.base == 0.0 else [self.number(node.base), *terms])
+        return graph.sum_of(terms if node.base == 0.0 else [self.number(node.base), *terms])
 
     # A function of a sigmoid is written as a function of the sigmoid's argument, which keeps what
     # rounding to 1 would lose. And the function of a clipped value is clipped itself: float32 has
@@ -110,22 +119,22 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def logit(self, node: nodes.Logit) -> Tensor:
         x = _opened(node.x)
         if isinstance(x, nodes.Sigmoid):
-            return formulas.between_logits(self.write(x.x))
-        return self._clipped(x, nodes.Logit, logit) or formulas.logit_of(self.write(node.x))
+            return graph.between_logits(self.write(x.x))
+        return self._clipped(x, nodes.Logit, logit) or graph.logit_of(self.write(node.x))
 
     def log(self, node: nodes.Log) -> Tensor:
         x = _opened(node.x)
         if isinstance(x, nodes.Input):
-            return formulas.log_of(self.write(x), most=LARGEST)
+            return graph.log_of(self.write(x), most=LARGEST)
         clipped = self._clipped(x, nodes.Log, log_p)
-        return clipped or -formulas.softplus_of(-self.write(nodes.Logit(node.x)))
+        return clipped or -graph.softplus_of(-self.write(nodes.Logit(node.x)))
 
     def minus_log_rest(self, node: nodes.MinusLogRest) -> Tensor:
         x = _opened(node.x)
         if isinstance(x, nodes.Input):
-            return formulas.neg_log_rest_of(self.write(x))
+            return graph.neg_log_rest_of(self.write(x))
         clipped = self._clipped(x, nodes.MinusLogRest, lambda p: -np.log1p(-np.minimum(p, LARGEST)))
-        return clipped or formulas.softplus_of(self.write(nodes.Logit(node.x)))
+        return clipped or graph.softplus_of(self.write(nodes.Logit(node.x)))
 
     def _clipped(
         self, x: Node, kind: Callable[[Node], Node], function: Callable[[Array], Array]
@@ -141,10 +150,10 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return z * z
 
     def sigmoid(self, node: nodes.Sigmoid) -> Tensor:
-        return formulas.sigmoid_of(self.write(node.x))
+        return graph.sigmoid_of(self.write(node.x))
 
     def softplus(self, node: nodes.Softplus) -> Tensor:
-        return formulas.softplus_of(self.write(node.x))
+        return graph.softplus_of(self.write(node.x))
 
     def step_pieces(self, node: nodes.StepPieces) -> Tensor:
         return value_by_piece(node, self.score, self.code, lambda: self.score)
@@ -180,19 +189,19 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def row_input(self, node: row_nodes.RowInput) -> Tensor:
+    def row_input(self, node: map_input.RowInput) -> Tensor:
         return self.score
 
-    def each_column(self, node: row_nodes.EachColumn) -> Tensor:
+    def each_column(self, node: map_input.EachColumn) -> Tensor:
         parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
         return self.graph.columns(parts)
 
-    def _column(self, row: row_nodes.Row, j: int) -> Tensor:
-        if isinstance(row, row_nodes.Among):
+    def _column(self, row: map_input.Row, j: int) -> Tensor:
+        if isinstance(row, map_input.Among):
             return self._among(row, j)
         return self.write(row).column(j)
 
-    def _among(self, node: row_nodes.Among, j: int) -> Tensor:
+    def _among(self, node: map_input.Among, j: int) -> Tensor:
         """z_j − ln Σ_{i≠j} exp(z_i)."""
         graph, z = self.graph, self.write(node.row)
         others = graph.gather(z, np.delete(np.arange(node.k), j), axis=1)
@@ -201,39 +210,39 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         rest = (greatest + total.log()).squeeze(1)
         return z.column(j) - rest
 
-    def within(self, node: row_nodes.Within) -> Tensor:
+    def within(self, node: map_input.Within) -> Tensor:
         most = np.inf if self.graph.dtype == np.float64 else LARGEST_LOGIT_32
         low, high = (float(np.clip(end, -most, most)) for end in (node.low, node.high))
         return self.write(node.row).within(low, high)
 
-    def affine(self, node: row_nodes.Affine) -> Tensor:
+    def affine(self, node: map_input.Affine) -> Tensor:
         refuse_large(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
         x = self.write(node.row)
         scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
         return scaled if node.bias is None else scaled + node.bias
 
-    def softmax_row(self, node: row_nodes.SoftmaxRow) -> Tensor:
-        return formulas.softmax_of(self.write(node.row))
+    def softmax_row(self, node: map_input.SoftmaxRow) -> Tensor:
+        return graph.softmax_of(self.write(node.row))
 
-    def logarithms(self, node: row_nodes.Logarithms) -> Tensor:
-        return formulas.log_of(self.write(node.row), node.floor)
+    def logarithms(self, node: map_input.Logarithms) -> Tensor:
+        return graph.log_of(self.write(node.row), node.floor)
 
-    def log_softmax(self, node: row_nodes.LogSoftmax) -> Tensor:
-        return formulas.log_softmax(self.write(node.row))
+    def log_softmax(self, node: map_input.LogSoftmax) -> Tensor:
+        return graph.log_softmax(self.write(node.row))
 
-    def combined(self, node: row_nodes.Combined) -> Tensor:
+    def combined(self, node: map_input.Combined) -> Tensor:
         return combined(node, self.write(node.row))
 
-    def relative_power(self, node: row_nodes.RelativePower) -> Tensor:
+    def relative_power(self, node: map_input.RelativePower) -> Tensor:
         positive = self.write(node.row).at_least(0.0)
         shares = _share(positive, positive.greatest())
         return self.graph.op("Pow", shares, node.power)
 
-    def normalised(self, node: row_nodes.Normalised) -> Tensor:
+    def normalised(self, node: map_input.Normalised) -> Tensor:
         x = self.write(node.row)
         return _share(x, x.total())
 
-    def largest_mapped(self, node: row_nodes.LargestMapped) -> Tensor:
+    def largest_mapped(self, node: map_input.LargestMapped) -> Tensor:
         """The formula of `row_nodes.with_largest`."""
         p = self.write(node.row)
         top = p.greatest()
@@ -245,14 +254,14 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         whole = some.choose(rest, 1.0)
         equal = some.choose(second / (whole + ties * second), 1.0 / node.k)
         mapped = OnnxPrinter(top.squeeze(1)).write(node.member).expand(1)
-        first = mapped.within(equal * row_nodes.AHEAD, 1.0 / ties)
+        first = mapped.within(equal * map_input.AHEAD, 1.0 / ties)
         left = (1.0 - ties * first).at_least(0.0)
         even = 1.0 / (float(node.k) - ties).at_least(1.0)
         share = some.choose(others / whole, even)
         return below.choose(share * left, first)
 
-    def row_average(self, node: row_nodes.RowAverage) -> Tensor:
-        return formulas.sum_of([self.write(row) * weight for weight, row in node.terms])
+    def row_average(self, node: map_input.RowAverage) -> Tensor:
+        return graph.sum_of([self.write(row) * weight for weight, row in node.terms])
 
 
 def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
@@ -302,3 +311,136 @@ def _opened(node: Node) -> Node:
 def _share(x: Tensor, whole: Tensor) -> Tensor:
     """Rows divided by their sum or largest entry, unless that is zero."""
     return x / (whole > 0.0).choose(whole, 1.0)
+
+
+# --- Pieces of a map as tables in the graph's own type, and the search for a row's piece ----------
+# The graph compares numbers of its own type with borders of that type. A border that is no float32
+# is moved up to the next float32. No float32 lies between the two, so every float32 finds the piece
+# that its double would.
+
+
+Float = np.dtype[Any]
+
+
+class PieceTable(NamedTuple):
+    """The pieces that a number of the type can lie in: the first number of each, and its columns.
+
+    Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
+    ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
+    is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
+    and ends at the first and last float32 of its piece, however steep it is between them.
+    """
+
+    first: NDArray[Any]
+    columns: dict[str, Array]
+
+
+def up(values: Array, dtype: Float) -> NDArray[Any]:
+    """The smallest numbers of a type that are not below these doubles.
+
+    >>> up(np.array([0.5, 0.1]), np.dtype(np.float32)).astype(float) >= [0.5, 0.1]
+    array([ True,  True])
+    """
+    with np.errstate(over="ignore"):
+        near = values.astype(dtype)
+        return np.where(near < values, np.nextafter(near, dtype.type(np.inf)), near)
+
+
+def down(values: Array, dtype: Float) -> NDArray[Any]:
+    """The largest numbers of a type that are not above these doubles."""
+    return -up(-values, dtype)
+
+
+def _rows(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
+    """The pieces of one table that numbers of the type lie in."""
+    low, high, piece = place.regions
+    first, last = up(low, dtype), down(high, dtype)
+    some = first <= last
+    first, last, piece = first[some], last[some], piece[some]
+    if not isinstance(own, Pieces):
+        return PieceTable(first, {"value": own[piece]})
+    direct = not place.by_input or place.function is None
+    if direct and dtype != np.float64:
+        return PieceTable(first, _between_numbers(own, first, last))
+    return PieceTable(first, _lines(own, piece, dtype))
+
+
+def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
+    """The lines of `Pieces`. The outer ones, which are flat, start at 0 and are wide, so that no
+    product on them overflows."""
+    start, width, low, high, _, _, scale = own.table
+    limits = np.finfo(dtype)
+    width = np.maximum(width, limits.smallest_subnormal)
+    columns = {
+        "start": np.where(own.outer, 0.0, start),
+        "width": np.where(own.outer, float(limits.max), width),
+        "low": low,
+        "high": high,
+        "scale": scale,
+    }
+    return {name: column[piece] for name, column in columns.items()}
+
+
+def _between_numbers(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
+    """Lines from the first to the last float32 of their pieces."""
+    begin, end = first.astype(np.float64), last.astype(np.float64)
+    low, high = own.value(begin), own.value(end)
+    flat, largest = low == high, float(np.finfo(first.dtype).max)
+    width = np.where(flat, largest, end - begin)
+    scale = np.where(width > largest, 0.5, 1.0)
+    start = np.where(flat, 0.0, begin) * scale
+    return {"start": start, "width": width * scale, "low": low, "high": high, "scale": scale}
+
+
+# --- in the graph -------------------------------------------------------------------------------
+
+
+def find(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
+    """The row of each finite number among the rows of all tables, one after the other.
+
+    ``code`` is the number of each row's own table, if there are several. The binary search is
+    unrolled: the place moves ahead by 2ᵇ, …, 2, 1 rows wherever that row does not begin too high.
+    """
+    graph = chooser.graph
+    sizes = np.array([len(table.first) for table in tables])
+    bits = int(sizes.max() - 1).bit_length()
+    first = np.concatenate([table.first for table in tables])
+    if code is None:  # rows that no number reaches spare the search an end
+        first = np.append(first, np.full((1 << bits) - len(first), np.inf, dtype=first.dtype))
+        at = chooser.like(np.int32(0)) if not bits else graph.constant(np.int32(0))
+    else:
+        begin = (np.cumsum(sizes) - sizes).astype(np.int32)
+        at, end = graph.gather(begin, code), graph.gather(begin + sizes.astype(np.int32) - 1, code)
+    for bit in reversed(range(bits)):
+        ahead = at + np.int32(1 << bit)
+        if code is not None:
+            ahead = ahead.at_most(end)
+        at = (chooser >= graph.gather(first, ahead)).choose(ahead, at)
+    return at
+
+
+def value_by_piece(
+    node: StepPieces | LinePieces,
+    chooser: Tensor,
+    code: Tensor | None,
+    value: Callable[[], Tensor],
+) -> Tensor:
+    """The value of each number by its piece; ``value`` makes the tensor that lines are lines of."""
+    graph = chooser.graph
+    held: Sequence[Any] = node.values if isinstance(node, StepPieces) else node.pieces
+    tables = [_rows(place, own, graph.dtype) for place, own in zip(node.places, held, strict=True)]
+    at = find(tables, chooser, code)
+    columns = {
+        name: np.concatenate([table.columns[name] for table in tables])
+        for name in tables[0].columns
+    }
+    own = {name: graph.gather(column, at) for name, column in columns.items()}
+    if "value" in own:
+        return own["value"]
+    s, low, high = value(), own["low"], own["high"]
+    if (columns["scale"] != 1.0).any():
+        s = s * own["scale"]
+    reached = low + (s - own["start"]) / own["width"] * (high - low)
+    if (columns["low"] <= columns["high"]).all():
+        return reached.within(low, high)
+    return reached.within(low.at_most(high), low.at_least(high))

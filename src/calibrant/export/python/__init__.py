@@ -11,19 +11,23 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import ParameterError
-from calibrant.estimators.fitted import Fitted
-from calibrant.export.map_given import fitted_of, map_of
-from calibrant.export.python.printer import PythonPrinter
-from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, in_docstring, number
-from calibrant.export.python.trees import tree_module
+from calibrant.export.python.printer import (
+    IMPORTS,
+    WIDTH,
+    Function,
+    PythonPrinter,
+    Text,
+    in_docstring,
+    number,
+    tree_module,
+)
 from calibrant.export.thresholds import decision_of, read_threshold
-from calibrant.export.tree_parts import tree_parts_of
-from calibrant.maps import Map, VectorMap
-from calibrant.plan.interpreter import evaluate
-from calibrant.plan.map_input import PlanTarget
-from calibrant.plan.nodes import BySegment, Constant, Node, StepPieces
-from calibrant.plan.row_nodes import Row
-from calibrant.plan.stacked_plans import find_borders
+from calibrant.fitting.fitted import Fitted, fitted_of, map_of, tree_parts_of
+from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.plan.interpreter import evaluate
+from calibrant.rules.plan.map_input import PlanTarget, Row
+from calibrant.rules.plan.nodes import BySegment, Constant, Node, StepPieces
+from calibrant.rules.plan.tables import find_borders
 from calibrant.version import __version__
 
 __all__ = ["to_python"]

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from textwrap import indent
 
 import numpy as np
 
-from calibrant.export.python.text import Function, Text, number, spread
-from calibrant.plan import nodes, row_nodes
-from calibrant.plan.nodes import Node, Number, PlanPrinter, uses
+from calibrant.array_types import Array
+from calibrant.export.python import helpers
+from calibrant.rules.plan import map_input, nodes
+from calibrant.rules.plan.map_input import PlanTarget
+from calibrant.rules.plan.nodes import Node, Number, PlanPrinter, uses
+from calibrant.rules.plan.tables import TreeParts
 
 #: the most terms of one expression; a longer sum is several statements
 MANY = 8
 #: the names of variables that hold the value of a node
 HINTS: dict[type[Node], str] = {nodes.Logit: "z", nodes.Clip: "x"}
 #: nodes that no variable needs to hold; rows are kept by their rules
-PLAIN = (nodes.Constant, nodes.Input, row_nodes.Row)
+PLAIN = (nodes.Constant, nodes.Input, map_input.Row)
 #: the helpers that compute functions
 HELPERS: dict[type[Node], str] = {
     nodes.Sigmoid: "_sigmoid",
@@ -122,27 +130,27 @@ class PythonPrinter(PlanPrinter[str]):
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def row_input(self, node: row_nodes.RowInput) -> str:
+    def row_input(self, node: map_input.RowInput) -> str:
         return "scores"
 
     def kept(self, node: Node, hint: str = "x") -> str:
         """The variable that holds a node."""
         return self.body.keep(hint, self.write(node))
 
-    def each_column(self, node: row_nodes.EachColumn) -> str:
+    def each_column(self, node: map_input.EachColumn) -> str:
         items = [f"({column}, {function_of(own, self.text)})" for column, own in node.members]
         held = self.text.registry("MEMBERS", "(", items, ")", "a column of the row, and its map")
         return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
 
-    def within(self, node: row_nodes.Within) -> str:
+    def within(self, node: map_input.Within) -> str:
         low, high = number(node.low), number(node.high)
         return f"[min(max(value, {low}), {high}) for value in {self.kept(node.row)}]"
 
-    def logarithms(self, node: row_nodes.Logarithms) -> str:
+    def logarithms(self, node: map_input.Logarithms) -> str:
         cut = f"min(max(value, {number(node.floor)}), 1.0)"
         return f"[math.log({cut}) for value in {self.kept(node.row)}]"
 
-    def affine(self, node: row_nodes.Affine) -> str:
+    def affine(self, node: map_input.Affine) -> str:
         x, text = self.kept(node.row), self.text
         if node.bias is None:
             return f"[{number(float(node.matrix))} * value for value in {x}]"
@@ -158,32 +166,32 @@ class PythonPrinter(PlanPrinter[str]):
         row = f"sum(w * value for w, value in zip(row, {x})) + b"
         return f"[{row} for row, b in zip({matrix}, {bias})]"
 
-    def log_softmax(self, node: row_nodes.LogSoftmax) -> str:
+    def log_softmax(self, node: map_input.LogSoftmax) -> str:
         return f"_log_softmax({self.kept(node.row)})"
 
-    def softmax_row(self, node: row_nodes.SoftmaxRow) -> str:
+    def softmax_row(self, node: map_input.SoftmaxRow) -> str:
         return f"[math.exp(value) for value in _log_softmax({self.kept(node.row)})]"
 
-    def normalised(self, node: row_nodes.Normalised) -> str:
+    def normalised(self, node: map_input.Normalised) -> str:
         return f"_shares({self.write(node.row)})"
 
-    def relative_power(self, node: row_nodes.RelativePower) -> str:
+    def relative_power(self, node: map_input.RelativePower) -> str:
         kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.kept(node.row)}]")
         peak = self.body.keep("peak", f"max({kept}) or 1.0")
         shares = self.body.keep("x", f"[value / {peak} for value in {kept}]")
         return f"[value ** {number(node.power)} for value in {shares}]"
 
-    def row_average(self, node: row_nodes.RowAverage) -> str:
+    def row_average(self, node: map_input.RowAverage) -> str:
         pairs = [f"({number(weight)}, {self.kept(row, 'p')})" for weight, row in node.terms]
         rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
         first = self.body.keep("first", f"{rows}[0][1]")
         return f"[sum(weight * p[j] for weight, p in {rows}) for j in range(len({first}))]"
 
-    def largest_mapped(self, node: row_nodes.LargestMapped) -> str:
+    def largest_mapped(self, node: map_input.LargestMapped) -> str:
         p = self.kept(node.row, "p")
         return f"_with_largest({p}, {function_of(node.member, self.text)}(max({p})))"
 
-    def combined(self, node: row_nodes.Combined) -> str:
+    def combined(self, node: map_input.Combined) -> str:
         r = self.kept(node.row, "r")
         p = COMBINED[node.rule](self, node, r)
         if node.known.all():
@@ -193,11 +201,11 @@ class PythonPrinter(PlanPrinter[str]):
         at = self.text.table("PLACES", places, "where each class is; some are never probable")
         return f"[0.0 if i is None else {found}[i] for i in {at}]"
 
-    def _with_weights(self, node: row_nodes.Combined, r: str) -> str:
+    def _with_weights(self, node: map_input.Combined, r: str) -> str:
         own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
         return f"_{node.rule}({r}, {own})"
 
-    def _with_columns(self, node: row_nodes.Combined, r: str) -> str:
+    def _with_columns(self, node: map_input.Combined, r: str) -> str:
         """Who is positive and who negative in each column, and its weight."""
         items = []
         for column, weight in zip(node.code.T, node.weights, strict=True):
@@ -214,10 +222,252 @@ def _plain(value: Number) -> str:
 
 
 #: the arguments of each rule of `Combined`
-COMBINED: dict[str, Callable[[PythonPrinter, row_nodes.Combined, str], str]] = {
+COMBINED: dict[str, Callable[[PythonPrinter, map_input.Combined, str], str]] = {
     "normalized": lambda printer, node, r: f"_normalized({r})",
     "projected": PythonPrinter._with_weights,
     "balanced": PythonPrinter._with_weights,
     "least_squares": PythonPrinter._with_columns,
     "coupled": PythonPrinter._with_columns,
 }
+
+
+# --- Trees on the columns of a row as a Python module ---------------------------------------------
+
+
+#: the parameters of the function
+SCORE, FEATURES = "score: float", "features: dict | list"
+
+
+def tree_module(parts: TreeParts, name: str, target: PlanTarget, doc: str) -> str:
+    """The text of a module with one function of a score and the columns of its row."""
+    text = Text()
+    body = Function(text, (SCORE, FEATURES))
+    plan = parts.start.plan(target)
+    body.add("score = _finite(score)")
+    body.add(f"row = _feature_row(features, {_columns(parts, text)})")
+    body.add(f"z = _logit({PythonPrinter(body, plan).write(plan)})")
+    tables = _tables(parts, text)
+    for first, last, factor in parts.ends:
+        body.add(
+            f"z = {number(factor)} * (z + _sum_of_leaves([*row, z], {first}, {last}, {tables}))"
+        )
+    body.add("return _sigmoid(z)")
+    names = ", ".join(repr(one.name) for one in parts.columns)
+    said = (
+        '"""The calibrated probability for one score and the columns of its row.\n\n'
+        f"It looks at {in_docstring(names)}.\n"
+        '"""'
+    )
+    return text.source(doc, (), body.source(name, said))
+
+
+def _columns(parts: TreeParts, text: Text) -> str:
+    items = []
+    for column in parts.columns:
+        codes = None
+        if column.categories is not None:
+            codes = {category: float(code) for code, category in enumerate(column.categories)}
+        items.append(f"({column.name!r}, {codes!r})")
+    return text.table("COLUMNS", items, "the columns, and the codes of their categories")
+
+
+def _tables(parts: TreeParts, text: Text) -> str:
+    """The names of the tables of all trees, as arguments."""
+    trees = parts.trees
+    said = {
+        "column": "which column each split looks at; the last one is the logit",
+        "threshold": "numbers up to this go left",
+        "missing_left": "whether missing numbers go left",
+        "subset": "which set of categories goes left; -1: a split of numbers",
+        "left": "the next split, or -1 - i for leaf i",
+        "right": "the same, for rows that go right",
+        "leaves": "what leaves add to the logit",
+        "roots": "the first split of each tree",
+    }
+    names = [
+        text.table(field.upper(), map(repr, getattr(trees, field).tolist()), words)
+        for field, words in said.items()
+    ]
+    sets = [f"frozenset({sorted(map(float, codes))!r})" for codes in trees.sets]
+    names.append(text.table("SETS", sets, "sets of category codes"))
+    return ", ".join(names)
+
+
+# --- The text of a module: tables, functions that share them, and the helpers that they need ------
+
+
+#: columns of a line
+WIDTH = 100
+#: modules of the standard library that the text may import
+IMPORTS = ("bisect", "math")
+
+
+def number(value: float) -> str:
+    """A number as Python reads it back, bit for bit.
+
+    >>> number(0.1), number(-1)
+    ('0.1', '-1.0')
+    """
+    return repr(float(value))
+
+
+def in_docstring(words: str) -> str:
+    """Words of a docstring, which no name or label in them can end.
+
+    >>> in_docstring('a "b"')
+    'a \\\\"b\\\\"'
+    """
+    return words.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def spread(parts: list[str]) -> str:
+    """A sum of terms, on one line or on one each.
+
+    >>> spread(["1.0", "2.0 * x", "-3.0 * z"])
+    '1.0 + 2.0 * x - 3.0 * z'
+    """
+    first, *rest = parts
+    signed = [f"- {part[1:]}" if part.startswith("-") else f"+ {part}" for part in rest]
+    line = " ".join([first, *signed])
+    if len(line) <= WIDTH - 30:
+        return line
+    return "\n" + indent("\n".join([first, *signed]), "    ") + "\n"
+
+
+class Text:
+    """The module: tables of numbers, private functions, and tables of those functions."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._tables: dict[str, tuple[str, str]] = {}
+        self._functions: dict[str, str] = {}
+        self._registries: list[str] = []
+
+    def name(self, hint: str) -> str:
+        """A name that nothing else has: ``_KNOTS``, ``_KNOTS_2``, …"""
+        self._names[hint] = self._names.get(hint, 0) + 1
+        return f"_{hint}" if self._names[hint] == 1 else f"_{hint}_{self._names[hint]}"
+
+    def table(self, hint: str, items: Iterable[str], says: str) -> str:
+        """The name of a tuple of these items; equal ones are written once."""
+        written = _tuple(list(items))
+        if written not in self._tables:
+            self._tables[written] = self.name(hint), says
+        return self._tables[written][0]
+
+    def numbers(self, hint: str, values: Array, says: str) -> str:
+        """The name of a tuple of these numbers."""
+        return self.table(hint, map(repr, values.tolist()), says)
+
+    def function(self, made: Function) -> str:
+        """The name of a private function; those of equal text are written once."""
+        source = made.source("{name}")
+        if source not in self._functions:
+            self._functions[source] = self.name("map")
+        return self._functions[source]
+
+    def registry(
+        self, hint: str, opening: str, items: Iterable[str], closing: str, says: str
+    ) -> str:
+        """The name of a container of functions, one to a line."""
+        name = self.name(hint)
+        lines = "".join(f"    {item},\n" for item in items)
+        self._registries.append(f"# {says}\n{name} = {opening}\n{lines}{closing}\n")
+        return name
+
+    def source(self, doc: str, classes: Iterable[object], main: str) -> str:
+        """The whole module."""
+        functions = [w.replace("{name}", name, 1) for w, name in self._functions.items()]
+        code = [*functions, *self._registries, main]
+        needed = _needed("\n".join(code))
+        imports = [f"import {name}\n" for name in IMPORTS if name in needed]
+        labels = [repr(label) for label in classes]
+        tables = [f"CLASSES = {_tuple(labels)}\n"] if labels else []
+        tables += [
+            f"# {says}\n{name} = {written}\n"
+            for written, (name, says) in self._tables.items()
+            if name in needed
+        ]
+        helping = [source for name, source in _sources().items() if name in needed]
+        head = [f"{doc}\n", "from __future__ import annotations\n", "".join(imports), *tables]
+        return "\n".join(filter(None, head)) + "".join(f"\n\n{part}" for part in helping + code)
+
+
+class Function:
+    """A function that is being written: its parameters and statements."""
+
+    def __init__(self, text: Text, parameters: tuple[str, ...], returns: str = "float") -> None:
+        self.text = text
+        self._parameters, self._returns = parameters, returns
+        self._lines: list[tuple[str, str]] = []
+        self._names: dict[str, int] = {p.split(":", maxsplit=1)[0]: 1 for p in parameters}
+        self._kept: dict[str, str] = {}
+
+    def add(self, statement: str, sets: str = "") -> None:
+        """Add a statement. If all that it does is to set a variable, ``sets`` names the
+        variable."""
+        self._lines.append((statement, sets))
+
+    def name(self, hint: str) -> str:
+        """A variable that nothing else uses."""
+        self._names[hint] = self._names.get(hint, 0) + 1
+        return hint if self._names[hint] == 1 else f"{hint}_{self._names[hint]}"
+
+    def keep(self, hint: str, expression: str) -> str:
+        """The variable that holds an expression; the same one whenever it is asked for again."""
+        if expression.isidentifier():
+            return expression
+        if expression not in self._kept:
+            self._kept[expression] = self.name(hint)
+            self.add(f"{self._kept[expression]} = {expression}", sets=self._kept[expression])
+        return self._kept[expression]
+
+    def source(self, name: str, doc: str = "") -> str:
+        """Its text, without the variables that nothing reads."""
+        lines: list[str] = []
+        read: set[str] = set()
+        for statement, sets in reversed(self._lines):
+            if not sets or sets in read:
+                lines.append(statement)
+                read |= set(re.findall(r"\w+", statement))
+        head = f"def {name}({', '.join(self._parameters)}) -> {self._returns}:"
+        return "\n".join(
+            [head, indent("\n".join([*filter(None, [doc]), *lines[::-1]]), "    "), ""]
+        )
+
+
+def _tuple(items: list[str]) -> str:
+    """A tuple, its items filling lines."""
+    short = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if len(short) <= WIDTH - 20:
+        return short
+    lines, line = [], ""
+    for item in items:
+        if line and len(line) + len(item) + 2 > WIDTH - 4:
+            lines.append(line)
+            line = ""
+        line += f"{' ' if line else ''}{item},"
+    return "(\n" + "\n".join(f"    {part}" for part in [*lines, line]) + "\n)"
+
+
+@functools.cache
+def _sources() -> dict[str, str]:
+    """The helpers' sources, in the order in which they stand."""
+    found = inspect.getmembers(helpers, inspect.isfunction)
+    lines = {name: inspect.getsourcelines(function) for name, function in found}
+    return {name: "".join(lines[name][0]) for name in sorted(lines, key=lambda n: lines[n][1])}
+
+
+def _needed(code: str) -> set[str]:
+    """The names that code uses, and those that its helpers use in turn."""
+    found, new = set[str](), {code}
+    while new:
+        names = {
+            node.id
+            for part in new
+            for node in ast.walk(ast.parse(part))
+            if isinstance(node, ast.Name)
+        }
+        new = {source for name, source in _sources().items() if name in names - found}
+        found |= names
+    return found

@@ -6,10 +6,158 @@ import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from calibrant.errors import ParameterError
-from calibrant.export.sql.literals import LARGEST, by_quotient, cast, of_normals, plain, quoted
-from calibrant.export.sql.reserved_words import RESERVED, SNOWFLAKE
+
+# --- Doubles as text that a database reads as the same double, to the last bit --------------------
+
+
+LARGEST = 1.7976931348623157e308
+SMALLEST_NORMAL = 2.2250738585072014e-308
+#: up to which whole number, and which power of ten, doubles are exact
+WHOLE, TENS = 2**53, 22
+#: the largest power of two that is written as one number
+POWER = 62
+
+
+def plain(x: float) -> str:
+    """The shortest digits of this double. The exponent keeps databases from reading a DECIMAL.
+
+    >>> plain(0.1), plain(1e-9), plain(-0.0)
+    ('0.1e0', '1e-09', '0e0')
+    """
+    text = repr(float(x) + 0.0).removesuffix(".0")
+    return text if "e" in text else f"{text}e0"
+
+
+def quoted(x: float) -> str:
+    """The number in quotes, which a column of doubles accepts.
+
+    >>> quoted(0.1)
+    "'0.1e0'"
+    """
+    return f"'{plain(x)}'"
+
+
+def cast(x: float) -> str:
+    """For databases that may read even digits with an exponent as fixed-point numbers.
+
+    >>> cast(0.1)
+    "'0.1e0'::FLOAT"
+    """
+    return f"{quoted(x)}::FLOAT"
+
+
+def of_normals(x: float) -> str:
+    """For databases without subnormal numbers: the next larger normal number stands for one.
+
+    A comparison with it is right for all scores that such a database can hold.
+
+    >>> of_normals(5e-324), of_normals(-5e-324)
+    ('2.2250738585072014e-308', '0e0')
+    """
+    if 0.0 < abs(x) < SMALLEST_NORMAL:
+        x = SMALLEST_NORMAL if x > 0.0 else 0.0
+    return plain(x)
+
+
+def by_quotient(x: float) -> str:
+    """For databases that do not read all digits right: a quotient of numbers that they read right.
+
+    IEEE 754 rounds one division right: of digits below 2⁵³ and a power of ten up to 10²², or else
+    of the double's own integer and a power of two.
+
+    >>> by_quotient(0.5), by_quotient(0.1), by_quotient(0.1 + 0.2)
+    ('0.5e0', '(1e0 / 1e1)', '(1351079888211149e0 / 4503599627370496e0)')
+    """
+    x = float(x) + 0.0
+    if math.isinf(x):
+        return "9e999" if x > 0.0 else "-9e999"
+    _, digits, exponent = Decimal(repr(x)).normalize().as_tuple()
+    whole = int("".join(map(str, digits)))
+    sign = "-" if x < 0.0 else ""
+    small = whole < WHOLE and isinstance(exponent, int) and abs(exponent) <= TENS
+    if small and Decimal(repr(x)) == Decimal(x):
+        return plain(x)
+    if small:
+        return f"({sign}{whole}e0 {'/' if int(exponent) < 0 else '*'} 1e{abs(int(exponent))})"
+    top, bottom = abs(x).as_integer_ratio()
+    text = f"{top}e0" if top < WHOLE else _times(top)
+    return f"({sign}{text}{_over(bottom.bit_length() - 1)})"
+
+
+def _over(power: int) -> str:
+    """Divisions by powers of two, which lose nothing."""
+    whole, rest = divmod(power, POWER)
+    return f" / {2**POWER}e0" * whole + (f" / {2**rest}e0" if rest else "")
+
+
+def _times(top: int) -> str:
+    mantissa, exponent = math.frexp(float(top))
+    whole, rest = divmod(exponent - 53, POWER)
+    factors = f" * {2**POWER}e0" * whole + (f" * {2**rest}e0" if rest else "")
+    return f"{int(mantissa * WHOLE)}e0{factors}"
+
+
+# --- Words that are no names unless they are quoted -----------------------------------------------
+
+
+#: reserved by at least one database; where a word is not reserved, quotes do no harm
+_ANY = """
+accessible add all alter analyse analyze and anti any array as asc assert_rows_modified
+asymmetric at authorization backup before begin between bigint binary blob both break browse
+bulk by call cascade case cast change char character check checkpoint close cluster clustered
+coalesce collate collation column commit compute concurrently condition connect constraint
+contains containstable continue convert create cross cube cume_dist current current_catalog
+current_date current_role current_schema current_time current_timestamp current_user cursor
+database databases day_hour day_microsecond day_minute day_second dbcc deallocate dec decimal
+declare default deferrable define delayed delete dense_rank deny desc describe deterministic
+disk distinct distinctrow distributed div do double drop dual dump each else elseif empty
+enclosed end enum errlvl escape escaped except exclude exec execute exists exit explain external
+extract false fetch file fillfactor first_value float float4 float8 following for force foreign
+freetext freetexttable freeze from full fulltext function generated get goto grant group
+grouping groups hash having high_priority holdlock hour_microsecond hour_minute hour_second
+identity identity_insert identitycol if ignore ilike in index infile initially inner inout
+insensitive insert int int1 int2 int3 int4 int8 integer intersect interval into is isnull
+iterate join json_table key keys kill lag lambda last_value lateral lead leading leave left like
+limit linear lineno lines load local localtime localtimestamp lock long longblob longtext
+lookup loop low_priority match maxvalue mediumblob mediumint mediumtext merge
+minute_microsecond minute_second minus mod modifies national natural new no nocheck
+nonclustered not notnull nth_value ntile null nullif nulls numeric of off offset offsets on only
+open opendatasource openquery openrowset openxml optimize option optionally or order out outer
+outfile over overlaps partition percent percent_rank pivot placing plan preceding precision
+primary print proc procedure proto public purge qualify raiserror range rank read reads
+readtext real reconfigure recursive references regexp release rename repeat replace replication
+require resignal respect restore restrict return returning revert revoke right rlike rollback
+rollup row row_number rowcount rowguidcol rows rule save schema schemas second_microsecond
+securityaudit select semi semantickeyphrasetable sensitive separator session_user set setuser
+show shutdown signal similar smallint some spatial specific sql sqlexception sqlstate
+sqlwarning ssl starting statistics stored straight_join struct summarize symmetric system
+system_user table tablesample terminated textsize then tinyblob tinyint tinytext to top
+trailing tran transaction treat trigger true truncate try_convert tsequal unbounded undo union
+unique unlock unnest unpivot unsigned update updatetext usage use user using utc_date utc_time
+utc_timestamp values varbinary varchar varcharacter variadic varying verbose view virtual
+waitfor when where while window with within write writetext xor year_month zerofill
+"""
+
+#: where quotes change which name is meant, only what must be quoted is
+_SNOWFLAKE = """
+account all alter and any as between by case cast check column connect connection constraint
+create cross current current_date current_time current_timestamp current_user database delete
+distinct drop else exists false following for from full grant group gscluster having ilike in
+increment inner insert intersect into is issue join lateral left like localtime localtimestamp
+minus natural not null of on or order organization qualify regexp revoke right rlike row rows
+sample schema select set some start table tablesample then to trigger true try_cast union
+unique update using values view when whenever where with
+"""
+
+RESERVED, SNOWFLAKE = frozenset(_ANY.split()), frozenset(_SNOWFLAKE.split())
+
+
+# --------------------------------------------------------------------------------------------------
+# What differs between databases: one `Dialect` for each. A new one is an entry in `DIALECTS`
+
 
 #: characters that a string must not hold, and what is written instead; strings stay on one line
 STANDARD = {"'": "''", "\n": "' || CHR(10) || '", "\r": "' || CHR(13) || '"}

@@ -9,14 +9,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calibrant.export.sql.dialects import Dialect
-from calibrant.export.sql.layout import case, clamp, comment, inside, linear, shifted, total
-from calibrant.export.sql.overflow import guarded
 from calibrant.export.sql.printer import SqlPrinter, factor
-from calibrant.export.sql.script import from_rows
-from calibrant.export.sql.writer import SqlWriter
-from calibrant.plan import row_nodes
-from calibrant.plan.nodes import Node, PlanPrinter
-from calibrant.plan.row_nodes import EachColumn, LogSoftmax, RowInput
+from calibrant.export.sql.text import (
+    SqlWriter,
+    case,
+    clamp,
+    comment,
+    from_rows,
+    guarded,
+    inside,
+    linear,
+    shifted,
+    total,
+)
+from calibrant.rules.plan import map_input
+from calibrant.rules.plan.map_input import EachColumn, LogSoftmax, RowInput
+from calibrant.rules.plan.nodes import Node, PlanPrinter
 
 #: the names of columns of steps, before their numbers
 HEADS = (
@@ -126,12 +134,12 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         text = printer.write(guarded(node, self.dialect))
         return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
 
-    def within(self, node: row_nodes.Within) -> list[str]:
+    def within(self, node: map_input.Within) -> list[str]:
         columns = self.write(node.row)
         cut = [clamp(factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns]
         return self.steps.add("The same, none too small or too large.", {"x": cut})
 
-    def logarithms(self, node: row_nodes.Logarithms) -> list[str]:
+    def logarithms(self, node: map_input.Logarithms) -> list[str]:
         logs = [self._logarithm(c, node.floor) for c in self.write(node.row)]
         return self.steps.add("The logarithms of the probabilities.", {"z": logs})
 
@@ -144,7 +152,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         branches.append((f"{p} >= {number(1.0)}", number(0.0)))
         return case(branches, f"{self.dialect.ln}({p})")
 
-    def affine(self, node: row_nodes.Affine) -> list[str]:
+    def affine(self, node: map_input.Affine) -> list[str]:
         x, k = self.write(node.row), len(self.write(node.row))
         full = node.matrix
         if full.ndim < 2:
@@ -156,7 +164,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             sums.append(self.dialect.result.format(linear(b, terms, self.dialect)))
         return self.steps.add("The logits, scaled.", {"eta": sums})
 
-    def softmax_row(self, node: row_nodes.SoftmaxRow) -> list[str]:
+    def softmax_row(self, node: map_input.SoftmaxRow) -> list[str]:
         e, _ = self._relative_powers(node.row)
         [whole] = self.steps.add("The sum of those.", {"total": total(e)})
         return [f"{c} / {whole}" for c in e]
@@ -185,7 +193,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             columns = [f"{greatest}({', '.join(p)})" if len(p) > 1 else p[0] for p in parts]
         return columns[0]
 
-    def relative_power(self, node: row_nodes.RelativePower) -> list[str]:
+    def relative_power(self, node: map_input.RelativePower) -> list[str]:
         columns, zero = self.write(node.row), self.number(0.0)
         [top] = self.steps.add("The largest probability.", {"largest": self._largest(columns)})
         size = case([(f"{top} > {zero}", top)], self.number(1.0))
@@ -196,19 +204,19 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             powers.append(case([(f"{x} > {zero}", _exp(log, self.dialect))], zero))
         return self.steps.add("Their powers.", {"x": powers})
 
-    def normalised(self, node: row_nodes.Normalised) -> list[str]:
+    def normalised(self, node: map_input.Normalised) -> list[str]:
         """Columns divided by their sum, unless that is zero."""
         columns, zero = self.write(node.row), self.number(0.0)
         [whole] = self.steps.add("Their sum.", {"total": total(columns)})
         shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
         return self.steps.add("The same, of sum one.", {"x": shares})
 
-    def row_average(self, node: row_nodes.RowAverage) -> list[str]:
+    def row_average(self, node: map_input.RowAverage) -> list[str]:
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
         return [total(own) for own in zip(*terms, strict=True)]
 
-    def largest_mapped(self, node: row_nodes.LargestMapped) -> list[str]:
+    def largest_mapped(self, node: map_input.LargestMapped) -> list[str]:
         """The formula of `row_nodes.with_largest`."""
         add, number, one = self.steps.add, self.number, self.number(1.0)
         zero = number(0.0)
@@ -220,8 +228,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         sums: dict[str, str] = {"largest": self._largest(others), "rest": total(others)}
         ties, second, rest = add(about, {"ties": total(tied), **sums})
         [mapped] = add("The largest, calibrated.", {"r": self._member(node.member, top, False)})
-        even = number(row_nodes.AHEAD / node.k)
-        order = f"{number(row_nodes.AHEAD)} * {second} / ({rest} + {ties} * {second})"
+        even = number(map_input.AHEAD / node.k)
+        order = f"{number(map_input.AHEAD)} * {second} / ({rest} + {ties} * {second})"
         [least] = add(
             "The least that keeps the order.", {"r": case([(f"{rest} > {zero}", order)], even)}
         )
@@ -257,21 +265,21 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
 
     def _logarithms_of(self, row: Node) -> list[str]:
         """The logarithms of a row's values; of shares of a sum, those of shares of the largest."""
-        if isinstance(row, row_nodes.Within | row_nodes.Normalised):
+        if isinstance(row, map_input.Within | map_input.Normalised):
             return self._logarithms_of(row.row)
-        if isinstance(row, row_nodes.SoftmaxRow):
+        if isinstance(row, map_input.SoftmaxRow):
             z = self.write(row.row)
             [top] = self.steps.add("The largest logit.", {"largest": self._largest(z)})
             return [f"{c} - {top}" for c in z]
         zero, none, ln = self.number(0.0), self.number(NO_LOGARITHM), self.dialect.ln
-        if isinstance(row, row_nodes.RelativePower):
+        if isinstance(row, map_input.RelativePower):
             c = self._logarithms_of(row.row)
             [top] = self.steps.add("The largest logarithm.", {"largest": self._largest(c)})
             power = self.number(row.power)
             return [case([(f"{own} > {none}", f"{power} * ({own} - {top})")], none) for own in c]
         return [case([(f"{c} > {zero}", f"{ln}({c})")], none) for c in self.write(row)]
 
-    def combined(self, node: row_nodes.Combined) -> list[str]:
+    def combined(self, node: map_input.Combined) -> list[str]:
         """Shares of the sum; the rules that iterate are refused before."""
         assert isinstance(node.row, EachColumn)
         own = self.each_column(node.row, relative=True)  # shares are made of them

@@ -1,0 +1,660 @@
+"""Advice on a fit: few cases, direction, 0 and 1, ties, falls, separation, segments, base rate."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, isotonic_regression
+from scipy.special import ndtr, xlogy
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.columns import as_in_fit
+from calibrant.data.door import check_lengths, read_binary
+from calibrant.data.scale import kind_of, probability_of
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.segments import read_segments
+from calibrant.errors import AdviceWarning, InputError, caller_level
+from calibrant.fitting.base import too_few
+from calibrant.fitting.folds import HeldOutCells, TableFolds, possible_folds
+from calibrant.fitting.registry import calibrator_of
+from calibrant.losses import logit, sigmoid
+from calibrant.methods.splines.bls import BLS
+from calibrant.metrics.headlines import FEW, ClassLook, Face, FirstLook, LabelNames, first_look
+from calibrant.metrics.point_measures import area, one_class
+from calibrant.result_tables import shown_percent
+from calibrant.rules.base import Map, VectorMap
+
+#: an AUC that scores of unseen rows rarely reach
+SUSPICIOUS = 0.999
+#: fewer rows of a class than this raise no suspicion
+ENOUGH = 30
+#: what a first look may find that is advice, and its code
+SAID_FIRST = {
+    "one class": "one_class",
+    "wrong way": "upside_down",
+    "nothing": "no_separation",
+    "no order": "no_order",
+    "swapped": "columns_swapped",
+}
+#: a smaller loss of AUC is not mentioned
+AUC_LOST = 1e-3
+#: falling rates: the most bins, the fewest rows in each, and the least fall that matters
+FALL_BINS, FALL_ROWS, LEAST_FALL = 20, 50, 0.02
+#: more rows than this count as so many, since random numbers must be drawn for them
+FALL_MOST = 1e12
+REPLICATES = 999
+
+
+def few_cases(
+    table: ScoreTable, calibrator: Any, look: FirstLook, names: LabelNames
+) -> Iterator[Advice]:
+    """Fewer rows of the rarer class than the calibrator wants, or than anything can be told of."""
+    needed = getattr(calibrator, "events_needed", 0)
+    text = too_few(calibrator, table) if needed else ""
+    if not text and look.few:
+        text, needed = look.few_words(names), FEW
+    if text:
+        yield Advice("few_events", text, {"needed": needed, "found": table.rarest})
+
+
+def separated(table: ScoreTable) -> Iterator[Advice]:
+    """Scores that tell the classes apart too well to be those of unseen rows."""
+    if one_class(table) or table.rarest < ENOUGH:
+        return
+    auc = area(table)
+    if auc >= SUSPICIOUS:
+        yield Advice(
+            "trained_on_these_rows",
+            f"the scores order the classes almost perfectly (AUC {auc:.5f} on weight "
+            f"{table.total:.10g}). If the model was trained on these rows, its scores say nothing "
+            "about new ones: calibrate on rows that it has not seen, or with cross-validation.",
+            {"auc": auc},
+        )
+
+
+def said_first(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
+    """One class, the wrong direction, swapped columns, or scores that say nothing.
+
+    ``names`` are `LabelNames`, or `ClassNames` of several classes.
+    """
+    if look.found in SAID_FIRST:
+        figures = {"auc": look.auc, "low": look.low, "high": look.high}
+        known = {name: value for name, value in figures.items() if value is not None}
+        yield Advice(SAID_FIRST[look.found], look.headline(names), known)
+
+
+def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
+    """Scores that look like percentages, or like points of some scale."""
+    low, high, kind = float(table.scores[0]), float(table.scores[-1]), kind_of(table)
+    ends = f"the scores go from {low:.4g} to {high:.4g}"
+    told = {
+        "percentages": f"{ends} and look like percentages: the figures before calibration are of "
+        "score / 100. If the scores are something else, those figures mean nothing.",
+        "points": f"{ends}: they are points, not probabilities. As they are, only their order can "
+        "be judged.",
+    }
+    if kind in told:
+        yield Advice(kind, told[kind], {"low": low, "high": high})
+
+
+def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
+    """Probabilities of exactly 0 or 1, and what they would cost."""
+    p = fitted(table.scores)
+    zero, one = p == 0.0, p == 1.0
+    share = float(table.weight[zero | one].sum()) / table.total
+    if share > 0:
+        wrong = float(table.positive[zero].sum() + table.negative[one].sum())
+        cost = f", and for a weight of {wrong:.4g} that was wrong" if wrong else ""
+        yield Advice(
+            "zero_or_one",
+            f"{shown_percent(share)} of these rows get a probability of exactly 0 or 1{cost}: a "
+            "single surprise makes the log loss infinite. Use a smoothed method, such as "
+            'Isotonic(smoothing="laplace") or BLS.',
+            {"share": share, "wrong": wrong},
+        )
+
+
+def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
+    """Ties that the map makes, where they cost AUC."""
+    made = table.through(fitted)
+    values = len(made)
+    if one_class(table) or values >= len(table):
+        return
+    before, after = area(table), area(made)
+    if before - after > AUC_LOST:
+        yield Advice(
+            "auc_lost",
+            f"{len(table):,} distinct scores become {values:,} probabilities, and AUC falls from "
+            f"{before:.4f} to {after:.4f} on these rows. Rank by the scores, or use a map without "
+            'ties, such as Isotonic(interpolation="centred") or BLS.',
+            {"before": before, "after": after, "distinct": len(table), "values": values},
+        )
+
+
+def falling(table: ScoreTable) -> Iterator[Advice]:
+    """A rate that falls as scores rise, more than chance and rounding explain.
+
+    Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
+    ones, against its distribution where the rising ones are true.
+    """
+    size = min(table.effective_size, FALL_MOST)
+    count = min(FALL_BINS, int(size) // FALL_ROWS)
+    if count < 3:
+        return
+    part = np.minimum((np.cumsum(table.weight) - table.weight / 2) / table.total * count, count - 1)
+    starts = np.flatnonzero(np.diff(part.astype(np.intp), prepend=-1))
+    n = np.add.reduceat(table.weight, starts) * (size / table.total)
+    ones = np.add.reduceat(table.positive, starts) * (size / table.total)
+    rate = ones / n
+    rising = isotonic_regression(rate, weights=n).x
+    drop = np.maximum.accumulate(rate) - rate
+    worst = int(np.argmax(drop))
+    if drop[worst] < LEAST_FALL:
+        return
+    found = _gain(ones, n, rising)
+    rng = np.random.default_rng(0)
+    drawn = rng.binomial(np.rint(n).astype(np.int64), rising, size=(REPLICATES, len(n)))
+    whole = np.rint(n)
+    null = (
+        _gain(draw, whole, isotonic_regression(draw / whole, weights=whole).x) for draw in drawn
+    )
+    if sum(value >= found for value in null):
+        return
+    high = int(np.argmax(rate[: worst + 1]))
+    at = [float(table.scores[starts[i]]) for i in (high, worst)]
+    yield Advice(
+        "falling_truth",
+        f"the share of positives falls from {rate[high]:.3f} at scores around {at[0]:.4g} to "
+        f"{rate[worst]:.3f} around {at[1]:.4g} (p < {1 / (REPLICATES + 1):g}): higher scores do "
+        "not always mean higher probability here. Find out why, or use a method that may fall: "
+        "ENIR, ABB or BLS(monotone=False).",
+        {"high": float(rate[high]), "low": float(rate[worst]), "from": at[0], "to": at[1]},
+    )
+
+
+def _gain(ones: Array, n: Array, rising: Array) -> float:
+    own = ones / n
+    fit = xlogy(ones, own) + xlogy(n - ones, 1.0 - own)
+    return 2.0 * float((fit - xlogy(ones, rising) - xlogy(n - ones, 1.0 - rising)).sum())
+
+
+# --- All checks for the known mistakes at once ----------------------------------------------------
+
+
+#: a table of more scores than this is pooled before it is checked
+MOST_CELLS = 200_000
+
+
+def advise(
+    scores: Any,
+    y: Any,
+    calibrator: Any = None,
+    *,
+    sample_weight: Any = None,
+    segments: Any = None,
+    held_out: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> tuple[Advice, ...]:
+    """Look for the known mistakes: in the data, and in a calibrator fitted to them.
+
+    Parameters
+    ----------
+    scores, y, sample_weight
+        The rows to calibrate on; see `Calibrator.fit`.
+    calibrator : Calibrator or its name, optional
+        If it is fitted, its map is looked at, too.
+    segments : array-like of shape (n,), or several columns, optional
+        Parts of the rows (countries, products, …) that should be calibrated each.
+    held_out : (scores, y), optional
+        The model's scores of rows that it was certainly not trained on.
+    pos_label, classes : see `Calibrator`
+
+    Returns
+    -------
+    tuple of Advice
+        Each with ``code``, ``text`` and ``figures``; none if nothing was found.
+
+    Notes
+    -----
+    ``one_class``, ``upside_down`` (high scores go with negatives), ``no_separation`` and
+    ``no_order`` come first, by `calibrant.metrics.headlines`: claims at a level of 99 %.
+    ``few_events``: fewer rows of the rarer class than the method's ``events_needed``, or than ten.
+    ``trained_on_these_rows``: AUC of 0.999 or more, or three standard errors above that of
+    ``held_out``. ``prior_shift``: base rate and mean score four standard errors and 0.4 logits
+    apart, and a constant on the logit mends at least ¾ of what BLS mends, out of fold.
+    ``falling_truth``: the rate of positives in bins falls by 0.02 or more, beyond 999 draws of the
+    best rising rates. ``percentages``, ``points``: scores of 0 to 100, or of another scale.
+    ``zero_or_one``, ``auc_lost``: what the map does to these rows. ``segments``: Holm's procedure
+    at 1 % on z = Σw(y − p)/√Σw²p(1 − p), gaps of a tenth or more. O(N log N).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> s = [0.1, 0.2, 0.3, 0.35, 0.4, 0.6, 0.7, 0.9]
+    >>> y = [0, 0, 0, 1, 0, 1, 1, 1]
+    >>> c = cal.Isotonic().fit_table(cal.ScoreTable.from_arrays(s, y))
+    >>> [one.code for one in cal.advise(s, y, c)]
+    ['few_events', 'zero_or_one']
+    """
+    if calibrator is not None and hasattr(calibrator, "classes_") and pos_label is None:
+        pos_label = calibrator.pos_label_
+        classes = list(calibrator.classes_) if classes is None else classes
+    options = {"pos_label": pos_label, "classes": classes}
+    if calibrator is not None and _map(calibrator) is not None:
+        known = calibrator.to_fitted()
+        scores = as_in_fit(scores, known.provenance, known.classes)
+    rows = read_binary(scores, y, sample_weight, **options)
+    table = ScoreTable.from_rows(rows)
+    names = LabelNames.of(rows.classes, rows.pos_label)
+    advice = list(advise_table(table, calibrator_of(calibrator), names=names))
+    if held_out is not None:
+        other = ScoreTable.from_arrays(*_pair(held_out), **options)
+        better = list(better_than_held_out(table, other))
+        advice = [one for one in advice if one.code not in {b.code for b in better}] + better
+    if segments is not None:
+        values, codes = read_segments(segments)
+        check_lengths(y=len(rows.scores), segments=len(codes))
+        fitted = _map(calibrator)
+        if fitted is not None or kind_of(table) != "points":  # which stand for no probability
+            p = probability_of(rows.scores, table) if fitted is None else fitted(rows.scores)
+            advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
+    return tuple(advice)
+
+
+def advise_table(
+    table: ScoreTable, calibrator: Any = None, *, names: LabelNames | None = None
+) -> tuple[Advice, ...]:
+    """The checks that need only a table, and perhaps a calibrator (fitted or not).
+
+    ``names`` says what the labels are called.
+    """
+    if not table:
+        raise InputError("table must hold at least one score, but it is empty.")
+    if len(table) > MOST_CELLS:
+        table = table.pool(MOST_CELLS)
+    return tuple(_checks(table, calibrator, names or LabelNames()))
+
+
+def _checks(table: ScoreTable, calibrator: Any, names: LabelNames) -> Iterator[Advice]:
+    fitted, look = _map(calibrator), first_look(table)
+    yield from said_first(look, names)
+    if look.found == "one class":
+        return  # that is all there is to say
+    yield from few_cases(table, calibrator, look, names)
+    yield from separated(table)
+    yield from shifted(table, names.face)
+    yield from not_probabilities(table)
+    if look.found != "wrong way":
+        yield from falling(table)
+    if fitted is not None:
+        yield from zero_or_one(table, fitted)
+        yield from lost_order(table, fitted)
+
+
+def _map(calibrator: Any) -> Map | None:
+    fitted = getattr(calibrator, "map_", getattr(calibrator, "map", None))
+    return fitted if isinstance(fitted, Map) and not isinstance(fitted, VectorMap) else None
+
+
+def _pair(held_out: Any) -> tuple[Any, Any]:
+    if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
+        raise InputError("held_out must be a pair: the scores and the labels of held-out rows.")
+    return held_out[0], held_out[1]
+
+
+# --- Segments that stay miscalibrated under a map for all -----------------------------------------
+
+
+#: the probability that any segment is named if all are calibrated
+ALPHA = 0.01
+#: the least error of a segment's mean prediction, as a share of its rate, and its fewest rows
+LEAST_SHARE, LEAST_ROWS = 0.1, 20.0
+NAMED = 5
+
+
+def segment_gaps(
+    p: Array,
+    positive: Flags,
+    weight: Array | None,
+    names: list[Any],
+    code: Index,
+) -> Iterator[Advice]:
+    """Segments whose share of positives is not what was predicted, by Holm's procedure.
+
+    ``names`` and ``code`` as `read_segments` gives them; z = Σw(y − p) / √Σw²p(1 − p) in each.
+    """
+    w = np.ones(len(p)) if weight is None else weight
+    total, squares, missed, spread, ones, expected = (
+        np.bincount(code, values, minlength=len(names))
+        for values in (
+            w,
+            w * w,
+            w * (positive - p),
+            w * w * p * (1.0 - p),
+            w * positive,
+            w * p,
+        )
+    )
+    size = total**2 / np.where(squares > 0, squares, 1.0)
+    enough = (size >= LEAST_ROWS) & (spread > 0)
+    z = np.where(enough, missed / np.sqrt(np.where(enough, spread, 1.0)), 0.0)
+    chance = 2.0 * ndtr(-np.abs(z))
+    order = np.argsort(chance)
+    tests = int(enough.sum())
+    found = []
+    for rank, i in enumerate(order[:tests]):
+        if chance[i] * (tests - rank) > ALPHA:
+            break
+        if abs(missed[i]) > LEAST_SHARE * max(ones[i], expected[i]):
+            found.append(int(i))
+    if not found:
+        return
+    gaps = [
+        {
+            "name": names[i],
+            "predicted": float(expected[i] / total[i]),
+            "came": float(ones[i] / total[i]),
+            "weight": float(total[i]),
+        }
+        for i in found
+    ]
+    shown = "; ".join(
+        f"{gap['name']!r}: predicted {gap['predicted']:.3g}, observed {gap['came']:.3g} "
+        f"(weight {gap['weight']:.6g})"
+        for gap in gaps[:NAMED]
+    )
+    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    yield Advice(
+        "segments",
+        f"{len(found)} of {len(names)} segments stay miscalibrated under the one map: {shown}"
+        f"{more}. Calibrate them by themselves, if each has rows enough.",
+        {"segments": gaps},
+    )
+
+
+# --- Is a base rate of its own all that is wrong with the scores? ---------------------------------
+
+
+#: base rate and mean score must be further apart than this: in standard errors, and in logits
+FAR_SHIFT, FAR_LOGIT = 4.0, 0.4
+#: a shift is advised if it mends at least this share of what BLS mends
+MOST_OF_IT = 0.75
+#: folds, and the most scores, of the measurement
+FOLDS, MOST_POOLED = 5, 10_000
+
+
+def shifted(table: ScoreTable, face: Face = "python") -> Iterator[Advice]:
+    """A base rate far from the mean score, where a constant on the logit mends it.
+
+    In Python the text ends in the map that adds the constant; elsewhere nobody could use it.
+
+    What it mends is measured out of fold, beside what `BLS` mends on the same rows: by the Brier
+    score, and by the log loss of probabilities of at least 1/(2n + 2), so that scores of exactly 0
+    and 1, which a shift cannot move, cost what they cost and not infinity.
+    """
+    if not table.looks_like_probabilities or table.rarest < FEW:
+        return
+    p, n = table.scores, table.weight
+    mean, rate = float(n @ p) / table.total, table.total_positive / table.total
+    squares = table.negative_sq + table.positive_sq
+    error = math.sqrt(float(squares @ (p * (1.0 - p)))) / table.total
+    gap = _logit(rate) - _logit(mean)
+    if abs(rate - mean) <= FAR_SHIFT * error or abs(gap) <= FAR_LOGIT:
+        return
+    mended = _mended(table.pool(MOST_POOLED) if len(table) > MOST_POOLED else table)
+    if mended is None or mended < MOST_OF_IT:
+        return
+    shift = _shift(table)
+    yield Advice(
+        "prior_shift",
+        f"the scores expect {shown_percent(mean)} positives, but {shown_percent(rate)} came: the "
+        "model was probably trained at another base rate (undersampling, class weights), or the "
+        f"population has moved. Adding {shift:+.3f} to the logit mends "
+        f"{shown_percent(min(mended, 1.0), 2)} of what BLS mends{_as_map(shift, face)}.",
+        {"mean": mean, "rate": rate, "shift": shift, "mended": mended},
+    )
+
+
+def _as_map(shift: float, face: Face) -> str:
+    return f': calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),))' if face == "python" else ""
+
+
+def _mended(table: ScoreTable) -> float | None:
+    """The share of what BLS mends out of fold that a shift mends, too: the smaller one of two
+    losses. None where nothing can be held out, or BLS mends nothing."""
+    folds = possible_folds(FOLDS, table.rarest)
+    if not folds:
+        return None
+    deal = TableFolds(table, folds, seed=0)
+    p, z = table.scores, logit(table.scores)
+    before, shift, best = np.zeros(2), np.zeros(2), np.zeros(2)
+    least = 0.5 / (table.effective_size + 1.0)
+    for fold in range(folds):
+        held = deal.held(fold)
+        rest = deal.rest(held)
+        if not rest or one_class(rest):
+            continue
+        before += _losses(p, held, least)
+        shift += _losses(sigmoid(z + _shift(rest)), held, least)
+        best += _losses(BLS().fit_table(rest).map_(p), held, least)
+    gains = before - best
+    return float(((before - shift) / gains).min()) if (gains > 0.0).all() else None
+
+
+def _losses(p: Array, held: HeldOutCells, least: float) -> Array:
+    """The Brier score and the log loss of rows held out, as sums."""
+    inside = np.clip(p, least, 1.0 - least)
+    brier = held.negative @ p**2 + held.positive @ (1.0 - p) ** 2
+    log = -(held.negative @ np.log1p(-inside) + held.positive @ np.log(inside))
+    return np.array([brier, log])
+
+
+def _shift(table: ScoreTable) -> float:
+    """The constant on the logit that makes the mean prediction the base rate, as near as it can:
+    scores of 0 and 1 stay where they are."""
+    z, n, rate = logit(table.scores), table.weight, table.total_positive / table.total
+
+    def beyond(b: float) -> float:
+        return float(n @ sigmoid(z + b)) / table.total - rate
+
+    low, high = -800.0, 800.0
+    if beyond(low) >= 0.0 or beyond(high) <= 0.0:
+        return low if beyond(low) >= 0.0 else high
+    return float(brentq(beyond, low, high))
+
+
+def _logit(p: float) -> float:
+    return float(logit(np.array([p]))[0])
+
+
+# --- Was the model trained on the rows that it is calibrated on? ----------------------------------
+
+
+#: AUC must be ahead of that of held-out rows by more standard errors than this
+FAR = 3.0
+#: rows can only be recognised if this share of them are different
+DIFFERENT = 0.9
+#: a forest that drew more rows than this for all of its trees together is not looked at
+MOST_DRAWN = 50_000_000
+
+
+def better_than_held_out(table: ScoreTable, held_out: ScoreTable) -> Iterator[Advice]:
+    """AUC on the calibration rows far above that on rows that were held out."""
+    if one_class(table) or one_class(held_out):
+        return
+    here, there = area(table), area(held_out)
+    error = math.hypot(auc_error(here, table), auc_error(there, held_out))
+    if here - there > FAR * error:
+        yield Advice(
+            "trained_on_these_rows",
+            f"AUC is {here:.4f} on the calibration rows, but {there:.4f} on the held-out ones, "
+            f"{(here - there) / error:.1f} standard errors less: the model has probably seen the "
+            "former. Calibrate on rows that it was not trained on.",
+            {"auc": here, "held_out": there, "error": error},
+        )
+
+
+def auc_error(auc: float, table: ScoreTable) -> float:
+    """The standard error of an AUC (Hanley and McNeil 1982)."""
+    columns = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
+    zero, one = (float(w.sum()) ** 2 / float(q.sum()) for w, q in columns)
+    above, below = auc / (2.0 - auc), 2.0 * auc**2 / (1.0 + auc)
+    spread = (one - 1.0) * (above - auc**2) + (zero - 1.0) * (below - auc**2)
+    # an AUC of exactly one has no spread: at least that of half a pair out of order
+    least = 0.5 / (one * zero)
+    return math.sqrt(max(auc * (1.0 - auc) + max(spread, 0.0), least) / (one * zero))
+
+
+def trained_on(model: Any, X: Any) -> str:
+    """What in a fitted model shows that it was trained on exactly these rows; "" if nothing does.
+
+    This can be seen only in models that keep something of their rows: nearest neighbours, support
+    vectors, trees (the rows in each leaf), Gaussian naive Bayes and scalers (means and counts).
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X = [[0.0], [1.0], [5.0], [7.0]]
+    >>> trained_on(GaussianNB().fit(X, [0, 0, 1, 1]), X)
+    'its means are those of these rows'
+    >>> trained_on(GaussianNB().fit(X, [0, 0, 1, 1]), [[3.0]])
+    ''
+    """
+    steps = getattr(model, "steps", None)
+    try:
+        if steps is not None:
+            return _in_pipeline([step for _, step in steps], X)
+        return _told_by(model, np.asarray(X, dtype=np.float64))
+    except (TypeError, ValueError, AttributeError, NotImplementedError):
+        return ""  # rows or a model of another kind: nothing can be told
+
+
+def known_rows(model: Any, X: Any) -> Iterator[Advice]:
+    """A fitted model that is to be calibrated on the rows that it was trained on."""
+    if said := trained_on(model, X):
+        yield Advice(
+            "trained_on_these_rows",
+            f"{type(model).__name__} was trained on the rows that it is to be calibrated on "
+            f"({said}): its scores there are better than on new rows, and so the probabilities "
+            "will be too sure. Pass other rows, or an unfitted model and cv=5.",
+        )
+
+
+def _in_pipeline(steps: list[Any], X: Any) -> str:
+    for step in steps[:-1]:
+        if said := trained_on(step, X):
+            return said
+        if step not in (None, "passthrough"):
+            X = step.transform(X)
+    return trained_on(steps[-1], X)
+
+
+def _told_by(model: Any, rows: Array) -> str:
+    if rows.ndim != 2 or not len(rows):
+        return ""
+    for attribute, (check, words) in _SIGNS.items():
+        kept = getattr(model, attribute, None)
+        if kept is not None and check(kept, model, rows):
+            return words
+    return ""
+
+
+def _holds_all(kept: Any, model: Any, rows: Array) -> bool:
+    """Whether every row that the model keeps is one of these."""
+    kept = np.asarray(kept, dtype=np.float64)
+    if kept.ndim != 2 or kept.shape[1] != rows.shape[1] or len(kept) < 2:
+        return False
+    known = {row.tobytes() for row in np.ascontiguousarray(rows)}
+    if len(known) < DIFFERENT * len(rows):
+        return False  # rows of few values meet by chance
+    return all(row.tobytes() in known for row in np.ascontiguousarray(kept))
+
+
+def _same_means(kept: Any, model: Any, rows: Array) -> bool:
+    counts = np.asarray(model.class_count_, dtype=np.float64)
+    if counts.sum() != len(rows):
+        return False
+    return bool(np.allclose(counts @ kept / counts.sum(), rows.mean(axis=0), rtol=1e-9, atol=1e-12))
+
+
+def _same_scale(kept: Any, model: Any, rows: Array) -> bool:
+    if np.any(np.asarray(getattr(model, "n_samples_seen_", -1)) != len(rows)):
+        return False
+    return bool(np.allclose(kept, rows.mean(axis=0), rtol=1e-9, atol=1e-12))
+
+
+def _same_leaves(kept: Any, model: Any, rows: Array) -> bool:
+    """Whether the rows fill the leaves of the tree as those it was grown on."""
+    if kept.n_node_samples[0] != len(rows) or kept.node_count < 3:
+        return False
+    filled = np.bincount(kept.apply(rows.astype(np.float32)), minlength=kept.node_count)
+    leaves = kept.children_left == -1
+    return bool((filled[leaves] == kept.n_node_samples[leaves]).all())
+
+
+def _same_first_tree(kept: Any, model: Any, rows: Array) -> bool:
+    first = np.asarray(kept, dtype=object).ravel()[0]
+    tree = getattr(first, "tree_", None)
+    if tree is None or getattr(model, "_n_samples", len(rows)) != len(rows):
+        return False
+    if hasattr(model, "estimators_samples_"):  # a forest: each tree has drawn some of the rows
+        if len(rows) * len(model.estimators_) > MOST_DRAWN:
+            return False
+        rows = rows[np.unique(model.estimators_samples_[0])]
+    return _same_leaves(tree, first, rows)
+
+
+#: attributes that a fitted model may keep of its rows, how they are compared, and what is said
+_SIGNS: dict[str, tuple[Callable[[Any, Any, Any], bool], str]] = {
+    "support_vectors_": (_holds_all, "all its support vectors are among these rows"),
+    "_fit_X": (_holds_all, "the rows that it remembers are these"),
+    "theta_": (_same_means, "its means are those of these rows"),
+    "mean_": (_same_scale, "its scaling was learned from exactly these rows"),
+    "tree_": (_same_leaves, "these rows fill its leaves exactly as those it was grown on"),
+    "estimators_": (_same_first_tree, "these rows fill its leaves exactly as its own"),
+}
+
+
+# --- One piece of advice, and how to warn of it ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A possible mistake that was found.
+
+    Attributes
+    ----------
+    code : str
+        A short name for it, for programs.
+    text : str
+        What was found, with the figures, and what to do.
+    figures : mapping of str to numbers
+    """
+
+    code: str
+    text: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Advice, (self.code, self.text, dict(self.figures))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"code": self.code, "text": self.text, "figures": dict(self.figures)}
+
+
+def warn_of(advice: Iterable[Advice]) -> None:
+    """Each piece as an AdviceWarning (a CalibrationWarning), at the user's line."""
+    for one in advice:
+        warnings.warn(one.text, AdviceWarning, stacklevel=caller_level())

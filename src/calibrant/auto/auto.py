@@ -1,0 +1,574 @@
+"""AutoCalibrator: the choice of a calibrator, with no calibration always in the race."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.array_types import Array
+from calibrant.auto.advice import Advice, advise_table, said_first, warn_of
+from calibrant.auto.classes import (
+    MIXTURE,
+    count_distinct,
+    judge_classes,
+    left_out,
+    row_splits,
+    rows_to_count,
+)
+from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, refusal, too_few
+from calibrant.data.columns import to_column
+from calibrant.data.door import Rows, read_binary, read_weight
+from calibrant.data.scale import OnRange, kind_of
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
+from calibrant.data.score_table import ScoreTable, table_in_rows
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base_classes import OneOrMany, VectorCalibrator, count_columns
+from calibrant.fitting.fitted import Fitted
+from calibrant.fitting.folds import FOLDS, Fold, Splits, parts_of_rows, parts_of_table, table_cv
+from calibrant.fitting.held_out import (
+    CLASS_ERRORS,
+    ONE_SIDED,
+    CandidateTrial,
+    Sample,
+    choose,
+    judge,
+    judge_maps,
+    pairs_of,
+    standings,
+    told_certain,
+)
+from calibrant.fitting.limits import Limit, Number, OneOf, check_parameters
+from calibrant.fitting.registry import BEFORE, calibrators_of, check_orientation, named_methods
+from calibrant.methods.codes.calibrator import CodedCalibrator
+from calibrant.methods.features.calibrator import (
+    FeatureCalibrator,
+    columns_in_words,
+    groups_in_words,
+)
+from calibrant.methods.features.judging import FEATURES, HELD_PART, MANY_ROWS
+from calibrant.methods.splines.bls import BLS
+from calibrant.methods.uncalibrated import Uncalibrated
+from calibrant.metrics.headlines import (
+    ClassLook,
+    ClassNames,
+    FirstLook,
+    LabelNames,
+    class_look,
+    first_look,
+)
+from calibrant.metrics.tests import chance_that_right
+from calibrant.rules.base import Map
+
+# --- Columns of the rows as one more candidate of the automatic choice ----------------------------
+
+
+class TakesFeatures(OneOrMany):
+    """What the automatic choice does where it is given the columns of rows.
+
+    If they are chosen there is no map of the score: ``map_`` is absent, and what is saved is the
+    rule of the `FeatureCalibrator`.
+    """
+
+    cv: Any
+    random_state: int
+    chosen_: str
+    calibrator_: Any
+    advice_: Any
+    feature_calibrator_: FeatureCalibrator | None
+    _feature_seconds: float
+
+    def _fit_features(
+        self, scores: Any, y: Any, sample_weight: Any, groups: Any, features: Any
+    ) -> Self:
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        if count_columns(scores) > 2:
+            raise InputError(
+                "features are used with two classes only, but scores of several classes came. "
+                "Leave features out."
+            )
+        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
+        check_orientation(self._named((Calibrator,)), rows)
+        cv, notes = self._feature_cv(rows.count)
+        start = time.perf_counter()
+        local = FeatureCalibrator(
+            cv=cv,
+            weights=self.weights or "importance",
+            random_state=self.random_state,
+            pos_label=rows.pos_label,
+            classes=list(rows.classes),
+        )
+        local.fit(scores, y, features=features, sample_weight=sample_weight, groups=groups)
+        self._feature_seconds = time.perf_counter() - start
+        self.feature_calibrator_ = local
+        if local.trial_ is None:  # nothing can be held out
+            table = ScoreTable.from_rows(rows)
+            return self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, []))
+        return self._learn_by_rows(rows, cv, groups, notes)
+
+    def _learn_by_rows(self, rows: Rows, cv: Any, groups: Any, notes: tuple[str, ...] = ()) -> Self:
+        """Judge the candidates on splits of the rows, and fit the one that is taken."""
+        counts = self.weights == "counts"
+        table, parts = parts_of_rows(rows, cv, groups, self.random_state, counts=counts)
+        if rows.share is not None:
+            notes = (*notes, SOFT)
+        self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, parts, notes))
+        self._provenance |= rows.facts
+        if self._by_features:
+            del self.map_
+        warn_of(self._warnings)
+        return self
+
+    def _feature_cv(self, rows: int) -> tuple[Any, tuple[str, ...]]:
+        """The splits, as a value that can be used twice."""
+        if table_cv(self.cv):
+            if rows > MANY_ROWS:
+                return HELD_PART, (f"judged on {HELD_PART:.0%} of the rows, held out once",)
+            return (FOLDS if self.cv is None else self.cv), ()
+        if isinstance(self.cv, Real) or hasattr(self.cv, "split"):
+            return self.cv, ()
+        return list(self.cv), ()
+
+    def _feature_trials(self, parts: list[Fold]) -> dict[str, CandidateTrial]:
+        """The columns as a candidate, on the same rows held out; none without columns."""
+        local = getattr(self, "feature_calibrator_", None)
+        if local is None or local.trial_ is None:
+            return {}
+        p = local.trial_.judged[FEATURES].p
+        ends = np.cumsum([len(part.scores) for part in parts])[:-1]
+        maps = [(lambda _, own=own: own) for own in np.split(p, ends)]
+        judged, oof = judge_maps(maps, parts)
+        trial = CandidateTrial(lambda _: p, self._feature_seconds, judged, oof, local)
+        return {FEATURES: trial}
+
+    @property
+    def _by_features(self) -> bool:
+        return getattr(self, "chosen_", "") == FEATURES
+
+    def _feature_words(self) -> str:
+        """From which columns, and for which groups."""
+        local = getattr(self, "feature_calibrator_", None)
+        if local is None or not self._by_features:
+            return ""
+        parts = (columns_in_words(local.importances_), groups_in_words(local.groups_))
+        return " ".join(part for part in (*parts, *local.notes_) if part)
+
+    # --- what it gives --------------------------------------------------------------------------
+
+    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
+
+        ``features`` are needed where ``chosen_`` is ``"features"``, and not looked at elsewhere.
+        ``on_range`` is as in `Calibrator`.
+        """
+        if self._by_features:
+            return self.calibrator_.calibrate(scores, features=features, on_range=on_range)
+        return super().calibrate(scores, on_range=on_range)
+
+    def predict_proba(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> Array:
+        """The probability of each class, columns in the order of ``classes_``: see `calibrate`."""
+        if self._by_features:
+            p: Array = self.calibrator_.predict_proba(scores, features=features, on_range=on_range)
+            return p
+        return super().predict_proba(scores, on_range=on_range)
+
+    def predict(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        if self._by_features:
+            labels: NDArray[Any] = self.calibrator_.predict(
+                scores, features=features, on_range=on_range
+            )
+            return labels
+        return super().predict(scores, on_range=on_range)
+
+    def to_fitted(self) -> Any:
+        return self.calibrator_.to_fitted() if self._by_features else super().to_fitted()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._by_features or super().__sklearn_is_fitted__()
+
+
+# --- What may be a candidate of the automatic choice ----------------------------------------------
+
+
+#: what calibrates scores alone: the first kind takes two classes, the others several
+KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
+
+
+class Candidates:
+    """The limits of ``candidates``: calibrators of scores, in a list or by name."""
+
+    def allows(self, value: Any) -> bool:
+        if not isinstance(value, (list, tuple, Mapping)):
+            return False
+        found = calibrators_of(value)
+        inside = found.values() if isinstance(found, Mapping) else found
+        return all(isinstance(one, KINDS) for one in inside)
+
+    def __str__(self) -> str:
+        return "a list of calibrators of scores, or a dict of names, such as [Platt(), 'isotonic']"
+
+
+# --- AutoCalibrator: the choice of a calibrator, with no calibration always in the race -----------
+
+
+class AutoCalibrator(TakesFeatures, OneOrMany):
+    """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
+
+    Every candidate is judged on rows that it has not seen, and the scores as they came are always
+    one of them: unless they are found wrong, and another is better, they are kept, and ``refused_``
+    says so.
+
+    Parameters
+    ----------
+    candidates : list, tuple or dict of calibrators or names, default=None
+        Judged beside `BLS`. With several classes they are judged beside a mixture of temperature
+        scaling, structured scaling and one-vs-rest BLS. A dict gives them names.
+    cv : int, None (5), float, splitter or iterable of (train, test) rows, default=5
+        A number of folds; a fraction of the rows to hold out once; or a splitter such as
+        ``TimeSeriesSplit()``, or the splits themselves.
+    level : float, default=0.95
+        The level of the intervals in ``leaderboard_``.
+    weights : {"importance", "counts"}, default="importance"
+        How much a row matters, so that standard errors use Σw² and a row is in one fold; or how
+        many equal rows it stands for. See `Calibrator`.
+    progress : bool, default=False
+        Show a bar on stderr.
+    random_state : int, default=0
+        The seed for dealing a table into folds and for drawing a fraction.
+    pos_label : see `Calibrator`
+        With two classes only.
+    classes : see `Calibrator`
+        With several classes all of them, in the order of the columns (default: sorted).
+
+    Attributes
+    ----------
+    leaderboard_ : Leaderboard, or None where no row could be held out
+        Log loss and Brier score of each candidate out of fold, with standard errors; the gain over
+        the scores as they came; AUC; values; seconds. Prints as a table.
+    chosen_ : str
+        The name of the candidate that was taken; ``"uncalibrated"`` for none.
+    refused_ : str or None
+        Where the scores are kept as they are, or of points one rate for all rows: why, with the
+        figures.
+    p_value_ : float or None
+        Of the test that the scores are right (see Notes), in steps of 0.005; None where it cannot
+        be asked.
+    calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
+    feature_calibrator_ : FeatureCalibrator, or None if no features were given
+    oof_ : dict of name to ScoreTable, of several classes to ScoreMatrix
+        Each candidate's predictions out of fold, with what happened.
+    pairs_ : dict of name to PairedCells
+        Two classes: each candidate's predictions out of fold beside the scores of the same rows.
+    look_ : FirstLook, of several classes ClassLook
+        The direction of the scores, and whether they say anything (see `explain`).
+    scores_are_ : str
+        What the scores look like: probabilities, percentages, margins or points. Points stand for
+        no probability: ``"uncalibrated"`` is then one rate for all rows.
+    advice_ : tuple of Advice
+        What deserves a look (see `advise`); `fit` also warns of it. Several classes: only what is
+        wrong with the scores themselves.
+
+    Notes
+    -----
+    The choice: let the best be the candidate of least log loss. The scores as they came are kept
+    unless the best is ahead of them by 1.64 standard errors of the paired difference (with several
+    classes by one), or is ahead at all and `calibration_test` says at the 5 % level that the scores
+    are wrong. So scores that are right are changed in about 5 % of samples. That test needs rows
+    that are independent, and probabilities of two classes: for rows in groups, for points, and for
+    soft labels, whose noise is not known, only the gain counts. Otherwise BLS (or the mixture) is
+    taken if it is ahead of the scores, too, and at most two standard errors behind the best, else
+    the best. A candidate that gives an exact 0 or 1 is taken only if all do, since a single wrong
+    one makes the log loss infinite; the same holds for the scores.
+
+    The folds: they are dealt from the score table, and a row of weight 100 is in one fold. There
+    are fewer than ``cv`` where a class has fewer rows. With ``groups`` or a splitter, rows are
+    split. Standard errors use Σw² of unequal weights, and count groups where there are any. With a
+    single row of a class nothing can be judged, and the scores are kept. With more than 200,000
+    distinct scores, candidates are judged on 100,000 cells of them and fitted to all. Margins
+    (scores of which any lies outside [0, 1]) are compared by their sigmoid.
+
+    Three or more classes: the members of the mixture see rows softened to the best temperature.
+    Their shares are those that make the rows held out likeliest, with 0.3 pseudo-rows for each
+    member; a fold is judged with shares found on the other folds. At most 50,000 rows are used to
+    judge. Above 30 classes, members take a few passes over the rows as they came, and of more than
+    a million scores a single part is held out; `explain` says what was left out, and why.
+
+    Cost: O(N log N) for the table, and cv + 1 fits of each candidate.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> timid = p**2 / (p**2 + (1 - p) ** 2)
+    >>> auto = AutoCalibrator().fit(p, rng.random(2000) < timid)
+    >>> auto.chosen_, auto.calibrate([0.25, 0.75]).round(1).tolist()
+    ('BLS', [0.1, 0.9])
+    >>> auto = AutoCalibrator().fit(p, rng.random(2000) < p)
+    >>> auto.chosen_, auto.refused_.split(":")[0], auto.calibrate([0.5]).tolist()
+    ('uncalibrated', 'The scores are kept as they are', [0.5])
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "candidates": (Candidates(), OneOf((None,))),
+        "cv": (Splits(),),
+        "level": (Number(0, 1 - 1e-9, open=True),),
+        "weights": (WEIGHTS,),
+        "progress": (OneOf((True, False)),),
+        "random_state": (Number(0, whole=True),),
+    }
+
+    weights: str
+    leaderboard_: Leaderboard | None
+    chosen_: str
+    refused_: str | None
+    p_value_: float | None
+    look_: FirstLook | ClassLook
+    scores_are_: str
+
+    def __init__(
+        self,
+        *,
+        candidates: Any = None,
+        cv: Any = 5,
+        level: float = 0.95,
+        weights: str = "importance",
+        progress: bool = False,
+        random_state: int = 0,
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.candidates = candidates
+        self.cv = cv
+        self.level = level
+        self.weights = weights
+        self.progress = progress
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def fit(
+        self,
+        scores: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        features: Any = None,
+    ) -> Self:
+        """Judge the candidates, and fit the one that is taken.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+            Scores of any kind, a binary predict_proba, or logits or probabilities of k classes.
+        y : array-like of shape (n,)
+            Labels, or with two classes soft labels, see `Calibrator`.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        features : array, list of rows, or frame, of n rows, optional
+            Columns from which `FeatureCalibrator` learns corrections, as one more candidate
+            (``"features"``). It is taken only if it is ahead of all others by more than two
+            standard errors; then `calibrate` and the others need ``features``, too.
+        """
+        check_parameters(self, self._limits)
+        self.feature_calibrator_ = self.p_value_ = None
+        if features is not None:
+            return self._fit_features(scores, y, sample_weight, groups, features)
+        if y is not None and count_columns(scores) > 2:
+            return self._fit_classes(scores, y, sample_weight, groups)
+        rows = self._read(scores, y, sample_weight)
+        if groups is not None or rows.share is not None or not table_cv(self.cv):
+            check_orientation(self._named((Calibrator,)), rows)
+            return self._learn_by_rows(rows, self.cv, groups)
+        table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
+        facts = rows.facts
+        del rows  # the columns may be copies, and fits are to stay small
+        self._learn(table, *labels)
+        self._provenance |= facts
+        warn_of(self._warnings)
+        return self
+
+    def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        """Weights as they came, unless they are counts: each candidate converts them itself."""
+        return table_in_rows(table, "counts") if self.weights == "counts" else table
+
+    def _fit(self, table: ScoreTable) -> Map:
+        if not table_cv(self.cv):
+            raise ParameterError(
+                "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
+                f"split, but {self.cv!r} came."
+            )
+        self.feature_calibrator_ = None
+        folds = FOLDS if self.cv is None else int(self.cv)
+        parts, notes = parts_of_table(table, folds, self.random_state)
+        return self._judge(table, parts, notes)
+
+    def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:
+        if not self.candidates:
+            return {}
+        named = named_methods(self.candidates, kinds=kinds, word="candidates", taken=BEFORE)
+        for name in {BLS.__name__, MIXTURE, FEATURES} & set(named):
+            raise ParameterError(
+                f"candidates must have other names than {name!r}, which is always one of them. "
+                "Name yours in a dict."
+            )
+        return named
+
+    def _judge(self, table: ScoreTable, parts: list[Fold], notes: tuple[str, ...] = ()) -> Map:
+        named = {BEFORE: Uncalibrated(), "BLS": BLS(), **self._named((Calibrator,))}
+        self.look_, self.scores_are_, self.p_value_ = first_look(table), kind_of(table), None
+        if self.scores_are_ == "points":
+            notes = (*notes, POINTS)
+        if not parts:
+            return self._cannot_judge(table)
+        trials, sample = judge(named, table, parts, progress=self.progress)
+        trials |= self._feature_trials(parts)
+        whole = table.through(trials[BEFORE].map)  # the folds may be of pooled cells
+        trials[BEFORE] = told_certain(trials[BEFORE], whole)
+        grouped = sample.cluster is not None or SOFT in notes
+        self.p_value_ = chance_that_right(
+            whole, grouped=grouped, weights=self.weights, seed=self.random_state
+        )
+        self._settle(trials, sample, table.scores, len(parts), notes)
+        self.oof_ = {name: trial.oof for name, trial in trials.items()}
+        self.pairs_ = pairs_of({name: trial.judged for name, trial in trials.items()}, parts)
+        fitted: Map = trials["BLS" if self.chosen_ == FEATURES else self.chosen_].map
+        return fitted
+
+    @property
+    def _warnings(self) -> list[Advice]:
+        """The advice that `fit` warns of: all but guesses by how easy the data are to tell apart,
+        and by the ends of the scores."""
+        guesses = {"trained_on_these_rows", "percentages", "points"}
+        return [one for one in self.advice_ if one.code not in guesses]
+
+    def _learn(
+        self,
+        table: ScoreTable,
+        classes: NDArray[Any],
+        pos_label: Any,
+        fit: Callable[[ScoreTable], Map] | None = None,
+    ) -> Self:
+        super()._learn(table, classes, pos_label, fit)
+        names = LabelNames.of(classes, pos_label)
+        known = None if self.chosen_ == FEATURES else self.calibrator_
+        self.advice_ = advise_table(self._in_rows(table), known, names=names)
+        return self
+
+    def _cannot_judge(self, table: ScoreTable) -> Map:
+        self.calibrator_ = Uncalibrated().fit_table(table)
+        self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
+        self.refused_ = too_few(table, self.scores_are_)
+        fitted: Map = self.calibrator_.map_
+        return fitted
+
+    def _settle(
+        self,
+        trials: Mapping[str, CandidateTrial],
+        sample: Sample,
+        scores: NDArray[Any],
+        folds: int,
+        notes: tuple[str, ...] = (),
+        left_out: tuple[str, ...] = (),
+    ) -> None:
+        """Take one of the candidates, and keep how all of them did.
+
+        Their different predictions are counted on the ``scores``.
+        """
+        judged = {name: trial.judged for name, trial in trials.items()}
+        errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
+        costly = {FEATURES} & set(judged)
+        chosen, tied = choose(judged, sample, right=self.p_value_, errors=errors, demanding=costly)
+        rows = standings(
+            judged,
+            sample,
+            level=self.level,
+            chosen=chosen,
+            tied=tied,
+            distinct={name: count_distinct(trial.map(scores)) for name, trial in trials.items()},
+            seconds={name: trial.seconds for name, trial in trials.items()},
+        )
+        board = Leaderboard(rows, folds, self.level, sample.total, notes, left_out)
+        kept = chosen == BEFORE
+        self.refused_ = refusal(board, self.scores_are_, self.p_value_) if kept else None
+        self.chosen_, self.leaderboard_ = chosen, board
+        self.calibrator_ = trials[chosen].calibrator
+
+    # --- several classes ------------------------------------------------------------------------
+
+    def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+        self._refuse_pos_label()
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        named = self._named(KINDS)
+        self.look_, self.scores_are_ = class_look(matrix, self.weights), "distributions"
+        weight = read_weight(sample_weight, len(to_column(y, "y")))
+        present = None if weight is None else weight > 0
+        pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state, present)
+        if len(matrix) < 2 or not pairs:
+            raise InputError("scores of several classes must have two rows or more to be judged.")
+        trials, sample = judge_classes(
+            named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
+        )
+        out = left_out(matrix.n_classes, len(matrix))
+        self._settle(trials, sample, rows_to_count(matrix.scores), len(pairs), left_out=out)
+        held = matrix.take(np.concatenate([test for _, test in pairs]))
+        self.oof_ = {
+            name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
+        }
+        self.pairs_, self.advice_ = {}, tuple(said_first(self.look_, ClassNames.of(classes)))
+        self._learn_rows(trials[self.chosen_].map, matrix, classes, scores)
+        warn_of(self._warnings)
+        return self
+
+    # --- what came of it ------------------------------------------------------------------------
+
+    def explain(self, *, names: LabelNames | ClassNames | None = None) -> str:
+        """What was chosen and why, in plain words with the figures.
+
+        What is wrong with the scores themselves comes first: one class only, the wrong direction,
+        columns that look swapped, or that they say nothing. ``names`` says how to call the labels,
+        their column and the option that names the positive one.
+
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.random(1000)
+        >>> print(AutoCalibrator().fit(p, p > 0.5).explain().split(".")[0])
+        A smooth curve (BLS) was chosen
+        """
+        check_is_fitted(self)
+        if isinstance(self.look_, ClassLook):
+            known = names if isinstance(names, ClassNames) else ClassNames.of(self.classes_)
+            first = self.look_.headline(known)
+        else:
+            labels = names if isinstance(names, LabelNames) else None
+            first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
+        if self.leaderboard_ is None:
+            return f"{first} {self.refused_}".strip()
+        known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
+        said = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
+        return f"{first} {said} {self._feature_words()}".strip()
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""
+        fitted: Fitted = super().to_fitted()
+        choice: dict[str, Any] = {"chosen": self.chosen_}
+        if self.refused_ is not None:
+            choice["refused"] = self.refused_
+        if self.leaderboard_ is not None:
+            choice["measures"] = self.leaderboard_.measures()
+            choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
+        return replace(fitted, provenance={**fitted.provenance, **choice})

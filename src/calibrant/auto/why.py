@@ -1,0 +1,351 @@
+"""How the candidates did, side by side, on rows that they had not seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.data.documents import OUT_OF_FOLD
+from calibrant.data.score_table import ScoreTable
+from calibrant.fitting.held_out import LEVEL, Standing
+from calibrant.fitting.registry import BEFORE, in_plain_words
+from calibrant.metrics.facts import SAME_ORDER
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    frame_of,
+    json_ready,
+    plain_fields,
+    rows_in_words,
+    shown_loss,
+    shown_percent,
+    shown_value,
+    sure_p,
+)
+
+#: the longest name that a terminal shows whole
+LONGEST = 30
+
+
+@dataclass(frozen=True, repr=False)
+class Leaderboard(PrintsAsTable):
+    """All candidates, the one of least log loss first.
+
+    Attributes
+    ----------
+    rows : tuple of Standing
+    folds : int
+        How often rows were held out.
+    level : float
+        The level of the intervals.
+    weight : float
+        The total weight of the rows that were held out.
+    notes : tuple of str
+        What a reader should know of the figures.
+    left_out : tuple of str
+        Methods that were not tried, and why.
+
+    Examples
+    --------
+    >>> losses, gain = (0.31, 0.01, 0.1, 0.01), (0.02, 0.01, 0.03)
+    >>> one = Standing("BLS", *losses, *gain, 0.9, 0.0, 50, 0.2, True, True)
+    >>> print(Leaderboard((one,), 5, 0.95, 400.0))
+    method  log loss     ±   Brier     ±          gain (95 %)     AUC  change  values      s
+    ──────  ────────  ────  ──────  ────  ───────────────────  ──────  ──────  ──────  ─────
+    BLS *     0.3100  0.01  0.1000  0.01  0.02 (0.01 to 0.03)  0.9000       0      50  0.200
+    * chosen; judged out of fold (400 rows, 5 folds); gain: in log loss over uncalibrated; ±: \
+standard error
+    """
+
+    rows: tuple[Standing, ...]
+    folds: int
+    level: float
+    weight: float
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Standing:
+        """The standing of a candidate by name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    @property
+    def chosen(self) -> Standing:
+        """The standing of the candidate that was chosen."""
+        return next(row for row in self.rows if row.chosen)
+
+    def to_dict(self, *, times: bool = True) -> dict[str, Any]:
+        """Plain values, ready for JSON; infinity becomes "inf". Seconds are left out on demand."""
+        found = plain_fields(self)
+        for row in () if times else found["rows"]:
+            del row["seconds"]
+        if not self.left_out:
+            del found["left_out"]
+        return found
+
+    def measures(self) -> dict[str, Any]:
+        """The figures before and after on rows held out, and their change, as `save` keeps them.
+
+        >>> losses, gain = (0.3, 0.01, 0.1, 0.01), (0.0, 0.0, 0.0)
+        >>> one = Standing("uncalibrated", *losses, *gain, None, None, 50, 0.2, True, True)
+        >>> Leaderboard((one,), 5, 0.95, 400.0).measures()["after"]
+        {'log_loss': 0.3, 'brier': 0.1}
+        """
+        old, new = self[BEFORE], self.chosen
+        names, gains = ("difference", "low", "high"), (new.gain, new.gain_high, new.gain_low)
+        change = {name: json_ready(0.0 - gain) for name, gain in zip(names, gains, strict=True)}
+        return {
+            "how": OUT_OF_FOLD,
+            "folds": self.folds,
+            "weight": self.weight,
+            "before": _figures(old, old.scores_auc),
+            "after": _figures(new, new.auc),
+            "level": self.level,
+            "change": {"log_loss": change},
+        }
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A frame with a row for each candidate: pandas, polars or Arrow, whichever is there.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default the first of them that is installed.
+        """
+        columns = {name: [getattr(row, name) for row in self.rows] for name in _FIELDS}
+        return frame_of(columns, backend)
+
+    # --- printing -------------------------------------------------------------------------------
+
+    def _table(self) -> ResultTable:
+        gain = f"gain ({100 * self.level:g} %)"
+        titles = ("log loss", "±", "Brier", "±", gain, "AUC", "change", "values", "s")
+        numbers = [
+            TableColumn(title, may_break=False, expendable=_EXPENDABLE.get(place))
+            for place, title in enumerate(titles, start=1)
+        ]
+        method = TableColumn("method", "left", may_break=False, widest=LONGEST)
+        rows = [TableRow(_row(row), bold=row.chosen) for row in self.rows]
+        return ResultTable([method, *numbers], rows, self._below())
+
+    def _below(self) -> list[str]:
+        how = (
+            f"* chosen; judged out of fold ({rows_in_words(self.weight)}, {self.folds} "
+            f"fold{'s' * (self.folds != 1)}); gain: in log loss over {BEFORE}; ±: standard error"
+        )
+        notes = [f"note: {note}" for note in self.notes]
+        notes += [f"left out: {one}" for one in self.left_out]
+        sure = [row.name for row in self.rows if row.certain]
+        if sure and not any(row.certain and row.chosen for row in self.rows):
+            give, was = ("gives", "was") if len(sure) == 1 else ("give", "were")
+            notes.append(f"note: {', '.join(sure)} {give} exact 0 or 1, and so {was} not chosen")
+        return [how, *notes]
+
+
+_FIELDS = tuple(Standing.__dataclass_fields__)
+#: columns that a narrow terminal leaves out, in this order: the standard errors (the gain has an
+#: interval anyway), seconds, the number of values, AUC, Brier score
+_EXPENDABLE = {place: order for order, place in enumerate((4, 2, 9, 8, 6, 3))}
+
+
+def _row(row: Standing) -> tuple[str, ...]:
+    if row.name == BEFORE:
+        gain = "–"
+    elif not math.isfinite(row.gain):
+        gain = "∞" if row.gain > 0 else "−∞"
+    else:
+        low, high = _signed(row.gain_low, 2), _signed(row.gain_high, 2)
+        gain = f"{_signed(row.gain, 3)} ({low} to {high})"
+    return (
+        f"{row.name} *" if row.chosen else row.name,
+        shown_value(row.log_loss),
+        _short(row.log_loss_se),
+        shown_value(row.brier),
+        _short(row.brier_se),
+        gain,
+        "–" if row.auc is None else f"{row.auc:.4f}",
+        "–" if row.auc_change is None else _signed(row.auc_change, 2),
+        f"{row.distinct:,}",
+        f"{row.seconds:.3f}" if row.seconds < 10 else f"{row.seconds:.0f}",
+    )
+
+
+def _signed(value: float, digits: int) -> str:
+    """A number to so many significant digits, with a true minus sign."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if abs(value) < 5e-7:
+        return "0"
+    text = f"{value:.{digits}g}"
+    return (f"{value:.6f}".rstrip("0") if "e" in text else text).replace("-", "−")
+
+
+def _short(value: float) -> str:
+    return "–" if not math.isfinite(value) else f"{value:.2g}"
+
+
+def _figures(row: Standing, auc: float | None) -> dict[str, Any]:
+    values = {"log_loss": row.log_loss, "brier": row.brier, "auc": auc}
+    return {name: json_ready(value) for name, value in values.items() if value is not None}
+
+
+# --- The choice in words --------------------------------------------------------------------------
+
+
+#: what is different where scores are points
+POINTS = f"the scores are points, which stand for no probability: {BEFORE} is one rate for all"
+#: what is different where labels are probabilities
+SOFT = (
+    "some labels are probabilities, whose noise is not known: no test asks whether the scores are "
+    "right, and only the gain on rows held out counts"
+)
+
+
+def refusal(
+    board: Leaderboard, scores_are: str = "probabilities", p_value: float | None = None
+) -> str:
+    """Why the scores are kept as they are; of points: why all rows get one rate.
+
+    ``p_value`` is that of the test that the scores are right, where there was one.
+    """
+    others = [row for row in board.rows if row.name != BEFORE]
+    best = next((row for row in others if not row.certain), others[0] if others else None)
+    kept = _NO_GAIN if scores_are == "points" else "The scores are kept as they are"
+    if best is None or not math.isfinite(best.log_loss):
+        return f"{kept}: no candidate has a finite log loss on rows that it has not seen."
+    gained = f"the best candidate, {best.name}, {_gained(best, board, scores_are)}"
+    if best.gain <= 0:
+        return f"{kept}: {gained}."
+    if p_value is None or p_value <= LEVEL:
+        return f"{kept}: {gained}, which may be noise."
+    return f"{kept}: nothing shows that they are wrong ({sure_p(p_value)}). Out of fold, {gained}."
+
+
+_NO_GAIN = "No map of these scores is better than one rate for all rows"
+
+
+def taken_unchanged(scores_are: str) -> str:
+    """What is given where no map is taken: the scores, or of points one rate for all rows.
+
+    >>> taken_unchanged("points")
+    'All rows get one rate'
+    """
+    return "All rows get one rate" if scores_are == "points" else "The scores are kept as they are"
+
+
+def too_few(table: ScoreTable, scores_are: str) -> str:
+    """Why the scores are kept where a class has a single row."""
+    rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
+    return (
+        f"{taken_unchanged(scores_are)}: there are fewer than two {rarer}, so that nothing can "
+        "be judged on rows that were not learned from."
+    )
+
+
+def explanation(
+    board: Leaderboard,
+    refused: str | None,
+    scores_are: str,
+    p_value: float | None,
+    *,
+    useless: bool = False,
+) -> str:
+    """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
+    ``useless`` scores only what was fitted all the same.
+
+    ``p_value`` is that of the test that the scores are right, where there was one.
+    """
+    soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
+    if useless:
+        return f"{_all_the_same(board, refused, scores_are)} {soft}".strip()
+    before, chosen = board[BEFORE], board.chosen
+    if refused is not None:
+        parts = [refused]
+    else:
+        gained = _gained(chosen, board, scores_are, _share(chosen, before))
+        name = in_plain_words(chosen.name)
+        parts = [f"{name[:1].upper()}{name[1:]} was chosen. {_how(board)}, it {gained}."]
+        parts.append(_why_all_the_same(before, chosen, p_value))
+    parts.append(_order(chosen))
+    best = next(row for row in board.rows if row is chosen or not row.certain)
+    if best is not chosen and refused is None:
+        parts.append(
+            f"The log loss of {best.name} was smaller still, {shown_loss(best.log_loss)}, but by "
+            "less than two standard errors."
+        )
+    parts.append(soft)
+    if board.left_out:
+        parts.append(f"Left out: {'; '.join(board.left_out)}.")
+    return " ".join(part for part in parts if part)
+
+
+def _why_all_the_same(before: Standing, chosen: Standing, p_value: float | None) -> str:
+    """Why the scores are not kept, where the gain by itself may be noise."""
+    if chosen.gain_low > 0.0 or not math.isfinite(before.log_loss):
+        return ""
+    if before.certain:
+        return (
+            "That may be noise, but the scores hold exact 0 or 1, and a single wrong one "
+            "would make the log loss infinite."
+        )
+    if p_value is not None and p_value <= LEVEL:
+        return f"That may be noise, but a test says that the scores are wrong ({sure_p(p_value)})."
+    return "Noise alone is that far ahead in fewer than 5 % of samples." if p_value else ""
+
+
+def _how(board: Leaderboard) -> str:
+    return (
+        f"On rows it had not seen ({rows_in_words(board.weight)}, {board.folds} "
+        f"fold{'s' * (board.folds != 1)})"
+    )
+
+
+def _all_the_same(board: Leaderboard, refused: str | None, scores_are: str) -> str:
+    """What was taken where nothing is worth taking: no praise, only the figures."""
+    before, chosen = board[BEFORE], board.chosen
+    if refused is not None:
+        return f"{taken_unchanged(scores_are)}."
+    losses = f"{shown_loss(before.log_loss)} before, {shown_loss(chosen.log_loss)} after"
+    return f"All the same, {chosen.name} was fitted (log loss on rows it had not seen: {losses})."
+
+
+def _gained(row: Standing, board: Leaderboard, scores_are: str, share: str = "") -> str:
+    before = board[BEFORE].log_loss
+    if math.isinf(before):
+        return (
+            f"has a log loss of {row.log_loss:.4f}, where that of the scores as they are is "
+            "infinite (a 0 or 1 was wrong)"
+        )
+    word = "gains" if row.gain >= 0 else "loses"
+    low, high = (shown_loss(value) for value in (row.gain_low, row.gain_high))
+    loss = f"log loss{_OVER.get(scores_are, '')}"
+    return (
+        f"{word} {shown_loss(abs(row.gain))} in {loss} ({share}{shown_loss(before)} → "
+        f"{shown_loss(row.log_loss)}; {100 * board.level:g} % interval of the gain {low} to {high})"
+    )
+
+
+_OVER = {"points": " over one rate for all rows"}
+
+
+def _share(row: Standing, before: Standing) -> str:
+    if not math.isfinite(row.gain) or before.log_loss <= 0:
+        return ""
+    return f"{shown_percent(row.gain / before.log_loss, 2)}: "
+
+
+def _order(row: Standing) -> str:
+    if row.auc is None or row.auc_change is None:
+        return ""
+    old, new = f"{row.auc - row.auc_change:.3f}", f"{row.auc:.3f}"
+    if abs(row.auc_change) < SAME_ORDER or old == new:
+        return f"The ranking is kept: AUC {new}."
+    return f"AUC {'rose' if row.auc_change > 0 else 'fell'} from {old} to {new}."

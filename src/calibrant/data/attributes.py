@@ -1,0 +1,536 @@
+"""Attributes of rows: from arrays and frames to numbers and category codes.
+
+A value of a numeric attribute is a number or missing; one of a nominal attribute is a category or
+missing. Which attributes are nominal is learnt once, from the calibration rows, and holds for all
+rows that come later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.columns import (
+    is_missing,
+    null_mask,
+    open_any,
+    plain,
+    refuse_unordered,
+    series_of_doubles,
+)
+from calibrant.data.documents import check_saved, is_text, shown
+from calibrant.errors import InputError, ParameterError
+
+Category = str | int | float | bool
+
+#: the code of a category that is missing, or was not seen in the calibration rows
+MISSING = -1
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows as numbers: numeric columns (0 where absent), what is absent, and category codes."""
+
+    numeric: Array
+    absent: Flags
+    codes: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.numeric)
+
+    def take(self, rows: Any) -> CodedRows:
+        """Some of the rows."""
+        return CodedRows(self.numeric[rows], self.absent[rows], self.codes[rows])
+
+    def with_scores(self, scores: Array) -> CodedRows:
+        """The same rows with the scores as further numeric columns, which are never absent."""
+        extra = scores.reshape(len(scores), -1)
+        present = np.zeros(extra.shape, dtype=bool)
+        numeric = np.column_stack((self.numeric, extra))
+        return CodedRows(numeric, np.column_stack((self.absent, present)), self.codes)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column: its name, and its categories in order (None: it is numeric)."""
+
+    name: Name
+    categories: tuple[Category, ...] | None = None
+
+    @property
+    def title(self) -> str:
+        """What to call it in messages."""
+        return title(self.name)
+
+    @property
+    def nominal(self) -> bool:
+        return self.categories is not None
+
+    def floats(self, column: AttributeColumn) -> Array:
+        """Numbers, or places among the categories; NaN where a value is missing or unseen."""
+        if not self.nominal:
+            return self._numbers(column)
+        known = {_key(c): float(code) for code, c in enumerate(self.categories or ())}
+        distinct, inverse = column.distinct()
+        self._check_family(distinct)
+        return np.array([known.get(_key(v), np.nan) for v in distinct] + [np.nan])[inverse]
+
+    def _numbers(self, column: AttributeColumn) -> Array:
+        """Finite float64, NaN where missing; others are refused with a reason."""
+        if column.missing.all():  # their type does not matter
+            return np.full(len(column.missing), np.nan)
+        if column.nominal:
+            raise InputError(
+                f"{self.title} must hold numbers, as in the calibration rows, but categories came"
+                f"{column.example()}."
+            )
+        values = column.values.astype(np.float64)
+        infinite = np.isinf(values) & ~column.missing
+        if infinite.any():
+            raise InputError(
+                f"{self.title} must be finite or missing: {int(infinite.sum())} of {len(values)} "
+                f"are infinite (first at row {int(np.argmax(infinite))}). Cap them, or mark them "
+                "missing."
+            )
+        return np.where(column.missing, np.nan, values + 0.0)
+
+    def _check_family(self, distinct: Sequence[Any]) -> None:
+        """Refuse words where numbers are known, or the reverse: none of them could match."""
+        was = {isinstance(c, str) for c in self.categories or ()}
+        came = {isinstance(v, str) for v in distinct}
+        if was and came and not was & came:
+            raise self.other_family(words=was.pop(), example=distinct[0])
+
+    def other_family(self, *, words: bool, example: Any) -> InputError:
+        """The error for words where numbers are known as categories, or the reverse."""
+        numbers = "numbers or truth values"
+        was, came = ("words", numbers) if words else (numbers, "words")
+        return InputError(
+            f"{self.title} must hold {was}, as in the calibration rows, but {came} came (such as "
+            f"{example!r}). Convert them."
+        )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes in order, and whether their names came with the data."""
+
+    attributes: tuple[Attribute, ...]
+    named: bool
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    @property
+    def nominal(self) -> Flags:
+        """Which of the attributes are nominal."""
+        return np.array([a.nominal for a in self.attributes], dtype=bool)
+
+    @classmethod
+    def learn(cls, table: AttributeTable, nominal: Any = None) -> Schema:
+        """The attributes of calibration rows; ``nominal`` names numbers that are categories."""
+        forced = _positions(nominal, table)
+        attributes = []
+        for place, (name, column) in enumerate(zip(table.labels, table.columns, strict=True)):
+            categories = None
+            if column.nominal or place in forced:
+                categories = _categories(column, title(name))
+            attributes.append(Attribute(name, categories))
+        return cls(tuple(attributes), table.names is not None)
+
+    def read(self, features: Any) -> CodedRows:
+        """Later rows, coded in the same way; columns other than at the fit are refused."""
+        return self.code(self.arrange(read_table(features)))
+
+    def code(self, table: AttributeTable) -> CodedRows:
+        """The columns as numbers and codes."""
+        columns = self.floats(table)
+        matrix = np.column_stack(columns) if columns else np.empty((len(table), 0))
+        gone, nominal = np.isnan(matrix), self.nominal
+        codes = np.where(gone, MISSING, matrix)[:, nominal].astype(np.int32)
+        return CodedRows(np.where(gone, 0.0, matrix)[:, ~nominal], gone[:, ~nominal], codes)
+
+    def floats(self, table: AttributeTable) -> list[Array]:
+        """The columns as trees see them: numbers or codes, NaN where a value is missing."""
+        pairs = zip(self.attributes, table.columns, strict=True)
+        return [attribute.floats(column) for attribute, column in pairs]
+
+    def arrange(self, table: AttributeTable) -> AttributeTable:
+        """The columns in order: by name if both have names of one kind, else by position."""
+        names = [a.name for a in self.attributes]
+        known = table.names if self.named else None
+        if known is None or {type(name) for name in known} != {type(name) for name in names}:
+            if len(table.columns) != len(names):
+                raise InputError(
+                    f"features must have {len(names)} columns, as at fit, but "
+                    f"{len(table.columns)} came."
+                )
+            return table
+        missing = [name for name in names if name not in known]
+        unexpected = [name for name in known if name not in names]
+        if missing or unexpected:
+            told = [f"{_some(missing)} missing"] * bool(missing)
+            told += [f"{_some(unexpected)} unexpected"] * bool(unexpected)
+            raise InputError(
+                f"features must have the columns of the calibration rows: {', '.join(told)}. Pass "
+                "the same columns; their order does not matter."
+            )
+        order = [known.index(name) for name in names]
+        return AttributeTable(tuple(names), [table.columns[j] for j in order], table.rows)
+
+    def to_state(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        pairs = [
+            [a.name, None if a.categories is None else [*a.categories]] for a in self.attributes
+        ]
+        return {"attributes": pairs, "named": self.named}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Schema:
+        """Read what `to_state` wrote; anything else is refused."""
+        pairs: Any = state.get("attributes")
+        named: Any = state.get("named")
+        fine = isinstance(pairs, list) and isinstance(named, bool)
+        check_saved(fine, "its attributes are missing or of a wrong type.")
+        schema = cls(tuple(_attribute(pair) for pair in pairs), named)
+        names = [a.name for a in schema.attributes]
+        apart = not named or len(set(names)) == len(names)
+        check_saved(apart, "two of its attributes have the same name.")
+        kinds = set(map(type, names))
+        alike = len(kinds) <= 1 and (named or int not in kinds)
+        check_saved(alike, "its attributes have names of different kinds.")
+        return schema
+
+
+def _attribute(pair: Any) -> Attribute:
+    fine = isinstance(pair, list) and len(pair) == 2
+    fine = fine and type(pair[0]) in (str, int) and _storable(pair[0])
+    if fine and pair[1] is None:
+        return Attribute(pair[0])
+    fine = fine and isinstance(pair[1], list) and all(map(_storable, pair[1]))
+    if not fine or len({_key(c) for c in pair[1]}) < len(pair[1]):
+        raise InputError(f"the file is damaged: {shown(pair)} is no attribute.")
+    return Attribute(pair[0], tuple(pair[1]))
+
+
+def _storable(value: Any) -> bool:
+    """Whether a file can hold a name or category: text, or a number that fits a float."""
+    if isinstance(value, str):
+        return is_text(value)
+    if isinstance(value, int):
+        return value.bit_length() <= 1023
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _categories(column: AttributeColumn, name: str) -> tuple[Category, ...]:
+    """The categories present, in order."""
+    found = column.distinct()[0]
+    if any(isinstance(c, float) and not math.isfinite(c) for c in found):
+        raise InputError(f"{name} must hold finite numbers as categories, but infinity came.")
+    return tuple(sorted(found, key=_key))
+
+
+def _key(category: Any) -> tuple[bool, Any]:
+    """What categories are compared by: '1' is not 1, but 1 is 1.0.
+
+    A column of whole numbers with gaps comes as floats.
+    """
+    return isinstance(category, str), category
+
+
+def _some(names: Sequence[Name], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _positions(nominal: Any, table: AttributeTable) -> set[int]:
+    """The positions of columns; a number is a name if all names are numbers."""
+    if nominal is None:
+        return set()
+    if isinstance(nominal, (str, bytes)) or not hasattr(nominal, "__iter__"):
+        raise ParameterError(f"nominal must be a list of names or positions, but {nominal!r} came.")
+    found = set()
+    numbered = table.names is not None and all(isinstance(name, int) for name in table.names)
+    for item in map(plain, nominal):
+        if isinstance(item, str) or (numbered and type(item) is int):
+            if table.names is None or item not in table.names:
+                known = "they have no names" if table.names is None else _some(table.names)
+                raise ParameterError(f"nominal names {item!r}, but of the columns {known}.")
+            found.add(table.names.index(item))
+        elif type(item) is int:
+            if not 0 <= item < len(table.columns):
+                raise ParameterError(
+                    f"nominal must hold positions from 0 to {len(table.columns) - 1}, but {item} "
+                    "came."
+                )
+            found.add(item)
+        else:
+            raise ParameterError(f"nominal must hold names or positions, but {item!r} came.")
+    return found
+
+
+# --- Any common table of attributes → its columns, each with a mask of what is missing ------------
+
+
+Name = str | int
+
+#: what to do about a column that is neither numbers nor categories
+CONVERT = (
+    "Convert it to numbers (dates for example to ages in days) or to strings, or leave it out."
+)
+
+
+@dataclass(frozen=True)
+class AttributeColumn:
+    """Values, who is missing, and whether they are categories."""
+
+    values: NDArray[Any]
+    missing: Flags
+    nominal: bool
+
+    def take(self, rows: Any) -> AttributeColumn:
+        return AttributeColumn(self.values[rows], self.missing[rows], self.nominal)
+
+    def distinct(self) -> tuple[list[Any], Index]:
+        """The different values present, and the place of each row's (the last plus 1: missing)."""
+        inverse = np.empty(len(self.values), dtype=np.intp)
+        present = self.values[~self.missing]
+        if present.dtype.kind == "O":
+            listed = present.tolist()  # "1" is not 1, but 1 is 1.0
+            found = {value: place for place, value in enumerate(dict.fromkeys(listed))}
+            places = np.fromiter(map(found.__getitem__, listed), np.intp, count=len(listed))
+            values = list(found)
+        else:
+            unique, places = np.unique(present, return_inverse=True)
+            values = [plain(v) for v in unique]
+        inverse[~self.missing] = places
+        inverse[self.missing] = len(values)
+        return values, inverse
+
+    def example(self) -> str:
+        """One of the values, for an error message."""
+        present = self.values[~self.missing]
+        return f" (such as {plain(present[0])!r})" if len(present) else ""
+
+
+@dataclass(frozen=True)
+class AttributeTable:
+    """Columns of the same rows; names only where all are words, or all whole numbers."""
+
+    names: tuple[Name, ...] | None
+    columns: list[AttributeColumn]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def labels(self) -> list[Name]:
+        """What to call the columns."""
+        if self.names is not None:
+            return list(self.names)
+        return [title(j) for j in range(len(self.columns))]
+
+    def take(self, rows: slice | Flags | Index) -> AttributeTable:
+        """A stretch of rows, not copied; or the rows of a mask, or those with these numbers."""
+        count = len(np.broadcast_to(0, self.rows)[rows])
+        return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
+
+
+def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTable:
+    """Arrays, lists of rows and frames (through narwhals) as columns; the rest is refused.
+
+    Of a frame whose columns have names like ``only``, no other columns are looked at.
+    """
+    if isinstance(features, AttributeTable):
+        return features
+    if features is None:
+        raise InputError(
+            "features must be passed: this calibrator looks at the attributes of each row beside "
+            "its score. Give features=X."
+        )
+    if hasattr(features, "tocsr"):
+        raise InputError(
+            "features must be dense, but a sparse matrix came. Convert it with .toarray(), or "
+            "reduce it to fewer columns."
+        )
+    refuse_unordered(features, "features")
+    frame = None if isinstance(features, (np.ndarray, list, tuple)) else _frame(features)
+    return _from_array(features) if frame is None else _from_frame(frame, only)
+
+
+# --- frames -------------------------------------------------------------------------------------
+
+
+def _frame(features: Any) -> Any:
+    import narwhals as nw
+
+    try:
+        wrapped = open_any(features, series=True)
+    except nw.exceptions.NarwhalsError as wrong:
+        raise InputError(f"features cannot be read as a frame: {wrong}") from wrong
+    if isinstance(wrapped, nw.LazyFrame):
+        raise InputError("features must be in memory, but a lazy frame came. Collect it first.")
+    if isinstance(wrapped, nw.Series):
+        raise InputError(
+            "features must be a table with rows and columns, but one column came. Pass a frame of "
+            "one column."
+        )
+    return wrapped if isinstance(wrapped, nw.DataFrame) else None
+
+
+def _from_frame(frame: Any, only: Sequence[Name] | None = None) -> AttributeTable:
+    names, rows = [plain(name) for name in frame.columns], frame.shape[0]
+    if len({(type(name), name) for name in names}) < len(names):
+        twice = next(name for j, name in enumerate(names) if name in names[:j])
+        raise InputError(f"features must have one column of each name, but {twice!r} came twice.")
+    alike = any(all(type(name) is kind for name in names) for kind in (str, int))
+    if only is not None and {*map(type, names)} == {*map(type, only)}:
+        frame = frame.select([own for own in frame.columns if plain(own) in only])
+        names = [plain(name) for name in frame.columns]
+    columns = [
+        _series(series, title(name))
+        for name, series in zip(names, frame.iter_columns(), strict=True)
+    ]
+    return AttributeTable(tuple(names) if alike else None, columns, rows)
+
+
+def _series(series: Any, name: str) -> AttributeColumn:
+    import narwhals as nw
+
+    dtype = series.dtype
+    missing = null_mask(series)
+    boolean = isinstance(dtype, nw.Boolean)
+    if boolean or dtype.is_numeric():
+        if isinstance(dtype, nw.Decimal):
+            series = series_of_doubles(series)
+        filled = series.fill_null(False if boolean else 0) if missing.any() else series
+        values = np.asarray(filled.to_numpy())
+        return _plain_column(values.astype(bool) if boolean else values, missing, name)
+    if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
+        values = np.empty(len(missing), dtype=object)
+        values[:] = series.to_list()
+        column = _objects(values, missing, name)
+        return column if isinstance(dtype, nw.Object) else replace(column, nominal=True)
+    if missing.all():
+        return AttributeColumn(np.zeros(len(missing)), missing, nominal=False)
+    known = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
+    raise InputError(
+        f"{name} of the features must hold numbers or categories, but its type is {known}. "
+        f"{CONVERT}"
+    )
+
+
+# --- arrays -------------------------------------------------------------------------------------
+
+
+def _from_array(features: Any) -> AttributeTable:
+    mask = np.ma.getmaskarray(features) if isinstance(features, np.ma.MaskedArray) else None
+    array = _array(features)
+    if array.ndim != 2:
+        raise InputError(
+            f"features must be a table with rows and columns, but their shape is {array.shape}. "
+            "Reshape one column with .reshape(-1, 1), one row with .reshape(1, -1)."
+        )
+    absent = np.zeros(array.shape, dtype=bool) if mask is None else mask
+    columns = [_plain_column(array[:, j], absent[:, j], title(j)) for j in range(array.shape[1])]
+    return AttributeTable(None, columns, len(array))
+
+
+def _array(features: Any) -> NDArray[Any]:
+    if isinstance(features, np.ndarray):
+        return np.asarray(features.data if isinstance(features, np.ma.MaskedArray) else features)
+    if isinstance(features, (str, bytes)) or not hasattr(features, "__len__"):
+        raise InputError(
+            f"features must be a table (an array, a frame, a list of rows), but "
+            f"{type(features).__name__} came."
+        )
+    try:
+        array = np.asarray(features)
+        if array.dtype.kind in "US" or array.ndim != 2:
+            # NumPy turns [[1, "a"]] into words: keep the values themselves
+            array = np.array(features, dtype=object)
+    except (TypeError, ValueError) as wrong:
+        raise InputError(
+            f"features must be rows of one length, but they are not a table: {wrong}"
+        ) from wrong
+    return array
+
+
+def title(name: Any) -> str:
+    """What to call a column in messages, given its name or position."""
+    return name if isinstance(name, str) else f"column {name}"
+
+
+def _plain_column(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
+    """A column by the kind of its array."""
+    kind = values.dtype.kind
+    if kind == "f":
+        return AttributeColumn(values, missing | np.isnan(values), nominal=False)
+    if kind in "iu":
+        return AttributeColumn(values, missing, nominal=False)
+    if kind in "bU":
+        return AttributeColumn(values, missing, nominal=True)
+    if kind == "O":
+        return _objects(values, missing, name)
+    raise InputError(
+        f"{name} of the features must hold numbers or categories, but {values.dtype} came. "
+        f"{CONVERT}"
+    )
+
+
+def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
+    """Boxed values: numbers if all present ones are, else categories: words, numbers, booleans."""
+    if set(map(type, values[~missing].tolist())) == {str}:
+        return AttributeColumn(values, missing, nominal=True)
+    boxed = [_category(value) for value in values]
+    gone = missing | np.fromiter((is_missing(v) for v in boxed), dtype=bool, count=len(boxed))
+    kinds = {type(v) for v, absent in zip(boxed, gone, strict=True) if not absent}
+    if not kinds <= {str, bool, int, float}:
+        wrong = next(kind for kind in kinds if kind not in (str, bool, int, float))
+        raise InputError(
+            f"{name} of the features must hold numbers or categories, but values of type "
+            f"{wrong.__name__} came. {CONVERT}"
+        )
+    if kinds <= {int, float}:
+        numbers = [0.0 if absent else _number(v) for v, absent in zip(boxed, gone, strict=True)]
+        large = any(isinstance(v, int) for v in numbers)
+        return AttributeColumn(
+            np.array(numbers, dtype=object if large else float), gone, nominal=False
+        )
+    result = np.empty(len(boxed), dtype=object)
+    result[:] = boxed
+    return AttributeColumn(result, gone, nominal=True)
+
+
+def _number(value: Any) -> float:
+    """A float, or a whole number that floats cannot tell from others: it may be a category."""
+    number = _float(value)
+    rounded = isinstance(value, int) and math.isfinite(number) and number != value
+    return value if rounded else number
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # beyond all floats
+        return -math.inf if value < 0 else math.inf
+
+
+def _category(value: Any) -> Any:
+    value = plain(value)
+    if type(value) in (str, int, float, bool) or value is None:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if not isinstance(value, (Real, Decimal)) or is_missing(value):
+        return None if isinstance(value, Decimal) else value
+    return _float(value)

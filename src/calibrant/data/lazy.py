@@ -1,0 +1,1107 @@
+"""Lazy frames → a score table, by a GROUP BY that runs where the data are.
+
+One code path through narwhals: DuckDB relations, Polars lazy frames, Spark DataFrames, Ibis tables.
+Nothing but sums per score, or per cell of scores, comes back.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Flags
+from calibrant.data.columns import (
+    as_double,
+    first_row,
+    is_finite,
+    is_infinite,
+    is_missing,
+    is_nan,
+    open_any,
+    plain,
+    segment_names,
+    unknown_column,
+)
+from calibrant.data.door import HEAVIEST
+from calibrant.data.labels import read_labels, spelled_apart
+from calibrant.data.score_table import Cells, ScoreTable, cells_for, segment_cells_for
+from calibrant.errors import InputError, ParameterError, how_many, import_extra
+
+T = TypeVar("T")
+
+#: roles of columns that hold numbers
+NUMBERS = ("score", "weight", "raw")
+#: "auto" keeps all distinct scores up to EXACT; the first SEEN rows may show that there are more
+EXACT = 1_000_000
+SEEN = EXACT + EXACT // 4
+
+
+def lazy_frame(frame: Any) -> nw.LazyFrame[Any] | None:
+    """The narwhals wrapper of any frame, eager ones made lazy; None for anything else."""
+    if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
+        return None
+    wrapped = open_any(frame)
+    if isinstance(wrapped, nw.DataFrame):
+        return wrapped.lazy()
+    return wrapped if isinstance(wrapped, nw.LazyFrame) else None
+
+
+def read_lazy(
+    frame: nw.LazyFrame[Any],
+    names: Names,
+    *,
+    pos_label: Any = None,
+    classes: Any = None,
+    run: Run = lambda ask: ask(),
+) -> LazyRows:
+    """The rows of a lazy frame, ready to be grouped; columns and labels are checked.
+
+    ``run`` runs a query for a caller who wants to watch it.
+    """
+    refuse_streams(frame)
+    check_columns(frame.collect_schema(), names)
+    frame, called = plain_names(frame)
+    columns = (
+        (as_double(frame, called[name]) if role in NUMBERS else nw.col(called[name])).alias(role)
+        for role, name in names.roles().items()
+    )
+    source = frame.select(*columns)
+    coding = find_coding(source, names.label, pos_label, classes, run)
+    return LazyRows(source, names, coding, run, explains=True)
+
+
+@dataclass(frozen=True)
+class LazyRows:
+    """Rows of (score, label, weight) somewhere else, and the questions that are asked of them.
+
+    Parameters
+    ----------
+    source : narwhals LazyFrame
+        Its columns are called by their roles (`Names.roles`); scores and weights are doubles.
+    names : Names
+        What the user calls the columns.
+    coding : Coding
+    run : callable
+        Runs a query; one that shows progress, perhaps.
+    explains : bool, default=False
+        Whether an InputError says what is wrong with the rows, once it is known that something is.
+        Without it the caller gets the BadRowsError.
+    score : str, default="score"
+        The column of ``source`` that holds the scores.
+    bare : bool, default=False
+        Leave out what isotonic regression does not need: Σw², Σw·score.
+    """
+
+    source: nw.LazyFrame[Any]
+    names: Names
+    coding: Coding
+    run: Run
+    explains: bool = False
+    score: str = "score"
+    bare: bool = False
+
+    # --- rows as columns ------------------------------------------------------------------------
+
+    def rows(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
+        """The rows as columns: x, the score; w0 and w1, the weight as a negative and as a positive;
+        q0 and q1, their squares; g1, g2, ..., the segment. x is NULL where a value is wrong."""
+        is_negative, is_positive = self._classes()
+        weight: Any = nw.col("weight") if self.names.weight else 1.0
+        nothing = nw.when(is_negative).then(0.0)  # NULL for a third label
+        columns = [
+            nw.col(self.score).alias("x"),
+            nw.when(is_negative).then(weight).otherwise(0.0).alias("w0"),
+            nw.when(is_positive).then(weight).otherwise(nothing).alias("w1"),
+        ]
+        x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
+        good = is_finite(x) & (w0 + w1 >= 0.0) & (w0 + w1 <= HEAVIEST)
+        checked: dict[str, nw.Expr] = {"x": nw.when(good).then(x + 0.0)}
+        if self.names.weight and not self.bare:
+            checked |= {"q0": w0 * w0, "q1": w1 * w1}
+        return self.source.select(*columns, *self.keys, *others).with_columns(**checked)
+
+    def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
+        """The rows as columns: x, the score, NULL where it or the weight is wrong; y, 0 or 1,
+        NULL for other labels; w, the weight; g1, g2, ..., the segment."""
+        columns = [nw.col(self.score).alias("x"), self.label().alias("y")]
+        good = is_finite(nw.col("x"))
+        if self.names.weight:
+            columns.append(nw.col("weight").alias("w"))
+            good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
+        checked = nw.when(good).then(nw.col("x"))
+        return self.source.select(*columns, *self.keys, *others).with_columns(x=checked)
+
+    def label(self) -> nw.Expr:
+        """1 for positives, 0 for negatives, NULL for other labels."""
+        is_negative, is_positive = self._classes()
+        known = nw.when(is_positive).then(1).otherwise(0)  # whole numbers: pandas needs no others
+        return nw.when(is_positive | is_negative).then(known)
+
+    def _classes(self) -> tuple[nw.Expr, nw.Expr]:
+        """Who is negative, and who is positive."""
+        label = nw.col("label")
+        return within(label, self.coding.negative), within(label, self.coding.positive)
+
+    def sums(self) -> dict[str, nw.Expr]:
+        """Σw and Σw² of each class, and the number of rows, as expressions to group by.
+
+        Of columns alone: pandas and Arrow tables cannot group by more.
+        """
+        sums = {"negative": nw.col("w0").sum(), "positive": nw.col("w1").sum()}
+        if self.names.weight and not self.bare:
+            squares = {"negative_sq": nw.col("q0").sum(), "positive_sq": nw.col("q1").sum()}
+            sums |= {**squares, "rows": nw.len()}
+        return sums
+
+    def weight_of_a_row(self) -> float:
+        """Σw²/Σw, by which importance weights are divided to be in units of rows; one pass."""
+        if not self.names.weight:
+            return 1.0
+        squares, total = nw.col("q0").sum() + nw.col("q1").sum(), nw.col("w0") + nw.col("w1")
+        found = first_row(self.fetch(self.rows().select(squares=squares, total=total.sum())))
+        return float(found[0]) / float(found[1])
+
+    def apart(self) -> tuple[LazyRows, LazyRows | None]:
+        """The rows with their score; and with the raw score in its place, where there is one."""
+        names = self.names._replace(raw=None)
+        rows = replace(self, names=names)
+        if self.names.raw is None:
+            return rows, None
+        return rows, replace(rows, names=names._replace(score=self.names.raw), score="raw")
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns before the score or the cell in a GROUP BY."""
+        return segment_keys(len(self.names.segments))
+
+    def fetch(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+        """Run a query."""
+        return self.run(frame.collect)  # type: ignore[no-any-return]
+
+    def checked(self, ask: Callable[[], T]) -> T:
+        """The answer to a question, or what is wrong with the rows."""
+        try:
+            return ask()
+        except BadRowsError:
+            if self.explains:
+                self.refuse()
+            raise
+
+    def refuse(self) -> None:
+        """An InputError that says what is wrong with how many rows; used only after a failure."""
+        names, score, weight = self.names, nw.col(self.score), nw.col("weight")
+        checks = {
+            "missing": score.is_null(),
+            "NaN": is_nan(score),
+            "infinite": is_infinite(score),
+        }
+        must = f"score column {names.score!r} must be finite"
+        refuse_marked(self.source, must, checks, "Drop or impute them first.", self.run)
+        if names.weight:
+            checks = {
+                "missing": weight.is_null(),
+                "NaN": is_nan(weight),
+                "negative": weight < 0.0,
+                f"above {HEAVIEST:g}": (weight > HEAVIEST) & ~is_nan(weight),  # in SQL NaN is above
+            }
+            must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
+            refuse_marked(self.source, must, checks, "Correct or drop those rows.", self.run)
+        refuse_labels(self.source, names.label, self.run)
+        found = [simple_label(value) for value in distinct_labels(self.source, self.run)]
+        refuse_classes(found, names.label, known=True)
+        read_labels(found, classes=self.coding.classes)
+
+    # --- grouping -------------------------------------------------------------------------------
+
+    def grouped(
+        self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
+    ) -> Grouped:
+        """The rows by score or by cell, as asked. "auto": by score if there are few scores, else
+        in as many cells as ``count`` gives for the number of rows."""
+        return self.checked(lambda: self._grouped(cells, count))
+
+    def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
+        found = self.by_score_or_cells(cells, count)
+        return found if isinstance(found, Grouped) else zoomed_grouping(found, self.by_cell)
+
+    def by_score_or_cells(
+        self, cells: CellsOption, count: Callable[[float], int]
+    ) -> Grouped | Cells:
+        """The rows by score where `grouped` has them so, else the cells to begin with."""
+        check_cells(cells)
+        if cells == "exact":
+            return self.by_score()
+        if cells != "auto":
+            return self.cells_over(self.look(), int(cells))
+        exact = None if self._surely_many() else self.by_score(EXACT)
+        if exact is not None and exact.size <= EXACT:
+            return exact
+        look = self.look()
+        wanted = self._segment_cells() if self.names.segment else count(look.rows)
+        return self.cells_over(look, wanted)
+
+    def _segment_cells(self) -> int:
+        segments = self.source.group_by(*self.keys).agg(nw.len().alias("n"))
+        return segment_cells_for(self.fetch(segments.select(n=nw.len())).item())
+
+    def by_score(self, most: int | None = None) -> Grouped:
+        """Sums of each score (and segment); if there are more than ``most``, only how many."""
+        frame = self.rows()
+        return Grouped(None, self.group(frame, [*self.keys, "x"], self.sums(), most))
+
+    def by_cell(self, cells: Cells) -> Grouped:
+        """Sums of each cell, the ends of its scores, and Σw·score."""
+        return Grouped(cells, self.by_key(cells.add_to(self.coded(), "x", "k")))
+
+    def by_key(
+        self,
+        rows: nw.LazyFrame[Any],
+        moment: tuple[str, str] = ("x", "moment"),
+        others: Sequence[str] = (),
+    ) -> Columns:
+        """Sums of coded rows for each number k, and their lowest and highest scores.
+
+        ``moment`` is a column and the name under which its Σw·value comes back. ``others`` are
+        columns whose plain sums come back. The rows are grouped by one number made of k and class,
+        which is cheaper than sums for each class.
+        """
+        rows = rows.with_columns((nw.col("k") * 2 + nw.col("y")).alias("k"))
+        at = x = nw.col("x")
+        value, name = nw.col(moment[0]), moment[1]
+        sums = {"weight": nw.len(), name: value.sum()}
+        if self.names.weight:
+            w, at = nw.col("w"), nw.col("at")
+            present = nw.when(w > 0.0).then(x).alias("at")
+            rows = rows.with_columns(present, (w * w).alias("q"), (w * value).alias("wx"))
+            sums = {"weight": w.sum(), name: nw.col("wx").sum()}
+            sums |= {"square": nw.col("q").sum(), "rows": nw.len()}
+        if self.bare:
+            sums = {name: sums[name] for name in ("weight", "rows") if name in sums}
+        sums |= {"low": at.min(), "high": at.max(), **{name: nw.col(name).sum() for name in others}}
+        return side_by_side(self.group(rows, [*self.keys, "k"], sums))
+
+    def group(
+        self,
+        frame: nw.LazyFrame[Any],
+        by: Sequence[str],
+        sums: Mapping[str, nw.Expr],
+        most: int | None = None,
+    ) -> Columns:
+        """The columns of a GROUP BY, ordered by its keys; BadRowsError if the last key is NULL."""
+        with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
+            lazy = frame.group_by(*by).agg(*(e.alias(name) for name, e in sums.items()))
+            found = self.fetch(lazy if most is None else lazy.head(most + 1))
+        if most is not None and len(found) > most:
+            return {by[-1]: np.empty(len(found))}
+        if found.get_column(by[-1]).null_count():
+            raise BadRowsError
+        for key, name in zip(self.keys, self.names.segments, strict=True):
+            if found.get_column(key).null_count():
+                raise InputError(
+                    f"segment column {name!r} must be complete, but some of it is missing. Give "
+                    "those rows a segment of their own."
+                )
+        found = found.sort(*by)
+        columns = {name: _array(found.get_column(name)) for name in found.columns}
+        if not len(found):
+            raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
+        weights = [columns[name] for name in (*SUMS[:2], "weight") if name in columns]
+        if not any(column.any() for column in weights):
+            raise InputError(
+                f"weight column {self.names.weight!r} must be positive for at least one row, but "
+                "all are zero. A zero weight means that the row is absent."
+            )
+        return columns
+
+    # --- which cells ----------------------------------------------------------------------------
+
+    def look(self) -> ScoreExtent:
+        """How many rows there are, and the ends of their scores; one pass over one column."""
+        score = nw.col(self.score)
+        asked = self.source.select(low=score.min(), high=score.max(), rows=nw.len())
+        low, high, rows = first_row(self.fetch(asked))
+        if rows and not all(end is not None and math.isfinite(end) for end in (low, high)):
+            raise BadRowsError
+        return ScoreExtent(int(rows), low or 0.0, high or 0.0)
+
+    def cells_over(self, look: ScoreExtent, count: int) -> Cells:
+        """Cells for scores with these ends."""
+        if look.low >= 0.0 and look.high <= 1.0:
+            return Cells(count)
+        score = nw.col(self.score)
+        with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
+            moments = self.source.select(mean=score.mean(), spread=score.std())
+            centre, spread = first_row(self.fetch(moments))
+        if centre is None or spread is None or not 0.0 < spread < math.inf:
+            centre, spread = look.low / 2 + look.high / 2, look.high / 2 - look.low / 2
+        return Cells(count, centre, max(spread, 1e-300))
+
+    def _surely_many(self) -> bool:
+        """Whether the first rows alone hold more different scores than are kept."""
+        first = distinct(self.source.head(SEEN), self.score)
+        return bool(self.fetch(first.select(n=nw.len())).item() > EXACT)
+
+
+def _array(column: nw.Series[Any]) -> NDArray[Any]:
+    """A column of sums, NaN where there is none."""
+    return column.fill_null(math.nan).to_numpy() if column.null_count() else column.to_numpy()
+
+
+# --------------------------------------------------------------------------------------------------
+# What may be wrong with a lazy frame: its columns, its labels, its rows; and the words for it
+
+
+CellsOption = int | Literal["auto", "exact"]
+Run = Callable[[Callable[[], Any]], Any]
+
+#: rows that are looked at first to learn the labels, and labels that are fetched before giving up
+HEAD, MANY = 10_000, 1_000
+#: the fewest cells that are worth it, and the most
+FEW, LOTS = 16, 2**26
+
+
+class BadRowsError(Exception):
+    """Some row has no usable score, label or weight; which one is found out afterwards."""
+
+
+class Names(NamedTuple):
+    """The columns that are read; several of segments are a tuple, from coarse to fine."""
+
+    score: str
+    label: str
+    weight: str | None = None
+    segment: str | tuple[str, ...] | None = None
+    raw: str | None = None
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The columns of segments: none, one or several."""
+        return segment_names(self.segment)
+
+    def roles_of_segments(self) -> dict[str, str]:
+        """The columns of segments by what they are called among the columns that are read."""
+        return dict(zip(segment_keys(len(self.segments)), self.segments, strict=True))
+
+    def roles(self) -> dict[str, str]:
+        """The columns by what they are called among those that are read: by their roles."""
+        known = {r: n for r, n in self._asdict().items() if n is not None and r != "segment"}
+        return known | self.roles_of_segments()
+
+    def facts(self) -> dict[str, Any]:
+        """What is worth remembering of them."""
+        known = {role: name for role, name in self._asdict().items() if name}
+        return {f"{r}_column": list(n) if isinstance(n, tuple) else n for r, n in known.items()}
+
+
+@dataclass(frozen=True)
+class Coding:
+    """The two classes in order, the positive one, and the values of the column for each."""
+
+    classes: tuple[Any, Any]
+    pos_label: Any
+    negative: tuple[Any, ...]
+    positive: tuple[Any, ...]
+
+
+def refuse_streams(frame: nw.LazyFrame[Any]) -> None:
+    """A stream has no end, so that nothing can be known of all its rows."""
+    if getattr(frame.to_native(), "isStreaming", False) is True:
+        raise InputError(
+            "the frame must have an end, but it is a stream. Take a batch of it to fit and to "
+            'measure. Only add_probabilities works on a stream, with on_missing="null" and '
+            'on_range="allow".'
+        )
+
+
+def check_cells(cells: Any) -> None:
+    """Refuse anything but "auto", "exact" or an even number of cells."""
+    whole = isinstance(cells, Integral) and not isinstance(cells, (bool, np.bool_))
+    if whole and FEW <= cells <= LOTS and cells % 2 == 0:
+        return
+    if not isinstance(cells, str) or cells not in ("auto", "exact"):
+        raise ParameterError(
+            f'cells must be "auto", "exact" or an even number from {FEW} to {LOTS:,}, but '
+            f"{cells!r} came."
+        )
+
+
+def check_names(names: Names) -> None:
+    """Refuse scores, weights and segments that are the labels: they would tell the answer."""
+    if names.label in names.segments:
+        raise InputError(
+            f"segments must be known before the outcome, but {names.label!r} is the column of "
+            "labels. Pick another column of segments."
+        )
+    for role in ("score", "weight", "raw"):
+        if getattr(names, role) == names.label:
+            raise InputError(
+                f"{role} and label must be different columns, but both are {names.label!r}. Name "
+                "the column that holds each."
+            )
+
+
+def check_columns(schema: nw.Schema, names: Names) -> None:
+    """Refuse columns that are not there, cannot be numbers, or are the labels as well."""
+    given = [(role, getattr(names, role)) for role in ("score", "label", "weight", "raw")]
+    for role, name in given + [("segment", name) for name in names.segments]:
+        if name is None and role in ("weight", "raw"):
+            continue
+        if not isinstance(name, str):
+            raise InputError(f"{role} must be the name of a column, but {name!r} came.")
+        if name not in schema.names():
+            raise InputError(unknown_column(name, role, schema.names(), "the frame"))
+        kind = schema[name]
+        if role in ("score", "weight", "raw") and not (kind.is_numeric() or str(kind) == "Boolean"):
+            raise InputError(
+                f"{role} column {name!r} must be numbers, but its type is {kind}. Pick another "
+                "column or cast it."
+            )
+        if role == "segment" and (kind.is_nested() or kind.is_float() or kind.is_decimal()):
+            raise InputError(
+                f"segment column {name!r} must hold words or whole numbers, but its type is "
+                f"{kind}. Pick another column or cast it."
+            )
+        if kind.is_nested():
+            raise InputError(
+                f"{role} column {name!r} must hold plain values, but its type is {kind}."
+            )
+    check_names(names)
+
+
+# --- labels -------------------------------------------------------------------------------------
+
+
+def find_coding(
+    frame: nw.LazyFrame[Any], column: str, pos_label: Any, classes: Any, run: Run
+) -> Coding:
+    """The two classes: from the first rows if they show both, else from all; ``column`` is what the
+    labels are called in messages."""
+    found = distinct_labels(frame.head(HEAD), run)
+    if len(found) < 2:
+        found = distinct_labels(frame, run)
+    if not found:
+        refuse_labels(frame, column, run)
+    values = [simple_label(value) for value in found]
+    return coding_of(found, values, column, pos_label=pos_label, classes=classes)
+
+
+def distinct_labels(frame: nw.LazyFrame[Any], run: Run) -> list[Any]:
+    """The different labels of a frame, `MANY` at most; missing ones are left out."""
+    found = run(distinct(frame, "label").head(MANY).collect).get_column("label").to_list()
+    return [value for value in found if not is_missing(value)]
+
+
+def coding_of(
+    found: Sequence[Any],
+    labels: Sequence[Any],
+    column: str,
+    *,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> Coding:
+    """How a column is read that holds the values ``found``, which stand for the ``labels``.
+
+    >>> coding_of(["no", "yes"], ["no", "yes"], "bought", pos_label="no")
+    Coding(classes=('no', 'yes'), pos_label='no', negative=('yes',), positive=('no',))
+    """
+    refuse_classes(labels, column, known=classes is not None)
+    coded = read_labels(labels, pos_label=pos_label, classes=classes)
+    low, high = (plain(value) for value in coded.classes)
+    if any(isinstance(label, int) and label not in (low, high) for label in labels):
+        raise InputError(
+            f"label column {column!r} must hold labels of at most 63 bits, but "
+            f"{' and '.join(map(repr, dict.fromkeys(labels)))} came. Convert them to text."
+        )
+    sides: dict[bool, list[Any]] = {False: [], True: []}
+    for value, positive in zip(found, coded.positive, strict=True):
+        sides[bool(positive)].append(value)
+    return Coding((low, high), plain(coded.pos_label), tuple(sides[False]), tuple(sides[True]))
+
+
+def simple_label(label: Any) -> Any:
+    """Decimal numbers as the numbers that a file can hold."""
+    if not isinstance(label, Decimal) or not label.is_finite():
+        return label
+    return int(label) if label == label.to_integral_value() else float(label)
+
+
+def refuse_nested(labels: Iterable[Any], column: str) -> None:
+    """Refuse labels that hold other values."""
+    for label in labels:
+        if isinstance(label, (dict, list, tuple, np.ndarray)):
+            raise InputError(f"label column {column!r} must hold plain values, but {label!r} came.")
+
+
+def refuse_soft(
+    labels: Sequence[Any], column: str, *, must: str = "classes", advice: str = "Pick another."
+) -> None:
+    """Refuse labels that are fractions."""
+    soft = [v for v in labels if isinstance(v, float) and math.isfinite(v) and v != math.floor(v)]
+    if soft:
+        raise InputError(
+            f"label column {column!r} must hold {must}, but fractions (soft labels) came, such as "
+            f"{min(soft)!r}. Is it the score column? {advice}"
+        )
+
+
+def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -> None:
+    """Refuse the labels of a column that are not two classes; one will do if its partner is
+    ``known``."""
+    refuse_nested(labels, column)
+    refuse_soft(
+        labels,
+        column,
+        must="two classes",
+        advice="Labels that are probabilities are taken in memory: ScoreTable.from_soft_labels.",
+    )
+    labels = list(dict.fromkeys(labels))
+    if len(labels) > 2:
+        shown = ", ".join(sorted(map(repr, labels))[:5])
+        more = ", ..." if len(labels) > 5 else ""
+        advice = spelled_apart(labels) or (
+            "Keep two, or make a column that says whether a row is of the class of interest; with "
+            "a column of scores for each class, name all of those."
+        )
+        raise InputError(
+            f"label column {column!r} must hold two classes, but at least {len(labels)} came: "
+            f"{shown}{more}. {advice}"
+        )
+    alone = len(labels) == 1 and not known
+    if alone and not (isinstance(labels[0], (bool, int, float)) and labels[0] in (0, 1, -1)):
+        raise InputError(
+            f"label column {column!r} must hold two classes, but only one class came: "
+            f"{labels[0]!r}. Nothing can be learned of the other class: add rows of it."
+        )
+
+
+def distinct(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
+    """The different values of a column; on Spark, which would sort for that, by a GROUP BY."""
+    if not frame.implementation.is_spark_like():
+        return frame.select(column).unique()
+    counted = frame.select(nw.col(column).alias("v")).group_by("v").agg(nw.len().alias("n"))
+    return counted.select(nw.col("v").alias(column))
+
+
+def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
+    """Whether a column holds one of a few values."""
+    if not values:
+        return nw.lit(False)
+    return column == values[0] if len(values) == 1 else column.is_in(values)
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
+    """An InputError if labels are missing, or there are no rows at all; ``column`` is what the
+    labels are called in messages."""
+    label = nw.col("label")
+    checks = {"missing": label.is_null()}
+    if frame.collect_schema()["label"].is_float():
+        checks["NaN"] = is_nan(label.cast(nw.Float64))
+    advice = "Drop those rows."
+    if not refuse_marked(frame, f"label column {column!r} must be complete", checks, advice, run):
+        raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
+
+
+def refuse_marked(
+    frame: nw.LazyFrame[Any], must: str, checks: dict[str, nw.Expr], advice: str, run: Run
+) -> int:
+    """An InputError if a check marks any row; else how many rows there are."""
+    counts, rows = count_rows(frame, checks, run)
+    if any(counts.values()):
+        raise InputError(f"{must}: {how_many(counts, rows)}. {advice}")
+    return rows
+
+
+def count_rows(
+    frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr], run: Run
+) -> tuple[dict[str, int], int]:
+    """For how many rows each flag is true, and how many rows there are; one pass."""
+    names = [f"n{i}" for i in range(len(flags))]
+    marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
+    marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))
+    sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in names]
+    asked = marked.select(*sums, nw.len().cast(nw.Float64).alias("rows"))
+    *counts, rows = (int(value or 0) for value in first_row(run(asked.collect)))
+    return dict(zip(flags, counts, strict=True)), rows
+
+
+# --------------------------------------------------------------------------------------------------
+# What engines of lazy frames do in different ways: names of columns, tables from memory, joins
+
+
+Column = NDArray[Any] | Sequence[str]
+Lazy = nw.LazyFrame[Any]
+
+#: names that mean nothing else to any engine
+PLAIN = re.compile(r"\w[\w \-]*")
+
+
+# --- names of columns ---------------------------------------------------------------------------
+
+
+def plain_names(frame: Lazy) -> tuple[Lazy, dict[str, str]]:
+    """The frame with names that no engine misreads, and the new name of each column by its old one.
+
+    Polars takes ``^x$`` for a pattern, DuckDB ``*`` for all columns, Spark a dot for the way into a
+    structure, and most of them ``S`` and ``s`` for the same.
+
+    >>> import polars as pl
+    >>> frame = nw.from_native(pl.LazyFrame({"*": [1], "s": [2]}))
+    >>> plain_names(frame)[1]
+    {'*': 'c0', 's': 'c1'}
+    """
+    names = frame.collect_schema().names()
+    alike = len({str(name).lower() for name in names}) < len(names)
+    if not alike and all(isinstance(name, str) and PLAIN.fullmatch(name) for name in names):
+        return frame, {name: name for name in names}
+    plain = [f"c{i}" for i in range(len(names))]
+    return renamed(frame, plain), dict(zip(names, plain, strict=True))
+
+
+def renamed(frame: Lazy, names: Sequence[str]) -> Lazy:
+    """The frame with other names for all its columns, given in their order."""
+    native: Any = frame.to_native()
+    if frame.implementation.is_spark_like():
+        return _lazy(native.toDF(*names))
+    if frame.implementation.is_duckdb():
+        new = (name.replace('"', '""') for name in names)
+        places = (f'#{i} AS "{name}"' for i, name in enumerate(new, start=1))
+        return _lazy(native.project(", ".join(places)))
+    old = frame.collect_schema().names()
+    if frame.implementation.is_ibis():
+        return _lazy(native.rename(dict(zip(names, old, strict=True))))
+    return frame.rename(dict(zip(old, names, strict=True)))
+
+
+# --- functions ----------------------------------------------------------------------------------
+
+
+def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
+    """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt), under the names
+    that ``into`` gives them.
+
+    The functions of DuckDB and Ibis are called themselves: narwhals tests for negative numbers
+    first, whose result is a NaN that SQL Server and MySQL do not know, and divides two logarithms
+    to the base 10 on DuckDB, slower and less exact.
+    """
+    native: Any = frame.to_native()
+    if frame.implementation.is_ibis():
+        made = {name: getattr(native[column], function)() for column, name in into.items()}
+        return _lazy(native.mutate(**made))
+    if not frame.implementation.is_duckdb():
+        own = {"ln": nw.Expr.log, "sqrt": nw.Expr.sqrt}[function]
+        return frame.with_columns(
+            *(own(nw.col(column)).alias(name) for column, name in into.items())
+        )
+    duckdb = import_extra("duckdb", extra="cli")
+    values = (
+        duckdb.FunctionExpression(function, duckdb.ColumnExpression(column)).alias(name)
+        for column, name in into.items()
+    )
+    return _lazy(native.select(duckdb.StarExpression(), *values))
+
+
+# --- a table into the engine --------------------------------------------------------------------
+
+
+def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
+    """Columns in memory as a lazy frame of the same engine (and session) as another.
+
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> like = nw.from_native(pl.LazyFrame({"a": [1]}))
+    >>> to_backend({"b": np.array([2.0])}, like).collect().to_dict(as_series=False)
+    {'b': [2.0]}
+    """
+    if like.implementation not in LAZY:  # a table in memory that was made lazy
+        return nw.from_dict(dict(table), backend=like.implementation).lazy()
+    return _lazy(LAZY[like.implementation](table, like.to_native()))
+
+
+def _lazy(native: Any) -> Lazy:
+    opened: Lazy = nw.from_native(native)
+    return opened
+
+
+def _arrow(table: Mapping[str, Column]) -> Any:
+    pyarrow = import_extra("pyarrow", extra="cli")
+    return pyarrow.table({name: pyarrow.array(column) for name, column in table.items()})
+
+
+def _into_duckdb(table: Mapping[str, Column], like: Any) -> Any:
+    """A scan of the Arrow table on the relation's own connection, the only one it joins with.
+
+    The relation keeps the table alive; nothing is left in the catalog.
+    """
+    __calibrant_pieces_of_a_map = _arrow(table)  # found by its name, as DuckDB finds variables
+    return like.query("__calibrant_frame", "SELECT * FROM __calibrant_pieces_of_a_map")
+
+
+def _into_polars(table: Mapping[str, Column], like: Any) -> Any:
+    return import_extra("polars", extra="cli").DataFrame(dict(table)).lazy()
+
+
+def _into_spark(table: Mapping[str, Column], like: Any) -> Any:
+    return like.sparkSession.createDataFrame(_arrow(table))
+
+
+def _into_ibis(table: Mapping[str, Column], like: Any) -> Any:
+    return import_extra("ibis", extra="cli").memtable(_arrow(table))
+
+
+LAZY: dict[nw.Implementation, Callable[[Mapping[str, Column], Any], Any]] = {
+    nw.Implementation.DUCKDB: _into_duckdb,
+    nw.Implementation.POLARS: _into_polars,
+    nw.Implementation.PYSPARK: _into_spark,
+    nw.Implementation.PYSPARK_CONNECT: _into_spark,
+    nw.Implementation.IBIS: _into_ibis,
+}
+
+
+# --- joining ------------------------------------------------------------------------------------
+
+
+def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """All rows with what a small table has for them, NULL where it has nothing."""
+    return JOINS.get(frame.implementation, _join)(frame, table, on)
+
+
+def _join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    return frame.join(to_backend(table, frame), on=on, how="left")
+
+
+def _join_polars(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """Polars keeps the order of rows if it is asked to."""
+    rows: Any = frame.to_native()
+    other = to_backend(table, frame).to_native()
+    return _lazy(rows.join(other, on=on, how="left", maintain_order="left"))
+
+
+def _join_spark(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """The table is sent to every executor, instead of sorting the rows."""
+    other: Any = to_backend(table, frame).to_native()
+    return frame.join(_lazy(other.hint("broadcast")), on=on, how="left")
+
+
+JOINS: dict[nw.Implementation, Callable[..., Lazy]] = {
+    nw.Implementation.POLARS: _join_polars,
+    nw.Implementation.PYSPARK: _join_spark,
+    nw.Implementation.PYSPARK_CONNECT: _join_spark,
+}
+
+
+# --- Rows that an engine has grouped: their sums by score or by cell ------------------------------
+
+
+Columns = dict[str, NDArray[Any]]
+
+#: a cell of margins is crowded if it holds more than the share CROWDED of the weight, and more than
+#: DUE times what an average cell holds; ZOOMS is how often cells may be narrowed to a crowded one
+CROWDED, DUE, ZOOMS = 1 / 16, 8, 4
+#: Σw and Σw² of negatives and positives, as the columns of grouped rows are called
+SUMS = ("negative", "positive", "negative_sq", "positive_sq")
+
+#: how the two classes of a cell are put together: columns that become one for each class (APART),
+#: and columns of which both classes' values become one (REDUCED)
+APART = {"weight": SUMS[:2], "square": SUMS[2:], "d": ("d0", "d1")}
+REDUCED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys(
+    ("moment", "rows", "e", "loss", "part"), np.add
+)
+
+
+class ScoreExtent(NamedTuple):
+    """The number of rows, and their smallest and largest score."""
+
+    rows: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Sums of rows by score (``cells`` is None) or by cell, in the order of the scores."""
+
+    cells: Cells | None
+    columns: Columns
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+        return len(self.columns["x" if self.cells is None else "k"])
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        counts = ("rows",) if "rows" in self.columns else SUMS[:2]
+        return int(sum(self.columns[name].sum() for name in counts))
+
+    def crowd(self) -> float:
+        """The share of the weight that is in crowded cells of different scores."""
+        crowded, share = self._crowded()
+        return float(share[crowded].sum())
+
+    def closer(self) -> Cells | None:
+        """Cells that are finest inside the most crowded cell; None if no cell is crowded."""
+        crowded, share = self._crowded()
+        if self.cells is None or not crowded.any():
+            return None
+        worst = self.columns["k"] == self.columns["k"][np.argmax(np.where(crowded, share, 0.0))]
+        low = float(np.nanmin(self.columns["low"][worst]))
+        high = float(np.nanmax(self.columns["high"][worst]))
+        spread = max(high / 2 - low / 2, 1e-300)
+        return Cells(self.cells.count, low / 2 + high / 2, spread)
+
+    def _crowded(self) -> tuple[Flags, Array]:
+        """Which groups are in crowded cells, and the share of the weight that each group holds."""
+        n0, n1, _, _ = columns_of(self.columns)
+        share = (n0 + n1) / (n0 + n1).sum()
+        if self.cells is None or self.cells.centre is None:
+            return np.zeros(len(share), dtype=bool), share
+        _, place = np.unique(self.columns["k"], return_inverse=True)
+        held = np.bincount(place, share)[place]
+        mixed = np.bincount(place, self.columns["low"] < self.columns["high"])[place] > 0
+        return mixed & (held > max(CROWDED, DUE / self.cells.count)), share
+
+    def table(self, part: slice = slice(None)) -> ScoreTable:
+        """The score table (of a part of the groups)."""
+        n0, n1, q0, q1 = (column[part] for column in columns_of(self.columns))
+        if self.cells is None:
+            return ScoreTable.from_counts(self.columns["x"][part], n0, n1, q0, q1)
+        present = n0 + n1 > 0  # a cell of rows without weight has no ends
+        low, high, moment = (
+            self.columns[name][part][present] + 0.0 for name in ("low", "high", "moment")
+        )
+        sums = (n0[present], n1[present], q0[present], q1[present])
+        return ScoreTable.from_cells(low, high, moment, sums, str(self.cells))
+
+    def tables(self) -> dict[Any, ScoreTable]:
+        """The score table of each segment; segments of several columns are tuples."""
+        names = _segments_in(self.columns)
+        starts = np.flatnonzero(_changes(self.columns, names))
+        ends = np.append(starts[1:], self.size)
+        values = [[plain(value) for value in self.columns[name][starts]] for name in names]
+        keys = values[0] if len(values) == 1 else zip(*values, strict=True)
+        parts = zip(keys, starts, ends, strict=True)
+        return {key: self.table(slice(a, b)) for key, a, b in parts}
+
+
+def segment_keys(count: int) -> list[str]:
+    """What the columns of segments are called in grouped rows.
+
+    >>> segment_keys(2)
+    ['g1', 'g2']
+    """
+    return [f"g{i}" for i in range(1, count + 1)]
+
+
+def _segments_in(found: Columns) -> list[str]:
+    return [name for name in segment_keys(len(found)) if name in found]
+
+
+def _changes(found: Columns, names: Sequence[str]) -> Flags:
+    """At which groups, in order, one of the columns has another value than before."""
+    new = np.zeros(len(found[names[0]]), dtype=bool)
+    new[:1] = True
+    for name in names:
+        new[1:] |= found[name][1:] != found[name][:-1]
+    return new
+
+
+def zoomed(cells: Cells) -> Generator[Cells, Grouped, Grouped]:
+    """Find the cells to group by: where a few far scores crowd the others into one cell, narrow the
+    cells to that one.
+
+    Yields cells, and is sent the rows grouped by them. Returns the best grouping.
+    """
+    grouped = yield cells
+    for _ in range(ZOOMS):
+        closer = grouped.closer()
+        if closer is None:
+            break
+        again = yield closer
+        if again.crowd() > 0.5 * grouped.crowd():
+            break
+        grouped = again
+    return grouped
+
+
+def zoomed_grouping(cells: Cells, by_cell: Callable[[Cells], Grouped]) -> Grouped:
+    """The grouping that `zoomed` ends with; ``by_cell`` groups rows by cells."""
+    search = zoomed(cells)
+    asked = next(search)
+    while True:
+        try:
+            asked = search.send(by_cell(asked))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def side_by_side(found: Columns) -> Columns:
+    """The two classes of each cell side by side; keys are 2 · cell + class, in order."""
+    key = found["k"].astype(np.int64)
+    cell, positive = key >> 1, (key & 1).astype(bool)
+    segments = _segments_in(found)
+    new = _changes({**found, "k": cell}, ["k", *segments])
+    starts = np.flatnonzero(new)
+    place = np.cumsum(new) - 1
+    columns = {name: found[name][starts] for name in segments} | {"k": cell[starts]}
+    for source, names in APART.items():
+        for name, own in zip(names, (~positive, positive), strict=True):
+            if source in found:
+                columns[name] = np.zeros(len(starts))
+                columns[name][place[own]] = found[source][own]
+    with np.errstate(over="ignore", invalid="ignore"):  # of scores near the largest number
+        for name, put in REDUCED.items():
+            if name in found:
+                columns[name] = put.reduceat(np.asarray(found[name], dtype=np.float64), starts)
+    return columns
+
+
+def columns_of(found: Columns) -> tuple[Array, Array, Array, Array]:
+    """Σw and Σw² of both classes; without weights Σw² is Σw."""
+    known = SUMS if SUMS[2] in found else (*SUMS[:2], *SUMS[:2])
+    n0, n1, q0, q1 = (np.asarray(found[name], dtype=np.float64) for name in known)
+    return n0, n1, q0, q1
+
+
+# --- Questions that are asked of rows, and several of them answered in one pass -------------------
+# Most engines answer each question by a GROUP BY where the rows are. An engine that works in this
+# process can hand over its rows instead, a batch at a time, and then one pass answers what is asked
+# of several columns: a few NumPy sums per batch cost less than a GROUP BY of many cells.
+
+
+#: up to this many cells, sums are made in this process, in arrays with a place for each cell
+FEW_CELLS = 2**20
+#: rows of a batch: small enough that a few columns of it stay in the processor's cache
+BATCH = 2**15
+
+
+class Batch(NamedTuple):
+    """Finite scores, labels 0 and 1, and weights, if there are any."""
+
+    x: Array
+    y: NDArray[np.int64]
+    w: Array | None
+
+
+class Question(Protocol):
+    """A question about all rows: the engine answers it, or it is answered here, batch by batch."""
+
+    @property
+    def few(self) -> bool:
+        """Whether the answer is small enough to be made here."""
+
+    def ask(self, rows: LazyRows) -> Columns:
+        """The answer, made where the rows are."""
+
+    def add(self, batch: Batch) -> None:
+        """Add some rows to the answer."""
+
+    def found(self) -> Columns | None:
+        """The answer from all rows that were added; None where the engine must be asked."""
+
+
+#: a generator that yields one question after the other, and is sent the answer to each
+Steps = Generator[Question, Columns, T]
+
+
+def together(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
+    """Run several generators of questions side by side; the result of each.
+
+    What they ask at the same time is answered in one pass, if possible. A BadRowsError becomes an
+    InputError that says what is wrong with the rows, where that is known.
+    """
+    done: dict[int, T] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(asking)))
+    while answers:
+        asked: dict[int, tuple[LazyRows, Question]] = {}
+        for i, answer in answers.items():
+            rows, steps = asking[i]
+            try:
+                asked[i] = rows, rows.checked(partial(steps.send, answer))
+            except StopIteration as end:
+                done[i] = end.value
+        answers = dict(zip(asked, _answers(list(asked.values())), strict=True))
+    return [done[i] for i in range(len(asking))]
+
+
+def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
+    read = _read(asked) if asked and _readable(asked) else [None] * len(asked)
+    return [
+        rows.checked(partial(question.ask, rows)) if answer is None else answer
+        for (rows, question), answer in zip(asked, read, strict=True)
+    ]
+
+
+def _readable(asked: Sequence[tuple[LazyRows, Question]]) -> bool:
+    """Whether one pass can answer all questions: they are about the same rows, the engine works in
+    this process, and the answers are small."""
+    source = asked[0][0].source
+    same = all(rows.source is source for rows, _ in asked)
+    return same and source.implementation.value in READERS and all(q.few for _, q in asked)
+
+
+def _read(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns | None]:
+    """The answers from the rows themselves; all None where rows cannot be read or are wrong.
+
+    Then the engine is asked, which says what is wrong.
+    """
+    rows = asked[0][0]
+    try:
+        rows.run(partial(_add_all, asked))
+    except BadRowsError:
+        return [None] * len(asked)
+    return [question.found() for _, question in asked]
+
+
+def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
+    rows = asked[0][0]
+    columns = [
+        nw.col(own.score).cast(nw.Float64).alias(f"x{i}") for i, (own, _) in enumerate(asked)
+    ]
+    if rows.names.weight:
+        columns.append(nw.col("weight").alias("w"))
+    frame = rows.source.select(rows.label().cast(nw.Int64).alias("y"), *columns)
+    for y, *scores in READERS[frame.implementation.value](frame):
+        w = scores.pop() if rows.names.weight else None
+        if w is not None and not ((w >= 0.0) & (w <= HEAVIEST)).all():
+            raise BadRowsError
+        for x, (_, question) in zip(scores, asked, strict=True):
+            if not np.isfinite(x).all():
+                raise BadRowsError
+            question.add(Batch(x, y, w))
+
+
+def _read_duckdb(frame: nw.LazyFrame[Any]) -> Iterator[list[NDArray[Any]]]:
+    reader = frame.to_native().to_arrow_reader(BATCH)
+    try:
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except Exception as error:  # Arrow's words for what the engine says better
+                raise BadRowsError from error
+            if any(column.null_count for column in batch.columns):
+                raise BadRowsError
+            yield [column.to_numpy() for column in batch.columns]
+    finally:
+        reader.close()
+
+
+#: engines that work in this process, and how their rows come, by narwhals' name
+READERS: dict[str, Callable[[nw.LazyFrame[Any]], Iterator[list[NDArray[Any]]]]] = {
+    "duckdb": _read_duckdb
+}

@@ -1,0 +1,312 @@
+"""Which scores a calibrator is for: probabilities or any numbers, and where it has seen some."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array
+from calibrant.data.documents import shown
+from calibrant.data.door import check_word
+from calibrant.data.frozen import Frozen
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError, RangeWarning, caller_level, how_many
+from calibrant.losses import sigmoid
+
+AnyArray = NDArray[Any]
+OnRange = Literal["error", "clip", "allow"]
+
+#: what to do with scores that cannot be of the kind that a calibrator was fitted on
+ON_RANGE = ("error", "clip", "allow")
+KINDS = ("probability", "number")
+#: fewer scores than this may well lie beyond those of the fit; of so few, only far ones count
+FEW = 10
+#: what `on_range` is for, at the end of an error
+WHAT_TO_DO = (
+    "Divide percentages by 100, and give a calibrator of probabilities no margins or logits. To "
+    'move them to the nearest of 0 and 1, say on_range="clip"; if they are right, since the fit '
+    'only happened to have none outside [0, 1], on_range="allow".'
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRange(Frozen):
+    """The scores that a calibrator was fitted on: of which kind, and from where to where.
+
+    Parameters
+    ----------
+    kind : {"probability", "number"}
+        Whether all of them lay in [0, 1], so that new ones must lie there too; or not.
+    low, high : float
+        From where to where they went; of several columns, over all of them. `between` rounds
+        outwards to three digits of their distance. A least or largest score of so few digits
+        stays as it is.
+
+    Examples
+    --------
+    >>> ScoreRange.between(0.0217, 0.97132)
+    ScoreRange(kind='probability', low=0.021, high=0.972)
+    >>> ScoreRange.between(-3.1, 2.9).words()
+    'numbers (it was fitted on -3.1 to 2.9)'
+    """
+
+    kind: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(
+                f"the kind of a score range must be one of {KINDS}, but {shown(self.kind)} came."
+            )
+        for name in ("low", "high"):
+            object.__setattr__(self, name, _finite(getattr(self, name), name))
+        if self.low > self.high:
+            raise InputError(
+                "the lower end of a score range must not be above the upper one, but "
+                f"{self.low:g} and {self.high:g} came."
+            )
+        if self.kind == "probability" and not (self.low >= 0.0 and self.high <= 1.0):
+            raise InputError(
+                f"a score range of probabilities must lie in [0, 1], but {self.low:g} to "
+                f"{self.high:g} came."
+            )
+
+    @classmethod
+    def between(cls, low: float, high: float, *, probabilities: bool = True) -> ScoreRange:
+        """The range of such scores: probabilities if all of them lie in [0, 1] (and may be)."""
+        low, high = float(low), float(high)
+        inside = probabilities and low >= 0.0 and high <= 1.0
+        size = (high - low) or abs(low)
+        if 0.0 < size < math.inf:
+            digits = 2 - math.floor(math.log10(size))
+            low, high = _rounded(low, digits, -1), _rounded(high, digits, 1)
+        if inside:
+            low, high = max(low, 0.0), min(high, 1.0)
+        return cls("probability" if inside else "number", low, high)
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether scores must lie in [0, 1]."""
+        return self.kind == "probability"
+
+    def words(self) -> str:
+        """For a note in an export: which scores it is for."""
+        kind = "probabilities in [0, 1]" if self.probabilities else "numbers"
+        return f"{kind} (it was fitted on {self.low:.6g} to {self.high:.6g})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object in the file."""
+        return {"kind": self.kind, "low": self.low, "high": self.high}
+
+    @staticmethod
+    def from_dict(found: Any) -> ScoreRange | None:
+        """Read what `to_dict` wrote; None where nothing is known."""
+        if found is None:
+            return None
+        if not isinstance(found, Mapping) or set(found) != {"kind", "low", "high"}:
+            raise InputError(
+                "a score range must be an object of kind, low and high, or null, but "
+                f"{shown(found)} came."
+            )
+        return ScoreRange(found["kind"], found["low"], found["high"])
+
+
+def _rounded(value: float, digits: int, side: int) -> float:
+    """The number with so many decimals that is not below (side 1) or above (−1) the value."""
+    try:
+        near = round(value, digits)
+        if side * near < side * value:
+            near = round(near + side * 10.0**-digits, digits)
+    except OverflowError:  # among the largest floats
+        return value
+    return near if side * near >= side * value and math.isfinite(near) else value
+
+
+def _finite(value: Any, name: str) -> float:
+    fine = isinstance(value, (int, float)) and not isinstance(value, bool)
+    try:
+        number = float(value) if fine else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{name} of a score range must be finite, but {shown(value)} came.")
+    return number
+
+
+def check_on_range(on_range: Any) -> None:
+    """Refuse what is not one of the three words."""
+    check_word("on_range", on_range, ON_RANGE)
+
+
+def check_range(
+    scores: AnyArray, known: ScoreRange | None, on_range: str, *, name: str = "scores"
+) -> AnyArray:
+    """New scores, as they are or moved into [0, 1]; refused where they cannot be of the kind.
+
+    Most of them beyond those of the fit is a `RangeWarning`: there the map only goes on as it ends.
+    """
+    check_on_range(on_range)
+    if on_range == "allow" or known is None or not scores.size:
+        return scores
+    low, high = float(scores.min()), float(scores.max())
+    if known.probabilities and (low < 0.0 or high > 1.0):
+        if on_range == "error":
+            raise InputError(_refusal(scores, known, name))
+        scores = np.clip(scores, 0.0, 1.0)
+        low, high = max(low, 0.0), min(high, 1.0)
+    if low < known.low or high > known.high:
+        below, above = far_ends(known, scores.size)
+        warn_of_most(
+            known,
+            int(np.count_nonzero(scores < below)),
+            int(np.count_nonzero(scores > above)),
+            scores.size,
+            name=name,
+        )
+    return scores
+
+
+def _refusal(scores: AnyArray, known: ScoreRange, name: str) -> str:
+    outside = ((scores < 0.0) | (scores > 1.0)).reshape(len(scores), -1).any(axis=1)
+    first = int(np.argmax(outside))
+    row = np.atleast_1d(scores[first])
+    value = row[(row < 0.0) | (row > 1.0)][0]
+    return outside_words(known, name, int(outside.sum()), len(scores), f"row {first}: {value:g}")
+
+
+def outside_words(known: ScoreRange, name: str, count: int, total: int, first: str = "") -> str:
+    """What is said of scores outside [0, 1] to a calibrator of probabilities."""
+    example = f" (first at {first})" if first else ""
+    return (
+        f"{name} must be probabilities in [0, 1], as those are that the calibrator was fitted on "
+        f"({known.low:.6g} to {known.high:.6g}): {how_many({'not': count}, total)}{example}. "
+        f"{WHAT_TO_DO}"
+    )
+
+
+def far_ends(known: ScoreRange, count: int) -> tuple[float, float]:
+    """From where on scores lie beyond those of the fit. Of few scores, only those that are farther
+    away than the width of the fit's range."""
+    width = known.high - known.low if count < FEW else 0.0
+    return known.low - width, known.high + width
+
+
+def warn_of_most(known: ScoreRange, below: int, above: int, count: int, *, name: str) -> None:
+    """Warn, at the user's line, if most scores lie beyond those of the fit."""
+    if 2 * (below + above) <= count:
+        return
+    side = "below" if below > above else "above"
+    warnings.warn(
+        f"most {name} lie beyond those that the calibrator was fitted on "
+        f"({known.low:.6g} to {known.high:.6g}): {below + above:,} of {count:,}, most of them "
+        f"{side}. There a map has seen nothing, and only goes on as it ends. Make sure that they "
+        'are scores of the same kind; if they are, say on_range="allow", or fit anew.',
+        RangeWarning,
+        stacklevel=caller_level(),
+    )
+
+
+# --- What scores look like: probabilities, percentages, margins, or points of some scale ----------
+
+
+Kind = Literal["probabilities", "percentages", "margins", "points"]
+
+#: scores that are never negative, and whose largest is above the first number and at most the
+#: second, look like percentages
+PERCENT = (10.0, 100.0)
+#: how scores are read as probabilities, in a legend
+IN_SHORT = {
+    "margins": "through σ",
+    "percentages": "divided by 100",
+    "points": "one rate for all rows",
+}
+#: no margin is a log-odds further from 0 than this
+FURTHEST = 100.0
+
+
+def kind_of(table: ScoreTable) -> Kind:
+    """What the scores of a table look like, by their smallest and their largest (of a part, by
+    those of the whole).
+
+    In [0, 1]: probabilities. From 0 to more than 10 and at most 100: percentages. Further from 0
+    than 100: points of some scale, which no formula makes probabilities. All others: margins.
+
+    >>> [kind_of(ScoreTable.from_arrays([low, high], [0, 1]))
+    ...  for low, high in ((0.1, 0.9), (0, 97), (-3, 4), (300, 850))]
+    ['probabilities', 'percentages', 'margins', 'points']
+    """
+    if not table:
+        return "probabilities"
+    return kind_between(*table.ends)
+
+
+def kind_between(low: float, high: float) -> Kind:
+    """What scores look like whose smallest and largest are these."""
+    if low >= 0.0 and high <= 1.0:
+        return "probabilities"
+    if low >= 0.0 and PERCENT[0] < high <= PERCENT[1]:
+        return "percentages"
+    return "points" if max(-low, high) > FURTHEST else "margins"
+
+
+def percent_ends(table: ScoreTable) -> tuple[float, float]:
+    """The ends that percentages are moved to before they are divided by 100.
+
+    A percentage of 0 or 100 was mostly rounded, and is no certainty: the ends are halfway between 0
+    and the smallest score above it, and between 100 and the largest below.
+
+    >>> percent_ends(ScoreTable.from_arrays([0, 1, 97], [0, 1, 1]))
+    (0.5, 98.5)
+    """
+    scores = table.scores
+    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 100.0, "left")]
+    if not len(inside):
+        return 25.0, 75.0
+    return 0.5 * float(inside[0]), 50.0 + 0.5 * float(inside[-1])
+
+
+def probability_of(scores: Array, table: ScoreTable) -> Array:
+    """The probability that each score stands for, where scores are read as those of the table:
+    percentages are divided by 100, margins pass through the sigmoid. Points stand for none.
+
+    >>> table = ScoreTable.from_arrays([0, 1, 97], [0, 1, 1])
+    >>> probability_of(table.scores, table).tolist()
+    [0.005, 0.01, 0.97]
+    """
+    kind = kind_of(table)
+    if kind == "points":
+        raise ValueError("points stand for no probability")
+    if kind == "percentages":
+        return np.asarray(np.clip(scores, *percent_ends(table)) / 100.0)
+    return sigmoid(scores) if kind == "margins" else scores
+
+
+def as_probabilities(table: ScoreTable) -> ScoreTable | None:
+    """The table of the probabilities that its scores stand for; None where they stand for none."""
+    kind = kind_of(table)
+    if kind in ("probabilities", "points"):
+        return table if kind == "probabilities" else None
+    return table.through(lambda scores: probability_of(scores, table))
+
+
+def reading_between(low: float, high: float) -> str:
+    """How scores between these ends are read as probabilities, in words; nothing where they are
+    probabilities.
+
+    >>> reading_between(0, 97)
+    'go from 0 to 97, look like percentages and were divided by 100'
+    """
+    ends = f"from {low:.4g} to {high:.4g}"
+    return {
+        "probabilities": "",
+        "percentages": f"go {ends}, look like percentages and were divided by 100",
+        "margins": "lie outside [0, 1] and were read as margins, through the sigmoid",
+        "points": f"go {ends}: points, not probabilities, so that only their order is judged",
+    }[kind_between(low, high)]

@@ -1,0 +1,426 @@
+"""Segments as keys of maps: text or whole numbers, and which of them each row is in.
+
+Several columns, from coarse to fine, make tuples: ("fr", "card") is a part of ("fr",).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Index
+from calibrant.data.columns import open_any, plain, to_column
+from calibrant.errors import CalibrationWarning, InputError, caller_level
+
+Key = str | int
+#: a segment of several columns: its value in the first of them, or in the first two, ...
+KeyPath = tuple[Key, ...]
+SegmentKey = Key | KeyPath
+
+#: what to do with several columns of segments where only one can be used
+JOIN_COLUMNS = (
+    "Join several columns to one, such as country + ' / ' + product: each combination is then a "
+    "segment."
+)
+#: rows whose keys are looked up at a time, so that few Python objects exist at once
+BLOCK = 1 << 18
+
+
+def segment_key(value: Any) -> Key:
+    """A segment's name as a file can hold it: a string or a whole number.
+
+    Booleans are 0 and 1, and floats must be whole (a column of integers with gaps becomes floats).
+
+    >>> segment_key(np.int64(3)), segment_key(3.0), segment_key(True), segment_key("3")
+    (3, 3, 1, '3')
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    raise InputError(
+        f"segments must be strings or whole numbers, but {value!r} of type {type(value).__name__} "
+        "came. Convert them, for example with astype(str)."
+    )
+
+
+def segment_path(value: Any) -> SegmentKey:
+    """A segment's name as a file can hold it, also one of several columns, which is a tuple.
+
+    >>> segment_path(np.int64(3)), segment_path((np.int64(3), "a"))
+    (3, (3, 'a'))
+    """
+    return tuple(map(segment_key, value)) if isinstance(value, tuple) else segment_key(value)
+
+
+def names_of_columns(segments: Any) -> tuple[str, ...]:
+    """The names of several columns of segments, where all of them have one; else none.
+
+    >>> names_of_columns({"country": ["fr"], "product": ["card"]}), names_of_columns(["fr"])
+    (('country', 'product'), ())
+    """
+    given = getattr(segments, "column_names", getattr(segments, "columns", ()))
+    names = tuple(segments) if isinstance(segments, Mapping) else tuple(given)
+    return names if len(names) > 1 and all(isinstance(name, str) for name in names) else ()
+
+
+def segment_columns(segments: Any, fitted: Sequence[str] = ()) -> list[Any]:
+    """The columns of segments, from coarse to fine; one column is a list of itself.
+
+    Several columns are a frame, a dict of columns, a list of columns, an (n, j) array, or tuples,
+    one for each row. Where they have the names of the ``fitted`` ones, those tell the order.
+
+    >>> segment_columns(["fr", "de"]), segment_columns([("fr", "card"), ("de", "loan")])
+    ([['fr', 'de']], [['fr', 'de'], ['card', 'loan']])
+    >>> segment_columns({"product": ["card"], "country": ["fr"]}, ["country", "product"])
+    [['fr'], ['card']]
+    """
+    names = names_of_columns(segments)
+    columns = _columns_as_given(segments)
+    if len(names) != len(columns) or len(fitted) != len(names) or names == tuple(fitted):
+        return columns
+    if set(names) == set(fitted):
+        return [columns[names.index(name)] for name in fitted]
+    if set(names) & set(fitted):
+        raise InputError(
+            f"segments must be the columns {_listed(fitted)}, as in the fit, but "
+            f"{_listed(names)} came. Pass those columns, or a list of columns in that order."
+        )
+    return columns  # other names altogether: by place
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _columns_as_given(segments: Any) -> list[Any]:
+    if isinstance(segments, Iterator):  # read once
+        segments = to_column(segments, "segments")
+    if isinstance(segments, Mapping):
+        return list(segments.values()) or [[]]
+    if isinstance(segments, np.ndarray):
+        if segments.ndim == 2 and segments.shape[1] > 1:
+            return list(segments.T)
+        if segments.dtype != object or segments.ndim != 1 or not len(segments):
+            return [segments]
+        return _of_tuples(segments.tolist()) if isinstance(segments[0], tuple) else [segments]
+    if isinstance(segments, (list, tuple)):
+        first = segments[0] if len(segments) else ""
+        if isinstance(first, tuple):
+            return _of_tuples(list(segments))
+        plural = hasattr(first, "__len__") and not isinstance(first, (str, bytes))
+        return list(segments) if plural else [segments]
+    names = getattr(segments, "column_names", getattr(segments, "columns", ()))
+    if len(names) < 2:
+        return [segments]
+    frame = open_any(segments)
+    return (
+        [frame.get_column(name).to_native() for name in names]
+        if frame is not segments
+        else [segments]
+    )
+
+
+def _of_tuples(rows: list[Any]) -> list[Any]:
+    """The columns of rows that are tuples."""
+    size = len(rows[0])
+    odd = [row for row in rows if not isinstance(row, tuple) or len(row) != size]
+    if odd or not size:
+        raise InputError(
+            f"segments that are tuples must all have as many values as the first ({size}, and at "
+            f"least one), but {(odd or rows)[0]!r} came."
+        )
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def finest(path: KeyPath, known: Mapping[SegmentKey, int]) -> int:
+    """The number of the finest known segment that a row is in; ``len(known)`` without any.
+
+    >>> [finest(p, {("fr",): 0, ("fr", "card"): 1}) for p in [("fr", "card"), ("fr", "loan")]]
+    [1, 0]
+    """
+    for size in range(len(path), 0, -1):
+        if path[:size] in known:
+            return known[path[:size]]
+    return len(known)
+
+
+def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns: int = 1) -> Index:
+    """The number of each row's segment; ``len(known)`` for a segment that is not known.
+
+    ``given`` are the columns; of several, a row has the finest segment that is known.
+
+    >>> find_segments([["b", 1, "1"]], {"b": 0, 1: 1}).tolist()
+    [0, 1, 2]
+    >>> find_segments([["a", "a", "b"], ["x", "y", "x"]], {("a",): 0, ("a", "x"): 1}, 2).tolist()
+    [1, 0, 2]
+    """
+    if len(given) != columns:
+        raise InputError(_how_many_columns(columns, len(given)))
+    if columns > 1:
+        paths, codes = _joint_codes(given)
+        return np.array([finest(path, known) for path in paths], dtype=np.intp)[codes]
+    column = _column(given[0])
+    codes = np.empty(column.shape, dtype=np.intp)
+    for begin in range(0, len(column), BLOCK):
+        values = column[begin : begin + BLOCK].tolist()
+        # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
+        found = map(known.get, values, repeat(len(known)))
+        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
+    return codes
+
+
+def _how_many_columns(wanted: int, came: int) -> str:
+    if wanted == 1:
+        return f"segments must be one column, as in the fit, but {came} came. Pass that column."
+    return (
+        f"segments must be {wanted} columns, as in the fit and in the same order, but {came} came. "
+        "Pass all of them: a frame, or a list of columns."
+    )
+
+
+def segment_codes(segments: Any) -> tuple[list[Any], Index]:
+    """The different segments in the order in which they come, and which of them each row is in.
+
+    Segments of several columns are tuples.
+
+    >>> keys, codes = segment_codes(np.array([7.0, 3.0, 7.0]))
+    >>> keys, codes.tolist()
+    ([7, 3], [0, 1, 0])
+    >>> segment_codes([["fr", "de", "fr"], [1, 1, 2]])[0]
+    [('fr', 1), ('de', 1), ('fr', 2)]
+    """
+    columns = segment_columns(segments)
+    return _joint_codes(columns) if len(columns) > 1 else _codes(columns[0])
+
+
+def coarse_codes(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], Index]:
+    """The same by the first ``size`` columns; one column stays as it is.
+
+    >>> keys, codes = coarse_codes([("fr", 1), ("de", 1), ("fr", 2)], np.array([0, 1, 2]), 1)
+    >>> keys, codes.tolist()
+    ([('fr',), ('de',)], [0, 1, 0])
+    """
+    if not keys or not isinstance(keys[0], tuple) or len(keys[0]) == size:
+        return keys, codes
+    places: dict[KeyPath, int] = {}
+    coarse = np.array([places.setdefault(key[:size], len(places)) for key in keys], dtype=np.intp)
+    return list(places), coarse[codes]
+
+
+def _codes(segments: Any) -> tuple[list[Key], Index]:
+    column = _column(segments)
+    places: dict[Any, int] = {}
+    codes = np.empty(column.shape, dtype=np.intp)
+    for begin in range(0, len(column), BLOCK):
+        values = column[begin : begin + BLOCK].tolist()
+        for value in dict.fromkeys(values):
+            places.setdefault(value, len(places))
+        found = map(places.__getitem__, values)
+        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
+    return [segment_key(value) for value in places], codes
+
+
+def _joint_codes(columns: Sequence[Any]) -> tuple[list[KeyPath], Index]:
+    """The different combinations of several columns as they come, and which each row is in."""
+    paths, first, joint = combined([_codes(column) for column in columns])
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return [paths[i] for i in order], rank[joint]
+
+
+def combined(
+    columns: Sequence[tuple[list[Any], Index]],
+) -> tuple[list[tuple[Any, ...]], Index, Index]:
+    """The different combinations of several columns, each its values and codes of them.
+
+    They come in the order of their codes, the first column's before all others. Then the row where
+    each combination comes first, and which combination each row is.
+    """
+    lengths = [len(codes) for _, codes in columns]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            "the columns of segments must have one value for each row, but their lengths are "
+            f"{lengths}."
+        )
+    first = joint = np.zeros(lengths[0], dtype=np.intp)
+    for values, codes in columns:
+        pair = joint * len(values) + codes  # below rows · values, which fits
+        _, first, joint = np.unique(pair, return_index=True, return_inverse=True)
+    paths = [tuple(values[codes[row]] for values, codes in columns) for row in first.tolist()]
+    return paths, first, joint.reshape(-1)
+
+
+def _column(segments: Any) -> NDArray[Any]:
+    """A column of segments, complete and of kinds that can be keys."""
+    column = to_column(segments, "segments")
+    if column.ndim != 1:
+        raise InputError(
+            "segments must name one segment per score (1-d), but their shape is "
+            f"{column.shape}. Pass a column, or a list of columns."
+        )
+    if column.dtype.kind == "f":
+        _check_whole(column)
+    elif column.dtype.kind == "O":
+        kinds = {type(value): value for value in column.tolist()}
+        for value in kinds.values():
+            segment_key(value if not isinstance(value, float) else 0)
+        if any(issubclass(kind, float) for kind in kinds):
+            _check_whole(np.array([v if isinstance(v, float) else 0.0 for v in column.tolist()]))
+    elif column.dtype.kind not in "biuU" and len(column):
+        segment_key(column[0])
+    return column
+
+
+def refuse_columns(segments: Any) -> None:
+    """Refuse several columns where only one can be used."""
+    if len(segment_columns(segments)) > 1:
+        raise InputError(f"segments must be one column here, but several came. {JOIN_COLUMNS}")
+
+
+def _check_whole(column: NDArray[Any]) -> None:
+    """Floats must be whole, so that they are equal to the integers they stand for."""
+    bad = ~np.isfinite(column) | (column != np.floor(column))
+    if not bad.any() and len(column) and np.abs(column).max() > 2.0**53:
+        raise InputError(
+            f"segments beyond 2⁵³, such as {column[np.abs(column).argmax()]:.0f}, must be integers "
+            "or strings, but floats came, which cannot tell them apart. Pass an array of integers."
+        )
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"segments must be complete, and strings or whole numbers: {int(bad.sum())} of "
+            f"{len(column)} are not (first at row {row}: {column[row]}). Give missing ones a name "
+            "of their own, and convert fractions to strings."
+        )
+
+
+# --- The door of segments: a column that says which part each row belongs to ----------------------
+
+
+def read_segments(segments: Any) -> tuple[list[Any], Index]:
+    """The different segments in order, whatever they are, and which of them each row is in.
+
+    Those of several columns are tuples.
+
+    >>> values, codes = read_segments([7, 3, 7])
+    >>> values, codes.tolist()
+    ([3, 7], [1, 0, 1])
+    >>> read_segments([["fr", "de", "fr"], [1, 1, 2]])[0]
+    [('de', 1), ('fr', 1), ('fr', 2)]
+    """
+    columns = [_read_column(column) for column in segment_columns(segments)]
+    if len(columns) == 1:
+        return columns[0]
+    paths, _, codes = combined(columns)
+    return paths, codes
+
+
+def _read_column(segments: Any) -> tuple[list[Any], Index]:
+    column = to_column(segments, "segments")
+    if column.ndim != 1:
+        raise InputError(
+            f"segments must be 1-d, one per row, but their shape is {column.shape}. Pass a column."
+        )
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        raise InputError(
+            f"segments must not be missing, but {int(np.isnan(column).sum())} of {len(column)} are "
+            f"NaN (first at row {int(np.argmax(np.isnan(column)))}). Give them a name of their own."
+        )
+    if column.dtype.kind != "O":
+        found, codes = np.unique(column, return_inverse=True)
+        return [plain(value) for value in found], codes.reshape(-1)
+    places: dict[Any, int] = {}
+    try:
+        codes = np.array([places.setdefault(value, len(places)) for value in column.tolist()])
+    except TypeError as wrong:
+        raise InputError(f"segments must be 1-d, a single value per row: {wrong}.") from wrong
+    try:
+        order = sorted(places)
+    except TypeError:  # values of several kinds
+        order = sorted(places, key=lambda value: (type(value).__name__, str(value)))
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[[places[value] for value in order]] = np.arange(len(order))
+    return order, rank[codes]
+
+
+def segment_names(values: list[Any]) -> list[str]:
+    """What the segments are called: their text, or more where that does not tell them apart.
+
+    >>> segment_names([1, "1"]), segment_names([1, 2])
+    (['1', "'1'"], ['1', '2'])
+    >>> segment_names([("fr", "card"), ("fr", "loan")])
+    ['fr / card', 'fr / loan']
+    """
+    names = [" / ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
+    return names if len(set(names)) == len(names) else [repr(value) for value in values]
+
+
+def finest_of(seen: Sequence[Any]) -> Any:
+    """A known segment to show: with several columns the first that has a value in all of them.
+
+    >>> finest_of([("fr",), ("fr", "card")]), finest_of(["fr", "de"])
+    (('fr', 'card'), 'fr')
+    """
+    return max(seen, key=lambda key: len(key) if isinstance(key, tuple) else 1)
+
+
+@dataclass
+class NewSegments:
+    """How many rows have a segment, how many of these one that was not seen, and one of those."""
+
+    rows: int = 0
+    new: int = 0
+    example: Any = None
+
+    @property
+    def most(self) -> bool:
+        """Whether these are more than half of the rows."""
+        return 2 * self.new > self.rows
+
+    @property
+    def their_map(self) -> str:
+        """Which map they get."""
+        if isinstance(self.example, tuple):
+            return "the map of the coarser segment that it has seen, or that of all rows"
+        return "the map of all rows"
+
+    def words(self) -> str:
+        """What to say of them.
+
+        >>> NewSegments(1200, 3, "es").words()
+        "3 of 1,200 rows have a segment that the calibrator has not seen, such as 'es'"
+        """
+        verb = "has" if self.new == 1 else "have"
+        return (
+            f"{self.new:,} of {self.rows:,} rows {verb} a segment that the calibrator has not "
+            f"seen, such as {self.example!r}"
+        )
+
+    def warn_of_most(self, seen: Sequence[Any], advice: str) -> None:
+        """Warn, at the user's line, if most rows are of new segments."""
+        if self.most:
+            warnings.warn(
+                f"{self.words()}: they get {self.their_map}. Those it has seen are such as "
+                f"{finest_of(seen)!r}. {advice}",
+                CalibrationWarning,
+                stacklevel=caller_level(),
+            )
+
+    def look(self, segments: Iterable[Any], known: Collection[Any]) -> None:
+        """Count some more rows."""
+        values = list(segments)
+        new = [value for value in values if value not in known]
+        if new:
+            self.example = new[0]
+        self.new += len(new)
+        self.rows += len(values)

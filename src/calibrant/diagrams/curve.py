@@ -1,0 +1,1208 @@
+"""What a reliability diagram shows, computed: its points, their bands, and the histogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from calibrant.array_types import Array, Index
+from calibrant.data.door import Rows, check_lengths, read_scores, read_weight
+from calibrant.data.frozen import Frozen
+from calibrant.data.labels import read_labels
+from calibrant.data.scale import IN_SHORT, as_probabilities, kind_of
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError, ParameterError, did_you_mean, in_our_words
+from calibrant.losses import logit, sigmoid
+from calibrant.metrics.arguments import (
+    check_number,
+    check_whole,
+    read_column,
+    read_generator,
+    read_table,
+)
+from calibrant.metrics.cells import (
+    AUTO,
+    BINNINGS,
+    Bins,
+    check_bin_count,
+    class_columns,
+    equal_mass_starts,
+    last_cells,
+    run_means,
+    squares,
+    starts_at,
+    sweep_starts,
+)
+from calibrant.metrics.formulas import RisingBand, clopper_pearson
+from calibrant.result_tables import PlainFields, Side, aligned
+
+
+@in_our_words
+def reliability_curve(
+    y: Any,
+    p: Any = None,
+    *,
+    curve: str = "binned",
+    bins: Bins = 10,
+    binning: str = "width",
+    band: str | None = "auto",
+    bands: str = "auto",
+    level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    replicates: int = 1000,
+    random_state: Any = 0,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Curve:
+    """The points or the line of a reliability diagram, with a band.
+
+    A calibrated model's curve lies on the diagonal: of the cases it gives 0.3, 30 % are positive.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels, any two values; or a table whose scores are the probabilities (then no ``p``).
+    p : array-like of shape (n,), (n, 1) or (n, 2)
+        Predicted probabilities, or a binary predict_proba (then pos_label's column is used).
+    curve : {"binned", "isotonic", "smooth"}, default="binned"
+        Predictions grouped in bins; the isotonic (CORP) curve, which needs no choice of bins; or
+        a moving average.
+    bins : int or "auto", default=10
+        How many bins; those without predictions vanish. Only for ``"binned"``, like ``binning``.
+        ``"auto"``: the bins of ``ece(bins="auto")``, of equal weight and as many as let fractions
+        rise from bin to bin; ``binning`` plays no part then.
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width on [0, 1], or of equal weight.
+    band : {"auto", "exact", "bootstrap", "consistency", "confidence"} or None, default="auto"
+        ``"consistency"``: where the curve of a calibrated model would lie, around the diagonal.
+        ``"confidence"``: where the truth may lie, around the curve; in bins that is ``"exact"``,
+        and ``"bootstrap"`` is another way. ``"auto"`` is ``"exact"`` in bins and ``"consistency"``
+        otherwise. None for no band.
+    bands : {"auto", "simultaneous", "pointwise"}, default="auto"
+        Where the band holds: everywhere at once, or at each place by itself. ``"auto"`` is
+        ``"simultaneous"`` for consistency bands, since one looks whether the curve leaves them
+        anywhere, and ``"pointwise"`` for the others.
+    level : float, default=0.95
+        How often the band is meant to hold what it is for.
+    sigma : float, optional
+        The standard deviation of the ``"smooth"`` curve's kernel, in log-odds; by default from the
+        data.
+    axes : {"probability", "logit"}, default="probability"
+        The scale on which the histogram's cells are equal; ``"logit"`` for rare events.
+    replicates : int, default=1000
+        Number of replicates of bands that are drawn at random.
+    random_state : int, Generator or None, default=0
+        Their seed.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    pos_label : label, default: the larger class
+        The class whose probability ``p`` is.
+
+    Returns
+    -------
+    Curve
+
+    Notes
+    -----
+    Bins of equal width are [0, 1/B), …, [1 − 1/B, 1], ten of them in [1]_; bin k of equal mass ends
+    after k·W/B of the total weight W, cut halfway between neighbouring predictions. Equal
+    predictions are never split: a cut inside a tie moves to its end.
+
+    ``"isotonic"`` is the weighted least-squares fit of a non-decreasing function to the labels
+    [3]_: level over each block, straight between blocks. (Of more than 400 blocks the line, not
+    the points, leaves some out.)
+
+    ``"smooth"`` moves a Gaussian kernel along the log-odds of the predictions (of p kept in
+    [1e-9, 1 − 1e-9]) and shows the mean label against the mean prediction under it, so that a
+    calibrated model's line is the diagonal whatever the density. On the scale of probabilities a
+    kernel would flatten what happens near 0 and 1, where predictions crowd. σ = 0.9·s·m^(−1/5)
+    with m = 4n₀n₁/n effective rows and s the spread of the log-odds (standard deviation, or that
+    of the middle 80 % if smaller).
+
+    ``"exact"`` is the Clopper–Pearson interval [2]_ of each bin with its effective sample size
+    n = (Σw)²/Σw² and n·fraction successes: B(α/2; k, n − k + 1) to B(1 − α/2; k + 1, n − k), B the
+    quantile of the beta distribution. Without weights it holds the bin's mean true probability at
+    least ``level`` of the time, usually more. Multiplying all weights by a constant changes
+    nothing; a table from `ScoreTable.from_counts` counts rows.
+
+    ``"bootstrap"`` draws, for either class of each bin, the weight that a Poisson bootstrap of its
+    rows would give, c·Poisson(Σw/c) with c = Σw²/Σw (the right mean and variance; exactly that
+    bootstrap where a class's rows in a bin weigh the same), and takes percentiles of the fraction.
+    A replicate without any weight in a bin counts with the observed fraction. It has no width in a
+    bin of a single class, where ``"exact"`` has.
+
+    ``"consistency"`` draws labels with the predictions as probabilities and makes the curve of each
+    draw. ``"confidence"`` of an isotonic curve does the same with
+    probabilities that are linear between its blocks' means, (n₁ + 1)/(n + 2) at each: labels drawn
+    from the steps themselves, or rows drawn again, give bands that are far too narrow at the ends
+    [4]_. That of a smooth one is Clopper–Pearson's with the kernel's effective size; it does not
+    know what the kernel flattens. Both use the effective size of weighted rows, and above 2000
+    distinct predictions cells of neighbours: half of them of equal weight, half of equal width.
+
+    A ``"pointwise"`` band takes percentiles at each place. A calibrated model's curve stays within
+    it at 95 of 100 places, so that it leaves it somewhere in most samples: this says nothing. A
+    ``"simultaneous"`` one is wider, and holds the whole curve: the median of the draws plus and
+    minus c scales, the root mean square of the draws above or below it (in angles arcsin √y), c
+    such that ``level`` of the drawn curves stay within. That of exact intervals
+    shares 1 − level between the bins. That around an isotonic curve has no draws: each of 60 groups
+    of equal weight, and each run of them, limits the probability at scores above it from below, and
+    below it from above, by Clopper–Pearson's limits, which share 1 − level. It holds the true
+    probability everywhere if that rises with the score, however it does so.
+
+    O(D) after the table, plus O(B·replicates) for ``"bootstrap"`` and O(min(D, 2000)·replicates)
+    for the others that are drawn.
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+    .. [2] C. Clopper, E. Pearson, "The use of confidence or fiducial limits illustrated in the case
+       of the binomial", 1934, doi:10.1093/biomet/26.4.404.
+    .. [3] T. Dimitriadis, T. Gneiting, A. Jordan, "Stable reliability diagrams for probabilistic
+       classifiers", 2021, doi:10.1073/pnas.2016191118.
+    .. [4] B. Sen, M. Banerjee, M. Woodroofe, "Inconsistency of bootstrap: the Grenander estimator",
+       2010, doi:10.1214/09-AOS777.
+    .. [5] J. Bröcker, L. Smith, "Increasing the reliability of reliability diagrams", 2007,
+       doi:10.1175/WAF993.1.
+
+    Examples
+    --------
+    >>> curve = reliability_curve(["no", "yes", "yes"], [0.2, 0.8, 0.8], bins=2, band=None)
+    >>> curve.mean_p.tolist(), curve.fraction.tolist(), curve.weight.tolist()
+    ([0.2, 0.8], [0.0, 1.0], [1.0, 2.0])
+    >>> isotonic = reliability_curve([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8], curve="isotonic")
+    >>> isotonic
+    Curve(3 isotonic blocks, weight 4, simultaneous consistency 95 % band)
+    >>> isotonic.x.tolist(), isotonic.y.tolist()
+    ([0.1, 0.3, 0.4, 0.8], [0.0, 0.5, 0.5, 1.0])
+    """
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
+    return curve_of(read_table(y, p, sample_weight, pos_label), rule)
+
+
+def curve_of(
+    table: ScoreTable, rule: CurveOptions, span: tuple[float, float] | None = None
+) -> Curve:
+    """The curve of a table; ``span`` is the part of the axis that its histogram covers."""
+    shape = shape_of(table, rule)
+    span = span_of([table], rule.axes) if span is None else span
+    cells = cell_edges(*span, rule.cells, odds=rule.axes == "logit")
+    return Curve(
+        **shape._asdict(),
+        level=None if rule.band is None else float(rule.level),
+        band=rule.band,
+        binning=rule.binning,
+        total=table.total,
+        histogram_edges=cells,
+        histogram=histogram_of(table, cells),
+        curve=rule.curve,
+        axes=rule.axes,
+        bands=rule.bands,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedCurves(Frozen):
+    """The curves of one diagram, on common histogram cells.
+
+    Attributes
+    ----------
+    after : Curve
+    before : Curve or None
+    linked : bool
+        Whether the scores before were no probabilities: margins are read through σ, percentages
+        are divided by 100, and points have no curve.
+    reading : str
+        How they were read, in words.
+    raw_range : tuple of two floats, or None
+        The smallest and the largest score before, as they came.
+    """
+
+    after: Curve
+    before: Curve | None = None
+    linked: bool = False
+    raw_range: tuple[float, float] | None = None
+    reading: str = ""
+
+    @property
+    def curves(self) -> tuple[Curve, ...]:
+        return (self.after,) if self.before is None else (self.after, self.before)
+
+
+def compare_curves(
+    y: Any,
+    p: Any = None,
+    *,
+    raw: Any = None,
+    rule: CurveOptions | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> ComparedCurves:
+    """The reliability curves after and, where ``raw`` is given, before calibration.
+
+    >>> both = compare_curves([0, 1, 1], [0.4, 0.6, 0.6], raw=[-2.0, 0.5, 3.0])
+    >>> both.linked, both.before.mean_p.round(2).tolist()
+    (True, [0.12, 0.62, 0.95])
+    """
+    rule = CurveOptions() if rule is None else rule
+    after = read_table(y, p, sample_weight, pos_label)
+    if raw is None:
+        return ComparedCurves(curve_of(after, rule))
+    before = read_raw(y, raw, sample_weight, pos_label)
+    ends = float(before.scores[0]), float(before.scores[-1])
+    kind = kind_of(before)
+    linked, read = kind != "probabilities", as_probabilities(before)
+    if read is None:
+        return ComparedCurves(curve_of(after, rule), None, linked, ends)
+    common = span_of([after, read], rule.axes)
+    curves = curve_of(after, rule, common), curve_of(read, rule, common)
+    return ComparedCurves(*curves, linked, ends, IN_SHORT.get(kind, ""))
+
+
+# --- Which part of the axes a diagram shows, on which scale, and where the ticks are --------------
+
+
+#: the part of the weight at each end that a log-odds axis may leave out
+BEYOND = 0.005
+#: DECADES are the ticks of log-odds axes, STOPS the places where these axes may end
+DECADES = tuple(float(f"1e-{k}") for k in range(9, 0, -1))
+DECADES = (*DECADES, 0.5, *(1 - tick for tick in reversed(DECADES)))
+HALVES = sorted(float(f"{digit}e-{k}") for k in range(1, 10) for digit in (1, 2, 5))
+STOPS = (*HALVES, *(1 - stop for stop in reversed(HALVES[:-1])))
+#: 1 − x is rounded, so ends and ticks are compared with this tolerance
+SLACK = 1e-10
+#: the most ticks along an axis
+MOST_TICKS = 7
+#: the most letters of a tick's figure, on average
+LETTERS = 4.6
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A part of both axes, from ``low`` to ``high``, as probabilities or as their log-odds."""
+
+    low: float
+    high: float
+    axes: str = "probability"
+
+    def ends(self, room: float) -> tuple[float, float]:
+        """The ends, moved outwards by ``room``, a part of the frame's length."""
+        if self.is_logit:
+            low, high = logit(np.array([self.low, self.high]))
+            more = room * (high - low)
+            wide = sigmoid(np.array([low - more, high + more]))
+            return float(wide[0]), float(wide[1])
+        more = room * (self.high - self.low)
+        return self.low - more, self.high + more
+
+    def inside(self, values: Array) -> Array:
+        """The values; on log-odds axes those beyond the frame (such as 0 and 1) at its edge."""
+        return np.clip(values, self.low, self.high) if self.is_logit else values
+
+    def has_long_ticks(self, short: float) -> bool:
+        """Whether ticks have many digits: on probability axes, if these are shorter."""
+        if self.is_logit:
+            return max(map(len, map(tick_words, self.ticks()))) > 5
+        return self.high - self.low < short
+
+    @property
+    def is_logit(self) -> bool:
+        return self.axes == "logit"
+
+    def ticks(self, most: int = MOST_TICKS) -> list[float]:
+        """The ticks of log-odds axes, at most so many.
+
+        >>> Frame(0.001, 0.99, "logit").ticks()
+        [0.001, 0.01, 0.1, 0.5, 0.9, 0.99]
+        >>> Frame(0.001, 0.02, "logit").ticks()
+        [0.001, 0.002, 0.005, 0.01, 0.02]
+        """
+        shown = self._among(DECADES)
+        shown = self._among(STOPS) if len(shown) < 3 else shown
+        middle = shown.index(0.5) if 0.5 in shown else 0
+        for step in range(-(-len(shown) // most), len(shown) + 1):
+            kept = [tick for place, tick in enumerate(shown) if (place - middle) % step == 0]
+            if sum(len(tick_words(tick)) for tick in kept) <= LETTERS * most:
+                return kept
+        return shown[:1]
+
+    def _among(self, ticks: Sequence[float]) -> list[float]:
+        return [t for t in ticks if self.low * (1 - SLACK) <= t <= self.high * (1 + SLACK)]
+
+
+def tick_words(tick: float) -> str:
+    """A tick's figure, as short as it can be.
+
+    >>> [tick_words(t) for t in (2e-5, 0.001, 0.5, 0.99, 1 - 1e-4, 1 - 1e-8)]
+    ['2e-5', '0.001', '0.5', '0.99', '0.9999', '1-1e-8']
+    """
+    if tick < 0.5:
+        return f"{tick:g}" if tick > 9e-4 else f"{tick:.0e}".replace("e-0", "e-")
+    return f"{tick:.5g}" if tick < 1 - 5e-5 else "1-" + tick_words(1.0 - tick)
+
+
+def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
+    """The part of the axis that the histogram of all these predictions covers."""
+    if axes == "probability":
+        ends = [(float(table.scores[0]), float(table.scores[-1])) for table in tables]
+    else:
+        ends = [_bulk(table) for table in tables]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return window(low, high) if axes == "probability" else round_odds(low, high)
+
+
+def cell_edges(low: float, high: float, count: int, *, odds: bool) -> Array:
+    """The edges of cells from low to high, of equal width as they are or as log-odds."""
+    part = np.arange(count + 1) / count
+    if not odds:
+        return low + (high - low) * part
+    first, last = logit(np.array([low, high]))
+    edges = sigmoid(first + (last - first) * part)
+    edges[0], edges[-1] = low, high
+    return np.asarray(edges)
+
+
+def frame_of(curves: Sequence[Curve]) -> Frame:
+    """The frame that holds all points, all bands and nearly all predictions."""
+    first = curves[0]
+    if first.axes == "probability":
+        columns = [
+            column
+            for c in curves
+            for column in (c.bulk, c.x, c.y, c.lower, c.upper)
+            if column is not None
+        ]
+        return Frame(*window(min(map(min, columns)), max(map(max, columns))))
+    low = min(c.histogram_edges[0] for c in curves)
+    high = max(c.histogram_edges[-1] for c in curves)
+    heights = np.concatenate([_known(c) for c in curves])
+    if len(heights):
+        low, high = min(low, heights.min()), max(high, heights.max())
+    return Frame(*round_odds(float(low), float(high)), "logit")
+
+
+def _known(curve: Curve) -> Array:
+    """The fractions of groups that hold at least half an effective row of each class."""
+    rarer = np.minimum(curve.fraction, 1 - curve.fraction)
+    return curve.fraction[curve.effective * rarer >= 0.5]
+
+
+def _bulk(table: ScoreTable) -> tuple[float, float]:
+    """The scores between which all but 0.5 % of the weight at either end lies."""
+    mass = np.cumsum(table.weight)
+    first, last = np.searchsorted(mass, mass[-1] * np.array([BEYOND, 1 - BEYOND]))
+    return float(table.scores[first]), float(table.scores[min(last, len(mass) - 1)])
+
+
+def round_odds(low: float, high: float) -> tuple[float, float]:
+    """The ends moved outwards to 1, 2 or 5 times a power of ten, counted from 0 or from 1.
+
+    >>> round_odds(0.0003, 0.13), round_odds(0.0, 0.93), round_odds(0.5, 0.5)
+    ((0.0002, 0.2), (1e-09, 0.95), (0.2, 0.8))
+    """
+    start = int(np.searchsorted(STOPS, low * (1 + SLACK), side="right")) - 1
+    end = int(np.searchsorted(STOPS, high * (1 - SLACK)))
+    start, end = max(start, 0), min(end, len(STOPS) - 1)
+    if end - start < 2:
+        start, end = max(start - 1, 0), min(end + 1, len(STOPS) - 1)
+    return float(STOPS[start]), float(STOPS[end])
+
+
+# --------------------------------------------------------------------------------------------------
+# How diagrams take labels and predictions: rows or tables, one prediction or several by name
+
+
+#: the name of predictions that came without one
+ONLY = "predictions"
+
+
+def read_raw(y: Any, raw: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
+    """The table of the scores before calibration, of any kind."""
+    if isinstance(raw, ScoreTable):
+        if not raw:
+            raise InputError("the table must hold at least one score, but it is empty.")
+        return raw
+    if isinstance(y, ScoreTable):
+        raise InputError(
+            "raw must be a ScoreTable where y is one, since a table has no rows to pair it with, "
+            f"but {type(raw).__name__} came. Build it with ScoreTable.from_arrays(raw, labels)."
+        )
+    labels = read_labels(y, pos_label=pos_label)
+    scores = read_column(raw, labels, name="raw", read=read_scores)
+    check_lengths(raw=len(scores), y=len(labels.positive))
+    weight = read_weight(sample_weight, len(scores))
+    rows = Rows(scores, labels.positive, weight, labels.classes, labels.pos_label)
+    return ScoreTable.from_rows(rows)
+
+
+def read_several(
+    y: Any, predictions: Mapping[str, Any], sample_weight: Any = None, pos_label: Any = None
+) -> dict[str, ScoreTable]:
+    """The table of each prediction of the same rows; with y None, of tables that came by name."""
+    if not isinstance(predictions, Mapping) or not predictions:
+        came = "none" if isinstance(predictions, Mapping) else type(predictions).__name__
+        raise InputError(
+            "predictions must be a dict of names to probabilities, with one entry or more, but "
+            f"{came} came."
+        )
+    if y is not None:
+        rows = rows_by_name(y, predictions, sample_weight, pos_label)
+        return {name: ScoreTable.from_rows(one) for name, one in rows.items()}
+    _refuse_same_names(predictions)
+    for name, given in predictions.items():
+        if not isinstance(given, ScoreTable):
+            raise InputError(
+                f"predictions[{name!r}] must be a ScoreTable where there are no labels y, but "
+                f"{type(given).__name__} came. Pass y, or ScoreTable.from_arrays(p, y)."
+            )
+    return {
+        str(name): read_table(given, None, sample_weight, pos_label)
+        for name, given in predictions.items()
+    }
+
+
+def rows_by_name(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> dict[str, Rows]:
+    """The rows of each prediction: of a dict, or of one that has no name."""
+    predictions = p if isinstance(p, Mapping) else {ONLY: p}
+    _refuse_same_names(predictions)
+    labels = read_labels(y, pos_label=pos_label)
+    weight = read_weight(sample_weight, len(labels.positive))
+    found = {}
+    for name, given in predictions.items():
+        called = f"predictions[{name!r}]" if isinstance(p, Mapping) else "p"
+        clean = read_column(given, labels, name=called)
+        check_lengths(**{called: len(clean), "y": len(labels.positive)})
+        found[str(name)] = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+    return found
+
+
+def _refuse_same_names(predictions: Mapping[Any, Any]) -> None:
+    """Refuse names that differ as keys of a dict, such as 1 and "1", but not in a picture."""
+    seen: set[str] = set()
+    for name in predictions:
+        if str(name) in seen:
+            raise InputError(
+                f"predictions must have different names, but two are called {str(name)!r}. "
+                "Name one of them otherwise."
+            )
+        seen.add(str(name))
+
+
+# --- The arithmetic of the three kinds of curve: in bins, isotonic, and smooth --------------------
+
+
+Band = tuple[Array, Array]
+
+#: a line is given at twice as many places, besides the ends of blocks
+GRID = 100
+#: the most ends of blocks at which an isotonic line is given
+MOST_ENDS = 800
+#: so many scores at either end of an isotonic curve are not merged with others
+END_ROWS = 200
+#: the factor of the kernel's width, see `width_of`
+SPAN = 0.9
+#: the log-odds of 0 and 1 are taken to be those of this and of 1 − this
+CLIP = 1e-9
+#: how many standard deviations the middle 80 % of a normal distribution span
+MIDDLE = 2.5631
+
+
+class Shape(NamedTuple):
+    """The groups of rows, the line through them, and its band."""
+
+    edges: Array
+    mean_p: Array
+    fraction: Array
+    weight: Array
+    effective: Array
+    x: Array
+    y: Array
+    lower: Array | None
+    upper: Array | None
+
+
+def shape_of(table: ScoreTable, rule: CurveOptions) -> Shape:
+    """The curve of a table of probabilities."""
+    return SHAPES[rule.curve](table, rule)
+
+
+# --- in bins ------------------------------------------------------------------------------------
+
+
+def _binned(table: ScoreTable, rule: CurveOptions) -> Shape:
+    starts, edges = bins_of(table, rule)
+    sums = BinSums.of(table, starts)
+    mean = run_means(table, starts)
+    groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
+    return Shape(*groups, mean, sums.fraction, *band_of(table, starts, sums, rule))
+
+
+# --- isotonic -----------------------------------------------------------------------------------
+
+
+def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
+    """Pool adjacent violators: the line is level over each block and straight between blocks."""
+    starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1].astype(np.intp)
+    sums = BinSums.of(table, starts)
+    last = table.scores[last_cells(starts, len(table))]
+    edges = np.column_stack((table.scores[starts], last))
+    ends, values = edges.ravel(), np.repeat(sums.fraction, 2)
+    grid = cells_of(table, half=GRID).p
+    x = np.unique(np.concatenate((_some(ends), grid)))
+    y = np.interp(x, ends, values)
+    mean = run_means(table, starts)
+    groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
+    if rule.band is None:
+        return Shape(*groups, x, y, None, None)
+    if rule.band == "confidence" and rule.everywhere:
+        _, low, high = RisingBand.of(table, 1.0 - rule.level).at(x)
+        return Shape(*groups, x, y, np.minimum(low, y), np.maximum(high, y))
+    # at its ends a curve varies row by row: no cells are made there
+    few = np.arange(min(END_ROWS, len(table)))
+    cells = cells_of(table, keep=np.union1d(few, len(table) - 1 - few))
+    guess = {"consistency": cells.p, "confidence": np.interp(cells.p, mean, _careful(sums))}
+    lower, upper = _isotonic_band(cells, guess[rule.band], x, rule)
+    if rule.band == "confidence":  # it is the band of this line
+        lower, upper = np.minimum(lower, y), np.maximum(upper, y)
+    return Shape(*groups, x, y, lower, upper)
+
+
+def _some(ends: Array) -> Array:
+    """The ends of blocks; if there are too many, some of them at equal distances."""
+    if len(ends) <= MOST_ENDS:
+        return ends
+    return ends[np.linspace(0, len(ends) - 1, MOST_ENDS).astype(np.intp)]
+
+
+def _careful(sums: BinSums) -> Array:
+    """(n₁ + 1)/(n + 2) of each block: blocks of a single class are not taken for certain."""
+    return (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
+
+
+def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: CurveOptions) -> Band:
+    """The band of the isotonic curves of labels drawn with these probabilities."""
+    drawn = cells.draw(probability, rule.replicates, read_generator(rule.random_state))
+    # a drawn curve may be furthest out anywhere, not only at the corners of the data's line
+    at = cells.p if rule.everywhere else x
+    values = np.empty((rule.replicates, len(at)))
+    for row, fraction in zip(values, drawn, strict=True):
+        fitted = isotonic_regression(fraction, weights=cells.weight).x
+        row[:] = np.interp(at, cells.p, fitted)
+    lower, upper = band_of_drawn(values, rule.level, rule.everywhere)
+    if rule.everywhere:  # a rising curve that is below an end anywhere is below it before, too
+        lower = np.interp(x, at, np.maximum.accumulate(lower))
+        upper = np.interp(x, at, np.minimum.accumulate(upper[::-1])[::-1])
+    return lower, upper
+
+
+# --- smooth -------------------------------------------------------------------------------------
+
+
+def _smooth(table: ScoreTable, rule: CurveOptions) -> Shape:
+    """Means of predictions and labels under a kernel that moves along the log-odds."""
+    cells = cells_of(table)
+    place = logit(np.clip(cells.p, CLIP, 1 - CLIP))
+    sigma = width_of(table, place, cells.weight) if rule.sigma is None else float(rule.sigma)
+    chosen = _places(place, cells.weight)
+    near = kernel(place[chosen], place, sigma)
+    weight = near @ cells.weight
+    x = np.clip(near @ (cells.weight * cells.p) / weight, cells.p[0], cells.p[-1])
+    rate = np.add.reduceat(table.positive, cells.starts) / cells.weight
+    y = np.clip(near @ (cells.weight * rate) / weight, 0.0, 1.0)
+    effective = weight * (weight / (near**2 @ cells.square))
+    grid = cells.p[chosen]
+    borders = np.concatenate(([cells.p[0]], grid[:-1] / 2 + grid[1:] / 2, [cells.p[-1]]))
+    edges = np.column_stack((borders[:-1], borders[1:]))
+    groups = (edges, x, y, histogram_of(table, borders), effective)
+    if rule.band is None:
+        return Shape(*groups, x, y, None, None)
+    if rule.band == "confidence":
+        return Shape(*groups, x, y, *clopper_pearson(effective, y, rule.tail))
+    drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
+    band = band_of_drawn(drawn @ near.T / weight, rule.level, rule.everywhere)
+    return Shape(*groups, x, y, *band)
+
+
+def _places(place: Array, weight: Array) -> Index:
+    """The cells at which the line is given: all, or some, spread by weight and along the axis."""
+    if len(place) <= 2 * GRID:
+        return np.arange(len(place))
+    return spread_places(place, weight, GRID, np.array([len(place) - 1]))
+
+
+def width_of(table: ScoreTable, place: Array, weight: Array) -> float:
+    """The kernel's standard deviation, 0.9·s·m^(−1/5), with m = 4n₀n₁/n of n effective rows.
+
+    s is the standard deviation of the log-odds, or what the middle 80 % of them would have if they
+    were normal, whichever is smaller.
+    """
+    share = weight / weight.sum()
+    spread = math.sqrt(share @ (place - share @ place) ** 2)
+    ends = np.searchsorted(np.cumsum(share), (0.1, 0.9))
+    middle = float(np.diff(place[np.minimum(ends, len(place) - 1)])[0]) / MIDDLE
+    both = 4 * (table.total_negative / table.total) * (table.total_positive / table.total)
+    rows = max(table.effective_size * both, 1.0)
+    return float(SPAN * (min(spread, middle) or spread or 1.0) * rows**-0.2)
+
+
+def kernel(at: Array, places: Array, sigma: float) -> Array:
+    """The Gaussian kernel, up to a constant: shape (at, places).
+
+    >>> kernel(np.array([0.0]), np.array([0.0, 0.1]), 0.1).round(4).tolist()
+    [[1.0, 0.6065]]
+    """
+    distance = np.subtract.outer(at, places) / sigma
+    return np.asarray(np.exp(-0.5 * distance**2))
+
+
+SHAPES: dict[str, Callable[[ScoreTable, CurveOptions], Shape]] = {
+    "binned": _binned,
+    "isotonic": _isotonic,
+    "smooth": _smooth,
+}
+
+
+# --- The arithmetic of reliability curves: bins that never split a tie, and their bands -----------
+
+
+#: predictions that all lie this close to 0 or to 1 are shown enlarged
+CORNER = 0.2
+#: beyond this mean a Poisson count is all but constant, and NumPy's sampler would overflow
+LARGEST_MEAN = 1e15
+#: a long sum of weights is rounded, so bins of equal weight end with this tolerance
+ROUNDING = 1e-12
+
+
+# --- bins ---------------------------------------------------------------------------------------
+
+
+def bins_of(table: ScoreTable, rule: CurveOptions) -> tuple[Index, Array]:
+    """Where every non-empty bin begins in the table, and its edges, shape (m, 2).
+
+    >>> table = ScoreTable.from_counts([0.1, 0.25, 0.3], [1, 1, 1], [1, 0, 0])
+    >>> starts, edges = bins_of(table, CurveOptions(bins=10))
+    >>> starts.tolist(), edges.tolist()
+    ([0, 1, 2], [[0.1, 0.2], [0.2, 0.3], [0.3, 0.4]])
+    >>> starts, edges = bins_of(table, CurveOptions(bins=2, binning="mass"))
+    >>> starts.tolist(), edges.tolist()
+    ([0, 1], [[0.0, 0.175], [0.175, 1.0]])
+    """
+    if rule.binning == "width" and not isinstance(rule.bins, str):
+        edges = np.arange(rule.bins + 1) / rule.bins
+        upto = np.append(np.searchsorted(table.scores, edges[:-1]), len(table))
+        some = np.flatnonzero(np.diff(upto))
+        return upto[some], np.column_stack((edges[some], edges[some + 1]))
+    if isinstance(rule.bins, str):
+        starts = sweep_starts(table)
+    else:
+        starts = equal_mass_starts(np.cumsum(table.weight), rule.bins)
+    # bins of equal mass end halfway between predictions
+    cuts = np.concatenate(([0.0], table.cuts(starts[1:] - 1), [1.0]))
+    return starts, np.column_stack((cuts[:-1], cuts[1:]))
+
+
+@dataclass(frozen=True)
+class BinSums:
+    """Σw and Σw² of either class in each bin."""
+
+    negative: Array
+    positive: Array
+    negative_sq: Array
+    positive_sq: Array
+
+    @classmethod
+    def of(cls, table: ScoreTable, starts: Index) -> BinSums:
+        return cls(*(np.add.reduceat(column, starts) for column in class_columns(table)))
+
+    @property
+    def weight(self) -> Array:
+        return self.negative + self.positive
+
+    @property
+    def fraction(self) -> Array:
+        return self.positive / self.weight
+
+    @property
+    def effective(self) -> Array:
+        """(Σw)²/Σw² (Kish)."""
+        return self.weight * (self.weight / (self.negative_sq + self.positive_sq))
+
+
+def histogram_of(table: ScoreTable, edges: Array) -> Array:
+    """The weight in each cell [edge, next edge); the outer cells take what lies beyond."""
+    inner = np.searchsorted(table.scores, edges[1:-1])
+    mass = np.append(0.0, np.cumsum(table.weight))
+    return np.diff(mass[np.concatenate(([0], inner, [len(table)]))])
+
+
+def window(low: float, high: float) -> tuple[float, float]:
+    """[0, 1], or a corner [0, u] or [1 − u, 1] with a round u ≤ 0.2, whichever holds low and high.
+
+    >>> window(0.001, 0.017), window(0.96, 1.0), window(0.1, 0.3)
+    ((0.0, 0.02), (0.96, 1.0), (0.0, 1.0))
+    """
+    for reach, mirrored in ((high, False), (1.0 - low, True)):
+        if 0.0 < reach <= CORNER:
+            # next to 1, numbers have too many digits to tell smaller parts of the axis apart
+            size = _round_up(max(float(reach), 1e-3 if mirrored else 0.0))
+            return (1.0 - size, 1.0) if mirrored else (0.0, size)
+    return 0.0, 1.0
+
+
+def _round_up(reach: float) -> float:
+    """The next number of one digit, or 1.5, times a power of ten, up to rounding."""
+    power = math.floor(math.log10(reach))
+    sizes = (
+        float(f"{digit}e{power + up}") for up in (0, 1) for digit in (1, 1.5, 2, 3, 4, 5, 6, 8)
+    )
+    return next(size for size in sizes if size >= reach * (1 - ROUNDING))
+
+
+# --- bands --------------------------------------------------------------------------------------
+
+
+def band_of(
+    table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions
+) -> Band | tuple[None, None]:
+    """The lower and the upper end of each bin's fraction, or two Nones."""
+    return (None, None) if rule.band is None else BANDS[rule.band](table, starts, sums, rule)
+
+
+def _exact(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
+    """Clopper–Pearson with the effective sample size; everywhere at once each has its share."""
+    bins = len(starts) if rule.everywhere else 1
+    return clopper_pearson(sums.effective, sums.fraction, rule.tail / bins)
+
+
+def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
+    """Percentiles of the fraction over Poisson replicates of either class's weight."""
+    random = read_generator(rule.random_state)
+    negative = _replicates(sums.negative, sums.negative_sq, rule.replicates, random)
+    positive = _replicates(sums.positive, sums.positive_sq, rule.replicates, random)
+    total = negative + positive
+    some = total > 0
+    fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
+    lower, upper = np.quantile(fraction, (rule.tail, 1 - rule.tail), axis=0)
+    return lower, upper
+
+
+def _replicates(weight: Array, square: Array, n: int, random: np.random.Generator) -> Array:
+    """n draws of each bin's weight in a Poisson bootstrap of its rows.
+
+    A draw is unit·Poisson(mean), with unit and mean such that its mean is Σw and its variance Σw².
+    """
+    some = weight > 0
+    mean = np.where(some, weight * (weight / np.where(some, square, 1.0)), 0.0)
+    mean = np.minimum(mean, LARGEST_MEAN)
+    unit = weight / np.where(some, mean, 1.0)
+    return unit * random.poisson(mean, size=(n, len(mean)))
+
+
+def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
+    """The band of fractions of labels drawn with the predictions as probabilities."""
+    cells = cells_of(table, keep=starts)
+    drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
+    inner = np.searchsorted(cells.starts, starts)
+    fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
+    return band_of_drawn(fraction, rule.level, rule.everywhere)
+
+
+BANDS: dict[str, Callable[[ScoreTable, Index, BinSums, CurveOptions], Band]] = {
+    "exact": _exact,
+    "bootstrap": _bootstrap,
+    "consistency": _consistency,
+}
+
+
+# --- Labels drawn at random from given probabilities, for the bands of curves ---------------------
+# A table of many scores is merged to about two thousand cells first, so that a thousand draws for a
+# million rows take a second.
+
+
+#: cells of equal weight, and as many of equal width, that a larger table is merged to
+HALF = 1000
+#: no place has a scale below this part of the largest, or a rare curve there would widen all
+LEAST_SCALE = 0.02
+#: NumPy's samplers refuse larger numbers; the fraction of so many rows hardly varies anyway
+LARGEST = 1e15
+
+
+@dataclass(frozen=True)
+class MergedCells:
+    """Neighbouring scores taken together, without their labels.
+
+    ``p`` is the mean score of each cell, ``weight`` and ``square`` its Σw and Σw², ``starts`` its
+    first score's place in the table.
+    """
+
+    p: Array
+    weight: Array
+    square: Array
+    starts: Index
+
+    @property
+    def effective(self) -> Array:
+        """(Σw)²/Σw² (Kish)."""
+        return self.weight * (self.weight / self.square)
+
+    def draw(self, probability: Array, n: int, random: np.random.Generator) -> Array:
+        """n draws of each cell's fraction of positives, shape (n, cells).
+
+        A cell of effective size m draws Binomial(m)/m; an m that is no whole number is rounded
+        up or down at random, in the right proportion.
+        """
+        size = np.minimum(self.effective, LARGEST)
+        whole = np.floor(size * (1 + 1e-12))
+        part = np.clip(size - whole, 0.0, 1.0)
+        trials = np.broadcast_to(whole, (n, len(size)))
+        if part.any():
+            trials = whole + (random.random((n, len(size))) < part)
+        hits = random.binomial(trials.astype(np.int64), np.clip(probability, 0.0, 1.0))
+        return np.asarray(hits / trials, dtype=np.float64)
+
+
+def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> MergedCells:
+    """At most 2·half cells, and those that begin in ``keep``; of few scores, a cell for each.
+
+    >>> table = ScoreTable.from_counts([0.1, 0.2, 0.9], [1, 0, 0], [0, 2, 1])
+    >>> cells_of(table).p.tolist(), cells_of(table, half=1).p.round(3).tolist()
+    ([0.1, 0.2, 0.9], [0.35])
+    """
+    starts = np.arange(len(table))
+    if len(table) > 2 * half:
+        kept = starts[:0] if keep is None else keep
+        starts = spread_places(table.scores, table.weight, half, kept)
+    weight = np.add.reduceat(table.weight, starts)
+    square = np.add.reduceat(squares(table), starts)
+    return MergedCells(run_means(table, starts), weight, square, starts)
+
+
+def spread_places(x: Array, weight: Array, parts: int, also: Index) -> Index:
+    """Places of the sorted x: the first, where parts of equal weight or width end, and others."""
+    inner = np.arange(1, parts) / parts
+    mass = np.cumsum(weight)
+    by_mass = np.searchsorted(mass, mass[-1] * inner)
+    by_width = np.searchsorted(x, x[0] * (1 - inner) + x[-1] * inner)
+    return starts_at(np.concatenate((by_mass, by_width, also)), len(x))
+
+
+def band_of_drawn(values: Array, level: float, everywhere: bool) -> Band:
+    """The band of curves that were drawn, shape (draws, places): where ``level`` of them lie.
+
+    Place by place it has the percentiles for its ends. Everywhere at once: above and below the
+    median, each place has a scale of its own (the root mean square of what is drawn on that side,
+    of the angles arcsin √value, so that places near 0 and 1 are like others), and the band is as
+    many scales wide as hold ``level`` of the drawn curves as a whole. Half of the draws give the
+    scales, the others the size.
+
+    >>> drawn = np.random.default_rng(0).random((1000, 20))
+    >>> low, high = band_of_drawn(drawn, 0.9, True)
+    >>> round(float(((drawn >= low) & (drawn <= high)).all(axis=1)[500:].mean()), 2)
+    0.9
+    """
+    if not everywhere:
+        tail = (1.0 - level) / 2.0
+        lower, upper = np.quantile(values, (tail, 1.0 - tail), axis=0)
+        return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    angle = np.arcsin(np.sqrt(np.clip(values, 0.0, 1.0)))
+    # scales from one half and sizes from the other: to its own scales a curve is never far off
+    first, second = np.array_split(angle, 2) if len(angle) > 1 else (angle, angle)
+    middle = np.median(first, axis=0)
+    ends, reach = [], np.zeros(len(second))
+    for side in (-1.0, 1.0):
+        scale = np.sqrt((np.maximum(side * (first - middle), 0.0) ** 2).mean(axis=0))
+        scale = np.maximum(scale, LEAST_SCALE * scale.max())
+        some = np.where(scale > 0.0, scale, 1.0)
+        reach = np.maximum(reach, (side * (second - middle) / some).max(axis=1))
+        ends.append(side * scale)
+    # the data are one more curve of this kind, so that one more is held than the share says
+    held = min(math.ceil(level * (len(reach) + 1)), len(reach))
+    size = float(np.partition(reach, held - 1)[held - 1]) * (1.0 + 1e-12)
+    lower, upper = (np.clip(middle + size * end, 0.0, np.pi / 2.0) for end in ends)
+    return np.sin(lower) ** 2, np.sin(upper) ** 2
+
+
+# --- The options of a reliability curve, checked when made ----------------------------------------
+
+
+#: the histogram has at least this many cells
+CELLS = 20
+AXES = ("probability", "logit")
+#: where a band may hold
+BANDS_HOLD = ("simultaneous", "pointwise")
+#: for each curve the bands by the names that a caller may use; the first is the default
+CURVES: dict[str, dict[str, str]] = {
+    "binned": {
+        "exact": "exact",
+        "bootstrap": "bootstrap",
+        "consistency": "consistency",
+        "confidence": "exact",
+    },
+    "isotonic": {"consistency": "consistency", "confidence": "confidence"},
+    "smooth": {"consistency": "consistency", "confidence": "confidence"},
+}
+#: bands that hold place by place only, and what to do
+ONLY_POINTWISE: dict[tuple[str, str | None], str] = {
+    ("binned", "bootstrap"): "take band='exact'.",
+    ("smooth", "confidence"): "it does not know what the kernel flattens. Take curve='isotonic'.",
+}
+
+
+@dataclass(frozen=True)
+class CurveOptions:
+    """The options of a curve. ``band`` is the one in use: "auto" and synonyms are resolved.
+
+    ``bands`` is where it holds; "auto" is "simultaneous" for consistency bands. With
+    ``bins="auto"``, ``binning`` is "mass".
+    """
+
+    bins: Bins = 10
+    binning: str = "width"
+    band: str | None = "auto"
+    level: float = 0.95
+    replicates: int = 1000
+    random_state: Any = 0
+    curve: str = "binned"
+    sigma: float | None = None
+    axes: str = "probability"
+    bands: str | None = "auto"
+
+    def __post_init__(self) -> None:
+        count = check_bin_count(self.bins)
+        check_whole("replicates", self.replicates, 1)
+        one_of("binning", self.binning, BINNINGS)
+        if count == AUTO:
+            object.__setattr__(self, "binning", "mass")
+        one_of("curve", self.curve, tuple(CURVES))
+        one_of("axes", self.axes, AXES)
+        bands = CURVES[self.curve]
+        where = "" if self.curve == "binned" else f" where curve={self.curve!r}"
+        one_of("band", self.band, ("auto", *bands, None), where)
+        if self.band is not None:
+            object.__setattr__(self, "band", bands.get(self.band, next(iter(bands))))
+        self._resolve_bands()
+        check_number("level", self.level, 0.0, 1.0)
+        if self.sigma is not None:
+            self._check_sigma(self.sigma)
+
+    def _resolve_bands(self) -> None:
+        one_of("bands", self.bands, ("auto", *BANDS_HOLD, None))
+        known = ONLY_POINTWISE.get((self.curve, self.band))
+        if self.bands == "simultaneous" and known:
+            raise ParameterError(
+                f"bands must be 'pointwise' where curve={self.curve!r} and band={self.band!r}, but "
+                f"'simultaneous' came: {known}"
+            )
+        hold = "simultaneous" if self.band == "consistency" else "pointwise"
+        chosen = self.bands if self.bands in BANDS_HOLD else hold
+        object.__setattr__(self, "bands", None if self.band is None else chosen)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the band holds everywhere at once."""
+        return self.bands == "simultaneous"
+
+    def _check_sigma(self, sigma: Any) -> None:
+        number = isinstance(sigma, Real) and not isinstance(sigma, bool)
+        if not number or not 1e-6 <= sigma <= 20:
+            raise ParameterError(
+                f"sigma must be a number of log-odds from 1e-6 to 20, or None, but {sigma!r} came."
+            )
+        if self.curve != "smooth":
+            raise ParameterError(
+                f"sigma must be left out unless curve='smooth', but {sigma!r} came with "
+                f"curve={self.curve!r}."
+            )
+
+    @property
+    def cells(self) -> int:
+        """How many cells the histogram has; a bin of equal width holds a whole number of them."""
+        parts = self.curve == "binned" and self.binning == "width" and self.axes == "probability"
+        whole = self.bins if parts and not isinstance(self.bins, str) else 1
+        return whole * math.ceil(CELLS / whole)
+
+    @property
+    def tail(self) -> float:
+        """The probability beyond the band at each end."""
+        return (1 - self.level) / 2
+
+
+def one_of(name: str, value: Any, words: tuple[str | None, ...], where: str = "") -> None:
+    """A word, or None, from a short list."""
+    if not any(type(value) is type(word) and value == word for word in words):
+        allowed = ", ".join(repr(word) for word in words)
+        hint = did_you_mean(value, words)
+        raise ParameterError(f"{name} must be one of {allowed}{where}, but {value!r} came.{hint}")
+
+
+# --- The frozen value of a reliability curve: all that a diagram or a page needs to show it -------
+
+
+#: what the groups of a curve are called
+GROUPS = {
+    "binned": "bin{} of equal {}",
+    "isotonic": "isotonic block{}",
+    "smooth": "point{} of a smooth line",
+}
+
+#: a printed table shows at most so many groups, unless they are bins
+MOST_LINES = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(PlainFields, Frozen):
+    """A reliability curve: mean prediction against fraction of positives, group by group.
+
+    The groups are bins, the blocks of an isotonic curve, or the neighbourhoods of a smooth one.
+
+    Attributes
+    ----------
+    edges : array of shape (m, 2)
+        Where each non-empty bin begins and ends: [begin, end), the last one closed. The smallest
+        and the largest prediction of a block.
+    mean_p, fraction : arrays of shape (m,)
+        The weighted mean prediction and the weighted fraction of positives of each group.
+    weight, effective : arrays of shape (m,)
+        Σw of each group, and its effective sample size (Σw)²/Σw², the number of rows if all weigh
+        the same. (Neighbourhoods overlap: their weight is that nearest to them, their effective
+        size that of all rows under the kernel.)
+    lower, upper : arrays of shape (l,), or None
+        The band at ``x``; None without one.
+    level : float or None
+        How often the band is meant to hold what it is for.
+    bands : {"simultaneous", "pointwise"} or None
+        Whether it is meant to do so everywhere at once, or at each place.
+    band : {"exact", "bootstrap", "consistency", "confidence"} or None
+    binning : {"width", "mass"}
+    total : float
+        The weight of all rows.
+    histogram_edges, histogram : arrays of shape (h + 1,) and (h,)
+        Cells of the predictions, equal on the scale of the axes, and the weight in each.
+    x, y : arrays of shape (l,)
+        The line to draw: for bins the points (``mean_p``, ``fraction``) themselves.
+    curve : {"binned", "isotonic", "smooth"}
+    axes : {"probability", "logit"}
+        The scale that the histogram's cells were made for.
+
+    Examples
+    --------
+    >>> from calibrant.diagrams.curve import reliability_curve
+    >>> curve = reliability_curve([0, 0, 1, 1], [0.15, 0.15, 0.15, 0.7])
+    >>> curve
+    Curve(2 bins of equal width, weight 4, pointwise exact 95 % band)
+    >>> print(curve)
+    predictions   mean  fraction       95 % band  weight
+    [0.1, 0.2)   0.150     0.333  0.008 to 0.906       3
+    [0.7, 0.8)   0.700     1.000  0.025 to 1.000       1
+    """
+
+    edges: Array
+    mean_p: Array
+    fraction: Array
+    weight: Array
+    effective: Array
+    lower: Array | None
+    upper: Array | None
+    level: float | None
+    band: str | None
+    binning: str
+    total: float
+    histogram_edges: Array
+    histogram: Array
+    x: Array
+    y: Array
+    curve: str = "binned"
+    axes: str = "probability"
+    bands: str | None = None
+
+    def __len__(self) -> int:
+        """The number of groups."""
+        return len(self.mean_p)
+
+    @property
+    def share(self) -> Array:
+        """The part of all weight in each cell of the histogram."""
+        return self.histogram / self.total
+
+    @property
+    def bulk(self) -> tuple[float, float]:
+        """The ends of the cells between which all but 0.5 % of the weight at each end lies."""
+        part = np.cumsum(self.share)
+        first, last = np.searchsorted(part, (0.005, 0.995))
+        end = min(int(last) + 1, len(part))
+        return float(self.histogram_edges[first]), float(self.histogram_edges[end])
+
+    @property
+    def leaves_band(self) -> bool | None:
+        """Whether the line leaves its band somewhere; None without a band.
+
+        Of calibrated predictions it leaves a simultaneous consistency band in 1 − ``level`` of all
+        samples: that is a test. Place by place it leaves a pointwise one far more often.
+        """
+        if self.lower is None or self.upper is None:
+            return None
+        slack = 1e-9  # of rounding
+        return bool(((self.y < self.lower - slack) | (self.y > self.upper + slack)).any())
+
+    def __repr__(self) -> str:
+        plural = "s" if len(self) != 1 else ""
+        band = "no band"
+        if self.level is not None:
+            band = f"{self.bands} {self.band} {100 * self.level:g} % band"
+        groups = GROUPS[self.curve].format(plural, self.binning)
+        return f"Curve({len(self)} {groups}, weight {self.total:g}, {band})"
+
+    def __str__(self) -> str:
+        span = self.histogram_edges[-1] - self.histogram_edges[0]
+        places = 3 + math.ceil(-math.log10(span))
+        columns = [["predictions", *self._names(places)]]
+        columns.append(["mean", *(f"{value:.{places}f}" for value in self.mean_p)])
+        columns.append(["fraction", *(f"{value:.{places}f}" for value in self.fraction)])
+        if self.lower is not None and self.upper is not None and self.level is not None:
+            ends = (np.interp(self.mean_p, self.x, end) for end in (self.lower, self.upper))
+            band = (f"{a:.{places}f} to {b:.{places}f}" for a, b in zip(*ends, strict=True))
+            columns.append([f"{100 * self.level:g} % band", *band])
+        columns.append(["weight", *(f"{value:.10g}" for value in self.weight)])
+        # all bins, or some of many other groups
+        chosen = some_of(len(self), len(self) if self.curve == "binned" else MOST_LINES)
+        lines = printed_columns([[head, *(cells[i] for i in chosen)] for head, *cells in columns])
+        if len(chosen) < len(self):
+            groups = GROUPS[self.curve].format("s", self.binning)
+            lines.append(f"({len(chosen)} of {len(self)} {groups})")
+        return "\n".join(lines)
+
+    def _names(self, places: int) -> list[str]:
+        if self.curve != "binned":
+            return [f"{low:.{places}f} to {high:.{places}f}" for low, high in self.edges]
+        names = [f"[{low:.4g}, {high:.4g})" for low, high in self.edges]
+        if self.edges[-1, 1] == 1.0:
+            names[-1] = names[-1][:-1] + "]"
+        return names
+
+
+def some_of(count: int, most: int) -> list[int]:
+    """At most so many of the numbers from 0 to count − 1, evenly spread.
+
+    >>> some_of(101, 3), some_of(2, 20)
+    ([0, 50, 100], [0, 1])
+    """
+    return sorted({round(at) for at in np.linspace(0, count - 1, min(count, most))})
+
+
+def printed_columns(columns: Sequence[Sequence[str]], first: Side = "left") -> list[str]:
+    """Columns of cells as lines of text; all but the first stand to the right.
+
+    >>> print("\\n".join(printed_columns([("name", "one"), ("value", "10")])))
+    name  value
+    one      10
+    """
+    others: list[Side] = ["right"] * (len(columns) - 1)
+    return aligned(list(zip(*columns, strict=True)), [first, *others], rule=False)

@@ -1,0 +1,868 @@
+"""The rows of files of any size, read by DuckDB."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from calibrant.array_types import Array, Index
+from calibrant.data.door import HEAVIEST, sum_tolerance
+from calibrant.data.lazy import (
+    MANY,
+    BadRowsError,
+    Coding,
+    LazyRows,
+    Names,
+    distinct_labels,
+    refuse_nested,
+)
+from calibrant.data.scale import WHAT_TO_DO
+from calibrant.engines.apply import POWER, WHOLE, KeySpelling
+from calibrant.engines.apply_options import AS_FITTED
+from calibrant.engines.duckdb.session import Session, Source, literal
+from calibrant.engines.files.files import find_files, kind_of, one_kind
+from calibrant.engines.files.spelling import MISSING as MISSING_WORDS
+from calibrant.engines.files.spelling import (
+    SPELLINGS,
+    Label,
+    NumberSpelling,
+    choose_spelling,
+    missing_words,
+    typed_feature,
+    typed_present,
+)
+from calibrant.engines.rows import (
+    OUTSIDE_ADVICE,
+    ColumnsRead,
+    RowsOfFiles,
+    not_in_json,
+    refuse_many,
+)
+from calibrant.errors import InputError, import_extra
+
+
+def file_rows(
+    session: Session, files: Sequence[str | os.PathLike[str]], names: Names, role: str = "score"
+) -> FileRows:
+    """The rows behind names and globs."""
+    wanted = list(names.roles().values())
+    return FileRows(session, look_at(session, files, wanted), names, role)
+
+
+def column_names(
+    session: Session, files: Sequence[str | os.PathLike[str]], wanted: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The columns of the first of some files."""
+    return look_at(session, files, list(wanted))[0].names
+
+
+def look_at(
+    session: Session,
+    files: Sequence[str | os.PathLike[str]],
+    wanted: list[str],
+    *,
+    every: bool = False,
+) -> list[Source]:
+    """The sources behind names and globs, all of one kind; see `Session.look`."""
+    paths = find_files(files)
+    one_kind({kind_of(path)[0]: path.name for path in paths})
+    return [session.look(path, wanted, every=every) for path in paths]
+
+
+@dataclass
+class FileRows(RowsOfFiles):
+    """The rows of files as DuckDB reads them; ``others`` are further columns of the score's role,
+    of which each row must have a value."""
+
+    session: Session
+    sources: list[Source]
+    names: Names
+    role: str = "score"
+    others: Sequence[str] = ()
+    numbers: NumberColumns = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = self.names
+        roles = {names.score: "", names.raw: "score", names.weight: "weight"}
+        roles |= dict.fromkeys((names.score, *self.others), self.role)
+        known = {name: role for name, role in roles.items() if name}
+        self.numbers = NumberColumns(self.session, self.sources, known)
+
+    @property
+    def file_names(self) -> list[str]:
+        return [source.path.name for source in self.sources]
+
+    @property
+    def expected(self) -> list[int | None]:
+        return [source.rows for source in self.sources]
+
+    # --- the rows -------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def frame(self) -> nw.LazyFrame[Any]:
+        """All rows, their columns called by their roles; labels are spelled as text."""
+        rows = " UNION ALL ".join(map(self._part, self.sources))
+        frame: nw.LazyFrame[Any] = nw.from_native(self.session.relation(rows))
+        return frame
+
+    def _part(self, source: Source) -> str:
+        columns = self.by_role(
+            lambda name, role: self.numbers.sql(source, name),
+            lambda name: self.label(source),
+            lambda name: segment(source, source.find(name, "segment")),
+        )
+        return self.selected(source, columns)
+
+    def selected(self, source: Source, columns: Mapping[str, str]) -> str:
+        """SQL of the rows of a file that are kept, with columns by their names."""
+        listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+        kept = f" WHERE NOT ({self._lacks(source)})" if self.session.reading.drop else ""
+        return f"SELECT {listed} FROM {source.relation}{kept}"
+
+    def label(self, source: Source) -> str:
+        """SQL of the label as text."""
+        return spelling(source, source.find(self.names.label, "label"))
+
+    def respell(self) -> bool:
+        self.__dict__.pop("frame", None)
+        return self.numbers.respell()
+
+    # --- rows without a value -------------------------------------------------------------------
+
+    def _lacks(self, source: Source) -> str:
+        """SQL: whether a row has no label, score or weight."""
+        label = self.label(source)
+        missing = [f"{label} IS NULL"]
+        if self.absent:
+            missing.append(f"coalesce({is_one_of(label, self.absent)}, true)")
+        for column in self.numbers.roles:
+            nan = f"coalesce(isnan({self.numbers.sql(source, column)}), false)"
+            missing += [self.numbers.missing(source, column), nan]
+        return " OR ".join(missing)
+
+    @functools.cached_property
+    def absent(self) -> list[str]:
+        """Words for "no label" in CSV files."""
+        if self.sources[0].kind != "csv":
+            return []
+        parts = (f"SELECT {self.label(s)} AS label FROM {s.relation}" for s in self.sources)
+        rows: nw.LazyFrame[Any] = nw.from_native(self.session.relation(" UNION ALL ".join(parts)))
+        return missing_words(distinct_labels(rows, self._run))
+
+    @functools.cached_property
+    def dropped(self) -> int:
+        return self._lacking() if self.session.reading.drop else 0
+
+    def _lacking(self) -> int:
+        """How many rows have no label, score or weight: those that --missing drop leaves out."""
+        counts = (
+            f"(SELECT count(*) FROM {s.relation} WHERE {self._lacks(s)})" for s in self.sources
+        )
+        return int(self.session.query(f"SELECT {' + '.join(counts)}")[0][0])
+
+    @property
+    def _needed(self) -> str:
+        """The roles of which a row must have a value, in words."""
+        return " or no ".join(dict.fromkeys((*self.numbers.roles.values(), "label")))
+
+    def facts(self, rows: int | None) -> dict[str, Any]:
+        found = super().facts(rows)
+        if self.dropped:
+            total = "" if rows is None else f" of {rows + self.dropped:,}"
+            were = "was" if self.dropped == 1 else "were"
+            self.session.note(
+                f"{self.dropped:,}{total} rows {were} dropped: no {self._needed} there"
+            )
+        written = [f"{column!r} {how}" for column, how in self.numbers.written.items() if how]
+        return found | ({"numbers_written": written} if written else {})
+
+    def lazy(self, coding: Coding) -> LazyRows:
+        return LazyRows(self.frame, self.names, coding, self._run)
+
+    def _run(self, ask: Callable[[], Any]) -> Any:
+        """Run a query; BadRowsError where the reader itself stumbles over a value.
+
+        DuckDB moves a TRY_CAST into its reader of CSV, and there it fails.
+        """
+        try:
+            return self.session.call(ask)
+        except InputError as wrong:
+            if type(wrong.__cause__).__name__ == "ConversionException":
+                raise BadRowsError from wrong
+            raise
+
+    # --- labels ---------------------------------------------------------------------------------
+
+    def labels(self, rows: int | None) -> dict[Any, Label]:
+        if self.sources[0].kind == "csv":
+            frame = self.frame if rows is None else self.frame.head(rows)
+            return typed_present(distinct_labels(frame, self._run))
+        parts = " UNION ALL ".join(
+            f"SELECT {spelling(s, i)} AS y, {document(s, i)} AS j FROM {s.relation}"
+            for s in self.sources
+            for i in [s.find(self.names.label, "label")]
+        )
+        first = "" if rows is None else f"LIMIT {rows}"
+        query = f"SELECT DISTINCT y, j FROM (SELECT y, j FROM ({parts}) {first}) LIMIT {MANY}"
+        found = sorted(row for row in self.session.query(query) if row[0] is not None)
+        values = {spelled: json.loads(value) for spelled, value in found}
+        refuse_nested(values.values(), self.names.label)
+        return values
+
+    # --- refusals -------------------------------------------------------------------------------
+
+    def refuse(self, coding: Coding) -> None:
+        self.refuse_numbers()
+        self.refuse_labels()
+
+    def refuse_numbers(self) -> None:
+        """An InputError for scores or weights that are no numbers, when there are some."""
+        missing = () if self.session.reading.drop else (MISSING,)
+        for column, role in self.numbers.roles.items():
+            of_weights = (NEGATIVE, HEAVY) if column == self.names.weight else ()
+            self._check(column, role, TEXT, *missing, INFINITE, *of_weights)
+
+    def refuse_outside(self) -> None:
+        self._check(self.names.score, self.role, OUTSIDE)
+
+    def refuse_missing_labels(self) -> None:
+        """An InputError for missing labels, when there are some."""
+        self._check(self.names.label, "label", MISSING, absent=self.absent)
+
+    def _check(
+        self, column: str, role: str, *checks: Check, absent: Sequence[str] = MISSING_WORDS
+    ) -> None:
+        refuse(
+            self.session,
+            self.sources,
+            column,
+            role=role,
+            checks=checks,
+            absent=absent,
+            written=self.numbers.written.get(column),
+            missing_advice=self._missing_advice,
+        )
+
+    def _missing_advice(self, seen: int) -> str:
+        """What to do about missing values where other columns have more than the ones seen."""
+        rows = self._lacking()
+        if rows <= seen:
+            return ""
+        return (
+            f"In all, {rows:,} rows have no {self._needed}: drop them with --missing drop, or fill "
+            "them in first."
+        )
+
+    def refuse_labels(self) -> None:
+        names = ", ".join(self.file_names[:5])
+        if self.dropped:
+            raise InputError(
+                f"{names} must hold rows with a {self.role} and a label: none is left."
+            )
+        self.refuse_missing_labels()
+        raise InputError(f"{names} must hold rows of data, but only column names came.")
+
+
+def first_rows(
+    session: Session, files: Sequence[str | os.PathLike[str]], count: int
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The columns of the first of the files, and the values of its first rows."""
+    source = session.look(find_files(files)[0], [], counted=False)
+    columns = [text(source, i) for i in range(len(source.names))]
+    rows = session.query(f"SELECT {', '.join(columns)} FROM {source.relation} LIMIT {count}")
+    return source.names, rows
+
+
+# --- Rows of several classes, read by DuckDB into memory ------------------------------------------
+
+
+#: rows that are fetched together
+BATCH = 100_000
+
+
+def class_rows(
+    session: Session,
+    files: Sequence[str | os.PathLike[str]],
+    wanted: Sequence[str],
+    label: str,
+    weight: str | None,
+    role: str,
+) -> ClassRows:
+    """The rows behind names and globs; ``wanted`` are columns that are known to be read."""
+    known = [*wanted, label, *([weight] if weight else [])]
+    return ClassRows(session, look_at(session, files, known), label, weight, role)
+
+
+class ClassRows:
+    """The rows of files where there are several classes, and what is asked of them.
+
+    They have a column of scores for each class, or one of them and further columns.
+    """
+
+    def __init__(
+        self, session: Session, sources: list[Source], label: str, weight: str | None, role: str
+    ) -> None:
+        self.session, self.sources = session, sources
+        self.label, self.weight, self.role = label, weight, role
+        for source in self.sources:
+            source.find(self.label, "label")
+            if self.weight:
+                source.find(self.weight, "weight")
+        self.rows = self._rows([label])  # any column: at first, labels are read alone
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the files' columns."""
+        return self.sources[0].names
+
+    def _rows(self, columns: Sequence[str]) -> FileRows:
+        """The rows with some columns of scores, of all of which a row must have a value."""
+        names = Names(columns[0], self.label, self.weight)
+        return FileRows(self.session, self.sources, names, self.role, others=columns)
+
+    def labels(self) -> dict[Any, Label]:
+        """The different labels of all rows, by their spellings."""
+        values = self.rows.labels(None)
+        if not values:
+            self.rows.refuse_labels()
+        if len(values) >= MANY:
+            raise InputError(
+                f"label column {self.label!r} must hold fewer than {MANY:,} classes, but more "
+                "came. Is it the right column?"
+            )
+        return values
+
+    def read(
+        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str] = ()
+    ) -> ColumnsRead:
+        """Some columns of numbers, the codes of the labels by their spellings, and other columns as
+        they are; an InputError that says what is wrong with which rows."""
+        self.rows = self._rows(columns)
+        self.rows.respell()
+        try:
+            return self.session.call(lambda: self._read(columns, codes, features))
+        except BadRowsError as wrong:
+            said = wrong.__cause__ or "some labels are not among the classes"
+        self.rows.refuse_numbers()
+        self.rows.refuse_missing_labels()
+        raise InputError(f"the rows cannot be read: {said}.")
+
+    def _read(
+        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str]
+    ) -> ColumnsRead:
+        parts = " UNION ALL ".join(self._part(source, columns, features) for source in self.sources)
+        reader = self.session.relation(parts).to_arrow_reader(BATCH)
+        numbers, found, weights, rows = [], [], [], 0
+        others: dict[str, list[Any]] = {name: [] for name in features}
+        try:
+            while (batch := _next(reader)) is not None:
+                last = len(batch.columns) - len(others)
+                for listed, column in zip(others.values(), batch.columns[last:], strict=True):
+                    listed.append(column)
+                *scores, spelled = batch.columns[:last]
+                weight = _numbers([scores.pop()])[:, 0] if self.weight else None
+                numbers.append(_numbers(scores))
+                found.append(_coded(spelled, codes))
+                rows += len(spelled)
+                refuse_many(rows, len(columns) + len(others))
+                if weight is not None:
+                    weights.append(_weights(weight))
+        finally:
+            reader.close()
+        if not rows:
+            raise BadRowsError
+        weight = np.concatenate(weights) if weights else None
+        frame = self._frame(others) if others else None
+        return ColumnsRead(np.concatenate(numbers), np.concatenate(found), weight, frame)
+
+    def _frame(self, others: Mapping[str, list[Any]]) -> Any:
+        spelled = self.session.reading.spelling
+        table = import_extra("pyarrow", extra="cli").table
+        return table({name: typed_feature(parts, name, spelled) for name, parts in others.items()})
+
+    def _part(self, source: Source, columns: Sequence[str], features: Sequence[str]) -> str:
+        numbers = (*columns, self.weight) if self.weight else columns
+        asked = [self.rows.numbers.sql(source, name) for name in numbers]
+        asked.append(self.rows.label(source))
+        asked += [text(source, source.find(name, "feature")) for name in features]
+        return self.rows.selected(source, {f"c{i}": sql for i, sql in enumerate(asked)})
+
+    def refuse_sums(self, columns: Sequence[str]) -> None:
+        """An InputError for rows that are no distributions, when there are some."""
+        refuse_sums(self.session, self.sources, columns, role=self.role, advice=SUMS_TO_MEASURE)
+
+    def facts(self, rows: int) -> dict[str, Any]:
+        """What is worth remembering of the files."""
+        known = self.rows.facts(rows)
+        del known["score_column"]
+        return known
+
+
+def _next(reader: Any) -> Any:
+    """The next rows; None at the end."""
+    try:
+        return reader.read_next_batch()
+    except StopIteration:
+        return None
+    except Exception as error:  # Arrow's words for what the engine says better
+        raise BadRowsError from error
+
+
+def _numbers(columns: Sequence[Any]) -> Array:
+    """Arrow columns side by side; BadRowsError where one holds no finite number."""
+    made = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
+    if not np.isfinite(made).all():
+        raise BadRowsError
+    return made.astype(np.float64, copy=False)
+
+
+def _weights(weight: Array) -> Array:
+    """Weights; BadRowsError where one is negative or too heavy."""
+    if ((weight < 0.0) | (weight > HEAVIEST)).any():
+        raise BadRowsError
+    return weight
+
+
+def _coded(spelled: Any, codes: Mapping[Any, int]) -> Index:
+    """The codes of labels; BadRowsError where one is missing or not known."""
+    if spelled.null_count:
+        raise BadRowsError
+    words = spelled.dictionary_encode()
+    known = [codes.get(word, -1) for word in words.dictionary.to_pylist()]
+    if -1 in known:
+        raise BadRowsError
+    places: Index = np.asarray(known, dtype=np.intp)[words.indices.to_numpy()]
+    return places
+
+
+# --------------------------------------------------------------------------------------------------
+# Why columns were refused: how many rows, the first of them, what to do. Used only on failure
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that can be wrong with a value: the SQL that says so, and the words for it."""
+
+    sql: str
+    must: str
+    came: str
+    advice: str
+
+
+# in these, t is the value's text, x its number, m whether it is a word for "no value"
+TEXT = Check(
+    "x IS NULL AND NOT m", "be numbers", "hold something else", "Correct or drop those rows."
+)
+MISSING = Check(
+    "m OR isnan(x)",
+    "be complete",
+    "are missing",
+    "Drop those rows with --missing drop, or fill them in first.",
+)
+LEFT_OUT = replace(
+    MISSING, advice="Leave their probability empty with --on-missing null, or fill them in first."
+)
+INFINITE = Check("isinf(x)", "be finite", "are infinite", "Correct or drop those rows.")
+NEGATIVE = Check("x < 0", "be at least 0", "are negative", "Correct or drop those rows.")
+HEAVY = Check(
+    f"x > {HEAVIEST!r}", f"be at most {HEAVIEST:g}", "are more", "Divide all weights by their mean."
+)
+OUTSIDE = Check("x < 0 OR x > 1", "be probabilities in [0, 1]", "are not", OUTSIDE_ADVICE)
+BEYOND = replace(OUTSIDE, must=AS_FITTED, advice=WHAT_TO_DO)
+
+
+def refuse(
+    session: Session,
+    sources: Sequence[Source],
+    column: str,
+    *,
+    role: str,
+    checks: Sequence[Check],
+    absent: Sequence[str] = MISSING_WORDS,
+    written: NumberSpelling | None = None,
+    missing_advice: Callable[[int], str] | None = None,
+) -> None:
+    """Raise an InputError for the first of the checks that some row fails; return if none does.
+
+    ``missing_advice`` is told how many values of the column are missing. It says what to do where
+    other columns lack more, and nothing where the advice of the check will do.
+    """
+    seen, total = dict.fromkeys(checks, 0), 0
+    first: dict[Check, tuple[str, int, str]] = {}
+    for source in sources:
+        counted, *found = session.query(
+            _counts_of_wrong(source, column, role, checks, absent, written)
+        )[0]
+        total += counted
+        for check, (count, row, value) in zip(checks, _triples(found), strict=True):
+            seen[check] += count
+            if count and check not in first:
+                first[check] = (source.path.name, row, value)
+    for check in checks:
+        if check in first:
+            file, row, value = first[check]
+            told = missing_advice(seen[check]) if check is MISSING and missing_advice else ""
+            raise InputError(
+                f"{role} column {column!r} must {check.must}: {seen[check]:,} of {total:,} rows "
+                f"{check.came} (first: {_shown(value)}data row {row:,} of {file}). "
+                f"{told or _advice(check, value)}"
+            )
+
+
+def _counts_of_wrong(
+    source: Source,
+    column: str,
+    role: str,
+    checks: Sequence[Check],
+    absent: Sequence[str],
+    written: NumberSpelling | None,
+) -> str:
+    """SQL: the number of rows, then for each check its count, first row and the value there."""
+    place = source.find(column, role)
+    if role in ("label", "segment"):
+        raw, value = spelling(source, place), "NULL::DOUBLE"
+    else:
+        raw, value = f"{text(source, place)}::VARCHAR", number(source, place, role, written)
+    missing = f"coalesce({is_one_of(raw, ('', *absent))}, true)"
+    wanted = ("count(*)", "min(r)", "arg_min(coalesce(t, ''), r)")
+    counts = ", ".join(f"{what} FILTER ({check.sql})" for check in checks for what in wanted)
+    return (
+        f"SELECT count(*), {counts} FROM (SELECT row_number() OVER () AS r, {raw} AS t, "
+        f"{value} AS x, {missing} AS m FROM {source.relation})"
+    )
+
+
+def _triples(values: list[object]) -> list[tuple[int, int, str]]:
+    return [tuple(values[i : i + 3]) for i in range(0, len(values), 3)]  # type: ignore[misc]
+
+
+def _shown(value: str | None) -> str:
+    return "" if value is None or not value.strip() else f"{value[:40]!r} in "
+
+
+def _advice(check: Check, value: str | None) -> str:
+    if check is TEXT and value and value.strip().endswith("%"):
+        return "Write a percent sign after all of them, or after none: 0.5 for 50%."
+    if check is TEXT and value and re.match(r"\s*[-+]?[0-9.,]*[.,][0-9]+\s*$", value):
+        return "Write all decimals alike: with a point, as 0.5, or all with a comma."
+    return check.advice
+
+
+# --- rows that must sum to one ------------------------------------------------------------------
+
+#: what to do about rows that are to be calibrated
+SUMS_TO_APPLY = (
+    "The calibrator was fitted on such rows: divide percentages by 100, and make sure that there "
+    "is a column for every class; if the rows are right, say on-range allow."
+)
+#: and about rows that are to be measured
+SUMS_TO_MEASURE = (
+    "Divide percentages by 100, name a column for every class, and calibrate margins or logits "
+    "first."
+)
+#: values of a row that are shown
+SHOWN = 6
+
+
+def refuse_sums(
+    session: Session, sources: Sequence[Source], columns: Sequence[str], *, role: str, advice: str
+) -> None:
+    """Raise an InputError if some rows are not in [0, 1] with the sum 1; return if all are."""
+    bad, total, first = 0, 0, ""
+    for source in sources:
+        counted, wrong, row, values = session.query(_survey_of_sums(source, columns, role))[0]
+        total, bad = total + counted, bad + wrong
+        if wrong and not first:
+            shown = ", ".join(f"{value:g}" for value in values[:SHOWN])
+            more = ", …" if len(values) > SHOWN else ""
+            first = f"data row {row:,} of {source.path.name}: {shown}{more}, sum {sum(values):g}"
+    if bad:
+        named = ", ".join(map(repr, columns[:SHOWN])) + (", …" if len(columns) > SHOWN else "")
+        raise InputError(
+            f"{role} columns {named} must be probabilities in [0, 1] that sum to 1 in each row: "
+            f"{bad:,} of {total:,} rows {'is' if bad == 1 else 'are'} not (first: {first}). "
+            f"{advice}"
+        )
+
+
+def _survey_of_sums(source: Source, columns: Sequence[str], role: str) -> str:
+    """SQL: rows, rows that are no distributions, the first of these, and its values."""
+    given = ", ".join(number(source, source.find(name, role), role) for name in columns)
+    near = sum_tolerance(len(columns))
+    wrong = f"list_min(x) < 0 OR list_max(x) > 1 OR abs(list_sum(x) - 1) > {near!r}"
+    return (
+        f"SELECT count(*), count(*) FILTER ({wrong}), min(r) FILTER ({wrong}), "
+        f"arg_min(x, r) FILTER ({wrong}) FROM (SELECT row_number() OVER () AS r, "
+        f"[{given}] AS x FROM {source.relation})"
+    )
+
+
+# --- Columns of numbers, and how these are written: plainly, or as most of the column tells -------
+
+
+class NumberColumns:
+    """Columns of numbers by name, with the role of each, and how it is written.
+
+    At first as the job was told, or plainly; `respell` finds out once some cannot be read so.
+    """
+
+    def __init__(
+        self, session: Session, sources: Sequence[Source], roles: Mapping[str, str]
+    ) -> None:
+        self.session, self.sources, self.roles = session, sources, roles
+        self.written = dict.fromkeys(roles, session.reading.spelling)
+
+    def respell(self) -> bool:
+        """Read numbers as most of them are written; whether that is another way than before."""
+        found = {
+            column: _find_spelling(self.session, self.sources, column, role)
+            for column, role in self.roles.items()
+        }
+        changed, self.written = found != self.written, found
+        return changed
+
+    def sql(self, source: Source, column: str) -> str:
+        """SQL of a column as DOUBLE; NULL where it holds no number."""
+        role = self.roles[column]
+        return number(source, source.find(column, role), role, self.written[column])
+
+    def missing(self, source: Source, column: str) -> str:
+        """SQL: whether a column has no value, or a word for none; never NULL."""
+        return is_missing(source, source.find(column, self.roles[column]))
+
+    def checked(self, source: Source, column: str) -> str:
+        """SQL of a column: NULL where its value is missing, infinite where it is no number, which
+        is always refused."""
+        x, missing = self.sql(source, column), self.missing(source, column)
+        return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
+
+
+def _find_spelling(
+    session: Session, sources: Sequence[Source], column: str, role: str
+) -> NumberSpelling | None:
+    """The spelling that reads most numbers of a column; None for plain ones.
+
+    It is noted in the session. An InputError says that a column can be read in two ways.
+
+    Notes
+    -----
+    One pass over the column of each file. A decimal mark that the job was told is the only one.
+    """
+    told = session.reading.spelling
+    if not any(is_text(source, source.find(column, role)) for source in sources):
+        return told
+    allowed = [one for one in SPELLINGS if told is None or one.decimal == told.decimal]
+    tried: list[NumberSpelling | None] = [*([None] if told is None else []), *allowed]
+    read: Counter[NumberSpelling | None] = Counter(dict.fromkeys(tried, 0))
+    odd: dict[NumberSpelling | None, str] = {}
+    unsure: dict[bool, str] = {}
+    for source in sources:
+        counts, plainless, apart = session.query(_survey(source, column, role, tried))[0]
+        read.update(dict(zip(tried, counts, strict=True)))
+        odd = {one: text for one, text in zip(tried, plainless, strict=True) if text} | odd
+        unsure = {bool(i): text for i, text in enumerate(apart) if text} | unsure
+    name = f"{role} column {column!r} of {sources[0].path.name}"
+    best = choose_spelling(read, unsure, name)
+    if best is not None and best in odd:
+        session.note(_words(role, column, best, odd[best]))
+    return best
+
+
+def _survey(source: Source, column: str, role: str, tried: Sequence[NumberSpelling | None]) -> str:
+    """SQL of three lists: how many values each spelling reads; one of these that is no plain
+    number; and, of fractions and of percentages, one that a point and a comma read differently."""
+    place = source.find(column, role)
+    columns = {f"s{i}": number(source, place, role, one) for i, one in enumerate(tried)}
+    for i, percent in enumerate((False, True)):
+        columns[f"p{i}"], columns[f"c{i}"] = (
+            number(source, place, role, NumberSpelling(mark, percent)) for mark in ".,"
+        )
+    columns |= {"x": number(source, place, role), "t": f"({text(source, place)})::VARCHAR"}
+    listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+    numbers = range(len(tried))
+    counts = ", ".join(f"count(s{i})" for i in numbers)
+    odd = ", ".join(f"arg_min(t, r) FILTER (s{i} IS NOT NULL AND x IS NULL)" for i in numbers)
+    apart = ", ".join(f"arg_min(t, r) FILTER (p{i} <> c{i})" for i in (0, 1))
+    return (
+        f"SELECT [{counts}], [{odd}], [{apart}] FROM (SELECT row_number() OVER () AS r, {listed} "
+        f"FROM {source.relation} WHERE NOT {is_missing(source, place)})"
+    )
+
+
+def _words(role: str, column: str, written: NumberSpelling, example: str) -> str:
+    """What to say of numbers that are no plain ones.
+
+    >>> _words("score", "p", NumberSpelling(","), "0,75")
+    "scores (column 'p') are written with a decimal comma: '0,75' is read as 0.75"
+    """
+    many = "probabilities" if role == "probability" else f"{role}s"
+    shown = f"{example.strip()!r} is read as {written.read(example)!r}"
+    return f"{many} (column {column!r}) are written {written}: {shown}"
+
+
+# --- A file's columns as SQL: numbers, labels, and the text that stands in the file ---------------
+
+
+#: a column of these types can be read as numbers
+NUMERIC = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN|VARCHAR|JSON)$"
+)
+#: and of these not as labels
+NESTED = re.compile(r".*\]$|STRUCT|MAP|UNION|BLOB")
+#: a column of these types can be one of segments; NULL is a column without a single value
+SEGMENTS = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(\d+,0\)|BOOLEAN|VARCHAR|JSON|UUID|ENUM.*|\"NULL\")$"
+)
+#: whole numbers that Python would get as decimals
+WIDE = re.compile(r"U?HUGEINT|DECIMAL")
+#: numbers that may be NaN or infinite, alone or within other types
+FLOATING = re.compile(r"\b(FLOAT|DOUBLE)\b")
+#: a string of JSON
+QUOTED = r'"(\\.|[^"\\])*"'
+#: the sign and the digits of a whole number
+BOTH = r"\1\2"
+
+
+def text(source: Source, column: int) -> str:
+    """SQL of a column's values as they stand: JSON strings unwrapped, all else untouched."""
+    expression = source.columns[column]
+    return f"({expression} ->> '$')" if source.types[column] == "JSON" else expression
+
+
+def finite(source: Source, column: int) -> str:
+    """SQL of a column's values for JSON; a NaN or an infinite number makes the query fail."""
+    expression, kind = source.columns[column], source.types[column]
+    if not FLOATING.search(kind):
+        return expression
+    if kind in ("FLOAT", "DOUBLE"):
+        fine = f"isfinite({expression}) IS NOT FALSE"
+    else:  # as NaN or Infinity somewhere inside: outside of quotes, JSON has no other N or I
+        bare = f"regexp_replace(to_json({expression})::VARCHAR, {literal(QUOTED)}, '', 'g')"
+        fine = f"({expression} IS NULL OR NOT regexp_matches({bare}, '[NI]'))"
+    wrong = literal(not_in_json(source.names[column]))
+    return f"CASE WHEN {fine} THEN {expression} ELSE error({wrong}) END"
+
+
+def number(source: Source, column: int, role: str, written: NumberSpelling | None = None) -> str:
+    """SQL that reads a column as DOUBLE; NULL where it holds no number.
+
+    Truth values count as 1 and 0, also where they are words, as in CSV. ``written`` is how text
+    spells numbers; None for plain ones.
+    """
+    kind = source.types[column]
+    if not NUMERIC.match(kind):
+        raise InputError(
+            f"{role} column {source.names[column]!r} of {source.path.name} must be numbers, but "
+            f"its type is {kind}. Pick another column or convert it."
+        )
+    word = text(source, column)
+    if not is_text(source, column):
+        return f"TRY_CAST({word} AS DOUBLE)"
+    if written is not None:
+        return _spelled(word, written)
+    odd = f"contains({word}, '_') OR contains({word}, '+-')"  # DuckDB takes 1_0 for 10, +-1 for -1
+    truth = f"CASE lower(trim({word})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    return f"CASE WHEN NOT ({odd}) THEN coalesce(TRY_CAST({word} AS DOUBLE), {truth}) END"
+
+
+def _spelled(word: str, written: NumberSpelling) -> str:
+    """SQL of a number that is not a plain one: its digits and decimal mark are cast as such."""
+    bare = f"trim({word})"
+    digits = f"regexp_replace({bare}, {literal(written.dropped)}, '', 'g')"
+    plain = f"replace({digits}, ',', '.') || {literal(written.ending)}"
+    fits = f"regexp_full_match({bare}, {literal(written.pattern)})"
+    return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
+
+
+def is_text(source: Source, column: int) -> bool:
+    """Whether a column's numbers are written as text."""
+    return source.types[column] in ("VARCHAR", "JSON")
+
+
+def is_missing(source: Source, column: int) -> str:
+    """SQL: whether a column of numbers has no value, or a word for none; never NULL."""
+    word = f"({text(source, column)})::VARCHAR"
+    return f"coalesce({is_one_of(word, MISSING_WORDS)}, true)"
+
+
+def spelling(source: Source, column: int) -> str:
+    """SQL of a label as text, NULL where there is none."""
+    kind, expression = source.types[column], source.columns[column]
+    if NESTED.match(kind):
+        raise InputError(
+            f"label column {source.names[column]!r} of {source.path.name} must hold plain labels, "
+            f"but its type is {kind}. Pick another column."
+        )
+    if source.kind == "csv":
+        return f"nullif(trim({expression}), '')"
+    if kind in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN isfinite({expression}) THEN {expression}::VARCHAR END"
+    if kind == "JSON":  # with its quotes, so that "1" and 1 stay apart
+        return f"nullif({expression}::VARCHAR, 'null')"
+    return f"{expression}::VARCHAR"
+
+
+def segment(source: Source, column: int) -> str:
+    """SQL of the segment that a row is in, NULL where there is none."""
+    kind, expression = source.types[column], source.columns[column]
+    if not SEGMENTS.match(kind):
+        raise InputError(
+            f"segment column {source.names[column]!r} of {source.path.name} must hold words or "
+            f"whole numbers, but its type is {kind}. Pick another column or convert it."
+        )
+    if source.kind == "csv":
+        return f"nullif(trim({expression}), '')"
+    if WIDE.match(kind):
+        wrong = (
+            f"segment column {source.names[column]!r} must hold numbers of at most 64 bits, but "
+            "larger ones came. Convert it to text."
+        )
+        larger = f"CASE WHEN {expression} IS NOT NULL THEN error({literal(wrong)})::BIGINT END"
+        return f"coalesce(TRY_CAST({expression} AS BIGINT), {larger})"
+    return f"{expression}::VARCHAR" if kind == "UUID" else text(source, column)
+
+
+def segment_text(source: Source, column: int, keys: KeySpelling) -> str:
+    """SQL of the segment as text, to be found among the keys of a calibrator.
+
+    Where the keys are whole numbers, truth values are 1 and 0, as they are in a fit, and numbers
+    are told by their value: 07, 7.0 and 7 are the same.
+    """
+    wide = WIDE.match(source.types[column])
+    word = f"({source.columns[column] if wide else segment(source, column)})::VARCHAR"
+    if keys.trimmed:
+        word = f"trim({word})"
+    if keys.whole and source.types[column] in ("BOOLEAN", "VARCHAR", "JSON"):
+        digits = f"regexp_replace({word}, {literal(WHOLE)}, {literal(BOTH)})"
+        power = f"regexp_matches({word}, {literal(POWER)})"
+        number_ = f"TRY_CAST({word} AS DOUBLE)"
+        power += f" AND abs({number_}) <= 2^53 AND {number_} = floor({number_})"
+        known = "WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '-0' THEN '0'"
+        word = (
+            f"CASE WHEN {power} THEN {number_}::BIGINT::VARCHAR "
+            f"ELSE CASE lower({digits}) {known} ELSE {digits} END END"
+        )
+    return word
+
+
+def is_one_of(expression: str, words: Sequence[str]) -> str:
+    """SQL: whether a text, in small letters and without blanks around it, is one of the words.
+
+    Not by IN or list_contains: either becomes a join, and a join does not keep the order of rows.
+    """
+    listed = "|".join(re.escape(word.lower()) for word in words)
+    return f"regexp_full_match(lower(trim({expression})), {literal(listed)})"
+
+
+def document(source: Source, column: int) -> str:
+    """SQL of a label as JSON, which keeps its type."""
+    return f"to_json({source.columns[column]})::VARCHAR"

@@ -1,0 +1,1 @@
+"""What all calibrators share: the base, the fitted value and its files, limits, names and folds."""

@@ -1,0 +1,426 @@
+"""The base of all calibrators of one score: fit is written once, here."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from calibrant.array_types import Array, Index
+from calibrant.data import score_table
+from calibrant.data.columns import plain
+from calibrant.data.door import Rows, read_binary
+from calibrant.data.labels import read_classes
+from calibrant.data.scale import OnRange, ScoreRange
+from calibrant.data.score_table import ScoreTable, cell_facts
+from calibrant.errors import AdviceWarning, InputError, caller_level
+from calibrant.fitting.fitted import AppliedMap, Fitted
+from calibrant.fitting.limits import Limit, OneOf, check_parameters
+from calibrant.losses import LARGEST, SMALLEST
+from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.piecewise import ScoreAt
+from calibrant.version import __version__
+
+# --------------------------------------------------------------------------------------------------
+# What every calibrator of scores shares: scikit-learn's contract, and the value that is saved
+
+
+#: scikit-learn's metadata routing takes every argument but X and y for metadata; these are none
+NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
+#: a subclass may call them otherwise, and what a signature lacks can only be removed once it is
+#: declared
+DECLARED: dict[str, Any] = dict.fromkeys(NOT_ROUTED)
+
+
+class KeepsMap:
+    """An estimator whose fitted state is a map, the labels that it speaks of, and facts of the fit.
+
+    A fit sets ``map_``, ``classes_``, ``score_range_``, ``_provenance`` and, with two classes,
+    ``pos_label_``.
+    """
+
+    map_: Map
+    classes_: NDArray[Any]
+    score_range_: ScoreRange
+    _provenance: dict[str, Any]
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self)
+        return Fitted(self.map_, *self._saved_beside())
+
+    def _saved_beside(self) -> tuple[Any, ...]:
+        """What is saved beside the map: labels, method, parameters, facts, range of the scores."""
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return (
+            tuple(plain(label) for label in self._class_labels),
+            plain(getattr(self, "pos_label_", None)),
+            type(self).__name__,
+            {name: _jsonable(value) for name, value in params.items()},
+            dict(self._provenance),
+            self._fitted_range,
+        )
+
+    @property
+    def _class_labels(self) -> Any:
+        """What the columns of probabilities are called."""
+        return self.classes_
+
+    @property
+    def _fitted_range(self) -> ScoreRange | None:
+        """The scores of the fit; None for an estimator pickled before that was kept."""
+        return getattr(self, "score_range_", None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+
+class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A calibrator as scikit-learn sees it: a classifier whose rows are scores.
+
+    A subclass declares its parameters in ``__init__`` and their limits in ``_limits``, and writes
+    ``fit``.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
+    #: whether it takes more than two classes
+    multiclass: ClassVar[bool] = False
+    #: whether scores are one column, or several of which each has its own meaning
+    _one_column: ClassVar[bool] = True
+    # read in the order of their names (before scikit-learn 1.8), or of the class
+    _A__metadata_request__fit: ClassVar[dict[str, Any]] = DECLARED
+    _A__metadata_request__predict: ClassVar[dict[str, Any]] = DECLARED
+    _A__metadata_request__predict_proba: ClassVar[dict[str, Any]] = DECLARED
+    __metadata_request__fit: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+
+    def _check_fit(self, scores: Any, y: Any) -> None:
+        """Refuse parameters outside their limits, and a fit without labels."""
+        check_parameters(self, self._limits)
+        if isinstance(scores, ScoreTable):
+            raise InputError(
+                "scores must be a column, one per row, but a ScoreTable came, which holds scores "
+                "and labels already. Use fit_table(table)."
+            )
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+
+    @property
+    def _positive_column(self) -> int:
+        label = getattr(self, "pos_label_", None)
+        return int(label is None or self.classes_[0] != label)
+
+    @property
+    def _applied(self) -> AppliedMap:
+        check_is_fitted(self)
+        known: dict[str, Any] = getattr(self, "_provenance", {})
+        return AppliedMap(
+            self.map_, self._positive_column, self._fitted_range, self._class_labels, known
+        )
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, columns in the order of ``classes_``.
+
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        return self._applied.predict_proba(scores, on_range=on_range)
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties).
+
+        ``on_range`` is as in `predict_proba`.
+        """
+        best = self._applied.predict(scores, on_range=on_range)  # refuses what is unfitted
+        return self.classes_.take(best)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = self._one_column
+        tags.input_tags.two_d_array = not self._one_column
+        tags.classifier_tags.multi_class = not self._one_column
+        return tags
+
+
+class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
+    """Lets a calibrator be any step of a pipeline: scores in, columns of probabilities out."""
+
+    map_: Map
+    classes_: NDArray[Any]
+
+    def transform(self, X: Any) -> Any:
+        """Calibrated probabilities as columns, in the container that ``set_output`` names.
+
+        Parameters
+        ----------
+        X : scores, as `predict_proba` takes them
+
+        Returns
+        -------
+        array of shape (n, 1), or a frame
+            The probability of ``pos_label_``. A calibrator of all classes' scores gives (n, k), in
+            the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        if isinstance(getattr(self, "map_", None), VectorMap):
+            return self.predict_proba(X)
+        return np.asarray(self.calibrate(X))[:, None]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns of `transform`: "probability", or one for each class."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
+        if not isinstance(getattr(self, "map_", None), VectorMap):
+            return np.array(["probability"], dtype=object)
+        return np.array([f"probability_{label}" for label in self.classes_], dtype=object)
+
+
+def _jsonable(value: Any) -> Any:
+    """A parameter as JSON can hold it; what it cannot, as its repr."""
+    value = plain(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return repr(value)
+
+
+# --- The base of all calibrators of one score: fit is written once, here --------------------------
+
+
+#: how a method reads scores: as they are, by their logit, or by what they look like
+SCALES: OneOf = OneOf(("auto", "logit", "raw"))
+#: what a weight says; see `calibrant.data.score_table`
+WEIGHTS: OneOf = OneOf(tuple(score_table.WEIGHTS))
+
+
+def on_logit_scale(scale: str, table: ScoreTable) -> bool:
+    """Whether a method with this ``scale`` fits against the logit of the table's scores."""
+    return scale == "logit" or (scale == "auto" and table.looks_like_probabilities)
+
+
+def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
+    """The interval that scores are clipped to before their logit is taken; None for margins.
+
+    Forests and nearest neighbours often give 0 and 1, whose logits would be −744 and 37: a single
+    wrong one would outweigh all other rows. The interval ends halfway between 0 and the smallest
+    score above 0, and halfway between 1 and the largest score below 1 (at ¼ and ¾ if all scores
+    are 0 or 1).
+    """
+    scores = table.scores
+    if not table.looks_like_probabilities:
+        return None
+    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 1.0, "left")]
+    least, most = (float(inside[0]), float(inside[-1])) if len(inside) else (0.5, 0.5)
+    low, high = max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
+    return low, high
+
+
+class Calibrator(ScoreTransformer, ScoreEstimator):
+    """Turns scores and labels into a map from scores to probabilities.
+
+    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
+    ``_fit(table) -> Map``. All else (labels, weights, checks, scikit-learn's contract, saving) is
+    here.
+
+    Parameters
+    ----------
+    weights : {"importance", "counts"}, default="importance"
+        What ``sample_weight`` means. ``"importance"``: how much a row matters. A common factor of
+        all weights changes nothing, and the number of rows is taken as (Σw)²/Σw². ``"counts"``: how
+        many equal rows it stands for, so that a weight of 2 is two rows (at most 2⁵³ in all).
+        Methods for which only the ratios of weights matter do not have this parameter.
+    pos_label : label, default: the larger class
+        What a high score means.
+    classes : two labels, default: those found in y
+        Needed only if y may hold a single class whose partner cannot be guessed.
+
+    Attributes
+    ----------
+    map_ : Map
+        The fitted function, a value.
+    classes_ : ndarray of shape (2,)
+        The labels, sorted; the columns of `predict_proba`.
+    pos_label_ : label
+        The class whose probability `calibrate` gives.
+    score_range_ : ScoreRange
+        The scores that it was fitted on: whether they are probabilities, and from where to where.
+    """
+
+    #: with fewer rows of the rarer class than this, `fit` warns
+    events_needed: ClassVar[int] = 0
+
+    weights: str | None = None
+    pos_label: Any
+    classes: Any
+    pos_label_: Any
+    #: the ends of the scores of a whole of which a fit sees a part; see `ScoreTable.part_of`
+    _whole: tuple[float, float] | None = None
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1) or (n, 2)
+            Scores of any kind, or a binary predict_proba (then pos_label's column is used).
+        y : array-like of shape (n,)
+            Labels: any two values. Or soft labels: floats in [0, 1], some of them fractions, are
+            the probability of the class 1. A row of soft label q is q of a positive and 1 − q of a
+            negative row.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        rows = self._read(scores, y, sample_weight)
+        table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
+        facts = rows.facts
+        del rows  # the columns may be copies, and fits are to stay small
+        if few := too_few(self, self._in_rows(table)):
+            warnings.warn(few, AdviceWarning, stacklevel=caller_level())
+        self._learn(table, *labels)
+        self._provenance |= facts
+        return self
+
+    def _fit_part(
+        self, ends: tuple[float, float], scores: Any, y: Any, sample_weight: Any = None
+    ) -> Self:
+        """`fit`, to a part of rows whose scores go between these ends: the whole decides whether
+        they are probabilities."""
+        self._whole = ends
+        try:
+            return self.fit(scores, y, sample_weight)
+        finally:
+            del self._whole
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
+        """The rows of a fit, checked; their labels may be soft."""
+        self._check_fit(scores, y)
+        names = {"pos_label": self.pos_label, "classes": self.classes}
+        return read_binary(scores, y, sample_weight, **names, soft=True)
+
+    def fit_table(self, table: ScoreTable) -> Self:
+        """Fit the map to a table; its labels are ``classes`` (default 0 and 1).
+
+        A table of counts (`ScoreTable.from_counts`) is fitted as its rows would be.
+        """
+        check_parameters(self, self._limits)
+        if not isinstance(table, ScoreTable):
+            raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
+        if not table:
+            raise InputError("table must hold at least one score, but it is empty.")
+        return self._learn(table, *read_classes(self.classes, self.pos_label))
+
+    def _learn(
+        self,
+        table: ScoreTable,
+        classes: NDArray[Any],
+        pos_label: Any,
+        fit: Callable[[ScoreTable], Map] | None = None,
+    ) -> Self:
+        if self._whole is not None:
+            table = table.part_of(*self._whole)
+        self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
+        self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
+        self.score_range_ = range_of_table(table)
+        self._provenance = table_facts(table)
+        return self
+
+    def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        return score_table.table_in_rows(table, self.weights)
+
+    @abstractmethod
+    def _fit(self, table: ScoreTable) -> Map:
+        """The map for a table that is not empty, with weights in units of rows.
+
+        May set further ``name_`` attributes.
+        """
+
+    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Any:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
+
+        A NumPy array; of a pandas or Polars series, a series with its index. Where the scores of
+        the fit were probabilities, so must these be: others are refused (``on_range="error"``),
+        moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        return self._applied.calibrate(scores, on_range=on_range)
+
+    def score_at(self, probability: Any) -> ScoreAt:
+        """Which score has this probability of ``pos_label_``? As `Fitted.score_at`.
+
+        For maps that rise or fall throughout; others are refused. Where the map is flat the answer
+        has both ends, where it jumps over the probability the first score beyond.
+        """
+        return self._applied.score_at(probability)
+
+
+def range_of_table(table: ScoreTable) -> ScoreRange:
+    """The scores of a table that is not empty."""
+    least, most = float(table.scores[0]), float(table.scores[-1])
+    return ScoreRange.between(least, most, probabilities=table.looks_like_probabilities)
+
+
+def too_few(calibrator: Any, table: ScoreTable) -> str:
+    """The warning if a class has fewer rows than the calibrator wants; else an empty text.
+
+    Rows of unequal weight count by (Σw)²/Σw².
+    """
+    needed, found = calibrator.events_needed, table.rarest
+    if found >= needed - 1e-9:
+        return ""
+    return (
+        f"{type(calibrator).__name__} wants at least {needed} rows of the rarer class, but "
+        f"{found:.4g} came: what it learns may be noise{_rate_of(found, table.effective_size)}. "
+        "Gather more, or keep the scores as they are."
+    )
+
+
+def _rate_of(found: float, rows: float) -> str:
+    """How far off the rate may be: Clopper and Pearson's interval, as multiples of the rate."""
+    rest = max(rows - found, found)
+    if found == 0.0:
+        return ""
+    low, high = betaincinv([found, found + 1.0], [rest + 1.0, rest], [0.05, 0.95])
+    low, high = (value * (found + rest) / found for value in (low, high))
+    return (
+        f", and the true rate of that class may be {low:.2g} to {high:.2g} times the one seen "
+        "(90 % interval)"
+    )
+
+
+def table_facts(table: ScoreTable) -> dict[str, Any]:
+    """Facts about the data of a fit, given as a table."""
+    return {
+        "calibrant": __version__,
+        "weight": table.total,
+        "positive_weight": table.total_positive,
+        "distinct_scores": len(table),
+        "effective_size": table.effective_size,
+        **cell_facts(table),
+    }
+
+
+def row_facts(weight: Array, codes: Index | None = None, classes: int = 2) -> dict[str, Any]:
+    """Facts about the rows of a fit, given their weights and which of the classes each is."""
+    size = weight / weight.max()  # squares of tiny weights would vanish
+    facts = {
+        "calibrant": __version__,
+        "weight": float(weight.sum()),
+        "rows": int((weight > 0).sum()),
+        "effective_size": float(size.sum() ** 2 / (size**2).sum()),
+    }
+    if codes is not None:
+        facts["class_weights"] = np.bincount(codes, weight, minlength=classes).tolist()
+    return facts

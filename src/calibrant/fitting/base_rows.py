@@ -1,0 +1,263 @@
+"""The base of the calibrators that need more than a score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.attributes import AttributeTable, Schema, read_table
+from calibrant.data.columns import column_facts, plain, to_matrix
+from calibrant.data.door import check_lengths, check_pair_order, read_weight
+from calibrant.data.labels import read_in_order, read_labels, read_many
+from calibrant.data.scale import OnRange, ScoreRange
+from calibrant.data.score_table import weight_in_rows
+from calibrant.errors import InputError
+from calibrant.fitting.base import ScoreEstimator, row_facts
+from calibrant.fitting.fitted import AppliedRule, LocalFitted, RowInputs, Rule, read_columns
+from calibrant.fitting.model_scores import ModelRows
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """Scores, codes and weights of the rows that count.
+
+    ``kept`` marks these rows among all that came. ``weight`` is in units of rows, ``given`` is the
+    weight as it came, and ``weights`` says what it means. With two classes code 1 is the positive
+    one; with more, codes are places in ``classes``. ``columns`` are the facts about a frame's
+    columns of scores, see `column_facts`.
+    """
+
+    scores: Array
+    codes: Index
+    weight: Array
+    given: Array
+    kept: Flags
+    classes: NDArray[Any]
+    pos_label: Any
+    weights: str | None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def positive(self) -> Flags:
+        """With two classes: which rows are positive."""
+        return np.asarray(self.codes == 1)
+
+
+class LocalCalibrator(ScoreEstimator):
+    """Turns scores, labels and what else is known of each row into a rule.
+
+    A subclass declares its parameters and their limits. It writes ``fit`` and ``predict_proba``
+    with the arguments that it needs, by means of `_read`, `_keep` and `_applied_rule`.
+
+    Attributes
+    ----------
+    rule_ : Rule
+        The fitted function, a value.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted (more than two as ``classes`` names them); the columns of
+        `predict_proba`.
+    pos_label_ : label
+        With two classes: the one whose probability `calibrate` gives; else None.
+    """
+
+    weights: str | None = None
+    pos_label: Any
+    classes: Any
+    rule_: Rule
+    pos_label_: Any
+
+    @abstractmethod
+    def fit_rows(
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
+    ) -> Self:
+        """Fit on a model's scores of the rows X.
+
+        Rows of one group are a single row that was scored several times. ``inputs`` is what the
+        companions of the models of the scores found for these rows, if `judges_inputs`.
+        """
+
+    @property
+    def judges_inputs(self) -> bool:
+        """Whether `fit_rows` asks for what companions find for the rows of the fit."""
+        return False
+
+    @abstractmethod
+    def companion(
+        self, model: Any, train: ModelRows | None, rows: Index | None
+    ) -> Callable[[Any], RowInputs]:
+        """A function that finds, for new rows, what is needed beside the model's scores.
+
+        ``train`` and ``rows`` say what the model was fitted on (rows None: all of it). ``train`` is
+        None if that is not known.
+        """
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> LocalRows:
+        """Check the parameters and the rows, code the labels, and drop rows of weight zero."""
+        self._check_fit(scores, y)
+        classes, codes, pos_label = self._labels(y)
+        column = int(classes[0] != pos_label) if len(classes) == 2 else 1
+        self._check_columns(scores, classes)
+        if len(classes) == 2:
+            check_pair_order(scores, self.classes, classes)
+        clean = read_columns(scores, classes, column)
+        check_lengths(scores=len(clean), y=len(codes))
+        weight = read_weight(sample_weight, len(codes))
+        weight = np.ones(len(codes)) if weight is None else weight
+        kept = weight > 0
+        given, codes = weight[kept], codes[kept]
+        size = weight_in_rows(given, self.weights)
+        size = np.ones(len(given)) if size is None else size
+        labels = classes, pos_label, self.weights
+        return LocalRows(clean[kept], codes, size, given, kept, *labels, column_facts(scores))
+
+    def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
+        if self.multiclass:
+            if self.classes is None:
+                many, codes = read_many(y)
+            else:
+                many, codes = read_in_order(y, self.classes)
+            if len(many) > 2:
+                if self.pos_label is not None:
+                    raise InputError(
+                        f"pos_label must be None with {len(many)} classes, but "
+                        f"{self.pos_label!r} came."
+                    )
+                return many, codes, None
+        try:
+            two = read_labels(y, pos_label=self.pos_label, classes=self.classes)
+        except InputError:
+            many = read_many(y)[0]
+            if len(many) < 3:
+                raise
+            raise InputError(
+                f"{type(self).__name__} is for two classes (Only binary classification is "
+                f"supported), but y holds {len(many)}: {[plain(c) for c in many][:20]}. Calibrate "
+                "one class against the rest, or all of them at once with SimilarityBinning."
+            ) from None
+        return two.classes, two.positive.astype(np.intp), two.pos_label
+
+    def _check_columns(self, scores: Any, classes: NDArray[Any]) -> None:
+        """Refuse scores of more classes than are known: those that y lacks must be named."""
+        if not self.multiclass or len(classes) > 2:
+            return
+        shape = to_matrix(scores, "scores").shape
+        if len(shape) == 2 and shape[1] > 2:
+            raise InputError(
+                f"scores have {shape[1]} columns, one for each class, but only "
+                f"{[plain(c) for c in classes]} are known. If y lacks some of the classes, name "
+                "them all: classes=[...]."
+            )
+
+    def _keep(self, rule: Rule, rows: LocalRows) -> Self:
+        """Set the fitted attributes."""
+        self.rule_ = rule
+        self.classes_, self.pos_label_ = rows.classes, rows.pos_label
+        self.score_range_ = ScoreRange.between(float(rows.scores.min()), float(rows.scores.max()))
+        self._provenance = row_facts(rows.given, rows.codes, len(rows.classes))
+        if len(rows.classes) == 2:
+            self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
+        self._provenance |= rows.columns
+        return self
+
+    @property
+    def _applied_rule(self) -> AppliedRule:
+        check_is_fitted(self)
+        known: dict[str, Any] = getattr(self, "_provenance", {})
+        return AppliedRule(
+            self.rule_, self.classes_, self._positive_column, self._fitted_range, known
+        )
+
+    def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
+        """As predict_proba, for the model's own scores and what `companion` found."""
+        return self._applied_rule.predict_proba(scores, rows, "allow")
+
+    def to_fitted(self) -> LocalFitted:  # type: ignore[override]
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self)
+        return LocalFitted(self.rule_, *self._saved_beside())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.multiclass
+        return tags
+
+
+class LooksAtFeatures:
+    """What the local calibrators share that look at the features of each row."""
+
+    progress: bool = False
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    _applied_rule: AppliedRule
+
+    def predict_proba(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+        return self._applied_rule.predict_proba(scores, self._inputs(features), on_range)
+
+    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
+        """With two classes: the probability of ``pos_label_``, shape (n,).
+
+        Features are not looked at if ``kept_`` says that a map of the score is used.
+        """
+        return self._applied_rule.calibrate(scores, self._inputs(features), on_range)
+
+    def predict(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        best = self._applied_rule.predict(scores, self._inputs(features), on_range)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def companion(
+        self, model: Any, train: ModelRows | None, rows: Index | None
+    ) -> Callable[[Any], RowInputs]:
+        """Rows of the model are the features."""
+        return AsFeatures()
+
+    def _inputs(self, features: Any) -> RowInputs:
+        return RowInputs(features, progress=self.progress)
+
+    def _read_features(
+        self, features: Any, rows: LocalRows, nominal: Any
+    ) -> tuple[AttributeTable, Schema]:
+        """The features of the rows that count, and the schema of their columns."""
+        table = read_table(features)
+        check_lengths(scores=len(rows.kept), features=len(table))
+        table = table.take(rows.kept)
+        return table, Schema.learn(table, nominal)
+
+    def _keep_names(self, schema: Schema) -> None:
+        """Set how many features there are, and their names if they came with words for names."""
+        self.n_features_in_ = len(schema)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
+            self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
+
+
+@dataclass(frozen=True)
+class AsFeatures:
+    """Rows of a model as the features of a local calibrator."""
+
+    def __call__(self, X: Any) -> RowInputs:
+        return RowInputs(features=X)

@@ -1,0 +1,590 @@
+"""Folds of rows and of tables: what candidates learn from, and what they are judged on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.columns import plain, to_column
+from calibrant.data.documents import shown
+from calibrant.data.door import Rows, check_lengths
+from calibrant.data.score_table import ScoreTable, table_in_rows
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
+from calibrant.fitting.model_scores import ModelRows, score_method
+
+#: a table with more scores than this is pooled to so many cells before candidates are judged
+MOST_CELLS = 200_000
+POOLED_CELLS = 100_000
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold: the table to learn from, and the cells or rows that are held out.
+
+    ``cluster`` says which of these belong together.
+    """
+
+    rest: ScoreTable
+    scores: Array
+    held: HeldOutCells
+    cluster: Index | None = None
+
+
+def table_cv(cv: Any) -> bool:
+    """Whether folds can be dealt from a table, without its rows."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Fold], tuple[str, ...]]:
+    """Folds of a table's rows, dealt at random, and notes for the leaderboard.
+
+    There are fewer folds where a class has fewer rows, and none below two. A table of more than
+    `MOST_CELLS` scores is pooled first.
+    """
+    notes: tuple[str, ...] = ()
+    folds = possible_folds(folds, table.rarest)
+    if not folds:
+        return [], notes
+    if len(table) > MOST_CELLS:
+        notes = (f"judged on {POOLED_CELLS:,} cells of {len(table):,} distinct scores",)
+        table = table.pool(POOLED_CELLS)
+    deal = TableFolds(table, folds, seed=seed)
+    parts = []
+    for fold in range(folds):
+        held = deal.held(fold)
+        rest, filled = deal.rest(held), held.filled
+        if rest and filled.any():
+            parts.append(Fold(rest, table.scores[filled], held.take(filled)))
+    return parts, notes
+
+
+def parts_of_rows(
+    rows: Rows, cv: Any, groups: Any, random_state: Any, *, counts: bool
+) -> tuple[ScoreTable, list[Fold]]:
+    """The table of all rows, and folds as a splitter, groups or a fraction ask for.
+
+    Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
+    estimated (unless weights are counts: then a row may be many). Of a number of folds without
+    groups there may be fewer, or none, as in `parts_of_table`.
+    """
+    present = None if rows.weight is None else rows.weight > 0
+    if present is not None:
+        rows = rows.take(np.flatnonzero(present))
+    table = ScoreTable.from_rows(rows)
+    codes = rows.positive.astype(np.intp)
+    data = ModelRows(rows.scores, codes, rows.weight, rows.classes, 1, "auto")
+    if rows.share is not None and table_cv(cv) and groups is None:
+        folds = possible_folds(FOLDS if cv is None else int(cv), table.rarest)
+        if not folds:
+            return table, []
+        cv, present = _deal(rows, folds, random_state), None
+    splits = split_present(cv, data, present, groups, random_state)
+    weight = splits.share if rows.weight is None else splits.share * rows.weight
+    positive = rows.positive if rows.share is None else rows.share
+    cluster = splits.cluster
+    if cluster is None and rows.share is not None and not counts:
+        cluster = np.arange(len(rows.scores))
+    parts = []
+    for train, test in splits.pairs:
+        rest = ScoreTable.from_rows(rows.take(train)).part_of(*table.ends)
+        zero, one = weight[test] * (1.0 - positive[test]), weight[test] * positive[test]
+        squares = (zero, one) if counts else (zero * zero, one * one)
+        parts.append(
+            Fold(
+                table_in_rows(rest, "counts") if counts else rest,
+                rows.scores[test],
+                HeldOutCells(zero, one, *squares),
+                None if cluster is None else cluster[test],
+            )
+        )
+    return table, parts
+
+
+def _deal(rows: Rows, folds: int, seed: int) -> list[tuple[Index, Index]]:
+    """Rows with soft labels dealt into folds at random, those of ½ and more apart from the others.
+
+    Whatever their order is, rows of the same score, label and weight fall to the same folds.
+    """
+    keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
+    order = np.lexsort([key for key in keys if key is not None])
+    fold = np.empty(len(order), dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    low = int(np.count_nonzero(~rows.positive))
+    for some in (order[:low], order[low:]):
+        fold[some] = rng.permutation(np.arange(len(some)) % folds)
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(folds)]
+
+
+# --- Tables dealt into folds ----------------------------------------------------------------------
+
+
+#: the rows of a class in a cell are dealt one by one up to this number, beyond it by a single draw
+MANY = 50
+SMALLEST = np.finfo(np.float64).tiny
+
+
+class HeldOutCells(NamedTuple):
+    """What a fold holds out: Σw and Σw² of the negatives and the positives at each score."""
+
+    negative: Array
+    positive: Array
+    negative_sq: Array
+    positive_sq: Array
+
+    @property
+    def filled(self) -> Flags:
+        """Where anything is held out."""
+        return np.asarray((self.negative > 0.0) | (self.positive > 0.0))
+
+    def take(self, cells: Flags) -> HeldOutCells:
+        """Some of the cells."""
+        return HeldOutCells(*(column[cells] for column in self))
+
+    def rest_of(self, columns: Iterable[Array]) -> HeldOutCells:
+        """What is left of a table's columns when this is held out."""
+        return HeldOutCells(*(np.maximum(a - b, 0.0) for a, b in zip(columns, self, strict=True)))
+
+
+def possible_folds(wanted: int, rarest: float) -> int:
+    """As many folds as wanted, at most one for each row of the rarer class; 0 below two.
+
+    >>> possible_folds(5, 3.0), possible_folds(5, 1.0)
+    (3, 0)
+    """
+    folds = min(wanted, int(rarest + 1e-6))
+    return folds if folds >= 2 else 0
+
+
+class TableFolds:
+    """A table dealt into k folds at random, class by class.
+
+    Rows are dealt whole, so that a row of weight 100 is in one fold, and independently, so that a
+    fold's frequency at a score says nothing about the other folds. A table has no rows, but the
+    number of rows of a cell follows from its weights: (Σw)²/Σw², which is exact if all have the
+    same weight. So a weight of 2 and two rows of weight 1 are dealt differently, as they must be.
+    With ``repetitions`` whole weights are taken as numbers of rows, for methods that promise to
+    treat them so; a row of weight 2 may then be on both sides of a split. Where a cell holds less
+    than one row of a class, its rows have soft labels: they are dealt with both their halves.
+
+    >>> t = ScoreTable.from_counts([0.1, 0.5], [30, 10], [0, 20])
+    >>> deal = TableFolds(t, 2)
+    >>> [float(deal.held(fold).negative.sum()) for fold in range(2)]
+    [20.0, 20.0]
+    """
+
+    def __init__(
+        self, table: ScoreTable, k: int, *, repetitions: bool = False, seed: int = 0
+    ) -> None:
+        if k < 2:
+            raise ParameterError(f"the number of folds must be at least 2, but {k} came.")
+        self.table, self.k = table, k
+        rng = np.random.default_rng(seed)
+        squares = (table.negative_sq, table.positive_sq)
+        self._whole = table.is_whole
+        if repetitions and self._whole:
+            squares = (table.negative, table.positive)
+        weights = (table.negative, table.positive)
+        halved = _halved(*weights, *squares)
+        self._hands = [
+            _ClassFolds(np.where(halved, 0.0, weight), square, k, rng)
+            for weight, square in zip(weights, squares, strict=True)
+        ]
+        self._halves = None
+        if halved.any():
+            rows = np.where(halved, table.weight, 0.0)
+            self._halves = _ClassFolds(rows, squares[0] + squares[1], k, rng)
+
+    def held(self, fold: int) -> HeldOutCells:
+        """The part of the table that a fold holds out."""
+        zero, one = (hand.share(fold) for hand in self._hands)
+        if self._halves is not None:
+            both = self._halves.share(fold)
+            zero, one = zero + both, one + both
+        table = self.table
+        n0, n1 = table.negative * zero, table.positive * one
+        if table.negative_sq is table.negative and table.positive_sq is table.positive:
+            return self._rounded(HeldOutCells(n0, n1, n0, n1))
+        squares = table.negative_sq * zero, table.positive_sq * one
+        return self._rounded(HeldOutCells(n0, n1, *squares))
+
+    def _rounded(self, held: HeldOutCells) -> HeldOutCells:
+        """Of whole weights: whole numbers, without the rounding errors of shares."""
+        if not self._whole:
+            return held
+        near = [np.rint(column) for column in held]
+        pairs = zip(held, near, strict=True)
+        return HeldOutCells(*(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in pairs))
+
+    def rest(self, held: HeldOutCells) -> ScoreTable:
+        """The table without the cells of a fold."""
+        table = self.table
+        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+        rest = ScoreTable.from_counts(table.scores, *held.rest_of(columns))
+        return rest.part_of(*table.ends)
+
+
+def _halved(n0: Array, n1: Array, q0: Array, q1: Array) -> Flags:
+    """The cells of both classes that hold less than one row of a class."""
+    both = (n0 > 0.0) & (n1 > 0.0)
+    found = np.zeros(len(n0), dtype=bool)
+    for n, q in ((n0, q0), (n1, q1)):
+        found |= both & (q > SMALLEST) & (n * n < q * (1.0 - 1e-9))
+    return found
+
+
+class _ClassFolds:
+    """How the rows of one class, or those with halves of both, fall to the folds."""
+
+    def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
+        present = weight > 0
+        rows = np.zeros(len(weight), dtype=np.int64)
+        held = np.maximum(square[present], SMALLEST)  # 1e-200² is 0 and counts as one row
+        known = np.rint(weight[present] ** 2 / held)
+        rows[present] = np.clip(known, 1.0, 2.0**53)  # beyond, integers end and shares are the same
+        self.rows = rows
+        self.many = np.flatnonzero(rows > MANY)
+        self.drawn = rng.multinomial(rows[self.many], np.full(k, 1.0 / k))
+        single = np.where(rows > MANY, 0, rows)
+        self.cell = np.repeat(np.arange(len(rows), dtype=np.int32), single)
+        self.fold = (np.arange(len(self.cell)) % k).astype(np.min_scalar_type(k - 1))
+        rng.shuffle(self.fold)
+
+    def share(self, fold: int) -> Array:
+        """The share of each cell's rows that the fold holds out."""
+        held = np.bincount(self.cell[self.fold == fold], minlength=len(self.rows))
+        held[self.many] = self.drawn[:, fold]
+        return np.asarray(held / np.maximum(self.rows, 1))
+
+
+# --- Which rows train a model and which are scored, for every kind of cv --------------------------
+
+
+Pair = tuple[Index, Index]
+
+#: the kinds of cv that pick rows by index
+SPLITTING = ("folds", "fraction")
+#: the number of folds that None stands for, as in scikit-learn
+FOLDS = 5
+#: what to do where a fold lacks a class
+LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
+
+
+def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
+    """The kind of a value of cv: "prefit", "train", "fraction" or "folds"."""
+    kind = _kind(cv)
+    if kind is None:
+        raise ParameterError(
+            f"cv of {owner} must be a number of folds of at least 2 (None: {FOLDS}), a fraction "
+            'between 0 and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, '
+            f"but {cv!r} came."
+        )
+    return kind
+
+
+def _kind(cv: Any) -> str | None:
+    if isinstance(cv, str):
+        return cv if cv in ("prefit", "train") else None
+    if isinstance(cv, (bool, np.bool_)):
+        return None
+    if isinstance(cv, Integral):
+        return "folds" if int(cv) >= 2 else None
+    if isinstance(cv, Real):
+        return "fraction" if 0.0 < float(cv) < 1.0 else None
+    splits = cv is None or hasattr(cv, "split") or isinstance(cv, Iterable)
+    return "folds" if splits else None
+
+
+class Splits:
+    """The limits of ``cv``: a number of folds, a fraction, a splitter or splits."""
+
+    def allows(self, value: Any) -> bool:
+        empty = isinstance(value, (list, tuple)) and not value
+        return _kind(value) in SPLITTING and not empty
+
+    def __str__(self) -> str:
+        return (
+            "a number of folds of at least 2, a fraction between 0 and 1 to hold out, a splitter "
+            "or an iterable of splits"
+        )
+
+
+def row_pairs(
+    cv: Any,
+    data: ModelRows,
+    groups: Any = None,
+    random_state: Any = None,
+    *,
+    complete: bool = True,
+) -> list[Any]:
+    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came.
+
+    With ``complete`` every split must train on two classes or more.
+    """
+    kind = cv_kind(cv)
+    if kind not in SPLITTING:
+        return [(None, None)]
+    if groups is not None:
+        groups = to_column(groups, "groups")
+        check_lengths(groups=len(groups), y=len(data.codes))
+    if kind == "fraction":
+        pairs = hold_out(float(cv), data, groups, random_state, complete=complete)
+    else:
+        pairs = row_folds(cv, data, groups, complete=complete)
+    if complete:
+        _check_pairs(pairs, data)
+    return pairs
+
+
+@dataclass(frozen=True)
+class RowSplits:
+    """Rows to learn from and rows to judge on, split by split.
+
+    Parameters
+    ----------
+    pairs : list of (train, test)
+    share : array of shape (n,)
+        What a row counts each time that it is held out: 1/r for one that is held out r times.
+    cluster : array of shape (n,) or None
+        Which rows belong together: their groups, or each row by itself if some are held out more
+        than once. None if all rows are independent.
+    """
+
+    pairs: list[Pair]
+    share: Array
+    cluster: Index | None
+
+
+def split_present(
+    cv: Any,
+    data: ModelRows,
+    present: Flags | None,
+    groups: Any = None,
+    random_state: Any = None,
+) -> RowSplits:
+    """Splits of the rows of positive weight, for any ``cv`` that picks rows.
+
+    ``data`` holds these rows alone. ``present`` says which of all rows they are (None: all);
+    ``groups``, and ``cv`` where it is a list of rows, speak of all rows. Splits without rows to
+    learn from, or to judge on, are left out.
+    """
+    n = len(data.codes)
+    present = np.ones(n, dtype=bool) if present is None else present
+    cluster = None
+    if groups is not None:
+        column = to_column(groups, "groups")
+        check_lengths(scores=len(present), groups=len(column))
+        groups = column[present]
+        cluster = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    found = row_pairs(_of_present(cv, present), data, groups, random_state, complete=False)
+    pairs = [(train, test) for train, test in found if len(train) and len(test)]
+    if not pairs:
+        raise InputError(
+            "cv must give at least one split with rows to learn from and rows to judge on, but "
+            "none that came has both (rows of weight zero are as if absent). Use other splits."
+        )
+    times = sum(np.bincount(test, minlength=n) for _, test in pairs) + np.zeros(n)
+    if cluster is None and times.max(initial=0) > 1:
+        cluster = np.arange(n)
+    return RowSplits(pairs, 1.0 / np.maximum(times, 1), cluster)
+
+
+def _of_present(cv: Any, present: Flags) -> Any:
+    """Splits given as indices or masks of all rows, as indices of the rows that are present."""
+    if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
+        return cv
+    position = np.cumsum(present) - 1
+    pairs = _given_pairs(cv, len(present))
+    return [tuple(position[rows[present[rows]]] for rows in pair) for pair in pairs]
+
+
+def _given_pairs(splits: Iterable[Any], n: int) -> list[Pair]:
+    """Splits of n rows, given as numbers or as True and False for each row, as numbers."""
+    every, pairs = np.arange(n), []
+    for number, split in enumerate(splits, start=1):
+        try:
+            train, test = map(np.asarray, split)
+        except (TypeError, ValueError) as wrong:
+            raise InputError(
+                "cv must give splits, each of them a pair of rows to learn from and rows to hold "
+                f"out, but split {number} is {shown(split)}."
+            ) from wrong
+        for rows in (train, test):
+            if not _are_rows(rows, n):
+                raise InputError(
+                    f"cv must give the numbers of rows, from 0 to {n - 1}, or True or False for "
+                    f"each of the {n} rows, but split {number} holds {shown(rows.tolist())}. Make "
+                    "the splits of the rows that are fitted."
+                )
+        pairs.append((every[train if train.size else []], every[test if test.size else []]))
+    return pairs
+
+
+def _are_rows(given: NDArray[Any], n: int) -> bool:
+    """Whether these are numbers of n rows, or True and False for each of them."""
+    if given.ndim != 1 or given.dtype.kind == "b":
+        return given.dtype.kind == "b" and given.shape == (n,)
+    if not given.size:
+        return True
+    return given.dtype.kind in "iu" and bool(given.min() >= -n and given.max() < n)
+
+
+def row_folds(
+    cv: Any, data: ModelRows, groups: NDArray[Any] | None = None, *, complete: bool = True
+) -> list[Pair]:
+    """The rows to train on and to score, fold by fold.
+
+    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
+    groups stratified folds that keep each group together. Rows with soft labels are dealt in the
+    order of these. With ``complete`` every fold must train on two classes or more; without, a class
+    may have fewer rows than there are folds.
+    """
+    cv = FOLDS if cv is None else cv
+    if isinstance(cv, Integral):
+        if complete:
+            _check_enough(int(cv), data, groups)
+        cv = _folds(int(cv), data, groups, strict=complete and data.share is None)
+    splits = cv.split(data.X, data.y, groups) if hasattr(cv, "split") else cv
+    pairs = _given_pairs(splits, len(data.codes))
+    if not pairs:
+        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
+    return pairs
+
+
+def _folds(k: int, data: ModelRows, groups: NDArray[Any] | None, *, strict: bool) -> Any:
+    """A splitter, or the splits themselves, for k folds; if not ``strict``, a class may be smaller
+    than k."""
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
+
+    if groups is None:
+        return StratifiedKFold(k) if strict else _dealt(k, data)
+    _check_groups(k, groups)
+    return (StratifiedGroupKFold if strict or _least_common(data) >= k else GroupKFold)(k)
+
+
+def _least_common(data: ModelRows) -> int:
+    """The number of rows of the rarer label, as those who stratify see it."""
+    soft = data.share is not None
+    counts = np.bincount(data.codes, minlength=2) if soft else data.class_counts()
+    return int(counts.min())
+
+
+def _dealt(k: int, data: ModelRows) -> list[Pair]:
+    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k.
+
+    Rows with soft labels are dealt in the order of these.
+    """
+    n = len(data.codes)
+    if n < k:
+        raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
+    labels = data.codes if data.share is None else data.share
+    order = np.argsort(labels, kind="stable")  # one class after the other
+    fold = np.empty(n, dtype=np.intp)
+    fold[order] = np.arange(n) % k
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(k)]
+
+
+def hold_out(
+    fraction: float,
+    data: ModelRows,
+    groups: NDArray[Any] | None = None,
+    random_state: Any = None,
+    *,
+    complete: bool = True,
+) -> list[Pair]:
+    """One split that holds out a fraction of the rows of each class, drawn at random.
+
+    Groups are kept together; the fraction is then the nearest 1/k or 1 − 1/k. If the split need
+    not be complete and a class is too small to be split, rows or groups are drawn whatever their
+    class is.
+    """
+    from sklearn import model_selection as ms
+
+    nothing = np.zeros(len(data.codes))
+    options = {"test_size": fraction, "random_state": random_state}
+    k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
+    if (not complete or data.share is not None) and _least_common(data) < k:
+        free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
+        pairs = list(free.split(nothing, groups=groups))
+    elif groups is None:
+        splitter = ms.StratifiedShuffleSplit(1, **options)
+        try:
+            pairs = list(splitter.split(nothing, data.codes))
+        except ValueError as wrong:
+            raise InputError(
+                f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
+            ) from wrong
+    else:
+        _check_enough(k, data, groups)
+        folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
+        train, test = next(iter(folds.split(nothing, data.codes, groups)))
+        pairs = [(train, test) if fraction <= 0.5 else (test, train)]
+    return pairs
+
+
+def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
+    counts = data.class_counts()
+    rarest = int(np.argmin(counts))
+    if counts[rarest] < k:
+        raise InputError(
+            f"{k} folds need at least {k} rows of each class, but class "
+            f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
+            'cv="train".'
+        )
+    _check_groups(k, groups)
+
+
+def _check_groups(k: int, groups: NDArray[Any] | None) -> None:
+    if groups is not None and (found := len(np.unique(groups))) < k:
+        raise InputError(f"{k} folds need at least {k} groups, but {found} came. Use fewer folds.")
+
+
+def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
+    for number, (train, test) in enumerate(pairs, start=1):
+        if not len(test):
+            raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
+        missing = data.class_counts(train) == 0
+        if missing.sum() > len(missing) - 2:
+            raise InputError(
+                "every fold must train on two classes or more, but "
+                f"{_lack(number, len(pairs), data, missing)}. {LESS_RARE}"
+            )
+
+
+def _lack(number: int, folds: int, data: ModelRows, missing: Flags) -> str:
+    first = plain(data.classes[int(np.argmax(missing))])
+    return f"the training rows of fold {number} of {folds} lack {first!r}"
+
+
+def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
+    """Warn of folds that train without one of several classes: their model gives it probability 0.
+
+    This concerns models with predict_proba; others are refused once they are fitted.
+    """
+    for number, (train, _) in enumerate(pairs, start=1):
+        missing = data.class_counts(train) == 0
+        if missing.any() and score_method(model, data.method) == "predict_proba":
+            warnings.warn(
+                f"{_lack(number, len(pairs), data, missing)}, so that its model gives that class a "
+                f"probability of 0. {LESS_RARE}",
+                CalibrationWarning,
+                stacklevel=caller_level(),
+            )
+
+
+def check_calibrating(pairs: list[Pair], data: ModelRows) -> None:
+    """Where each fold has a calibrator of its own, it must see two classes in the fold's rows."""
+    for number, (_, test) in enumerate(pairs, start=1):
+        if (data.class_counts(test) > 0).sum() < 2:
+            raise InputError(
+                f"ensemble=True fits a calibrator to each fold, but fold {number} of {len(pairs)} "
+                f"has {len(test)} row{'s' if len(test) > 1 else ''} of one class to fit it to. Use "
+                "fewer or stratified folds, or ensemble=False, which pools the folds. As all "
+                "classes should be present in test splits, LeaveOneOut cannot be used."
+            )

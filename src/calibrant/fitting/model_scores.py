@@ -1,0 +1,673 @@
+"""Out-of-fold scores of a model."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import clone
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.columns import check_class_columns, plain, to_matrix
+from calibrant.data.door import read_scores
+from calibrant.data.labels import Halves, read_classes, read_labels, read_many
+from calibrant.data.score_table import weight_in_rows
+from calibrant.errors import (
+    AdviceWarning,
+    CalibrationWarning,
+    InputError,
+    ParameterError,
+    caller_level,
+)
+from calibrant.tensors import library_of, on_host
+
+# --- A calibrator fitted to the pooled scores of all folds ----------------------------------------
+
+
+#: scores, and the rows that they belong to (None: all)
+Part = tuple[Array, Index | None]
+
+
+@contextmanager
+def pooled(
+    calibrator: Any, data: ModelRows, parts: list[Part]
+) -> Iterator[tuple[Array, Index, Array | None]]:
+    """The scores of all parts, the rows that they belong to, and the weights of the scores.
+
+    The calibrator is to be fitted to them inside the block.
+
+    With repeated splits a row that is scored r times counts 1/r each time, so that all its scores
+    together count as one row. Weights are then in units of rows, and inside the block the
+    calibrator is told so.
+    """
+    n = len(data.codes)
+    scores = np.concatenate([scores for scores, _ in parts])
+    rows = np.concatenate([np.arange(n) if test is None else test for _, test in parts])
+    times = np.bincount(rows, minlength=n)
+    if times.max(initial=1) <= 1:
+        yield scores, rows, take(data.weight, rows)
+        return
+    told = _weights_told(calibrator)
+    size = np.ones(n)
+    if data.weight is not None:
+        seen = times > 0
+        in_rows = weight_in_rows(data.weight[seen], next(iter(told.values()), "importance"))
+        size[seen] = 1.0 if in_rows is None else in_rows
+    counting_rows(calibrator)
+    yield scores, rows, (size / np.maximum(times, 1))[rows]
+    calibrator.set_params(**told)  # the parameters that are saved are those of the user
+
+
+def counting_rows(calibrator: Any) -> Any:
+    """The calibrator, and any inside it, told that weights are numbers of rows."""
+    return calibrator.set_params(**dict.fromkeys(_weights_told(calibrator), "counts"))
+
+
+def _weights_told(calibrator: Any) -> dict[str, str]:
+    """The parameters ``weights`` of a calibrator and of any inside it, with their values."""
+    params = calibrator.get_params()
+    return {name: told for name, told in params.items() if name.split("__")[-1] == "weights"}
+
+
+# --- What a user passes on to a model's fit, cut to the rows of each split ------------------------
+
+
+#: the value of eval_set that stands for the rows that a split holds out
+FOLD = "fold"
+#: the words under which fits take the weights of evaluation sets: LightGBM's and XGBoost's
+_EVAL_WEIGHTS = ("eval_sample_weight", "sample_weight_eval_set")
+#: the options of models that stop early: LightGBM's (with its other names) and XGBoost's
+_STOPPING = (
+    "early_stopping_rounds",
+    "early_stopping_round",
+    "early_stopping",
+    "n_iter_no_change",
+)
+#: their options for the number of rounds: n_estimators, and LightGBM's other names
+_ROUNDS = (
+    "n_estimators",
+    "num_iterations",
+    "num_iteration",
+    "n_iter",
+    "num_tree",
+    "num_trees",
+    "num_round",
+    "num_rounds",
+    "nrounds",
+    "num_boost_round",
+    "max_iter",
+)
+
+
+@dataclass(frozen=True)
+class FitParams:
+    """Keywords for the fit of a model.
+
+    Parameters
+    ----------
+    given : mapping
+        As the user passed them. Columns and matrices of n rows are cut by split, everything else
+        is passed on as it is. ``eval_set="fold"`` becomes the rows that the split holds out.
+    n : int
+        The number of rows.
+    """
+
+    given: Mapping[str, Any] = field(default_factory=dict)
+    n: int = 0
+
+    @property
+    def on_fold(self) -> bool:
+        """Whether the rows that a split holds out are its model's evaluation set."""
+        value = self.given.get("eval_set")
+        return isinstance(value, str) and value == FOLD
+
+    def check(self, model: Any, *, splits: bool) -> None:
+        """Refuse ``eval_set="fold"`` where there is no fold, or a model that cannot use it."""
+        from sklearn.utils.validation import has_fit_parameter
+
+        for name, value in self.given.items():
+            if name.endswith("__eval_set") and isinstance(value, str):
+                raise ParameterError(
+                    f'{name}="{value}" cannot be used inside a pipeline, whose other steps would '
+                    "not see the evaluation rows. Prepare the rows first, and pass the booster "
+                    'itself with eval_set="fold".'
+                )
+        value = self.given.get("eval_set")
+        if isinstance(value, str) and value != FOLD:
+            raise ParameterError(
+                f'eval_set must be "fold" or a list of (X, y), but {value!r} came.'
+            )
+        if not self.on_fold:
+            return
+        if not splits:
+            raise ParameterError(
+                'eval_set="fold" needs rows that are held out, but cv="train" holds out none. Use '
+                "a number of folds, a splitter or a fraction."
+            )
+        if not has_fit_parameter(model, "eval_set"):
+            raise ParameterError(
+                f'eval_set="fold" needs a model whose fit takes eval_set, such as LightGBM\'s or '
+                f"XGBoost's classifiers, but {type(model).__name__} came."
+            )
+
+    def check_soft(self, model: Any) -> None:
+        """Refuse what cannot go with soft labels, whose halves must be weighed in every fit."""
+        from sklearn.utils.validation import has_fit_parameter
+
+        name = weight_argument(model)
+        if name in self.given:
+            raise ParameterError(
+                f"{name} cannot be given to the model's fit with soft labels, which are weights of "
+                "both classes there. Pass sample_weight, which goes to the model, too."
+            )
+        if "eval_set" in self.given and not self.on_fold:
+            raise ParameterError(
+                "an eval_set of your own cannot go with soft labels: the model would take its "
+                'labels as they are. Use eval_set="fold", or a fixed number of rounds.'
+            )
+        free = [one for one in _EVAL_WEIGHTS if one not in self.given]
+        if self.on_fold and not any(has_fit_parameter(model, one) for one in free):
+            raise ParameterError(
+                'eval_set="fold" with soft labels needs a model whose fit takes weights of '
+                f"evaluation rows ({' or '.join(_EVAL_WEIGHTS)}), so that both halves of a row can "
+                f"be weighed, but {type(model).__name__} came. Use a fixed number of rounds."
+            )
+
+    def of_rows(self, rows: Index | None) -> dict[str, Any]:
+        """The keywords for a fit on some rows (None: all), but for the set of a fold."""
+        given = {k: v for k, v in self.given.items() if not (k == "eval_set" and self.on_fold)}
+        if rows is None:
+            return given
+        return {name: _cut(value, rows, self.n) for name, value in given.items()}
+
+    def of_fold(self, model: Any, X: Any, y: Any, weight: Any) -> dict[str, Any]:
+        """The evaluation set of a fold, with the rows' weights where the fit takes them."""
+        if not self.on_fold:
+            return {}
+        from sklearn.utils.validation import has_fit_parameter
+
+        made: dict[str, Any] = {"eval_set": [(X, y)]}
+        if has_fit_parameter(model, "eval_X"):  # LightGBM's later words for the same
+            made = {"eval_X": (X,), "eval_y": (y,)}
+        for name in _EVAL_WEIGHTS:
+            if weight is not None and name not in self.given and has_fit_parameter(model, name):
+                made[name] = [weight]
+        return made
+
+
+def take(values: Any, rows: Index | None) -> Any:
+    """Some rows of anything that has rows (None: all, as they came)."""
+    from sklearn.utils import _safe_indexing
+
+    return values if rows is None or values is None else _safe_indexing(values, rows)
+
+
+def weight_argument(estimator: Any) -> str | None:
+    """The keyword under which the estimator's fit takes weights per row; None if it takes none.
+
+    A pipeline takes them for its last step, a search for the estimator that it tunes; where
+    metadata routing is enabled, the estimator's own requests decide.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> weight_argument(make_pipeline(LogisticRegression()))
+    'logisticregression__sample_weight'
+    """
+    from sklearn import get_config
+    from sklearn.utils.metadata_routing import get_routing_for_object
+    from sklearn.utils.validation import has_fit_parameter
+
+    word = "sample_weight"
+    if get_config()["enable_metadata_routing"] and hasattr(estimator, "get_metadata_routing"):
+        routing = get_routing_for_object(estimator)
+        requests = getattr(getattr(routing, "fit", None), "requests", {})
+        refused = requests.get(word) is False
+        takes = has_fit_parameter(estimator, word) and not refused
+        return word if takes or routing.consumes("fit", [word]) else None
+    if has_fit_parameter(estimator, word):
+        return word
+    if hasattr(estimator, "steps") and estimator.steps:
+        name, last = estimator.steps[-1]
+        inner = weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    return weight_argument(estimator.estimator) if _is_search(estimator) else None
+
+
+def _is_search(estimator: Any) -> bool:
+    from sklearn.model_selection._search import BaseSearchCV
+
+    return isinstance(estimator, BaseSearchCV)
+
+
+def _cut(value: Any, rows: Index, n: int) -> Any:
+    """Some rows of a column or matrix of n rows; anything else as it is."""
+    from sklearn.utils.validation import _num_samples
+
+    if isinstance(value, (str, bytes, Mapping)) or not (
+        hasattr(value, "__len__") or hasattr(value, "shape")
+    ):
+        return value
+    try:
+        fits = _num_samples(value) == n
+    except TypeError:  # a single number in an array
+        return value
+    return take(value, rows) if fits else value
+
+
+# --- a model that stops early, fitted again without rows to stop on ------------------------------
+
+
+def rounds_found(models: list[Any]) -> int:
+    """The number of rounds that boosters kept, on average over the folds."""
+    found = [_rounds(model) for model in models]
+    return max(1, round(sum(found) / len(found)))
+
+
+def _rounds(model: Any) -> int:
+    best = getattr(model, "best_iteration_", None)  # LightGBM: how many rounds are best
+    if isinstance(best, (int, np.integer)) and best > 0:
+        return int(best)
+    best = getattr(model, "best_iteration", None)  # XGBoost: the number of the best, from 0
+    if isinstance(best, (int, np.integer)):
+        return int(best) + 1
+    known = model.get_params()
+    for name in reversed(_ROUNDS):  # another name goes before n_estimators
+        if isinstance(known.get(name), (int, np.integer)):
+            return int(known[name])
+    raise InputError(
+        f'eval_set="fold" fits {type(model).__name__} once more to all rows, with the number of '
+        "rounds that the folds found, but this model does not say it (best_iteration_ or "
+        "n_estimators). Use ensemble=True, or a fraction as cv: these need no further fit."
+    )
+
+
+def without_stopping(model: Any, given: Mapping[str, Any], rounds: int) -> dict[str, Any]:
+    """Set a model to a number of rounds without early stopping, which needs rows to stop on.
+
+    Returns the keywords for its fit, without what speaks of evaluation sets.
+    """
+    known = model.get_params()
+    names = [name for name in _ROUNDS if known.get(name) is not None] or ["n_estimators"]
+    model.set_params(**dict.fromkeys(names, rounds))
+    model.set_params(**{name: None for name in _STOPPING if known.get(name)})
+    if known.get("callbacks"):  # XGBoost's are options of the model
+        model.set_params(callbacks=_lasting(known["callbacks"]) or None)
+    kept = {name: value for name, value in given.items() if not name.startswith("eval_")}
+    if kept.get("callbacks"):
+        kept["callbacks"] = _lasting(kept["callbacks"])
+    return kept
+
+
+def _lasting(callbacks: Any) -> list[Any]:
+    """The callbacks that do not stop early."""
+    return [
+        one
+        for one in callbacks
+        if type(one).__name__ != "EarlyStopping" and not hasattr(one, "stopping_rounds")
+    ]
+
+
+# --- Rows in, out-of-fold scores of a model out ---------------------------------------------------
+
+
+#: a name of SCORE_METHODS, or a function of a fitted model and rows
+Method = str | Callable[[Any, Any], Any]
+
+#: which methods of a model give its scores, first choice first: raw_score is what boosting has for
+#: calibrators, since the probabilities of boosted trees saturate at 0 and 1
+SCORE_METHODS = {
+    "auto": ("raw_score", "predict_proba", "decision_function"),
+    "raw_score": ("raw_score",),
+    "predict_proba": ("predict_proba",),
+    "decision_function": ("decision_function",),
+}
+#: what to do with scores of pairs of classes
+PAIRS = "CodedClassifier trains and calibrates a model for each pair."
+#: the score of the other class, where a model gives only one column
+_OTHER_CLASS: dict[str | None, Callable[[Array], Array]] = {
+    "raw_score": lambda s: 1.0 - s,
+    "predict_proba": lambda s: 1.0 - s,
+    "decision_function": lambda s: -s,
+}
+
+
+@dataclass(frozen=True)
+class ModelRows:
+    """Rows to fit a model on and to score with it. The features are never looked at, only indexed.
+
+    Parameters
+    ----------
+    X : anything that scikit-learn can index by rows
+    codes : array of shape (n,)
+        Which of ``classes`` each row has.
+    weight : array of shape (n,) or None
+    classes : array of shape (k,), sorted
+    positive : int
+        With two classes: the one of them that a high score means.
+    method : key of SCORE_METHODS, or function of a model and rows
+    fit_params : further keywords for the fit of models
+    share : array of shape (n,), optional
+        Soft labels: probabilities of the class 1. Codes, 1 from ½ on, are then for splits only.
+    """
+
+    X: Any
+    codes: Index
+    weight: Array | None
+    classes: NDArray[Any]
+    positive: int
+    method: Method
+    fit_params: FitParams = field(default_factory=FitParams)
+    share: Array | None = None
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """The labels themselves; of soft labels, the more probable ones."""
+        return self.classes[self.codes]
+
+    def learned(self, rows: Index | None) -> tuple[Index | None, NDArray[Any], Array | None]:
+        """Some rows (None: all), their labels and weights as models learn them: of soft labels,
+        both halves of each row."""
+        if self.share is None:
+            return rows, take(self.y, rows), take(self.weight, rows)
+        half = Halves.of(take(self.share, rows), take(self.weight, rows))
+        learned = half.rows if rows is None else rows[half.rows]
+        return learned, self.classes[half.codes], half.weight
+
+    def class_counts(self, rows: Index | None = None) -> Index:
+        """How many rows of each class there are, not counting those of weight zero; a soft label
+        between 0 and 1 is a row of both."""
+        codes, weight = take(self.codes, rows), take(self.weight, rows)
+        if self.share is not None:
+            _, codes, weight = Halves.of(take(self.share, rows), weight)
+        present = codes if weight is None else codes[weight > 0]
+        return np.bincount(present, minlength=len(self.classes))
+
+    def fit(
+        self,
+        estimator: Any,
+        rows: Index | None = None,
+        held: Index | None = None,
+        rounds: int | None = None,
+    ) -> Any:
+        """A copy of the estimator, fitted on some rows (all of them by default).
+
+        The rows ``held`` are its evaluation set, if that was asked for. With ``rounds`` it does so
+        many and does not stop early.
+        """
+        model = clone(estimator, safe=False)
+        learned, y, weight = self.learned(rows)
+        params = self.fit_params.of_rows(learned)
+        if rounds is not None:
+            params = without_stopping(model, params, rounds)
+        elif held is not None and self.fit_params.on_fold:
+            judged, its_y, its_weight = self.learned(held)
+            params |= self.fit_params.of_fold(model, take(self.X, judged), its_y, its_weight)
+        name = None if weight is None else weight_argument(model)
+        model.fit(take(self.X, learned), y, **({} if name is None else {name: weight}), **params)
+        return model
+
+    def fit_again(self, estimator: Any, fold_models: list[Any]) -> Any:
+        """A copy of the estimator, fitted on all rows.
+
+        Where folds were the evaluation sets of their models, no rows are left to stop on: it does
+        as many rounds as those models kept, on average.
+        """
+        rounds = rounds_found(fold_models) if self.fit_params.on_fold else None
+        return self.fit(estimator, rounds=rounds)
+
+    def scores(self, model: Any, rows: Index | None = None) -> Array:
+        """The scores that a fitted model gives to some rows (all of them by default)."""
+        return model_scores(model, take(self.X, rows), self.classes, self.positive, self.method)
+
+
+def refuse_dispatched(X: Any, model: Any) -> None:
+    """Refuse tensors where scikit-learn's models would keep them as such: labels, weights and
+    calibrators are NumPy's."""
+    library = library_of(X)
+    hands_on = type(model).__module__.partition(".")[0] in ("sklearn", "calibrant")
+    if library is None or not hands_on or not get_config()["array_api_dispatch"]:
+        return
+    raise InputError(
+        "X must be a NumPy array or a frame where array_api_dispatch of scikit-learn is on, but "
+        f"{type(X).__name__} of {library} came. Convert it (X.cpu().numpy() in PyTorch), or switch "
+        "that off: sklearn.set_config(array_api_dispatch=False)."
+    )
+
+
+def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArray[Any], Index]:
+    """The classes, and which of them each row has: those of a fitted model, if there is one; else
+    those given; else those found in y."""
+    if y is None:
+        raise InputError("this classifier requires y to be passed, but the target y is None.")
+    known = getattr(model, "classes_", None)
+    found, codes = read_many(y, classes=classes if known is None else known)
+    if len(found) > 1:
+        return found, codes
+    if model is None:
+        raise InputError(
+            "y must hold at least two classes to fit a model, but only one class came: "
+            f"{plain(found[0])!r}."
+        )
+    pair = read_labels(y).classes  # with the partner of the one label, where it is known
+    return pair, codes + int(pair[1] == found[0])
+
+
+def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
+    """With two classes: which of them a high score means."""
+    pos_label = getattr(calibrator, "pos_label", None)
+    if len(classes) == 2:
+        ordered, label = read_classes(list(classes), pos_label)
+        return int(ordered[1] == label)
+    if pos_label is not None:
+        raise ParameterError(
+            f"pos_label of the calibrator must be None with {len(classes)} classes, each of which "
+            f"is calibrated against the rest, but {pos_label!r} came."
+        )
+    return 1
+
+
+def fit_and_score(
+    data: ModelRows, estimator: Any, train: Index | None, test: Index | None
+) -> tuple[Any, Array]:
+    """A model fitted on the rows ``train``, and its scores of the rows ``test`` (None: all)."""
+    model = data.fit(estimator, train, test)
+    return model, data.scores(model, test)
+
+
+def model_scores(
+    model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: Method = "auto"
+) -> Array:
+    """The scores of a fitted model: (n,) for one of two classes, (n, k) in the order of classes.
+
+    Columns go by the model's own ``classes_``, if it has them, and not by their place.
+    """
+    name = score_method(model, method)
+    what = f"the scores of {_name(model)}"
+    refuse_dispatched(X, model)
+    if name == "decision_function" and len(classes) > 2:
+        _refuse_pairs(model)
+    if callable(method):
+        given = method(model, X)
+    else:
+        given = model(X) if name is None else getattr(model, name)(X)
+    raw = to_matrix(given, what)
+    order = _class_order(model, classes, partly=name == "predict_proba")
+    if (order < 0).any():  # a fold's model has not seen all classes
+        raw = np.column_stack((raw, np.zeros(len(raw))))
+        order = np.where(order < 0, raw.shape[1] - 1, order)
+        return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
+    k = len(classes)
+    if k == 2 and (raw.ndim == 1 or raw.shape[1:] == (1,)):
+        if callable(method) and positive == 0:
+            raise InputError(
+                f"{what} are one column, high for the class {plain(classes[1])!r}, but the "
+                f"calibrator's pos_label is {plain(classes[0])!r}. Leave pos_label out, or let "
+                "response_method give two columns."
+            )
+        high = positive if name is None else int(np.flatnonzero(order == 1)[0])
+        scores = read_scores(raw, name=what)
+        return scores if high == positive else _OTHER_CLASS[name](scores)
+    if raw.ndim != 2 or raw.shape[1] != k:
+        raise InputError(
+            f"{what} must have one column per class, that is {k}, but their shape is {raw.shape}. "
+            f"{_why(raw, k)}"
+        )
+    check_class_columns(given, classes[np.argsort(order)], what)
+    if k == 2:
+        return read_scores(raw[:, order], positive_column=positive, name=what)
+    return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
+
+
+def _why(raw: NDArray[Any], k: int) -> str:
+    if raw.ndim == 2 and raw.shape[1] == k * (k - 1) // 2:
+        return f"These seem to be one for each pair of classes. {PAIRS}"
+    return "A model must know the classes it is calibrated for."
+
+
+def _refuse_pairs(model: Any) -> None:
+    """Three classes have three pairs: columns of pairs must not pass for columns of classes."""
+    inner, seen = model, 0
+    while inner is not None and seen < 10:
+        if getattr(inner, "decision_function_shape", "ovr") == "ovo":
+            raise InputError(
+                f"the scores of {_name(model)} must have one column per class, but "
+                'decision_function_shape="ovo" gives one for each pair of classes. Set '
+                f'decision_function_shape="ovr": the model stays the same. {PAIRS}'
+            )
+        steps = getattr(inner, "steps", None)
+        inside = getattr(inner, "best_estimator_", getattr(inner, "estimator", None))
+        inner, seen = (steps[-1][1] if steps else inside), seen + 1
+
+
+def score_method(model: Any, method: Method = "auto") -> str | None:
+    """The name of the method that gives a model's scores; None if that is a function."""
+    if callable(method):
+        return None
+    for name in SCORE_METHODS[method]:
+        if hasattr(model, name):
+            return name
+    if callable(model) and not isinstance(model, type) and method == "auto":
+        return None
+    wanted = "predict_proba or decision_function" if method == "auto" else method
+    raise ParameterError(
+        f"estimator must have {wanted}, but {_name(model)} has not. Pass an instance that has, or "
+        'with cv="prefit" a function from rows to scores, such as model.predict.'
+    )
+
+
+def may_be_probabilities(model: Any, method: Method) -> bool:
+    """Whether a model's scores can be meant as probabilities: not the values of decisions."""
+    return score_method(model, method) in ("predict_proba", None)
+
+
+def chosen_method(told: Method, calibrator: Any) -> Method:
+    """Where scores come from: as told, else as the calibrator wants them."""
+    free = isinstance(told, str) and told == "auto"
+    return calibrator.score_method if free else told
+
+
+def model_to_fit(estimator: Any, hint: str = "") -> Any:
+    """The estimator, if it is an instance that can be fitted; by default a logistic regression."""
+    if estimator is None:
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(max_iter=1000)
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise ParameterError(
+            f"estimator must be an instance with a fit method, but {estimator!r} came.{hint}"
+        )
+    return estimator
+
+
+def keep_feature_names(classifier: Any, model: Any) -> None:
+    """Give a classifier the number and names of the model's features, where the model has them."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        classifier.__dict__.pop(name, None)
+        if hasattr(model, name):
+            setattr(classifier, name, getattr(model, name))
+
+
+def model_tags(tags: Any, estimator: Any) -> Any:
+    """A classifier's tags, with those of its model for the rows that it takes."""
+    from sklearn.utils import get_tags
+
+    if estimator is None:
+        tags.input_tags.sparse = True
+    elif hasattr(estimator, "__sklearn_tags__"):
+        tags.input_tags = copy.copy(get_tags(estimator).input_tags)
+    return tags
+
+
+def warn_no_weights(estimator: Any) -> None:
+    """Say that a model's fit cannot take the weights that came."""
+    warnings.warn(
+        f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrator uses "
+        "the weights: the model is fitted as if all rows counted once.",
+        CalibrationWarning,
+        stacklevel=caller_level(),
+    )
+
+
+def warn_refitted(estimator: Any) -> None:
+    """Say that a model which is fitted already will not be used as it is."""
+    from sklearn.utils.validation import _is_fitted
+
+    if not hasattr(estimator, "__dict__") or not _is_fitted(estimator):
+        return
+    warnings.warn(
+        f"this {type(estimator).__name__} is fitted already, but copies of it are fitted anew to "
+        'the rows that came. To calibrate it as it is, pass cv="prefit", or '
+        "FrozenEstimator(model) as the estimator, and rows that it was not trained on. If a new "
+        "fit is what you want, pass sklearn.base.clone(model).",
+        AdviceWarning,
+        stacklevel=caller_level(),
+    )
+
+
+def unseen(model: Any, classes: NDArray[Any]) -> Flags:
+    """Which of several classes a model has not seen, being fitted on a fold that lacks them."""
+    own = getattr(model, "classes_", None)
+    if own is None or len(classes) == 2:
+        return np.zeros(len(classes), dtype=bool)
+    return np.asarray(_places(own, classes) < 0)
+
+
+def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> Index:
+    """For each class, the column of the model that speaks of it.
+
+    If ``partly``, −1 for those of several classes that the model, which knows two or more of them
+    and no other, has not seen.
+    """
+    own = getattr(model, "classes_", None)
+    if own is None:
+        return np.arange(len(classes))
+    places = _places(own, classes)
+    missing = np.count_nonzero(places < 0)
+    allowed = not missing or (partly and len(own) >= 2)
+    if allowed and missing == len(classes) - len(own):
+        return places
+    raise InputError(
+        f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
+        f"{[plain(c) for c in own][:20]}. Calibrate it with the labels that it was fitted on; "
+        "with folds that lack a class, use stratified ones or a model with predict_proba."
+    )
+
+
+def _places(own: Any, classes: NDArray[Any]) -> Index:
+    """The place of each class among those of a model; −1 for one that is not among them."""
+    places = (
+        next((place for place, known in enumerate(on_host(own)) if np.all(known == label)), -1)
+        for label in classes
+    )
+    return np.fromiter(places, dtype=np.intp)
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))

@@ -1,1 +1,0 @@
-"""Bare functions on float64 arrays: no NaN, no None, none of our classes."""

@@ -1,1 +1,0 @@
-"""Kernels of what only the papers need: see `calibrant.paper_variants`."""

@@ -1,0 +1,1 @@
+"""ACP: the probability of a row from the interval around the model's own."""

@@ -1,0 +1,1 @@
+"""Several classes as yes-or-no questions: codes, the calibrator of coded columns, other views."""

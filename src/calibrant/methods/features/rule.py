@@ -1,0 +1,486 @@
+"""FeatureCalibrator's rule: small trees as arrays, evaluated, joined, read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Flags
+from calibrant.data import door
+from calibrant.data.attributes import Attribute, AttributeTable, Schema, read_table
+from calibrant.data.documents import check_saved, shown
+from calibrant.data.frozen import Frozen
+from calibrant.fitting.fitted import RowInputs, Rule
+from calibrant.losses import logit, sigmoid
+from calibrant.rules.base import Map, check_depth, maps_of_one_score
+from calibrant.rules.plan.tables import ExportedColumn, TreeParts
+
+Index = NDArray[np.int32]
+
+#: from this many rows on, a compiled kernel evaluates the trees
+MANY_ROWS = 5000
+#: the limits of what a file may hold
+LARGEST_LEAF, MOST_SPLITS, MOST_LEAVES = 100.0, 1_000_000, 256
+#: the fields of a file, and the kind of their numbers
+WHOLE = ("column", "left", "right", "subset", "roots")
+REAL = ("threshold", "leaves")
+
+
+#: the arrays of a layout that have one number for each split
+_EACH = ("left", "right", "column", "threshold", "missing_left", "subset")
+
+
+class TreeLayout(NamedTuple):
+    """The splits of each tree one after the other, as the kernel takes them.
+
+    A tree that is a single leaf has a split with this leaf on both sides.
+    """
+
+    starts: Index
+    left: Index
+    right: Index
+    column: Index
+    threshold: Array
+    missing_left: Flags
+    subset: Index
+    members: Flags
+    leaves: Array
+
+    def part(self, first: int, last: int) -> TreeLayout:
+        """Some of the trees."""
+        begin, end = self.starts[first], self.starts[last]
+        each: dict[str, Any] = {name: getattr(self, name)[begin:end] for name in _EACH}
+        return self._replace(starts=self.starts[first : last + 1] - begin, **each)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SmallTrees(Frozen):
+    """Decision trees, each of which gives a row the value of one of its leaves.
+
+    Parameters
+    ----------
+    column : int32 array of shape (splits,)
+        Which column a split looks at.
+    threshold : array of shape (splits,)
+        Numbers up to this go left.
+    missing_left : bool array of shape (splits,)
+        Whether missing numbers go left.
+    subset : int32 array of shape (splits,)
+        −1 for a split of numbers; else which of ``sets`` goes left. All other categories go right,
+        and so do missing ones.
+    left, right : int32 arrays of shape (splits,)
+        A later split, or −1 − i for the leaf i.
+    leaves : array of shape (leaves,)
+    roots : int32 array of shape (trees,)
+        The first split of each tree, or −1 − i for a tree that is the leaf i alone.
+    sets : tuple of tuples of category codes
+    """
+
+    column: Index
+    threshold: Array
+    missing_left: Flags
+    subset: Index
+    left: Index
+    right: Index
+    leaves: Array
+    roots: Index
+    sets: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+    @classmethod
+    def none(cls) -> Self:
+        """No tree at all."""
+        whole, real = np.empty(0, dtype=np.int32), np.empty(0)
+        return cls(whole, real, np.empty(0, dtype=bool), whole, whole, whole, real, whole, ())
+
+    @classmethod
+    def joined(cls, parts: Sequence[SmallTrees]) -> Self:
+        """The trees of all parts, one after the other."""
+        if not parts:
+            return cls.none()
+        found: dict[str, list[Any]] = {name: [] for name in (*WHOLE, *REAL, "missing_left")}
+        splits = leaves = sets = 0
+        for one in parts:
+            for name in ("left", "right", "roots"):
+                node = getattr(one, name)
+                found[name].append(np.where(node >= 0, node + splits, node - leaves))
+            found["subset"].append(np.where(one.subset >= 0, one.subset + sets, -1))
+            for name in ("column", "threshold", "missing_left", "leaves"):
+                found[name].append(getattr(one, name))
+            splits += len(one.column)
+            leaves += len(one.leaves)
+            sets += len(one.sets)
+        arrays = {name: np.concatenate(columns) for name, columns in found.items()}
+        arrays |= {name: arrays[name].astype(np.int32) for name in WHOLE}
+        return cls(sets=tuple(codes for one in parts for codes in one.sets), **arrays)
+
+    @cached_property
+    def tree_of(self) -> NDArray[np.intp]:
+        """The tree of each split. Splits come after the split that leads to them."""
+        found = np.zeros(len(self.column), dtype=np.intp)
+        grown = self.roots >= 0
+        found[self.roots[grown]] = np.flatnonzero(grown)
+        for node, sides in enumerate(zip(self.left.tolist(), self.right.tolist(), strict=True)):
+            found[[side for side in sides if side >= 0]] = found[node]
+        return found
+
+    @cached_property
+    def layout(self) -> TreeLayout:
+        """The splits in order, made when first needed."""
+        order: list[int] = []
+        left: list[int] = []
+        right: list[int] = []
+        starts = [0]
+        lasts = np.cumsum(np.bincount(self.tree_of, minlength=len(self)))
+        parts = np.split(np.argsort(self.tree_of, kind="stable"), lasts[:-1])
+        for root, part in zip(self.roots.tolist(), parts, strict=False):
+            own = part.tolist()
+            place = {node: i for i, node in enumerate(own)}
+            order += own or [-1]
+            for sides, found in ((self.left, left), (self.right, right)):
+                ends = [int(sides[node]) for node in own] or [root]
+                found += [place[end] if end >= 0 else end for end in ends]
+            starts.append(len(order))
+        at = np.array(order, dtype=np.intp)
+
+        def of_splits(values: NDArray[Any], alone: int, dtype: Any) -> NDArray[Any]:
+            """Values of the splits in order; ``alone`` for a leaf alone, where none matters."""
+            known = np.where(at >= 0, values[at], alone) if len(values) else np.full(len(at), alone)
+            return known.astype(dtype)
+
+        widest = 1 + max((max(codes, default=0) for codes in self.sets), default=0)
+        members = np.zeros((max(len(self.sets), 1), widest + 1), dtype=bool)
+        for row, codes in enumerate(self.sets):
+            members[row, list(codes)] = True
+        return TreeLayout(
+            np.array(starts, dtype=np.int32),
+            np.array(left, dtype=np.int32),
+            np.array(right, dtype=np.int32),
+            of_splits(self.column, 0, np.int32),
+            of_splits(self.threshold, 0, np.float64),
+            of_splits(self.missing_left, 0, np.bool_),
+            of_splits(self.subset, -1, np.int32),
+            members,
+            self.leaves,
+        )
+
+    @property
+    def used(self) -> list[int]:
+        """The columns that splits look at."""
+        return [int(j) for j in np.unique(self.column)]
+
+
+def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
+    """The sum of the leaves that each row gets. A row has numbers and category codes, or NaN.
+
+    Many rows go through a compiled kernel, fastest where a column lies in one piece. Both ways add
+    the leaves tree after tree, so the result is the same to the bit.
+    """
+    if len(matrix) < MANY_ROWS:
+        return _by_numpy(layout, matrix)
+    from calibrant.methods.features._kernel import BLOCK, add_leaves
+
+    largest = int(np.diff(layout.starts).max(initial=0))
+    total = np.zeros(len(matrix))
+    add_leaves(np.ascontiguousarray(matrix.T), *layout, np.empty((largest + 2, BLOCK)), total)
+    return total
+
+
+def _by_numpy(layout: TreeLayout, matrix: Array) -> Array:
+    total = np.zeros(len(matrix))
+    for begin, end in zip(layout.starts[:-1].tolist(), layout.starts[1:].tolist(), strict=True):
+        values: dict[int, Array | float] = {}
+        for k in range(end - 1, begin - 1, -1):
+            sides = [
+                values[side] if side >= 0 else float(layout.leaves[-1 - side])
+                for side in (int(layout.left[k]), int(layout.right[k]))
+            ]
+            values[k - begin] = np.where(_left(layout, k, matrix[:, layout.column[k]]), *sides)
+        total += values[0]
+    return total
+
+
+def _left(layout: TreeLayout, k: int, x: Array) -> Flags:
+    """Which rows go left at a split."""
+    gone = np.isnan(x)
+    if layout.subset[k] >= 0:
+        last = layout.members.shape[1] - 1  # a code beyond all sets: in none
+        codes = np.where(gone, last, np.minimum(x, last)).astype(np.intp)
+        inside: Flags = layout.members[layout.subset[k]][codes] & ~gone
+        return inside
+    return np.asarray((x <= layout.threshold[k]) | (gone & bool(layout.missing_left[k])))
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def state_of(trees: SmallTrees) -> dict[str, Any]:
+    """What JSON can hold."""
+    arrays = {name: getattr(trees, name).tolist() for name in (*WHOLE, *REAL)}
+    return {
+        **arrays,
+        "missing_left": trees.missing_left.astype(int).tolist(),
+        "sets": [list(codes) for codes in trees.sets],
+    }
+
+
+def trees_of(state: Any, categories: Sequence[int | None]) -> SmallTrees:
+    """Read what `state_of` wrote, given how many categories each column has (None: numbers).
+
+    Anything that cannot be evaluated is refused.
+    """
+    fields = {*WHOLE, *REAL, "missing_left", "sets"}
+    complete = isinstance(state, Mapping) and set(state) == fields
+    check_saved(complete, "its trees are missing or of a wrong type.")
+    arrays: dict[str, Any] = {name: _numbers(state[name], name, whole=True) for name in WHOLE}
+    arrays |= {name: _numbers(state[name], name, whole=False) for name in REAL}
+    sides = _numbers(state["missing_left"], "missing_left", whole=True)
+    check_saved(np.isin(sides, (0, 1)).all(), "missing_left of its trees must hold 0 and 1.")
+    arrays["missing_left"] = sides == 1
+    sets = state["sets"]
+    listed = isinstance(sets, list) and all(isinstance(codes, list) for codes in sets)
+    check_saved(listed, "its sets of categories are of a wrong type.")
+    known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
+    trees = SmallTrees(sets=known, **arrays)
+    _check(trees, categories)
+    return trees
+
+
+def _numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
+    """A list of a file as an array: of whole numbers of 32 bits, or of floats."""
+    kind, words, dtype = (int, "whole numbers", np.int32) if whole else (float, "numbers", float)
+    fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
+    fine = fine and all(type(v) is kind and not (whole and abs(v) >= 2**31) for v in values)
+    check_saved(fine, f"{name} of its trees must hold {words}.")
+    return np.array(values, dtype=dtype)
+
+
+def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
+    splits, leaves = len(trees.column), len(trees.leaves)
+    sizes = {len(getattr(trees, n)) for n in ("threshold", "missing_left", "subset")}
+    fit = (sizes | {len(trees.left), len(trees.right)}) == {splits} and splits <= MOST_SPLITS
+    check_saved(fit, "the sizes of its trees do not fit together.")
+    ends = np.concatenate((trees.left, trees.right, trees.roots))
+    after = np.concatenate((np.arange(splits), np.arange(splits), np.full(len(trees), -1)))
+    later = (ends < 0) | (ends > after)  # so that every path ends
+    inside = (ends >= -leaves) & (ends < splits) & later
+    check_saved(inside.all(), "its trees lead nowhere.")
+    once = np.bincount(ends[ends >= 0], minlength=splits) == 1
+    check_saved(once.all(), "a split of its trees must follow one other.")
+    small = np.bincount(trees.tree_of) < MOST_LEAVES
+    check_saved(small.all(), f"its trees must have at most {MOST_LEAVES} leaves each.")
+    numbers = np.isfinite(trees.threshold).all() and (abs(trees.leaves) <= LARGEST_LEAF).all()
+    check_saved(numbers, "its trees hold numbers out of range.")
+    columns = (trees.column >= 0) & (trees.column < len(categories))
+    check_saved(columns.all(), "its trees look at columns that there are not.")
+    known = (trees.subset >= -1) & (trees.subset < len(trees.sets))
+    check_saved(known.all(), "its trees name sets that there are not.")
+    for j, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
+        most = categories[j]
+        codes = () if subset < 0 else trees.sets[subset]
+        alike = (most is None) == (subset < 0) and all(0 <= code < (most or 0) for code in codes)
+        check_saved(alike, "its trees split numbers and categories alike.")
+    named = np.unique(trees.subset[trees.subset >= 0])
+    check_saved(len(named) == len(trees.sets), "no tree names some of its sets of categories.")
+
+
+# --- The fitted rule of `FeatureCalibrator`: a map of the score, then rounds of trees -------------
+
+
+#: the most rounds, and the largest factor of a round; the smallest is one over it
+MOST_ROUNDS, STEEPEST = 100, 10.0
+#: rows that are evaluated together
+BLOCK = 65_536
+
+
+def matrix_of(schema: Schema, rows: int, columns: Iterable[tuple[int, Array]]) -> Array:
+    """Rows as the trees see them: a column for each attribute, and an empty one for the logit.
+
+    ``columns`` are numbers or category codes by their place; what is not given is missing (NaN).
+    """
+    matrix = np.full((rows, len(schema) + 1), np.nan, order="F")
+    for place, column in columns:
+        matrix[:, place] = column
+    return matrix
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeRounds(Rule):
+    """σ(z) with z ← factor · (z + Σ trees), round after round, from the logit of ``start``.
+
+    Parameters
+    ----------
+    start : Map
+        From the score to a probability. Without rounds this is the whole rule.
+    schema : Schema
+        The attributes of rows, with only those categories that a tree names.
+    trees : SmallTrees
+        Those of all rounds. Their columns are the attributes, then the logit z of the round.
+    sizes : tuple of int
+        How many of the trees each round has.
+    factors : array of shape (rounds,)
+    """
+
+    kind: ClassVar[str] = "trees"
+
+    start: Map
+    schema: Schema
+    trees: SmallTrees
+    sizes: tuple[int, ...]
+    factors: Array
+
+    @classmethod
+    def of_map(cls, start: Map) -> Self:
+        """The rule that looks at the score alone."""
+        return cls(start, Schema((), named=True), SmallTrees.none(), (), np.empty(0))
+
+    @classmethod
+    def of_rounds(
+        cls, start: Map, schema: Schema, rounds: Sequence[SmallTrees], factors: Sequence[float]
+    ) -> Self:
+        """The rule of fitted rounds, without the categories that no tree names."""
+        trees = SmallTrees.joined(rounds)
+        schema, trees = _pruned(schema, trees)
+        return cls(start, schema, trees, tuple(map(len, rounds)), np.array(factors, dtype=float))
+
+    @property
+    def n_classes(self) -> int:
+        return 2
+
+    @property
+    def used_places(self) -> list[int]:
+        """The places of the attributes that trees look at."""
+        return [j for j in self.trees.used if j < len(self.schema)]
+
+    @property
+    def used(self) -> tuple[Attribute, ...]:
+        """The attributes that trees look at."""
+        return tuple(self.schema.attributes[j] for j in self.used_places)
+
+    @property
+    def only_map(self) -> Map | None:
+        return None if self.sizes else self.start
+
+    def tree_parts(self, facts: Any) -> TreeParts:
+        columns = self.used_places
+        places = np.full(len(self.schema) + 1, len(columns), dtype=np.int32)
+        places[columns] = np.arange(len(columns))
+        return TreeParts(
+            self.start,
+            tuple(
+                ExportedColumn(a.name if self.schema.named else j, a.categories)
+                for j, a in zip(columns, self.used, strict=True)
+            ),
+            replace(self.trees, column=places[self.trees.column]),
+            self.sizes,
+            tuple(self.factors.tolist()),
+            facts,
+        )
+
+    def __call__(self, scores: Array, rows: RowInputs) -> Array:
+        """The probabilities of the two classes, shape (n, 2)."""
+        if not self.sizes:
+            p = self.start(scores)
+        else:
+            schema, table = self._arranged(rows.features, len(scores))
+            door.check_lengths(scores=len(scores), features=len(table))
+            p = np.empty(len(scores))
+            for first in range(0, len(scores), BLOCK):
+                part = slice(first, first + BLOCK)
+                columns = schema.floats(table.take(part))
+                if schema is self.schema:
+                    columns = [columns[j] for j in self.used_places]
+                p[part] = self.probabilities(scores[part], columns)
+        return np.column_stack((1.0 - p, p))
+
+    def _arranged(self, features: Any, count: int) -> tuple[Schema, AttributeTable]:
+        """The columns of rows in order. Named ones that no tree looks at need not be there."""
+        if not self.used:  # all trees split on the score
+            return Schema((), named=True), AttributeTable((), [], count)
+        names = [a.name for a in self.used] if self.schema.named else None
+        table = read_table(features, only=names)
+        if names is None or table.names is None or type(table.names[0]) is not type(names[0]):
+            return self.schema, self.schema.arrange(table)  # by place: all of them
+        known = Schema(self.used, named=True)
+        return known, known.arrange(table)
+
+    def probabilities(self, scores: Array, columns: Sequence[Array]) -> Array:
+        """The probability of the positive class of each row.
+
+        ``columns`` are those that trees look at: numbers or category codes, NaN where missing.
+        """
+        used = zip(self.used_places, columns, strict=True)
+        matrix = matrix_of(self.schema, len(scores), used)
+        matrix[:, -1] = logit(self.start(scores))  # the logit after each round takes its place
+        last = 0
+        for size, factor in zip(self.sizes, self.factors.tolist(), strict=True):
+            first, last = last, last + size
+            total = sum_of_leaves(self.trees.layout.part(first, last), matrix)
+            matrix[:, -1] = factor * (matrix[:, -1] + total)
+        return np.asarray(sigmoid(matrix[:, -1]))
+
+    def __repr__(self) -> str:
+        names = ", ".join(a.title for a in self.used[:8]) or "no column"
+        return f"TreeRounds({len(self.sizes)} rounds of {len(self.trees)} trees on {names})"
+
+    # --- saving ---------------------------------------------------------------------------------
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_depth(self.start)
+        state = {
+            **self.schema.to_state(),
+            "start": self.start.to_dict(),
+            "sizes": list(self.sizes),
+            "factors": self.factors.tolist(),
+            "trees": state_of(self.trees),
+        }
+        return state, {}
+
+    @classmethod
+    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        schema = Schema.from_state(state)
+        start = maps_of_one_score([Map.from_dict(state.get("start"))], "start")[0]  # type: ignore[arg-type]
+        known = [None if a.categories is None else len(a.categories) for a in schema.attributes]
+        trees = trees_of(state.get("trees"), [*known, None])
+        sizes: Any = state.get("sizes")
+        factors: Any = state.get("factors")
+        listed = isinstance(sizes, list) and isinstance(factors, list)
+        check_saved(listed, "its rounds are missing or of a wrong type.")
+        fit = all(type(n) is int and n >= 1 for n in sizes) and sum(sizes) == len(trees)
+        fit = fit and len(sizes) == len(factors) and len(sizes) <= MOST_ROUNDS and not arrays
+        check_saved(fit, "its rounds and trees do not fit together.")
+        check_saved(
+            all(type(f) is float and 1 / STEEPEST <= f <= STEEPEST for f in factors),
+            f"the factors of rounds must be numbers from {1 / STEEPEST:g} to {STEEPEST:g}, but "
+            f"{shown(factors)} came.",
+        )
+        return cls(start, schema, trees, tuple(sizes), np.array(factors, dtype=float))
+
+
+def _pruned(schema: Schema, trees: SmallTrees) -> tuple[Schema, SmallTrees]:
+    """With only the categories that a tree names: all others go the same way as missing ones."""
+    named: dict[int, set[int]] = {}
+    for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
+        if subset >= 0:
+            named.setdefault(column, set()).update(trees.sets[subset])
+    attributes, places = [], {}
+    for j, attribute in enumerate(schema.attributes):
+        if attribute.categories is None:
+            attributes.append(attribute)
+            continue
+        kept = sorted(named.get(j, ()))
+        places[j] = {code: place for place, code in enumerate(kept)}
+        found = tuple(attribute.categories[code] for code in kept)
+        attributes.append(replace(attribute, categories=found))
+    sets = list(trees.sets)
+    for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
+        if subset >= 0:
+            sets[subset] = tuple(places[column][code] for code in trees.sets[subset])
+    return Schema(tuple(attributes), schema.named), replace(trees, sets=tuple(sets))

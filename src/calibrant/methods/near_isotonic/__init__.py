@@ -1,0 +1,1 @@
+"""ENIR and ELiTE: ensembles along the path of near-isotonic steps and of broken lines."""

@@ -1,0 +1,373 @@
+"""An ensemble of linear trend estimates: piecewise linear maps averaged over their smoothness."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from calibrant.array_types import Array
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import CalibrationWarning, ParameterError, caller_level
+from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
+from calibrant.fitting.limits import Limit, Number, OneOf
+from calibrant.losses import logit
+from calibrant.methods.near_isotonic._kernel import log_likelihood
+from calibrant.methods.near_isotonic._kernel_lines import spread
+from calibrant.methods.near_isotonic._kernel_paper import Curves, FusedFit, FusedPoints, ParabolaFit
+from calibrant.methods.near_isotonic.broken_lines import Line, Points
+from calibrant.rules.base import Map
+from calibrant.rules.mixture import Mixture
+from calibrant.rules.piecewise import Piecewise
+from calibrant.solvers._kernel_knots import simplify
+from calibrant.solvers.weights import CRITERIA, SELECT, shares
+
+# --- ELiTE of steps (degree 0) and of parabolas (degree 2); the paper found broken lines better ---
+
+
+#: how far a map of parabolas is from them at most: half by drawing it, half by thinning it
+CURVE_ERROR = 1e-5
+
+
+class MapMaker(Protocol):
+    """How fits become maps: the scores of the cells, the bounds of p, and what is read."""
+
+    @property
+    def x(self) -> Array: ...
+    @property
+    def bounds(self) -> tuple[float, float]: ...
+    @property
+    def input(self) -> str: ...
+    def polygon(self, x: Array, value: Array) -> Piecewise: ...
+
+
+class TrendKind(NamedTuple):
+    """A degree of ELiTE: its solver, how a fit is drawn, and what is done with the average."""
+
+    degree: int
+    points: Callable[[Array, Array, Array], Any]
+    draw: Callable[[Any, Any, Any], Piecewise]
+    finish: Callable[[Any, Piecewise], Piecewise] = lambda _, average: average
+
+
+def _draw_steps(make: MapMaker, _: FusedPoints, fit: FusedFit) -> Piecewise:
+    """Steps halfway between neighbouring cells."""
+    low, high = make.x[fit.at[1:] - 1], make.x[fit.at[1:]]
+    half = low / 2 + high / 2
+    cuts = np.where(half > low, half, high)
+    return Piecewise.step(cuts, np.clip(fit.value, *make.bounds), make.input)
+
+
+def _draw_curve(make: MapMaker, points: Curves, fit: ParabolaFit) -> Piecewise:
+    place, value = points.polygon(fit, CURVE_ERROR / 2)
+    x = make.x[0] * (1.0 - place) + make.x[-1] * place
+    _, first = np.unique(x, return_index=True)
+    return make.polygon(x[first], value[first])
+
+
+def _thinned(make: MapMaker, average: Piecewise) -> Piecewise:
+    """An average of polygons, with the knots that it needs."""
+    x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
+    kept = simplify(x, average.left, CURVE_ERROR / 2)
+    return Piecewise.linear(average.x[kept], average.left[kept], input=make.input)
+
+
+STEPS = TrendKind(0, FusedPoints, _draw_steps)
+PARABOLAS = TrendKind(2, Curves, _draw_curve, _thinned)
+
+
+# --------------------------------------------------------------------------------------------------
+# An ensemble of linear trend estimates: piecewise linear maps averaged over their smoothness
+
+
+#: the smallest λ as a share of the largest
+LEAST_LAMBDA = 1e-4
+#: scores closer than this share of their range are one point
+SAME = 1e-9
+#: the relative duality gap aimed at, and the one above which a warning is given
+GAP, WARN = 1e-8, 1e-7
+#: the μ of the average, in units of √(N·r(1−r)), the standard deviation of the positives' number
+MUS = (1 / 16, 1 / 4, 1.0, np.inf)
+
+
+class ELiTE(Calibrator):
+    """Piecewise linear maps along the path of linear trend filtering, averaged by AICc.
+
+    Parameters
+    ----------
+    falls : {"free", "priced", "forbidden"}, default="free"
+        ``"priced"`` adds a price on falls, μΣ(p_i − p_{i+1})₊: maps are piecewise linear and
+        near-isotonic, in one convex problem. ``"forbidden"``: maps never fall.
+    mu : float or "average", default="average"
+        The price μ of ``falls="priced"``, in units of N·p. ``"average"`` puts four μ into the
+        ensemble: ¹⁄₁₆, ¼ and 1 times √(N·r(1−r)), with r the rate of positives, and ∞.
+    scale : {"auto", "logit", "raw"}, default="auto"
+        Lines in the logit of the score, or in the score itself as in the paper. ``"auto"``: in the
+        logit if all scores lie in [0, 1], which our study found better.
+    criterion : {"aicc", "aic", "bic"}, default="aicc"
+        What weighs the models.
+    models : {"all", "elbow", "best"}, default="all"
+        Average over all models, over those ranked before the weights fall off, or take the best.
+    clip : {"counts", "paper"}, default="counts"
+        Keep probabilities in [1/(N+2), 1 − 1/(N+2)], or in [0, 1]. The latter leaves out models
+        under which the data are impossible.
+    tails : {"flat", "linear"}, default="flat"
+        Beyond the extreme scores the map is flat, or its lines go on until they are clipped (steps
+        are always flat there).
+    degree : {1, 0, 2}, default=1
+        Broken lines; steps, with a price λ on every rise and fall; or parabolas that join smoothly,
+        with a price on jumps of the curvature (``falls="free"`` only). The paper found 1 the best.
+        Steps can fit every row, and AICc does not prevent it: use ``criterion="bic"`` with them.
+    n_lambdas : int, default=50
+        The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max. Several λ with the same model count
+        once.
+    weights, pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    lambdas_, mus_ : ndarrays of shape (m,)
+        λ and μ of each model (μ is 0 if falls are free and ∞ if they are forbidden). λ is in units
+        of the score, and infinite where it would overflow.
+    df_ : ndarray of shape (m,)
+        Degrees of freedom: 1 + degree + knots, less the pieces that a price on falls holds flat.
+    log_likelihoods_, criteria_, weights_ : ndarrays of shape (m,)
+        The log-likelihood, the criterion, and the weight in the average.
+    models_ : tuple of Piecewise
+        The models themselves.
+    gap_ : float
+        The largest relative duality gap of the models: how far from the optimum they can be, as a
+        share of the objective (taken to be at least 1e-7·N).
+
+    Notes
+    -----
+    Each model minimises ½Σn(p − n₁/n)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ on the table. The
+    solution bends at few scores. An interior-point method finds it on candidates for bends; the
+    dual prices at all scores then certify it, or name the candidates that are missing. λ_max is the
+    least λ with a straight line (with falls priced, a bound on it). O(D) per sweep and a few sweeps
+    per λ; O(D) memory.
+    Weights are ∝ exp(−½·criterion), with AICc = 2df − 2logL + 2df(df+1)/(N − df − 1). Models with
+    df ≥ N − 1 get no weight; if these are all, the map is the straight line. N is the effective
+    number of rows. Ties are never split; scores within 10⁻⁹ of their range count as equal. The
+    average is piecewise linear too, and stored exactly (parabolas: within 10⁻⁵).
+
+    References
+    ----------
+    .. [1] M. Pakdaman Naeini, G. Cooper, "Binary classifier calibration using an ensemble of
+       piecewise linear regression models", 2018, doi:10.1007/s10115-017-1133-2.
+    .. [2] S.-J. Kim, K. Koh, S. Boyd, D. Gorinevsky, "ℓ₁ trend filtering", 2009,
+       doi:10.1137/070690274.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> ELiTE().fit(p, y).calibrate([0.3, 0.7]).round(2).tolist()
+    [0.09, 0.47]
+    """
+
+    events_needed: ClassVar[int] = 20
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "falls": (OneOf(("free", "priced", "forbidden")),),
+        "mu": (Number(0, open=True), OneOf(("average",))),
+        "scale": (SCALES,),
+        "criterion": (OneOf(tuple(CRITERIA)),),
+        "models": (OneOf(tuple(SELECT)),),
+        "clip": (OneOf(("counts", "paper")),),
+        "tails": (OneOf(("flat", "linear")),),
+        "degree": (OneOf((0, 1, 2)),),
+        "n_lambdas": (Number(2, 10_000, whole=True),),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        falls: str = "free",
+        mu: float | str = "average",
+        scale: str = "auto",
+        criterion: str = "aicc",
+        models: str = "all",
+        clip: str = "counts",
+        tails: str = "flat",
+        degree: int = 1,
+        n_lambdas: int = 50,
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.falls = falls
+        self.mu = mu
+        self.scale = scale
+        self.criterion = criterion
+        self.models = models
+        self.clip = clip
+        self.tails = tails
+        self.degree = degree
+        self.n_lambdas = n_lambdas
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        if self.degree == 2 and self.falls != "free":
+            raise ParameterError(
+                f"falls of ELiTE must be 'free' with degree=2, but {self.falls!r} came. A "
+                "price on falls is there for degree 0 and 1."
+            )
+        on_logit = on_logit_scale(self.scale, table)
+        cells = _cells(logit(table.scores) if on_logit else table.scores, table)
+        kind = KINDS[min(self.degree, len(cells.place) - 1)]
+        points = kind.points(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
+        self.lambdas_, self.mus_, fits = _path(points, self._prices(table), self.n_lambdas)
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = np.float64(cells.width) ** kind.degree  # from places in [0, 1] to scores
+            self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
+        least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
+        self._weigh(cells, points, fits, least, table.total)
+        draw = _MapMaker(cells.x, (least, 1.0 - least), self.tails == "linear", on_logit)
+        self.models_ = tuple(kind.draw(draw, points, fit) for fit in fits)
+        used = np.flatnonzero(self.weights_ > 0.0)
+        average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
+        return kind.finish(draw, average)
+
+    def _weigh(
+        self, cells: _TrendCells, points: Any, fits: list[Any], least: float, n: float
+    ) -> None:
+        """Likelihoods, criteria and weights of the models, and whether their gaps are closed."""
+        self.df_ = np.array([float(fit.df) for fit in fits])
+        self.log_likelihoods_ = np.array(
+            [log_likelihood(points.values(fit), cells.n0, cells.n1, least) for fit in fits]
+        )
+        self.criteria_ = CRITERIA[self.criterion](self.log_likelihoods_, self.df_, n)
+        self.criteria_[(self.df_ >= n - 1.0) | np.isnan(self.criteria_)] = np.inf
+        if not np.isfinite(self.criteria_).any():
+            self.criteria_[0] = 0.0  # no model can be weighed: take that of the largest λ
+        self.weights_ = SELECT[self.models](shares(self.criteria_))
+        gaps = np.array([fit.gap for fit in fits])
+        self.gap_ = float(gaps.max())
+        worst = float(gaps[self.weights_ > 0.0].max())
+        if worst > WARN:
+            warnings.warn(
+                f"the relative duality gap of a model is {worst:.2g}, more than {WARN:g}: it may "
+                "be off by that share of its objective. The usual causes are scores that differ by "
+                "less than a millionth of their range, and weights of very different size.",
+                CalibrationWarning,
+                stacklevel=caller_level(),
+            )
+
+    def _prices(self, table: ScoreTable) -> tuple[float, ...]:
+        """The μ of the ensemble."""
+        if self.falls != "priced":
+            return (np.inf if self.falls == "forbidden" else 0.0,)
+        if not isinstance(self.mu, str):
+            return (float(self.mu),)
+        unit = float(np.sqrt(table.total_negative * (table.total_positive / table.total)))
+        return tuple(share * unit if unit > 0.0 else np.inf for share in MUS)
+
+
+class _TrendCells(NamedTuple):
+    """Points to fit: their place in [0, 1], their score (or its logit), and the weights there."""
+
+    place: Array
+    x: Array
+    n0: Array
+    n1: Array
+    width: float
+
+
+def _cells(x: Array, table: ScoreTable) -> _TrendCells:
+    """The table's cells, where scores that are all but equal are merged."""
+    half = x[-1] / 2 - x[0] / 2  # the range could overflow
+    place = (x / 2 - x[0] / 2) / half if half > 0.0 else np.zeros(len(x))
+    starts = spread(place, SAME)
+    n0, n1 = table.negative, table.positive
+    if len(starts) < len(x):
+        weight = n0 + n1
+        n0, n1 = np.add.reduceat(n0, starts), np.add.reduceat(n1, starts)
+        place = np.add.reduceat(place * weight, starts) / (n0 + n1)
+        x = x[starts]
+        place[0] = 0.0
+        if len(starts) > 1:
+            place[-1] = 1.0
+    with np.errstate(over="ignore"):
+        return _TrendCells(place, x, n0, n1, float(2.0 * half))
+
+
+def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
+    """λ, μ and the fit of every model; the first has the largest λ."""
+    lambdas, used, fits = [], [], []
+    for mu in mus:
+        steepest, before = points.steepest(mu), None
+        bends = steepest > 1e-12 * points.w.sum()  # else the simplest model fits exactly
+        for step in range(n_lambdas if bends else 1):
+            lam = steepest * LEAST_LAMBDA ** (step / (n_lambdas - 1)) if bends else 1.0
+            fit = points.line(lam, mu, before, GAP)
+            if before is not None and _same(fit, before):
+                fits[-1], lambdas[-1] = fit, lam  # λ_max is only a bound: still the first model
+            else:
+                fits.append(fit)
+                lambdas.append(lam if bends else 0.0)
+                used.append(mu)
+            before = fit
+    return np.array(lambdas), np.array(used), fits
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two fits are equal: where falls are priced, neighbouring λ may give one model."""
+    return np.array_equal(one.at, other.at) and np.allclose(one.value, other.value, 0.0, 1e-12)
+
+
+# --- maps ---------------------------------------------------------------------------------------
+
+
+class _MapMaker(NamedTuple):
+    """How fits become maps: the scores of the cells, the bounds of p, how tails are drawn, and
+    whether scores are read by their logit."""
+
+    x: Array
+    bounds: tuple[float, float]
+    drawn_on: bool
+    on_logit: bool
+
+    @property
+    def input(self) -> str:
+        return "logit" if self.on_logit else "score"
+
+    def line(self, _: Points, fit: Line) -> Piecewise:
+        return self.polygon(self.x[fit.at], fit.value)
+
+    def polygon(self, x: Array, value: Array) -> Piecewise:
+        """The polygon as a map: clipped to the bounds, with a knot wherever it meets one."""
+        if self.drawn_on and len(x) > 1:
+            x, value = _drawn_on(x, value, self.bounds)
+        knots, values = [x], [value]
+        for bound in self.bounds:
+            below = value < bound
+            j = np.flatnonzero(below[1:] != below[:-1])
+            share = (bound - value[j]) / (value[j + 1] - value[j])
+            knots.append(x[j] * (1.0 - share) + x[j + 1] * share)
+            values.append(np.full(len(j), bound))
+        x, first = np.unique(np.concatenate(knots), return_index=True)
+        value = np.clip(np.concatenate(values)[first], *self.bounds)
+        return Piecewise.linear(x, value, input=self.input)
+
+
+def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+    """The polygon, with its end pieces extended to where they meet a bound."""
+    for end, inner in ((0, 1), (-1, -2)):
+        rise = value[end] - value[inner]
+        bound = bounds[1] if rise > 0.0 else bounds[0]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            far = x[end] + (x[end] - x[inner]) * ((bound - value[end]) / rise)
+        if np.isfinite(far) and (far < x[0] if end == 0 else far > x[-1]):
+            place = 0 if end == 0 else len(x)
+            x, value = np.insert(x, place, far), np.insert(value, place, bound)
+    return x, value
+
+
+LINES = TrendKind(1, Points, _MapMaker.line)
+#: by degree; a table of one score has no line, and one of two no parabola
+KINDS = (STEPS, LINES, PARABOLAS)

@@ -1,0 +1,559 @@
+"""An ensemble of near-isotonic regressions: maps that rise, and maps that fall here and there."""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Index
+from calibrant.data.frozen import Frozen, own
+from calibrant.data.isotonic_blocks import SMOOTHING
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.limits import Limit, OneOf
+from calibrant.methods.near_isotonic import _kernel
+from calibrant.methods.near_isotonic._kernel import (
+    PathPart,
+    Tree,
+    average_leaves,
+    merge_path,
+    part_that_matters,
+    pool_equal,
+)
+from calibrant.rules.base import Map
+from calibrant.rules.chain import after_sigmoid
+from calibrant.rules.piecewise import Piecewise, flat_runs
+from calibrant.solvers.weights import CRITERIA, SELECT_ENIR, shares
+
+AnyIndex = NDArray[np.signedinteger[Any]]
+Criterion = Callable[[Any, Any], Any]
+
+#: models whose criterion is this much (and 2 ln of their number) above the least have, all
+#: together, a weight below e⁻⁴⁰
+SLACK = 80.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NearIsotonicPath(Frozen):
+    """The near-isotonic fits of a table for every λ: made by `near_isotonic_path`.
+
+    Parameters
+    ----------
+    start, end : float
+        The λ between which the path is known: 0 and infinity, except for the path of an ENIR.
+    lambdas : array of shape (T,)
+        The breakpoints λ > 0, ascending, at which neighbouring bins meet; the last fit is the
+        isotonic one. A single 0 where there are none (the data are isotonic already).
+    df : array of shape (T,)
+        The number of bins at each breakpoint.
+    first, positive, weight, direction : arrays of shape (m,)
+        All bins of all fits: the index of their first score, their positives S, their weight W,
+        and d ∈ {−1, 0, 1}. The value of a bin is (S + λd)/W.
+    birth, death, parent : arrays of shape (m,)
+        Bin i exists in the fits birth[i] ≤ t < death[i] (a birth of −1: from the start), and then
+        becomes a part of bin parent[i] (−1: of none).
+    total, size : float, int
+        The total weight N, and the number D of distinct scores.
+
+    Notes
+    -----
+    Bins never change, they only join, so that all fits together take O(D) memory.
+    `log_likelihood` and `bic` are computed when they are asked for.
+    """
+
+    start: float
+    end: float
+    lambdas: Array
+    df: AnyIndex
+    first: AnyIndex
+    positive: Array
+    weight: Array
+    direction: NDArray[np.int8]
+    birth: AnyIndex
+    death: AnyIndex
+    parent: AnyIndex
+    total: float
+    size: int
+
+    def at(self, lambda_: float) -> Array:
+        """The probabilities at the distinct scores for any λ, exactly, also between breakpoints."""
+        number = isinstance(lambda_, (int, float, np.number)) and not isinstance(lambda_, bool)
+        if not number or not lambda_ >= 0.0:
+            raise InputError(f"lambda_ must be a number of at least 0, but {lambda_!r} came.")
+        if not self.start <= lambda_ <= self.end:
+            raise InputError(
+                f"lambda_ must be in [{self.start:g}, {self.end:g}], the part of the path that is "
+                f"known here, but {lambda_:g} came. near_isotonic_path(table) gives the whole path."
+            )
+        t = int(np.searchsorted(self.lambdas, lambda_, side="right")) - 1
+        alive = np.flatnonzero((self.birth <= t) & (t < self.death))
+        alive = alive[np.argsort(self.first[alive])]
+        moved = float(lambda_) if lambda_ < np.inf else 0.0  # in the end no bin moves
+        value = (self.positive[alive] + moved * self.direction[alive]) / self.weight[alive]
+        length = np.diff(np.append(self.first[alive], self.size))
+        return np.repeat(np.clip(value, 0.0, 1.0), length)
+
+    @functools.cached_property
+    def log_likelihood(self) -> Array:
+        """The Bernoulli log-likelihood of the fit at each breakpoint."""
+        low, high = (np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death))
+        bins = self.positive, self.weight, self.direction
+        return own(_kernel.log_likelihoods(*bins, low, high, self.lambdas))
+
+    @functools.cached_property
+    def bic(self) -> Array:
+        """−2 log-likelihood + df·ln N at each breakpoint."""
+        return own(CRITERIA["bic"](self.log_likelihood, self.df.astype(float), self.total))
+
+    def __len__(self) -> int:
+        """The number T of breakpoints."""
+        return len(self.lambdas)
+
+    def __repr__(self) -> str:
+        plural = "s" if len(self) != 1 else ""
+        return (
+            f"NearIsotonicPath({len(self)} fit{plural} of {self.size} scores, λ from "
+            f"{self.lambdas[0]:.4g} to {self.lambdas[-1]:.4g}, {self.df[0]} to {self.df[-1]} bins)"
+        )
+
+
+def near_isotonic_path(table: ScoreTable) -> NearIsotonicPath:
+    """All near-isotonic regressions of a table, from the data themselves to the isotonic fit.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        What to fit. The result has the fit ``at`` any λ, and the BIC at each breakpoint.
+
+    Notes
+    -----
+    The fit at λ minimises ½Σw(p − z)² + λΣ(p_i − p_{i+1})₊, with z the rate and w the weight at
+    each distinct score: only falls are penalised. The fit is piecewise linear in λ, and bins that
+    have met never part again, so that all fits together are one tree of merges. O(D log D) time,
+    O(D) memory. Ties are never split. λ is in units of the table's weights. Breakpoints closer than
+    1e-12 (relative) are one. Weights that span ten decades lose ten digits.
+
+    References
+    ----------
+    .. [1] R. Tibshirani, H. Höfling, R. Tibshirani, "Nearly-isotonic regression", 2011,
+       doi:10.1198/TECH.2010.10111.
+
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    >>> path = near_isotonic_path(table)
+    >>> path.lambdas.tolist(), path.df.tolist()
+    ([0.5], [3])
+    >>> path.at(0.2).tolist()
+    [0.0, 0.8, 0.2, 1.0]
+    """
+    if not isinstance(table, ScoreTable):
+        raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
+    if not table:
+        raise InputError("table must hold at least one score, but it is empty.")
+    cells = _ScaledWeights.of(table)
+    return cells.path(merge_path(pool_equal(cells.negative, cells.positive)))
+
+
+class _ScaledWeights(NamedTuple):
+    """The table's weights, in units in which their products cannot overflow."""
+
+    negative: Array
+    positive: Array
+    unit: float
+    total: float
+
+    @classmethod
+    def of(cls, table: ScoreTable) -> _ScaledWeights:
+        n0, n1, total = table.negative, table.positive, table.total
+        if 1e-100 < total < 1e100:
+            return cls(n0, n1, 1.0, total)
+        power = float(np.floor(np.log2(total)))
+        unit = 2.0 ** (power - 450.0 if total > 1.0 else power)
+        return cls(n0 / unit, n1 / unit, unit, total)
+
+    def path(self, tree: Tree) -> NearIsotonicPath:
+        if self.unit != 1.0:
+            names = ("start", "end", "lambdas", "s", "w")
+            tree = tree._replace(**{name: getattr(tree, name) * self.unit for name in names})
+        columns: list[Any] = [own(column) for column in tree[2:]]
+        values = [*tree[:2], *columns, self.total, len(self.negative)]
+        return NearIsotonicPath(*values)
+
+
+class _Preset(NamedTuple):
+    """What "auto" means in each variant."""
+
+    interpolation: str
+    smoothing: str
+    penalty: str
+
+
+PRESETS = {
+    "default": _Preset("linear", "jeffreys", "bic"),
+    "paper": _Preset("step", "none", "bic"),
+    "authors": _Preset("auto", "auto", "authors"),
+}
+
+
+class ENIR(Calibrator):
+    """An average over near-isotonic regressions of all strengths, weighted by their BIC.
+
+    Parameters
+    ----------
+    variant : {"default", "paper", "authors"}, default="default"
+        What ``"auto"`` means below. ``"default"``: the best of our study, with Jeffreys' smoothing
+        of bins (so that 0 and 1 are never returned) and lines between scores. ``"paper"``: the text
+        [1]_ to the letter, with steps of raw bin values (end bins may be 0 or 1). ``"authors"``:
+        what the authors' program computes; see docs/understand/methods/near_isotonic.md.
+    criterion : {"bic", "aic", "aicc"}, default="bic"
+        What weighs the models: ∝ exp(−½·criterion).
+    penalty : {"auto", "bic", "authors"}, default="auto"
+        With BIC: ln N for each bin, or ln N + ln 2π as the authors' program has it.
+    models : {"all", "elbow", "best"}, default="all"
+        Average over all models, over those ranked before the weights fall off, or take the best.
+    interpolation : {"auto", "step", "linear"}, default="auto"
+        Steps cut halfway between scores, or straight lines between the averages at the scores.
+    smoothing : {"auto", "none", "laplace", "jeffreys"}, default="auto"
+        Adds nothing, 1 or ½ of each class to every bin of every model, after it is scored.
+    weights, pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    path_ : NearIsotonicPath
+        The models; where they are many, only the part of the path that can matter.
+        `near_isotonic_path` gives all.
+    weights_ : ndarray of shape (T,)
+        The weight of each of ``path_.lambdas``, of sum 1; 0 for those left out.
+    n_models_scored_ : int
+        The number of models scored. All others together have a weight below e⁻⁴⁰.
+
+    Notes
+    -----
+    A model is the near-isotonic fit at a breakpoint λ > 0 of the path. With df its number of bins
+    and N the effective number of rows, BIC = −2 ln L + df·ln N. Without breakpoints the isotonic
+    fit is the only model. ln L and df both fall along the path, which bounds the BIC between two λ:
+    only the part of the path that can matter is followed, and only the models that can matter are
+    scored. Sums over the tree of merges give their average. O(N log N) for the table, then O(D) and
+    little more, in O(D) memory. The value of a smoothed bin is (S + λd + a)/(W + 2a). AICc leaves
+    out models with df ≥ N − 1; if these are all, it takes the last one. The map need not be
+    monotone. Ties are never split.
+
+    References
+    ----------
+    .. [1] M. Pakdaman Naeini, G. Cooper, "Binary classifier calibration using an ensemble of
+       piecewise linear regression models", 2018, doi:10.1007/s10115-017-1133-2.
+    .. [2] R. Tibshirani, H. Höfling, R. Tibshirani, "Nearly-isotonic regression", 2011,
+       doi:10.1198/TECH.2010.10111.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(2000)
+    >>> y = rng.random(2000) < 0.2 + 2.4 * (s - 0.5) ** 2  # falls, then rises
+    >>> c = ENIR().fit(s, y)
+    >>> c.calibrate([0.1, 0.5, 0.9]).round(2).tolist()
+    [0.57, 0.24, 0.62]
+    >>> c.n_models_scored_ < len(near_isotonic_path(ScoreTable.from_arrays(s, y)))
+    True
+    """
+
+    events_needed: ClassVar[int] = 20
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "variant": (OneOf(tuple(PRESETS)),),
+        "criterion": (OneOf(tuple(CRITERIA)),),
+        "penalty": (OneOf(("auto", "bic", "authors")),),
+        "models": (OneOf(("all", "elbow", "best")),),
+        "interpolation": (OneOf(("auto", "step", "linear")),),
+        "smoothing": (OneOf(("auto", *SMOOTHING)),),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        variant: str = "default",
+        criterion: str = "bic",
+        penalty: str = "auto",
+        models: str = "all",
+        interpolation: str = "auto",
+        smoothing: str = "auto",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.variant = variant
+        self.criterion = criterion
+        self.penalty = penalty
+        self.models = models
+        self.interpolation = interpolation
+        self.smoothing = smoothing
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        preset = PRESETS[self.variant]
+        if self.variant == "authors":
+            return self._fit_authors(table)
+        cells = _ScaledWeights.of(table)
+        criterion = self._criterion(table.total, cells.unit)
+        bins = pool_equal(cells.negative, cells.positive)
+        slack, part = SLACK + 2.0 * float(np.log(len(bins.s))), PathPart.whole(bins)
+        if not criterion(0.0, 2) > criterion(0.0, 1):
+            slack = np.inf  # more bins cost nothing, so that nothing bounds a model from below
+        elif self.models != "elbow":  # the elbow depends on the number of models
+            part = part_that_matters(bins, criterion, slack)
+        tree = merge_path(part.begin, part.end)
+        self.path_ = cells.path(tree)
+        scores = _kernel.score_models(tree, criterion, slack, part)
+        self.weights_ = self._weights(scores)
+        self.n_models_scored_ = int(np.isfinite(scores).sum())
+        pseudo = SMOOTHING[preset.smoothing if self.smoothing == "auto" else self.smoothing]
+        values = average_leaves(tree, self.weights_, pseudo / cells.unit)[: len(part.begin.s)]
+        drawn = preset.interpolation if self.interpolation == "auto" else self.interpolation
+        return KINDS[drawn](table, part.begin.first, np.clip(values, 0.0, 1.0))
+
+    def _criterion(self, total: float, unit: float = 1.0) -> Criterion:
+        """The criterion as a function of the log-likelihood (in units of weight) and df."""
+        penalty = PRESETS[self.variant].penalty if self.penalty == "auto" else self.penalty
+        more = np.log(2.0 * np.pi) if (penalty, self.criterion) == ("authors", "bic") else 0.0
+        score = CRITERIA[self.criterion]
+        return lambda log, df: score(np.multiply(log, unit), np.asarray(df), total) + more * df
+
+    def _weights(self, scores: Array) -> Array:
+        if not np.isfinite(scores).any():  # every model has too many bins for AICc
+            scores = np.full(len(scores), np.inf)
+            scores[-1] = 0.0
+        return SELECT_ENIR[self.models](shares(scores))
+
+    def _fit_authors(self, table: ScoreTable) -> Map:
+        for name in ("interpolation", "smoothing"):
+            if getattr(self, name) != "auto":
+                raise ParameterError(
+                    f"{name} of ENIR must be 'auto' with variant='authors', which has its own, but "
+                    f"{getattr(self, name)!r} came."
+                )
+        link = not table.looks_like_probabilities
+        if link:  # σ may make far scores equal
+            table = table.through_sigmoid()
+        self.path_ = near_isotonic_path(table)
+        criterion = self._criterion(table.total)
+        found = authors_average(
+            table, self.path_.lambdas, lambda logs, df: self._weights(criterion(logs, df))
+        )
+        self.weights_, self.n_models_scored_ = found.weights, found.n_models
+        line = _lines(table, np.arange(len(table)), found.values)
+        return after_sigmoid(line) if link else line
+
+
+def _steps(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
+    """Steps halfway between scores, for runs of scores that begin at ``first``."""
+    new = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return Piecewise.step(table.cuts(first[new] - 1), values[np.append(0, new)])
+
+
+def _lines(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
+    """Straight lines between scores; knots inside a flat run are left out."""
+    new = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    return flat_runs(table.scores, first[new], values[new])
+
+
+#: how the averages at the scores become a map, by name
+KINDS: dict[str, Callable[[ScoreTable, AnyIndex, Array], Map]] = {"step": _steps, "linear": _lines}
+
+
+# --- ENIR as the authors' program computes it -----------------------------------------------------
+
+
+class AuthorsAverage(NamedTuple):
+    """The average at each score, the weight of each λ of the path, and how many models it has."""
+
+    values: Array
+    weights: Array
+    n_models: int
+
+
+def authors_average(
+    table: ScoreTable, lambdas: Array, weigh: Callable[[Array, Array], Array]
+) -> AuthorsAverage:
+    """The average over the authors' models of a table of probabilities.
+
+    ``lambdas`` are the breakpoints of the exact path, to which the program's own are rounded.
+    ``weigh`` gives the models' weights for their log-likelihoods and numbers of bins.
+    """
+    found, models = authors_models(table.scores, table.negative, table.positive)
+    logs = np.array([model.log_likelihood for model in models])
+    weights = weigh(logs, np.array([len(model.starts) for model in models]))
+    nearest = np.searchsorted((lambdas[1:] + lambdas[:-1]) / 2.0, found)
+    of_path = np.bincount(nearest, weights, minlength=len(lambdas)).astype(np.float64)
+    values = np.zeros(len(table))
+    for weight, model in zip(weights, models, strict=True):
+        values += weight * model.value
+    return AuthorsAverage(np.clip(values, 0.0, 1.0), of_path, len(models))
+
+
+# --- The models of the authors' program (Naeini and Cooper 2018), with its roundings --------------
+# Where several pairs of bins meet at one λ, rounding makes the program see breakpoints that differ
+# in the last bits, and its ensemble then counts one model several times. To repeat its figures, its
+# order of operations is repeated: a bin is stored by its value and slope at the λ where it was
+# made; meetings are taken in the order (λ, found first); a merged bin takes its value from its
+# older part; and values within 1e-10 meet at once. This was inferred from the program's figures,
+# which it gives to the last bit except for a few λ in a hundred (β to 2⁻⁵³). For all else there is
+# `merge_path`.
+
+
+#: values closer than this meet at once
+NEAR = 1e-10
+#: the most models that the program uses
+MOST = 100
+
+
+class AuthorsPath(NamedTuple):
+    """λ = 0 and all breakpoints, and all bins.
+
+    At lambdas[t], before the merges there, bin i has the value value + slope·(λ − made) for
+    birth[i] < t ≤ death[i].
+    """
+
+    lambdas: Array
+    first: Index
+    value: Array
+    slope: Array
+    made: Array
+    birth: Index
+    death: Index
+
+    def at(self, t: int, size: int) -> Array:
+        """The fit at lambdas[t], per cell."""
+        alive = np.flatnonzero((self.birth < t) & (t <= self.death))
+        alive = alive[np.argsort(self.first[alive])]
+        value = self.value[alive] + self.slope[alive] * (self.lambdas[t] - self.made[alive])
+        return np.repeat(value, np.diff(np.append(self.first[alive], size)))
+
+
+class _Walk:
+    """The bins and the meetings to come, in plain Python: it need not be fast."""
+
+    def __init__(self, n0: Array, n1: Array) -> None:
+        weight = n0 + n1
+        rate = n1 / weight
+        falls = np.concatenate(([0], rate[:-1] > rate[1:], [0])).astype(int)
+        n = len(rate)
+        self.value: list[float] = rate.tolist()
+        self.weight: list[float] = weight.tolist()
+        self.rise: list[int] = (falls[:-1] - falls[1:]).tolist()
+        self.slope: list[float] = [d / w for d, w in zip(self.rise, self.weight, strict=True)]
+        self.made, self.first = [0.0] * n, list(range(n))
+        self.before, self.after = list(range(-1, n - 1)), [*range(1, n), -1]
+        self.birth, self.death = [-1] * n, [-1] * n
+        self.alive = [True] * n
+        self.heap: list[tuple[float, int, int, int]] = []
+        self.found = 0
+        for i in range(n - 1):
+            self.meet(i, i + 1, 0.0)
+
+    def at(self, i: int, now: float) -> float:
+        return self.value[i] + self.slope[i] * (now - self.made[i])
+
+    def meet(self, a: int, b: int, now: float) -> None:
+        """Note when neighbours a, b meet, if they do (eq. 8)."""
+        if a < 0 or b < 0:
+            return
+        apart, closing = self.at(a, now) - self.at(b, now), self.slope[b] - self.slope[a]
+        wait = 0.0
+        if abs(apart) > NEAR:
+            if closing == 0.0 or apart / closing < 0.0:
+                return
+            wait = apart / closing
+        heapq.heappush(self.heap, (now + wait, self.found, a, b))
+        self.found += 1
+
+    def merge(self, a: int, b: int, now: float, model: int) -> None:
+        new = len(self.value)
+        self.value.append(self.at(min(a, b), now))
+        self.weight.append(self.weight[a] + self.weight[b])
+        self.rise.append(self.rise[a] + self.rise[b])
+        self.slope.append(self.rise[new] / self.weight[new])
+        self.made.append(now)
+        self.first.append(self.first[a])
+        self.birth.append(model)
+        self.death.append(-1)
+        self.alive.append(True)
+        self.alive[a] = self.alive[b] = False
+        self.death[a] = self.death[b] = model
+        low, high = self.before[a], self.after[b]
+        self.before.append(low)
+        self.after.append(high)
+        if low >= 0:
+            self.after[low] = new
+        if high >= 0:
+            self.before[high] = new
+        self.meet(low, new, now)
+        self.meet(new, high, now)
+
+
+def authors_path(n0: Array, n1: Array) -> AuthorsPath:
+    """The path of cells with these weights of negatives and positives. O(D log D)."""
+    walk, lambdas = _Walk(n0, n1), [0.0]
+    while walk.heap:
+        now, _, a, b = heapq.heappop(walk.heap)
+        if not (walk.alive[a] and walk.alive[b]):
+            continue
+        now = max(now, lambdas[-1])
+        if now != lambdas[-1]:
+            lambdas.append(now)
+        walk.merge(a, b, now, len(lambdas) - 1)
+    death = np.where(walk.alive, len(lambdas), walk.death)
+    return AuthorsPath(
+        np.array(lambdas),
+        np.array(walk.first),
+        np.array(walk.value),
+        np.array(walk.slope),
+        np.array(walk.made),
+        np.array(walk.birth),
+        death,
+    )
+
+
+class AuthorsModel(NamedTuple):
+    """A model: the value at each cell, where its bins begin, and their log-likelihood."""
+
+    value: Array
+    starts: Index
+    log_likelihood: float
+
+
+def authors_models(x: Array, n0: Array, n1: Array) -> tuple[Array, list[AuthorsModel]]:
+    """At most 100 of the breakpoints, spread evenly by rank, and their models. O(100·D)."""
+    path = authors_path(n0, n1)
+    last = len(path.lambdas) - 1
+    spread = np.round(np.arange(MOST) / (MOST - 1) * last).astype(int)
+    chosen = [t for t in (spread if last >= MOST else range(last + 1)) if t] or [0]
+    models = [_model(np.clip(np.round(path.at(t, len(x)), 6), 0.0, 1.0), x, n0, n1) for t in chosen]
+    return path.lambdas[chosen], models
+
+
+def _model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
+    """Score a fit, and move each bin towards its mean score.
+
+    The closer the mean score is to the rate of the bin, the further the bin moves.
+    """
+    starts = np.append(0, np.flatnonzero(np.diff(beta)) + 1)
+    log = -np.inf
+    if not (((beta == 0.0) & (n1 > 0.0)) | ((beta == 1.0) & (n0 > 0.0))).any():
+        up, down = np.where(n1 > 0.0, beta, 1.0), np.where(n0 > 0.0, beta, 0.0)
+        log = float(np.sum(n1 * np.log(up) + n0 * np.log1p(-down)))
+    count = np.add.reduceat(n0 + n1, starts)
+    score = np.add.reduceat((n0 + n1) * x, starts) / count
+    rate = np.add.reduceat(n1, starts) / count
+    trust = 1.0 - np.abs(rate - score)
+    value = (beta[starts] * count + score * trust) / (count + trust)
+    return AuthorsModel(np.repeat(value, np.diff(np.append(starts, len(x)))), starts, log)

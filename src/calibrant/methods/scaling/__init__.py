@@ -1,0 +1,1 @@
+"""Softmax of scaled logits: temperature, vector, matrix, Dirichlet and structured scaling."""

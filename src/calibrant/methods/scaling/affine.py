@@ -1,0 +1,792 @@
+"""Calibrators whose map is softmax(W·x + b): vector, matrix, Dirichlet, structured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Index
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_where_it_is
+from calibrant.fitting.base import SCALES, WEIGHTS
+from calibrant.fitting.base_classes import KEPT, LABEL_SMOOTHING, Reading, VectorCalibrator, reading
+from calibrant.fitting.limits import Limit, Number, OneOf
+from calibrant.rules.base import VectorMap
+from calibrant.rules.softmax import Softmax
+from calibrant.solvers.block_arrays import Source, log_shares, ops_of
+from calibrant.solvers.softmax import (
+    RIDGE,
+    BlockSums,
+    SoftmaxFit,
+    SoftmaxProblem,
+    fit_softmax,
+    fit_temperature,
+    forms_hessian,
+    objective,
+    row_losses,
+    spread,
+)
+from calibrant.tensors import library_of
+
+
+class AffineCalibrator(VectorCalibrator):
+    """A calibrator whose map is softmax(W·x + b), unless something simpler does as well.
+
+    With ``gate``, temperature scaling replaces the fit where it loses less on rows held out. The
+    better of the two is kept only if its gain over the scores as they are exceeds the standard
+    error of that gain; else the scores stay as they are.
+
+    Attributes
+    ----------
+    kept_ : {"fit", "temperature", "identity"}
+        What was kept as the map.
+    gain_, gain_error_ : float
+        The fit's gain in log loss per row over the scores as they are, on rows held out, and its
+        standard error (NaN: not measured).
+    converged_, n_iter_ : bool, int
+        That the solver converged (else the fit raises), and its steps.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "scale": (SCALES,),
+        "label_smoothing": (LABEL_SMOOTHING,),
+        "gate": (OneOf((True, False)),),
+    }
+
+    scale: str
+    label_smoothing: float
+    gate: bool
+    kept_: str
+
+    def _settle(self, family: Family, fit: SoftmaxFit, held: HeldOutRows | None) -> Softmax:
+        """The fitted map, or a simpler one if that does as well on rows held out."""
+        self.converged_, self.n_iter_ = True, fit.steps
+        self.gain_ = float("nan") if held is None else held.gain
+        self.gain_error_ = float("nan") if held is None else held.error
+        self.kept_ = "fit"
+        if self.gate and held is not None:
+            simple = family.judge.temperature_held_out()
+            if simple.loss <= held.loss:
+                self.kept_, held = "temperature", simple
+            if held.gain <= held.error:
+                self.kept_ = "identity"
+        if self.kept_ == "fit":
+            return family.map(fit.theta)
+        return family.temperature_map() if self.kept_ == "temperature" else family.unchanged_map()
+
+    def _fit_and_settle(self, family: Family, strength: Callable[[float], Array]) -> Softmax:
+        fit = family.fit(strength)
+        held = family.judged(strength, fit.theta) if self.gate else None
+        return self._settle(family, fit, held)
+
+
+class RidgeCalibrator(AffineCalibrator):
+    """A full W with a ridge λ off its diagonal and a ridge μ on b, beside the mean log loss (ODIR).
+
+    A subclass says by ``_inner`` how rows are read: None takes logits as they are, 1 normalises
+    them to ln p first.
+    """
+
+    _inner: ClassVar[float | None] = None
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        **AffineCalibrator._limits,
+        "lambda_": (OneOf(("auto",)), Number(0.0)),
+        "mu": (OneOf((None,)), Number(0.0)),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        lambda_: float | str = "auto",
+        mu: float | None = None,
+        scale: str = "auto",
+        label_smoothing: float = 0.0,
+        gate: bool = True,
+        weights: str = "importance",
+        classes: Any = None,
+    ) -> None:
+        self.lambda_ = lambda_
+        self.mu = mu
+        self.scale = scale
+        self.label_smoothing = label_smoothing
+        self.gate = gate
+        self.weights = weights
+        self.classes = classes
+
+    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
+        read = reading(matrix, self.scale)
+        family = Family(read, full=True, smoothing=self.label_smoothing, inner=self._inner)
+        k, n = family.k, family.total
+        pairs, mu = k * (k - 1), self.mu
+
+        def strength(value: float) -> Callable[[float], Array]:
+            on_b = value if mu is None else mu
+
+            def of(total: float) -> Array:
+                off, on = 2.0 * total * value / pairs, 2.0 * total * on_b / k
+                return family.strength(diagonal=0.0, off_diagonal=off, intercept=on)
+
+            return of
+
+        self.held_out_: dict[float, float] = {}
+        if not isinstance(self.lambda_, str):
+            value = float(self.lambda_)
+            fitted = self._fit_and_settle(family, strength(value))
+        elif family.is_small:
+            part = family.sample
+            choice = choose_strength(part, strength)
+            # the ridge beside the summed loss stays the same when rows are added
+            value, self.held_out_ = choice.value * part.total / n, choice.losses
+            start = np.mean(choice.held.thetas, axis=0) / part.units * family.units
+            fit, held = family.fit(strength(value), start), choice.held
+            if self.gate and family.judge is not part:
+                held = family.judged(strength(value), fit.theta)
+            fitted = self._settle(family, fit, held)
+        else:
+            value, mu = pairs**2 / n, k**2 / n if mu is None else mu
+            fitted = self._fit_and_settle(family, strength(value))
+        self.lambda_used_, self.mu_used_ = value, value if mu is None else float(mu)
+        self.matrix_, self.offsets_ = fitted.weights, fitted.bias
+        return fitted
+
+
+# --- Structured scaling: temperature first, then small corrections, shrunk by their number --------
+
+
+class StructuredScaling(AffineCalibrator):
+    """P = softmax((I + diag v + M)·x + b), x the log-probabilities at the best temperature.
+
+    Parameters
+    ----------
+    structure : {"matrix", "vector"}, default="matrix"
+        With the off-diagonal matrix M, or without it.
+    lambda_intercept, lambda_diagonal, lambda_off_diagonal : float, default=1.0
+        Strengths of the ridges on b, v and M; the defaults are the published ones.
+    scale : {"auto", "logit", "raw"}, default="auto"
+        ``"raw"``: scores are logits; ``"logit"``: they are probabilities, read by their logarithm;
+        ``"auto"``: probabilities if every row lies in [0, 1] and sums to one, else logits.
+    label_smoothing : float, default=0.0
+        ε: targets are 1 − ε + ε/k for a row's own class and ε/k for the others.
+    gate : bool, default=True
+        Fall back to a temperature alone where that loses less on rows held out, and to the scores
+        as they are unless the gain over them exceeds its standard error.
+    weights, classes : see `VectorCalibrator`
+
+    Attributes
+    ----------
+    temperature_ : float
+        T of the first step.
+    matrix_ : ndarray of shape (k, k)
+    offsets_ : ndarray of shape (k,)
+        I + diag v + M and b of the map that was kept.
+    kept_ : {"fit", "temperature", "identity"}
+        What was kept as the map.
+    gain_, gain_error_ : float
+        The fit's gain in log loss per row over the scores as they are, on rows held out, and its
+        standard error (NaN: not measured).
+    converged_, n_iter_ : bool, int
+        That the solver converged (else the fit raises), and its steps.
+
+    Notes
+    -----
+    First T is fitted by maximum likelihood. Then, with x = ln softmax(z / T), the fit minimises
+    Σ loss + λ_b·k·Σ b² + λ_v·k·Σ v² + λ_M·k(k−1)·Σ M² (structured matrix and vector scaling [1]_):
+    the more parameters of a kind there are, the more each is shrunk. So few rows give nearly
+    temperature scaling, and many nearly matrix scaling. Convex; Newton's method, O(n·k⁴) per step
+    up to 24 classes (vector: O(n·k²) up to 40), conjugate gradients above. A constant added to the
+    logits of a row changes nothing. Weights count in units of rows. Zero probabilities are read as
+    half the smallest positive one.
+
+    The gate holds rows out in five folds, made of at most 20,000 rows and dealt in the order of
+    their scores: nothing is random. Each fold fits its own T. Where this would take too long (1,400
+    rows of 24 classes, 400 of 100), it holds out a single part, a fifth and at most 5,000 of the
+    rows, and judges a fit to all the others.
+
+    References
+    ----------
+    .. [1] E. Berta, D. Holzmüller, M. Jordan, F. Bach, "Structured matrix scaling for multi-class
+       calibration", 2025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(3000, 3))
+    >>> y = (z + [0, 0, 1] + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> c = StructuredScaling().fit(3 * z, y)
+    >>> c.predict_proba([[0, 0, 0]]).round(2).tolist()
+    [[0.23, 0.2, 0.57]]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        **AffineCalibrator._limits,
+        "structure": (OneOf(("matrix", "vector")),),
+        "lambda_intercept": (Number(0.0),),
+        "lambda_diagonal": (Number(0.0),),
+        "lambda_off_diagonal": (Number(0.0),),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        structure: str = "matrix",
+        lambda_intercept: float = 1.0,
+        lambda_diagonal: float = 1.0,
+        lambda_off_diagonal: float = 1.0,
+        scale: str = "auto",
+        label_smoothing: float = 0.0,
+        gate: bool = True,
+        weights: str = "importance",
+        classes: Any = None,
+    ) -> None:
+        self.structure = structure
+        self.lambda_intercept = lambda_intercept
+        self.lambda_diagonal = lambda_diagonal
+        self.lambda_off_diagonal = lambda_off_diagonal
+        self.scale = scale
+        self.label_smoothing = label_smoothing
+        self.gate = gate
+        self.weights = weights
+        self.classes = classes
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
+        # JAX has no float64 unless asked for it, and in float32 the fit could not end
+        stays = self.structure == "vector" and library_of(scores) != "jax"
+        read = read_where_it_is if stays else read_matrix
+        return read(scores, y, sample_weight, self.classes)
+
+    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
+        read, k = reading(matrix, self.scale), matrix.n_classes
+        factor = read.temperature(smoothing=self.label_smoothing).factor
+        self.temperature_ = 1.0 / factor
+        full = self.structure == "matrix"
+        family = Family(read, full=full, smoothing=self.label_smoothing, inner=factor, tuned=True)
+        strength = family.strength(
+            diagonal=2.0 * self.lambda_diagonal * k,
+            off_diagonal=2.0 * self.lambda_off_diagonal * k * (k - 1),
+            intercept=2.0 * self.lambda_intercept * k,
+        )
+        fitted = self._fit_and_settle(family, lambda total: strength)
+        self.matrix_, self.offsets_ = fitted.weights, fitted.bias
+        return fitted
+
+
+# --- Vector scaling: a factor and an offset for each class's logit --------------------------------
+
+
+class VectorScaling(AffineCalibrator):
+    """P = softmax(v·z + b), a factor and an offset per class, by maximum likelihood.
+
+    Parameters
+    ----------
+    scale : {"auto", "logit", "raw"}, default="auto"
+        ``"raw"``: scores are logits z; ``"logit"``: they are probabilities and z = ln p;
+        ``"auto"``: probabilities if every row lies in [0, 1] and sums to one, else logits.
+    label_smoothing : float, default=0.0
+        ε: targets are 1 − ε + ε/k for a row's own class and ε/k for the others.
+    gate : bool, default=True
+        Fall back to a temperature alone where that loses less on rows held out, and to the scores
+        as they are unless the gain over them exceeds its standard error.
+    classes : see `VectorCalibrator`
+
+    Attributes
+    ----------
+    factors_, offsets_ : ndarray of shape (k,)
+        v and b of the map that was kept.
+    kept_ : {"fit", "temperature", "identity"}
+        What was kept as the map.
+    gain_, gain_error_ : float
+        The fit's gain in log loss per row over the scores as they are, on rows held out, and its
+        standard error (NaN: not measured).
+    converged_, n_iter_ : bool, int
+        That the solver converged (else the fit raises), and its steps.
+
+    Notes
+    -----
+    Convex in v and b; Newton's method, O(n·k²) per step up to 40 classes, conjugate gradients
+    above. A ridge of 1e-7·Σw towards the identity keeps the fit finite where classes separate or y
+    lacks one. Only ratios of weights matter. Zero probabilities are read as half the smallest
+    positive one. On logits the map changes if a constant is added to all logits of a row, as
+    published; `StructuredScaling` does not change.
+
+    The gate holds rows out in five folds, made of at most 20,000 rows and dealt in the order of
+    their scores: nothing is random. Where this would take too long (6,700 rows of 300 classes), it
+    holds out a single part, a fifth and at most 5,000 of the rows, and judges a fit to all the
+    others.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Weinberger, "On calibration of modern neural networks",
+       2017, doi:10.48550/arXiv.1706.04599.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(3000, 3))
+    >>> y = (z * [1, 2, 1] + [0, 0, 1] + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> c = VectorScaling().fit(3 * z, y)
+    >>> (3 * c.factors_).round(1).tolist()
+    [1.0, 2.1, 1.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        scale: str = "auto",
+        label_smoothing: float = 0.0,
+        gate: bool = True,
+        classes: Any = None,
+    ) -> None:
+        self.scale = scale
+        self.label_smoothing = label_smoothing
+        self.gate = gate
+        self.classes = classes
+
+    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
+        read = reading(matrix, self.scale)
+        family = Family(read, full=False, smoothing=self.label_smoothing)
+        free = family.strength(diagonal=0.0, off_diagonal=0.0, intercept=0.0)
+        fitted = self._fit_and_settle(family, lambda total: free)
+        self.factors_, self.offsets_ = np.diag(fitted.weights), fitted.bias
+        return fitted
+
+
+# --------------------------------------------------------------------------------------------------
+# Matrix scaling: a full matrix and offsets on the logits, ridges on what is off the diagonal
+
+
+class MatrixScaling(RidgeCalibrator):
+    """P = softmax(W·z + b) of logits z, off-diagonal of W and b shrunk to zero.
+
+    Parameters
+    ----------
+    lambda_ : float or "auto", default="auto"
+        Strength λ of the ridge on the off-diagonal of W; ``"auto"``: the one with the least log
+        loss on rows held out, among half decades from 1000 to 1e-6.
+    mu : float, optional
+        Strength μ of the ridge on b; None: as λ.
+    scale : {"auto", "logit", "raw"}, default="auto"
+        ``"raw"``: scores are logits; ``"logit"``: they are probabilities, read by their logarithm;
+        ``"auto"``: probabilities if every row lies in [0, 1] and sums to one, else logits.
+    label_smoothing : float, default=0.0
+        ε: targets are 1 − ε + ε/k for a row's own class and ε/k for the others.
+    gate : bool, default=True
+        Fall back to a temperature alone where that loses less on rows held out, and to the scores
+        as they are unless the gain over them exceeds its standard error.
+    weights, classes : see `VectorCalibrator`
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (k, k)
+    offsets_ : ndarray of shape (k,)
+        W and b of the map that was kept.
+    lambda_used_, mu_used_ : float
+        λ and μ of the fit.
+    held_out_ : dict of float to float
+        With ``lambda_="auto"``: log loss per row on rows held out, for each λ that was tried.
+    kept_ : {"fit", "temperature", "identity"}
+        What was kept as the map.
+    gain_, gain_error_ : float
+        The fit's gain in log loss per row over the scores as they are, on rows held out, and its
+        standard error (NaN: not measured).
+    converged_, n_iter_ : bool, int
+        That the solver converged (else the fit raises), and its steps.
+
+    Notes
+    -----
+    Minimises the mean log loss + λ/(k(k−1))·Σ_{i≠j} W²_ij + μ/k·Σ b² [2]_ (without ridges [1]_ the
+    k² + k parameters overfit). Convex; Newton's method, O(n·k⁴) per step up to 24 classes,
+    conjugate gradients above. Zero probabilities are read as half the smallest positive one. On
+    logits the map changes if a constant is added to all logits of a row, as published; `Dirichlet`
+    and `StructuredScaling` do not change. n is the effective number of rows.
+
+    To choose λ, and for the gate, rows are held out in five folds, dealt in the order of their
+    scores: nothing is random. The folds are made of at most 20,000 rows (6,700 for 16 classes,
+    1,400 for 24); a λ or μ chosen on a part of the rows shrinks with the number of all. Above 24
+    classes this would take too long: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n, the strengths
+    of `StructuredScaling`. Where five folds cannot hold enough rows, the gate holds out a single
+    part, a fifth and at most 5,000 of the rows, and judges a fit to all the others.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Weinberger, "On calibration of modern neural networks",
+       2017, doi:10.48550/arXiv.1706.04599.
+    .. [2] M. Kull, M. Perello-Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach, "Beyond
+       temperature scaling", 2019, doi:10.48550/arXiv.1910.12656.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(3000, 3))
+    >>> y = (z + z[:, [1, 0, 2]] / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> c = MatrixScaling().fit(3 * z, y)
+    >>> (3 * (c.matrix_[:2] - c.matrix_[2])).round(1).tolist()
+    [[1.0, 0.5, -1.5], [0.5, 1.1, -1.5]]
+    """
+
+
+# --- Dirichlet calibration: a full matrix and offsets on log-probabilities (ODIR) -----------------
+
+
+class Dirichlet(RidgeCalibrator):
+    """P = softmax(W·ln p + b), off-diagonal of W and b shrunk to zero (ODIR).
+
+    Parameters
+    ----------
+    lambda_ : float or "auto", default="auto"
+        Strength λ of the ridge on the off-diagonal of W; ``"auto"``: the one with the least log
+        loss on rows held out, among half decades from 1000 to 1e-6.
+    mu : float, optional
+        Strength μ of the ridge on b; None: as λ.
+    scale : {"auto", "logit", "raw"}, default="auto"
+        ``"raw"``: scores are logits; ``"logit"``: they are probabilities, read by their logarithm;
+        ``"auto"``: probabilities if every row lies in [0, 1] and sums to one, else logits.
+    label_smoothing : float, default=0.0
+        ε: targets are 1 − ε + ε/k for a row's own class and ε/k for the others.
+    gate : bool, default=True
+        Fall back to a temperature alone where that loses less on rows held out, and to the scores
+        as they are unless the gain over them exceeds its standard error.
+    weights, classes : see `VectorCalibrator`
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (k, k)
+    offsets_ : ndarray of shape (k,)
+        W and b of the map that was kept.
+    lambda_used_, mu_used_ : float
+        λ and μ of the fit.
+    held_out_ : dict of float to float
+        With ``lambda_="auto"``: log loss per row on rows held out, for each λ that was tried.
+    kept_ : {"fit", "temperature", "identity"}
+        What was kept as the map.
+    gain_, gain_error_ : float
+        The fit's gain in log loss per row over the scores as they are, on rows held out, and its
+        standard error (NaN: not measured).
+    converged_, n_iter_ : bool, int
+        That the solver converged (else the fit raises), and its steps.
+
+    Notes
+    -----
+    The right map for scores p that are Dirichlet distributed within each class [1]_. Logits are
+    normalised first, ln p = z − ln Σ exp z, so that a constant added to a row changes nothing.
+    Minimises the mean log loss + λ/(k(k−1))·Σ_{i≠j} W²_ij + μ/k·Σ b². Convex; Newton's method,
+    O(n·k⁴) per step up to 24 classes, conjugate gradients above. Zero probabilities are read as
+    half the smallest positive one. n is the effective number of rows.
+
+    To choose λ, and for the gate, rows are held out in five folds, dealt in the order of their
+    scores: nothing is random. The folds are made of at most 20,000 rows (6,700 for 16 classes,
+    1,400 for 24); a λ or μ chosen on a part of the rows shrinks with the number of all. Above 24
+    classes this would take too long: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n. Where five
+    folds cannot hold enough rows, the gate holds out a single part, a fifth and at most 5,000 of
+    the rows, and judges a fit to all the others.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello-Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach, "Beyond
+       temperature scaling: obtaining well-calibrated multiclass probabilities with Dirichlet
+       calibration", 2019, doi:10.48550/arXiv.1910.12656.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 3000)
+    >>> p = rng.dirichlet([1, 1, 1], 3000) * 0.5 + 0.5 * rng.dirichlet([4, 1, 1], 3000)
+    >>> p = np.array([np.roll(row, k) for row, k in zip(p, y)])
+    >>> c = Dirichlet().fit(p, y)
+    >>> c.predict_proba([[0.6, 0.3, 0.1]]).round(2).tolist()
+    [[0.85, 0.14, 0.01]]
+    """
+
+    _inner: ClassVar[float | None] = 1.0
+
+
+# --------------------------------------------------------------------------------------------------
+# Fits of softmax(W·x + b) with ridges towards the identity, and what they gain on other rows
+
+
+FOLDS = 5
+#: folds are made of at most so many rows; of more rows, a sample spread evenly over their order
+MOST_ROWS = 20_000
+#: the most work that five folds may be: rows times squared parameters where Hessians are formed,
+#: rows times parameters where they are not. Beyond that, a single part of the rows is held out
+DENSE_WORK, SPARSE_WORK = 500_000_000, 4_000_000
+#: the most rows that such a single part holds
+MOST_HELD = 5_000
+#: strengths that are tried, from strong to weak
+DECADES = tuple(10.0**e for e in range(3, -7, -1))
+
+
+class RowFold(NamedTuple):
+    """The rows to fit, their weight, and the rows held out."""
+
+    rest: Source
+    total: float
+    held: Source
+
+
+class HeldOutRows(NamedTuple):
+    """On rows held out: the mean loss, the mean gain over the scores as they are, and the standard
+    error of that gain. And the θ fitted in each fold."""
+
+    loss: float
+    gain: float
+    error: float
+    thetas: list[Array]
+
+
+class Family:
+    """softmax(W·x + b) on the features of a matrix, W diagonal or full.
+
+    Inside, features are divided by their spread, so that logits of any size fit alike. Ridges add
+    ½·Σ strength·(θ − identity)² to Σ w·loss; their strengths refer to W and b themselves, and are
+    given as a function of Σw, since some depend on the number of rows. ``tuned`` says that
+    ``inner`` was fitted to the rows: every fold must then find its own.
+    """
+
+    def __init__(
+        self,
+        read: Reading,
+        *,
+        full: bool,
+        smoothing: float,
+        inner: float | None = None,
+        tuned: bool = False,
+    ) -> None:
+        self.read, self.full, self.smoothing = read, full, smoothing
+        self.inner, self.tuned = inner, tuned
+        self.k, self.total = read.matrix.n_classes, read.matrix.total
+        self.size = spread(read.source(inner=inner))
+        self.source = read.source(inner=inner, size=self.size)
+        self.units = np.ones(self.shape)
+        self.units[:, :-1] = self.size
+        self.identity = self._scaled(1.0)
+        #: the θ that returns the scores' own distributions
+        self.unchanged = self._scaled(1.0 / (1.0 if inner is None else inner))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of θ = [W, b]: (k, k + 1), or (k, 2) where W is diagonal."""
+        return (self.k, self.k + 1 if self.full else 2)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether Hessians are formed. Only then is a strength chosen on rows held out."""
+        return forms_hessian(self.k * self.shape[1], full=self.full)
+
+    @property
+    def budget(self) -> int:
+        """The most rows that five folds are made of. More parameters leave fewer rows."""
+        size = self.k * self.shape[1]
+        work = DENSE_WORK // size**2 if self.is_small else SPARSE_WORK // size
+        return min(MOST_ROWS, work)
+
+    def _scaled(self, factor: float) -> Array:
+        theta = np.zeros(self.shape)
+        diagonal = (np.arange(self.k), np.arange(self.k) if self.full else 0)
+        theta[diagonal] = factor * self.size
+        return theta
+
+    def strength(self, *, diagonal: float, off_diagonal: float, intercept: float) -> Array:
+        """A strength for each parameter."""
+        strength = np.full(self.shape, off_diagonal)
+        strength[:, -1] = intercept
+        strength[np.arange(self.k), np.arange(self.k) if self.full else 0] = diagonal
+        return strength
+
+    def _problem(self, strength: Array, source: Source, total: float) -> SoftmaxProblem:
+        ridge = strength / self.units**2 + RIDGE * total
+        return SoftmaxProblem(source, ridge, self.identity, self.smoothing, total)
+
+    def fit(self, strength: Callable[[float], Array], start: Array | None = None) -> SoftmaxFit:
+        """The fit of least objective. It begins at the best of the identity, the scores as they
+        are, and ``start`` (by default a temperature)."""
+        problem = self._problem(strength(self.total), self.source, self.total)
+        if self.tuned and start is None:  # the identity is the best temperature
+            return fit_softmax(problem, self.identity)
+        warm = self._temperature(self.source) if start is None else start
+        starts = [self.identity, self.unchanged, warm]
+        return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))
+
+    def _temperature(self, source: Source) -> Array:
+        """The θ of the best temperature; that of the identity where there are no rows."""
+        if not any(len(x) for x, _, _ in source()):
+            return self.identity
+        found = fit_temperature(BlockSums(source), smoothing=self.smoothing)
+        return self._scaled(found.factor / self.size)
+
+    @cached_property
+    def folds(self) -> list[RowFold]:
+        """Five folds. Where five fits would take too long, a single one that holds out at most a
+        fifth of the rows."""
+        matrix = self.read.matrix
+        several = len(matrix) <= self.budget
+        count = FOLDS if several else max(FOLDS, -(-len(matrix) // MOST_HELD))
+        fold = deal(matrix, count)
+
+        def part(j: int, held: bool) -> Source:
+            def blocks() -> Iterator[tuple[Array, Index, Array]]:
+                start = 0
+                for x, codes, w in self.source():
+                    kept = np.flatnonzero((fold[start : start + len(x)] == j) == held)
+                    start += len(x)
+                    at = ops_of(x).beside(kept, x)
+                    yield x[at], codes[at], w[at]
+
+            if matrix.size > KEPT:
+                return blocks
+            made = list(blocks())
+            return lambda: iter(made)
+
+        sums = np.bincount(fold, matrix.weight, minlength=count)
+        used = range(FOLDS if several else 1)
+        rest = [float(np.delete(sums, j).sum()) for j in used]
+        return [RowFold(part(j, False), rest[j], part(j, True)) for j in used]
+
+    def held_out(self, strength: Callable[[float], Array], starts: list[Array]) -> HeldOutRows:
+        """Loss and gain of the rows of each fold, under the fit to all other rows."""
+        thetas, seen = [], []
+        for fold, start in zip(self.folds, starts, strict=True):
+            rest, held = fold.rest, fold.held
+            if self.tuned:
+                factor = float(self._temperature(rest)[0, 0])
+                rest, held = self._retuned(rest, factor), self._retuned(held, factor)
+            problem = self._problem(strength(fold.total), rest, fold.total)
+            thetas.append(fit_softmax(problem, start).theta if fold.total else self.identity)
+            seen.append(held)
+        return self._judge(thetas, seen)
+
+    def _retuned(self, source: Source, factor: float) -> Source:
+        """Features at another temperature: x becomes ln softmax(factor·x), in units of size."""
+
+        def blocks() -> Iterator[tuple[Array, Index, Array]]:
+            for x, codes, w in source():
+                yield log_shares(factor * x) / self.size, codes, w
+
+        return blocks
+
+    def temperature_held_out(self) -> HeldOutRows:
+        """Loss and gain of a temperature alone, which is a member of every family."""
+        thetas = [self._temperature(fold.rest) for fold in self.folds]
+        return self._judge(thetas, [fold.held for fold in self.folds])
+
+    def _judge(self, thetas: list[Array], seen: list[Source]) -> HeldOutRows:
+        parts = []
+        for fold, theta, held in zip(self.folds, thetas, seen, strict=True):
+            for (x, codes, w), (features, _, _) in zip(fold.held(), held(), strict=True):
+                if len(x):
+                    loss = row_losses(features, codes, theta, self.full)
+                    before = row_losses(x, codes, self.unchanged, self.full)
+                    parts.append((loss, before - loss, ops_of(w).host(w)))
+        loss_, gain, w_ = (np.concatenate(column) for column in zip(*parts, strict=True))
+        share = w_ / w_.sum()
+        mean = float(share @ gain)
+        error = float(np.sqrt(np.sum((share * (gain - mean)) ** 2)))
+        return HeldOutRows(float(share @ loss_), mean, error, thetas)
+
+    @cached_property
+    def sample(self) -> Family:
+        """The family on as many of the rows as five folds can be made of."""
+        matrix = self.read.matrix
+        step = -(-len(matrix) // max(self.budget, 1))
+        if step == 1:
+            return self
+        some = replace(self.read, matrix=matrix.take(np.sort(_order(matrix)[::step])))
+        return Family(
+            some, full=self.full, smoothing=self.smoothing, inner=self.inner, tuned=self.tuned
+        )
+
+    @property
+    def judge(self) -> Family:
+        """The family whose folds say what a fit is worth.
+
+        A sample is enough where rows are many. But a fit of many parameters needs all rows, so
+        that it is judged by a single part of them.
+        """
+        return self.sample if min(len(self.read.matrix), MOST_ROWS) <= self.budget else self
+
+    def judged(self, strength: Callable[[float], Array], theta: Array) -> HeldOutRows:
+        """Loss and gain on rows held out, for fits of this strength that begin at θ."""
+        judge = self.judge
+        start = theta / self.units * judge.units
+        return judge.held_out(strength, [start] * len(judge.folds))
+
+    def map(self, theta: Array) -> Softmax:
+        """θ as a map."""
+        own = theta / self.units
+        matrix = own[:, :-1] if self.full else own[:, 0]
+        return self.read.map(matrix, own[:, -1], self.inner)
+
+    def temperature_map(self) -> Softmax:
+        """The map of the best temperature."""
+        inner = 1.0 if self.inner is None else self.inner
+        factor = self._temperature(self.source)[0, 0] / self.size
+        return self.read.map(factor * inner, np.zeros(self.k))
+
+    def unchanged_map(self) -> Softmax:
+        """The map that returns the scores' own distributions."""
+        return self.read.map(1.0, np.zeros(self.k))
+
+
+def deal(matrix: ScoreMatrix, count: int = FOLDS) -> Index:
+    """The fold of each row: rows sorted by their scores and dealt in turn.
+
+    Nothing is random, and neither the order of the rows nor their labels matter (except among
+    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
+    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
+    columns only.
+    """
+    fold = np.empty(len(matrix), dtype=np.intp)
+    fold[_order(matrix)] = np.arange(len(matrix)) % count
+    return fold
+
+
+def _order(matrix: ScoreMatrix) -> Index:
+    """Rows by their scores, then class and weight."""
+    columns = matrix.leading(matrix.n_classes if matrix.size <= KEPT else 2).T
+    least = [] if matrix.weight is None else [matrix.weight]
+    return np.lexsort((*least, matrix.codes, *columns))
+
+
+class Choice(NamedTuple):
+    """The best strength, its result on rows held out, and the mean loss of each strength tried."""
+
+    value: float
+    held: HeldOutRows
+    losses: dict[float, float]
+
+
+def choose_strength(
+    family: Family,
+    strength: Callable[[float], Callable[[float], Array]],
+) -> Choice:
+    """The strength with the least loss on rows held out.
+
+    First decades, from strong to weak, until two in a row are worse than the best; then the half
+    decades beside the best, within their range. Each fit starts where the one before
+    it ended.
+    """
+    tried: dict[float, HeldOutRows] = {}
+
+    def best() -> float:
+        return min(tried, key=lambda value: tried[value].loss)
+
+    starts = [family.identity] * FOLDS
+    for value in DECADES:
+        tried[value] = family.held_out(strength(value), starts)
+        starts = tried[value].thetas
+        if list(tried).index(best()) < len(tried) - 2:
+            break
+    decade = best()
+    inner = (decade * 10**0.5, decade / 10**0.5)
+    for value in (half for half in inner if min(DECADES) < half < max(DECADES)):
+        tried[value] = family.held_out(strength(value), tried[decade].thetas)
+    return Choice(best(), tried[best()], {value: held.loss for value, held in tried.items()})

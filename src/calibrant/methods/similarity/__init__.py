@@ -1,0 +1,1 @@
+"""Similarity-binning averaging: a bin for every row, made of the rows most like it."""

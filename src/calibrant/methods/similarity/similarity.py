@@ -1,0 +1,508 @@
+"""Similarity-binning averaging: a bin of its own for every row, made of the rows most like it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.array_types import Array, Index
+from calibrant.data.attributes import AttributeTable, CodedRows, Schema
+from calibrant.data.door import check_lengths
+from calibrant.data.frozen import own
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitting.base import WEIGHTS
+from calibrant.fitting.base_rows import LocalCalibrator, LocalRows, LooksAtFeatures
+from calibrant.fitting.fitted import ClassScores, RowInputs
+from calibrant.fitting.limits import Limit, Number, OneOf
+from calibrant.methods.features.rule import TreeRounds
+from calibrant.methods.gate import kept_of_three, score_rule
+from calibrant.methods.similarity.distance import given_weights, relevance
+from calibrant.methods.similarity.nearest import PAIRS, TIE, FoundRows, reach
+from calibrant.methods.similarity.neighbours import (
+    METRICS,
+    NEIGHBOUR_WEIGHTS,
+    SMOOTHING,
+    Neighbours,
+)
+
+#: what ``kept_`` says where similar rows are used
+NEIGHBOURS = "neighbours"
+
+
+class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
+    """The class frequencies among the k calibration rows most like a row, its score included.
+
+    Other calibrators see a row's score and nothing else. This one (SBA) compares the row itself,
+    so that rows of one score but of different kinds can get different probabilities. It helps where
+    attributes say more than the model made of them, given some hundreds of calibration rows or
+    more. Where the model has used its attributes well, or many of them are irrelevant, a calibrator
+    of the score alone does better with the same rows. SBA is not monotone in the score.
+
+    Parameters
+    ----------
+    k : int or "auto", default=10
+        How many calibration rows (how much of their weight) make a bin. ``"auto"``: the k with the
+        best leave-one-out Brier score.
+    neighbour_weights : {"uniform", "distance"}, default="uniform"
+        Whether neighbours count alike, or by 1/(d/√A + 0.001), A the number of attributes.
+    attribute_weights : None, "mutual_info" or array, default=None
+        None: all attributes count alike. ``"mutual_info"``: by what each says about the class. An
+        array has weights ≥ 0: one per feature, beside which each score has weight 1; or one per
+        feature and score column, and then only their ratios matter.
+    metric : {"ibk", "manhattan"}, default="ibk"
+        d = √(Σ w·diff²) as in WEKA's IBk, or d = Σ w·diff.
+    smoothing : {"none", "ibk"}, default="none"
+        ``"ibk"``: each class starts at 1/n, so that 0 and 1 are never returned.
+    use_scores : bool, default=True
+        Whether scores are attributes too. Without them this is plain k-nearest neighbours, the
+        paper's reference "10-NN".
+    nominal : list of names or positions, default=None
+        Columns of numbers that are categories. A whole number is a position, unless columns are
+        named by whole numbers.
+    progress : bool, default=False
+        Show a bar while neighbours are searched.
+    gate : bool, default=True
+        Whether neighbours are used only if they help. On rows held out (5 folds) their Brier score
+        must be better than that of the scores, and than that of `BLS` (of several classes:
+        `Temperature`), by more than two standard errors. Otherwise the scores, the curve of BLS or
+        the temperature are kept. The paper's method is ``gate=False``.
+    weights, pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    rule_ : Neighbours, TreeRounds or ClassScores
+        The distinct calibration rows and the metric: a value. If the gate keeps a map of the score,
+        it is that map: TreeRounds without trees, or the ClassScores of several classes.
+    kept_ : {"neighbours", "BLS", "temperature", "uncalibrated"}
+        What `calibrate` uses; always ``"neighbours"`` without a gate.
+    k_ : int
+        The k given or chosen.
+    k_losses_ : dict of int to float, or None
+        With ``"auto"``: the leave-one-out Brier score, summed over classes, of every k tried.
+    attribute_weights_ : ndarray
+        The weight of each feature, then of each score column; their mean is 1.
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+        Only if features came with names that are words.
+    classes_ : ndarray of shape (c,)
+    pos_label_ : label, or None with more than two classes
+
+    Notes
+    -----
+    Differences of numbers are scaled by the range of the calibration rows: diff = |a − b| / range.
+    It is 0 where the range is 0, and may exceed 1 for rows outside. Categories differ by 0 or 1. A
+    missing number differs by 1 from another missing one, and by max(v, 1 − v) from a number that is
+    v of the way from lowest to highest. A category that is missing, or was not seen in the
+    calibration rows, differs by 1 from everything. The probabilities (or margins) of all classes
+    are numeric attributes, so that the one score of two classes counts twice.
+
+    Rows are taken in order of distance until their weights reach k. All rows tied with the last (to
+    1e-12, relative) count too, so the order of rows never matters. Weights are in units of rows.
+    Equal rows are kept once, with their weights. k may not exceed the sum of weights.
+
+    Features are NumPy arrays, lists of rows, or frames (pandas, polars, Arrow). Words, booleans,
+    categories and enums are nominal; NaN, None and null are missing. Dates are refused, since their
+    zero and unit are yours to choose. Two frames are matched by column name, if the names of both
+    are words or those of both are whole numbers. All else is matched by position.
+
+    ``"mutual_info"`` is the plug-in mutual information of class and attribute with Miller and
+    Madow's correction. Numbers are put into at most 10 bins of equal weight, and missing is a value
+    of its own. ``k="auto"`` tries 10 and the powers of √2 up to 2√n: at least up to 10, at most up
+    to 512, and below n. On ties it takes the larger k. A row that `CalibratedClassifier` scored
+    several times is left out with all of its scores.
+
+    Costs O(n·A·log n) to fit and O(n·A) per row to predict, by scikit-learn's neighbour search:
+    brute force, or a k-d tree up to 7 columns. What it finds is measured again, so that results are
+    exact. 10⁵ × 10⁵ rows of 20 attributes take about a minute of CPU time, and about two with
+    missing values and categories. Many ties at the k-th distance, many hundreds of categories and
+    Manhattan distances are slower. ``k="auto"`` predicts the calibration rows once, with larger k.
+    Memory holds the calibration rows once more as numbers, and blocks of 2²¹ pairs of rows.
+
+    References
+    ----------
+    .. [1] A. Bella, C. Ferri, J. Hernández-Orallo, M.J. Ramírez-Quintana, "Similarity-binning
+       averaging: a generalisation of binning calibration", 2009,
+       doi:10.1007/978-3-642-04394-9_42.
+    .. [2] D. Aha, D. Kibler, M. Albert, "Instance-based learning algorithms", 1991,
+       doi:10.1007/BF00153759.
+    .. [3] G. Miller, "Note on the bias of information estimates", 1955.
+
+    Examples
+    --------
+    The model says 0.5 of every row; the attribute knows better.
+
+    >>> scores, y = [0.5] * 6, [0, 0, 0, 1, 1, 1]
+    >>> colour = [["red"], ["red"], ["red"], ["red"], ["blue"], ["blue"]]
+    >>> c = SimilarityBinning(k=2, gate=False).fit(scores, y, features=colour)
+    >>> c.calibrate([0.5, 0.5], features=[["red"], ["blue"]]).tolist()
+    [0.25, 1.0]
+    """
+
+    multiclass: ClassVar[bool] = True
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "k": (Number(1, whole=True), OneOf(("auto",))),
+        "neighbour_weights": (OneOf(tuple(NEIGHBOUR_WEIGHTS)),),
+        "weights": (WEIGHTS,),
+        "metric": (OneOf(tuple(METRICS)),),
+        "smoothing": (OneOf(tuple(SMOOTHING)),),
+        "use_scores": (OneOf((True, False)),),
+        "progress": (OneOf((True, False)),),
+        "gate": (OneOf((True, False)),),
+    }
+
+    rule_: Neighbours | TreeRounds | ClassScores
+
+    def __init__(
+        self,
+        *,
+        k: int | str = 10,
+        neighbour_weights: str = "uniform",
+        attribute_weights: Any = None,
+        metric: str = "ibk",
+        smoothing: str = "none",
+        use_scores: bool = True,
+        nominal: Any = None,
+        progress: bool = False,
+        gate: bool = True,
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.k = k
+        self.neighbour_weights = neighbour_weights
+        self.attribute_weights = attribute_weights
+        self.metric = metric
+        self.smoothing = smoothing
+        self.use_scores = use_scores
+        self.nominal = nominal
+        self.progress = progress
+        self.gate = gate
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def fit(
+        self, scores: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Keep the calibration rows.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2), or (n, c) for c classes
+            Scores of any kind, or a predict_proba.
+        y : array-like of shape (n,)
+            Labels.
+        features : array, list of rows, or frame, of n rows
+            The attributes that rows are compared by.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        return self.fit_rows(scores, y, features, sample_weight)
+
+    def fit_rows(
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
+    ) -> Self:
+        """Fit on a model's scores of the rows X, which are the features.
+
+        ``groups`` says which of them are one row that was scored several times: ``k="auto"``
+        leaves these out together.
+        """
+        rows = self._read(scores, y, sample_weight)
+        table, schema = self._read_features(X, rows, self.nominal)
+        coded = schema.code(table)
+        if self.use_scores:
+            coded = coded.with_scores(rows.scores)
+        elif not len(schema):
+            raise InputError("features must have columns where scores are not used, but none came.")
+        weight, times = self._weigh(schema, coded, rows)
+        cells, cell, counts = _collapse(coded, rows)
+        shares = None
+        if groups is not None:
+            check_lengths(scores=len(rows.kept), groups=len(groups))
+            owners = np.asarray(groups)[rows.kept]
+            if len(np.unique(owners)) < len(owners):
+                shares = NeighbourShares.of_rows(cell, rows.codes, rows.weight, owners)
+        n = len(rows.codes) if shares is None else shares.owners
+        rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
+        self.kept_ = self._gated(rows, table, groups)
+        self._keep(rule if self.kept_ == NEIGHBOURS else score_rule(self.kept_, rows), rows)
+        self.k_, self.k_losses_ = rule.k, losses
+        self.attribute_weights_ = weight
+        self._keep_names(schema)
+        return self
+
+    def _gated(self, rows: LocalRows, table: AttributeTable, groups: Any) -> str:
+        """What to keep; neighbours if there is no gate."""
+        if not self.gate:
+            return NEIGHBOURS
+
+        def predict(train: Index, test: Index) -> Array:
+            codes = list(range(len(rows.classes)))
+            one = clone(self).set_params(gate=False, pos_label=None, classes=codes)
+            if not isinstance(self.k, str):  # a fold's rest may have fewer rows than k
+                one.set_params(k=max(1, min(int(self.k), int(rows.weight[train].sum()))))
+            one.fit(
+                rows.scores[train],
+                rows.codes[train],
+                features=table.take(train),
+                sample_weight=rows.given[train],
+            )
+            asked: dict[str, Any] = {"features": table.take(test), "on_range": "allow"}
+            p: Array = one.predict_proba(rows.scores[test], **asked)
+            return p if len(codes) > 2 else p[:, 1]
+
+        return kept_of_three(rows, NEIGHBOURS, predict, groups)
+
+    def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
+        """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
+        scores = coded.numeric.shape[1] + coded.codes.shape[1] - len(schema)
+        times = np.ones(len(schema) + scores)
+        if len(rows.classes) == 2:
+            times[len(schema) :] = 2.0
+        if self.attribute_weights is None:
+            weight = np.ones(len(times))
+        elif isinstance(self.attribute_weights, str):
+            if self.attribute_weights != "mutual_info":
+                raise ParameterError(
+                    f"attribute_weights of {type(self).__name__} must be None, 'mutual_info' or "
+                    f"an array of weights, but {self.attribute_weights!r} came."
+                )
+            weight = relevance(coded, schema.nominal, rows.codes, rows.weight)
+        else:
+            weight = given_weights(self.attribute_weights, len(schema), scores)
+        weight = weight / weight.max()
+        return weight * (times.sum() / (weight @ times)), times
+
+    def _rule(
+        self, schema: Schema, cells: CodedRows, counts: Array, weight: Array, n: int
+    ) -> Neighbours:
+        """The rule of distinct rows, made of n rows."""
+        total = float(counts.sum())
+        k = 1 if isinstance(self.k, str) else int(self.k)
+        if k > total * (1 + TIE):
+            raise InputError(
+                f"k must be at most the number of calibration rows, but k is {k} and the {n} rows "
+                f"with their weights count as {total:g}. Use a smaller k or more rows."
+            )
+        nominal = np.append(schema.nominal, np.zeros(len(weight) - len(schema), dtype=bool))
+        return Neighbours(
+            schema=schema,
+            numeric=own(cells.numeric),
+            absent=own(cells.absent),
+            codes=own(cells.codes),
+            counts=own(counts),
+            numeric_weight=weight[~nominal],
+            nominal_weight=weight[nominal],
+            k=k,
+            metric=self.metric,
+            weights=self.neighbour_weights,
+            smoothing=self.smoothing,
+        )
+
+    def _choose(
+        self, rule: Neighbours, shares: NeighbourShares | None, n: int
+    ) -> tuple[Neighbours, dict[int, float] | None]:
+        """The rule with its k, and the losses if it was chosen."""
+        if self.k != "auto":
+            return rule, None
+        total = float(rule.counts.sum())
+        ks = grid(total)
+        if len(ks) < 2 and n > 2:
+            raise InputError(
+                f'k="auto" needs at least 3 rows to choose from, but the {n} rows with their '
+                f"weights count as {total:g}. Give k as a number."
+            )
+        losses = leave_one_out(rule, ks, shares, progress=self.progress)
+        return replace(rule, k=best(losses)), losses
+
+
+def _collapse(coded: CodedRows, rows: LocalRows) -> tuple[CodedRows, Index, Array]:
+    """The distinct rows in order, which of them each row is, and the weight of each class."""
+    parts = (coded.numeric, coded.absent, coded.codes)
+    keys = [column for part in parts for column in part.T]
+    order = np.lexsort(keys)
+    new = np.zeros(len(order), dtype=bool)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[order[1:]] != key[order[:-1]]
+    cell = np.empty(len(order), dtype=np.intp)
+    cell[order] = np.cumsum(new) - 1
+    c = len(rows.classes)
+    counts = np.zeros((int(new.sum()), c))
+    np.add.at(counts, (cell, rows.codes), rows.weight)
+    return coded.take(order[new]), cell, counts
+
+
+# --- How many neighbours to take: each k of a grid is judged by leaving out one row at a time -----
+
+
+#: the largest k that is tried
+LARGEST = 512
+#: the paper's k, which is always tried
+USUAL = 10
+
+
+def grid(total: float) -> list[int]:
+    """The k to try, for a total weight n: 10, and powers of √2.
+
+    They go up to 2√n (or 10, if that is more), but not beyond 512, and stay below n.
+
+    >>> grid(200.0)
+    [1, 2, 3, 4, 6, 8, 10, 11, 16, 23]
+    """
+    most = min(max(2.0 * np.sqrt(total), USUAL), LARGEST, np.floor(total * (1 + TIE)) - 1)
+    powers = {int(np.floor(2 ** (half / 2) + 0.5)) for half in range(20)}
+    return sorted(k for k in powers | {USUAL} if k <= most)
+
+
+def best(losses: dict[int, float]) -> int:
+    """The k of the smallest loss, on ties the largest of them; 1 if none was tried."""
+    least = min(losses.values(), default=0.0)
+    return max((k for k, loss in losses.items() if loss <= least * (1 + TIE)), default=1)
+
+
+@dataclass(frozen=True)
+class NeighbourShares:
+    """The weight of distinct rows in shares, in the order of these rows.
+
+    Each share has a class and an owner. The shares of one owner are left out together: a row that
+    was scored several times owns shares of several distinct rows.
+    """
+
+    cell: Index
+    code: Index
+    weight: Array
+    owner: Index
+
+    @classmethod
+    def of_counts(cls, counts: Array) -> NeighbourShares:
+        """One share, with an owner of its own, for each class of each distinct row."""
+        cell, code = np.nonzero(counts)
+        return cls(cell, code, counts[cell, code], np.arange(len(cell)))
+
+    @classmethod
+    def of_rows(
+        cls, cell: Index, code: Index, weight: Array, groups: NDArray[Any]
+    ) -> NeighbourShares:
+        """One share for each row; rows of one group have the same owner."""
+        order = np.argsort(cell, kind="stable")
+        owner = np.unique(groups, return_inverse=True)[1]
+        return cls(cell[order], code[order], weight[order], owner[order])
+
+    @property
+    def owners(self) -> int:
+        """How many owners there are."""
+        return int(self.owner.max()) + 1
+
+    @cached_property
+    def most(self) -> int:
+        """The largest number of shares that an owner has."""
+        return int(np.bincount(self.owner).max())
+
+    @cached_property
+    def _total(self) -> Array:
+        """The weight of all shares that the owner of each share has."""
+        total = np.bincount(self.owner, weights=self.weight).astype(np.float64)
+        return total[self.owner]
+
+    @cached_property
+    def left_out(self) -> Array:
+        """How much of each share is left out at a time; for one owner this sums to `unit`."""
+        return self.weight / np.maximum(self._total, 1.0)
+
+    @cached_property
+    def unit(self) -> Array:
+        """How much the owner of each share leaves out at a time: 1, or all if it has less."""
+        return np.minimum(self._total, 1.0)
+
+    @cached_property
+    def _by_owner(self) -> Index:
+        return np.argsort(self.owner, kind="stable")
+
+    def siblings(self, shares: Index) -> tuple[Index, Index]:
+        """All shares of the owners of some shares: places in ``shares``, and the shares found."""
+        ordered = self._by_owner
+        place, run = _runs(self.owner[ordered], self.owner[shares])
+        return place, ordered[run]
+
+
+def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
+    """Where wanted values are in an ordered array: places in ``wanted``, and in the array."""
+    first = np.searchsorted(ordered, wanted, side="left")
+    many = np.searchsorted(ordered, wanted, side="right") - first
+    place = np.repeat(np.arange(len(wanted)), many)
+    before = np.cumsum(many) - many
+    return place, np.arange(len(place)) + (first - before)[place]
+
+
+def leave_one_out(
+    rule: Neighbours,
+    ks: list[int],
+    shares: NeighbourShares | None = None,
+    *,
+    progress: bool = False,
+) -> dict[int, float]:
+    """The Brier score (summed over classes) of each k, one search for all of them.
+
+    One unit of a row's weight is left out at a time (all of it, if it is less), as if whole weights
+    were repeated rows. If ``shares`` gives several rows to one owner, one unit of their weight
+    together is left out. Ranges and attribute weights stay those of all rows.
+    """
+    if not ks:
+        return {}
+    shares = NeighbourShares.of_counts(rule.counts) if shares is None else shares
+    total = np.zeros(len(ks))
+    for found in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
+        place, held = _runs(shares.cell, found.rows)
+        height = max(1, PAIRS // (found.near.shape[1] * shares.most))
+        for start in range(0, len(held), height):
+            some = slice(start, start + height)
+            total += _losses(rule, found, place[some], shares, held[some], ks)
+    return dict(zip(ks, (total / rule.counts.sum()).tolist(), strict=True))
+
+
+def _losses(
+    rule: Neighbours,
+    found: FoundRows,
+    rows: Index,
+    shares: NeighbourShares,
+    held: Index,
+    ks: list[int],
+) -> Array:
+    """The sum of w·Brier over some shares, for each k; ``rows`` are their places in ``found``."""
+    index, near = found.index[rows], found.near[rows]
+    which, sibling = shares.siblings(held)
+    own = index[which] == shares.cell[sibling][:, None]
+    which, sibling, column = (a[own.any(axis=1)] for a in (which, sibling, own.argmax(axis=1)))
+    out = shares.left_out[sibling]
+    weight = rule.search.weight[index]
+    np.subtract.at(weight, (which, column), out)
+    mass = np.cumsum(np.maximum(weight, 0.0), axis=1)
+    ends = np.column_stack([(near <= reach(near, mass, k)[:, None]).sum(axis=1) - 1 for k in ks])
+    pull = np.broadcast_to(rule.pull(near), near.shape)
+    sums = np.empty((*ends.shape, rule.n_classes))
+    for j, counts in enumerate(rule.counts.T):
+        weight = counts[index]
+        mine = shares.code[sibling] == j
+        np.subtract.at(weight, (which[mine], column[mine]), out[mine])
+        cumulated = np.cumsum(pull * np.maximum(weight, 0.0), axis=1)
+        sums[:, :, j] = np.take_along_axis(cumulated, ends, axis=1)
+    # what each class starts with, for the weight that is left
+    total = rule.counts.sum()
+    sums += (rule.start * total / (total - shares.unit[held]))[:, None, None]
+    sums /= sums.sum(axis=2, keepdims=True)
+    sums[np.arange(len(held)), :, shares.code[held]] -= 1.0
+    loss: Array = shares.weight[held] @ np.square(sums).sum(axis=2)
+    return loss

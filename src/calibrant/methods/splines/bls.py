@@ -1,0 +1,1070 @@
+"""BLS, Bayesian-averaged logit splines: many smooth maps, averaged by their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.optimize import isotonic_regression
+from scipy.special import expit, ndtr, ndtri
+
+from calibrant.array_types import Array, Index
+from calibrant.data.score_table import ScoreTable
+from calibrant.fitting.base import WEIGHTS, Calibrator, inner_interval
+from calibrant.fitting.limits import Each, Limit, Number, OneOf
+from calibrant.losses import logit, sigmoid
+from calibrant.rules.base import Map, in_blocks
+from calibrant.rules.chain import Interval
+from calibrant.rules.piecewise import Piecewise, refine
+from calibrant.solvers.knots import between, few_knots, piece_of
+from calibrant.solvers.newton import descend
+from calibrant.solvers.threads import one_thread
+
+#: at most this many cells are fitted: BY_WEIGHT of equal weight, the others of equal width. An odd
+#: prime, so that no cut falls into the middle of one of equal rows
+CELLS, BY_WEIGHT = 600, 401
+#: how far beyond the outermost scores a map goes on, in log-odds
+BEYOND = 3.0
+#: prior weights of members that count more than 1: scores are not to be changed without a reason
+PRIOR = {"identity": 2.0, "near identity": 2.0}
+#: members of less weight than this are left out of the average
+NEGLIGIBLE = 1e-6
+#: members count in bands by evidence^(power · this), so that more of them have a say
+BAND_POWER = 0.5
+#: the largest difference of log-odds between the map and the average
+MAP_ERROR = 1e-3
+#: a larger total weight counts as this much
+MOST_WEIGHT = 1e9
+#: scores that differ by less than this share of the score (of the largest margin) are one score
+ROUNDING = 2.0**-48
+
+
+@dataclass(frozen=True)
+class BLSMember:
+    """One of the maps that `BLS` averages.
+
+    Attributes
+    ----------
+    name : {"identity", "near identity", "platt", "quadratic", "beta", "bending", "rough"}
+        Its shape.
+    coordinate : {"logit", "margin", "rank"}
+        What it is a function of; ranks are turned into normal scores.
+    freedom : float or None
+        For lines, the prior standard deviation of the change at their nodes, per unit.
+    log_evidence : float
+        ln of the probability of the labels under this member, by Laplace's approximation.
+    weight : float
+        Its share in the average.
+    coefficients : tuple of float
+        The posterior mode: value and slope (per standard deviation) at the middle of the
+        coordinate, and what the shape adds.
+    nodes : tuple of float
+        For lines, where the slope may change, in standard deviations of the coordinate.
+    """
+
+    name: str
+    coordinate: str
+    freedom: float | None
+    log_evidence: float
+    weight: float
+    coefficients: tuple[float, ...]
+    nodes: tuple[float, ...]
+
+
+class BLS(Calibrator):
+    """Bayesian-averaged logit splines: our default. Smooth, monotone, nothing to choose.
+
+    Some twenty maps are fitted with priors and averaged by how well each explains the labels. They
+    range from the scores as they are, over sigmoids, to broken lines with sixty knots. With few
+    rows the average is near the identity or a sigmoid; with many it follows whatever shape there
+    is. There is no cross-validation and nothing random.
+
+    Parameters
+    ----------
+    monotone : bool, default=True
+        Whether a higher score never gets a lower probability. The average then passes through
+        isotonic regression, so scores that run the wrong way give an almost constant map.
+    levels : tuple of float, default=()
+        Credible levels such as ``(0.9,)``: the map becomes an Interval with a band for each.
+    power : float, default=0.5
+        Members have weights ∝ evidence^power: 1 is Bayes' rule, 0 gives all the same weight. The
+        members resemble each other and none is true, so that a power below 1 predicts better.
+    moderation : float, default=0.25
+        How far uncertain log-odds are drawn towards those of the base rate: 0 not at all, 1 as
+        far as the posterior mean is.
+    weights, pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    members_ : tuple of BLSMember
+        The maps: name, coordinate, evidence, weight, coefficients.
+    evidences_, weights_ : ndarrays of shape (m,)
+        The members' log evidences, and their weights in the average.
+    n_cells_ : int
+        The number of cells fitted: the distinct scores, or at most 600 groups of neighbours.
+    map_error_ : float
+        The largest difference between the map and the average: 0.001 in log-odds, which is at
+        most 0.00025 in probability, and a thousandth of p.
+
+    Notes
+    -----
+    Each member is a function f of the logit of the score (of a margin itself), or of its rank. It
+    is fitted by Newton's method on its posterior, and has the weight w ∝ evidence^power by
+    Laplace's approximation [1]_. With v the posterior variance of f and b the log-odds of the base
+    rate,
+
+        p = Σ w·σ(b + (f − b)/√(1 + moderation·πv/8)).
+
+    At last all log-odds are shifted alike, so that the probabilities of the fitted rows sum to the
+    number of positives. With fewer than 30 events (rows of the rarer class) the members have a say
+    in that sum: one positive in 300,000 rows gives a sum of about 1.05, none about 0.1.
+
+    The map goes on for 3 log-odds beyond the outermost scores (for margins: one range), and is flat
+    from there. It is never 0 or 1. Ties are never split. The members do not care which class is
+    the positive one. But the average is drawn as straight pieces, from the lowest score on: with
+    labels and signs of margins swapped, other knots are kept, and the two maps differ by up to
+    ``map_error_`` in log-odds, some 0.0001 in probability.
+
+    Bands are quantiles of the members' posteriors, exact at some 256 places. They leave out the
+    member that takes the scores as they are, which is certain of itself, weigh the others by
+    evidence^(power/2), and need not rise where the map does: so they hold truths near the identity,
+    and show where the truth may fall. They hold at a place, not everywhere at once, and promise
+    nothing for a staircase: with few rows no member is one (the page on BLS has a table).
+
+    O(N) after the table, then O(1), since at most 600 cells are fitted. The page on BLS lists the
+    members with their priors, and says what happens at 0 and 1 and with few events.
+
+    References
+    ----------
+    .. [1] D. MacKay, "The evidence framework applied to classification networks", 1992,
+       doi:10.1162/neco.1992.4.5.720.
+    .. [2] J. Hoeting, D. Madigan, A. Raftery, C. Volinsky, "Bayesian model averaging: a tutorial",
+       1999, doi:10.1214/ss/1009212519.
+    .. [3] C. Holmes, S. Walker, "Assigning a value to a power likelihood in a general Bayesian
+       model", 2017, doi:10.1093/biomet/asx010.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> c = BLS(levels=(0.9,)).fit(p, y)
+    >>> c.calibrate([0.3, 0.7]).round(2).tolist()
+    [0.09, 0.47]
+    >>> [bound.round(2).tolist() for bound in c.map_.bounds([0.7])]
+    [[0.43], [0.51]]
+    >>> max(c.members_, key=lambda member: member.weight).name
+    'platt'
+    """
+
+    events_needed: ClassVar[int] = 10
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "monotone": (OneOf((True, False)),),
+        "levels": (Each(Number(0, 0.999999, open=True)),),
+        "power": (Number(0, 10),),
+        "moderation": (Number(0, 1),),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        monotone: bool = True,
+        levels: tuple[float, ...] = (),
+        power: float = 0.5,
+        moderation: float = 0.25,
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.monotone = monotone
+        self.levels = levels
+        self.power = power
+        self.moderation = moderation
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    @one_thread()
+    def _fit(self, table: ScoreTable) -> Map:
+        axis = _axis(table)
+        places = _places(table, axis)
+        cells = _cells(table, axis, places, min(table.total, MOST_WEIGHT))
+        where = Coordinates.of(cells, axis)
+        fits = fit_members(cells, where)
+        self.evidences_ = np.array([fit.log_evidence for fit in fits])
+        self.weights_ = _weights(fits, self.power)
+        self.members_ = tuple(map(_member, fits, self.weights_.tolist()))
+        self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
+        average = MemberAverage(
+            where, *_that_count(fits, self.weights_), self.moderation, cells.base
+        )
+        drawn, at, point = self._draw(average, cells, places, table.weight / table.total)
+        kind = "logit" if average.where.axis.on_logit else "score"
+        # the identity is certain of itself, and would leave a band without any width
+        others = [fit for fit in fits if fit.name != "identity"]
+        counted, shares = _that_count(others, _weights(others, BAND_POWER * self.power))
+        doubting = average._replace(fits=counted, weights=shares)
+        for level in sorted(float(level) for level in self.levels):
+            low, high = (doubting.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
+            bounds = np.minimum(low, point), np.maximum(high, point)
+            lower, upper = (Piecewise.linear(at, bound, kind, "logit") for bound in bounds)
+            drawn = Interval(lower, upper, drawn, level)
+        return drawn
+
+    def _draw(
+        self, average: MemberAverage, cells: AxisCells, places: Array, share: Array
+    ) -> tuple[Map, Array, Array]:
+        """The average as straight pieces; the places where bands are given, and it is there.
+
+        ``places`` are those of all scores on the axis, ``share`` their shares of the weight.
+        """
+        axis = average.where.axis
+        kind = "logit" if axis.on_logit else "score"
+        ends = _ends(axis)
+        a = np.unique(np.concatenate((ends, average.corners())))
+        a = a[(a >= ends[0]) & (a <= ends[-1])]
+        v = average(a)
+        a, _, v = refine(average.__call__, a, v, v, MAP_ERROR / 2)
+        if self.monotone:
+            v = rising(a, v, cells)
+        kept = thinned(a, v, MAP_ERROR / 2)
+        drawn_at = in_blocks(lambda part: between(part, a[kept], v[kept]), places)
+        shift = shift_to_rate(drawn_at, share, expected_rate(average, cells))
+        v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
+        drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
+        at = spread_out(a, cells)
+        return drawn, at, np.interp(at, a, v)
+
+
+def _weights(fits: Sequence[MemberFit], power: float) -> Array:
+    """Prior times evidence^power, summing to 1."""
+    evidence = np.array([fit.log_evidence for fit in fits])
+    prior = np.array([PRIOR.get(fit.name, 1.0) for fit in fits])
+    share = prior * np.exp(power * (evidence - evidence.max()))
+    return np.asarray(share / share.sum())
+
+
+def _that_count(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[MemberFit, ...], Array]:
+    """The members of more than a negligible weight, and their weights."""
+    used = np.flatnonzero(weights > NEGLIGIBLE)
+    return tuple(fits[int(i)] for i in used), weights[used] / weights[used].sum()
+
+
+def _member(fit: MemberFit, weight: float) -> BLSMember:
+    theta = () if fit.posterior is None else tuple(fit.posterior.theta.tolist())
+    nodes = () if fit.band is None else tuple(fit.band.nodes.tolist())
+    return BLSMember(fit.name, fit.coordinate, fit.freedom, fit.log_evidence, weight, theta, nodes)
+
+
+# --- from the table to cells ----------------------------------------------------------------------
+
+
+def _axis(table: ScoreTable) -> ScoreAxis:
+    low, high = float(table.scores[0]), float(table.scores[-1])
+    inner = inner_interval(table)
+    if inner is None:
+        return ScoreAxis(False, low, high, (-1.0, 2.0))
+    first, last = logit(np.clip([low, high], *inner))
+    least = first if low == 0.0 else first - BEYOND
+    most = last if high == 1.0 else last + BEYOND
+    bounds = np.clip([least, most], -FURTHEST, FURTHEST)
+    ends = logit(np.array([low, high]))
+    return ScoreAxis(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
+
+
+def _places(table: ScoreTable, axis: ScoreAxis) -> Array:
+    """Where the scores are on the axis."""
+    return in_blocks(logit, table.scores) if axis.on_logit else table.scores
+
+
+def _ends(axis: ScoreAxis) -> Array:
+    """The ends of the map, and where the linear coordinate stops; ascending."""
+    if axis.on_logit:
+        return np.sort([*logit(np.array([0.0, 1.0])), *axis.bounds])
+    most = np.finfo(float).max
+    with np.errstate(over="ignore"):
+        width = axis.high - axis.low
+        return np.unique(np.clip([axis.low - width, axis.high + width], -most, most))
+
+
+def _cells(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
+    """The table's cells at places a on the axis, weights scaled to the given sum; of many,
+    neighbours are merged."""
+    n0, n1, scale = table.negative, table.positive, size / table.total
+    share = table.weight / table.total
+    starts = _apart_from_rounding(table.scores, a, axis)
+    few = len(starts) <= CELLS
+    starts = starts if few else _starts(table, axis)
+    ends = np.append(starts[1:], len(a)) - 1
+    whole = np.add.reduceat(share, starts)
+    n0, n1 = (np.add.reduceat(n, starts) * scale for n in (n0, n1))
+    if few:
+        a = a[starts]
+        return AxisCells(a, axis.linear(a), axis.even(a), whole, n0, n1)
+
+    def mean(value: Array) -> Array:
+        return np.clip(np.add.reduceat(value * share, starts) / whole, value[starts], value[ends])
+
+    linear, even = mean(in_blocks(axis.linear, a)), mean(in_blocks(axis.even, a))
+    return AxisCells(axis.of_even(even), linear, even, whole, n0, n1)
+
+
+def _apart_from_rounding(s: Array, a: Array, axis: ScoreAxis) -> Index:
+    """First indices of scores s that are equal but for rounding, such as .3 and .1 + .2.
+
+    Places a on the axis are equal where the logit made them so. A long chain of close neighbours is
+    cut where it becomes wider than rounding.
+    """
+    size = np.abs(s[1:]) if axis.on_logit else max(abs(axis.low), abs(axis.high))
+    with np.errstate(over="ignore"):
+        new = np.append(True, (s[1:] - s[:-1] > ROUNDING * size) & (a[1:] > a[:-1]))
+    if not new.all():
+        first = s[np.flatnonzero(new)][np.cumsum(new) - 1]
+        wide = ROUNDING * (np.abs(first) if axis.on_logit else size)
+        step = np.floor((s - first) / np.maximum(wide, 5e-324))
+        new[1:] |= (step[1:] > step[:-1]) & (a[1:] > a[:-1])
+    return np.flatnonzero(new)
+
+
+def _starts(table: ScoreTable, axis: ScoreAxis) -> Index:
+    """Where cells begin: some of equal weight, some of equal width in the linear coordinate."""
+    upto = np.cumsum(table.weight)
+    middle = upto - table.weight / 2.0
+    by_weight = np.searchsorted(middle, upto[-1] * np.arange(1, BY_WEIGHT) / BY_WEIGHT)
+    widths = CELLS - BY_WEIGHT
+    low, high = axis.linear(np.array([axis.low, axis.high]))
+    along = np.arange(1, widths) / widths
+    edges = axis.of_linear(low * (1.0 - along) + high * along)
+    by_width = np.searchsorted(table.scores, sigmoid(edges) if axis.on_logit else edges)
+    starts = np.unique(np.concatenate(([0], by_weight, by_width)))
+    return np.asarray(starts[starts < len(table)])
+
+
+# --------------------------------------------------------------------------------------------------
+# The average over the members of `BLS`, made to rise and to keep the base rate, with few knots
+
+
+#: log-odds of members and bands are cut here, where floats can still tell p from 0 and from 1
+MOST_ODDS = 36.0
+#: a band is computed at about so many places
+BAND_PLACES = 256
+#: into how many parts what lies between two places beyond the cells is cut, for a band
+FINER = 16
+#: what a place without data weighs in the isotonic regression, beside a total of 1
+NO_WEIGHT = 1e-9
+#: with so many events the members have a quarter of the say in the base rate, the data the rest
+PSEUDO_EVENTS = 3.0
+#: sums over more scores than this are taken over so many groups of nearly equal log-odds
+SUMMED = 1 << 15
+
+
+class MemberAverage(NamedTuple):
+    """Members with their weights, how much they are moderated, and towards which log-odds."""
+
+    where: Coordinates
+    fits: tuple[MemberFit, ...]
+    weights: Array
+    moderation: float
+    base: float
+
+    def __call__(self, a: Array) -> Array:
+        """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
+        with b the log-odds of the base rate."""
+        p, q = np.zeros(len(a)), np.zeros(len(a))
+        for weight, (mean, v) in zip(self.weights, self.moments(a), strict=True):
+            f = self.base + (mean - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
+            f = np.minimum(np.maximum(f, -MOST_ODDS), MOST_ODDS)
+            p += weight * expit(f)
+            q += weight * expit(-f)
+        return np.asarray(np.log(p) - np.log(q))
+
+    def moments(self, a: Array) -> Iterator[tuple[Array, Array]]:
+        """Mean and variance of the log-odds, member after member."""
+        at = AxisPlaces(self.where, a)
+        return (fit.moments(at) for fit in self.fits)
+
+    def corners(self) -> Array:
+        """Places on the axis; between neighbouring ones the average is smooth."""
+        return np.concatenate((self.where.a, *(fit.corners(self.where) for fit in self.fits)))
+
+    def quantile(self, a: Array, tail: float) -> Array:
+        """Quantile of the log-odds, a mixture of normals, by bisection to a part in 10¹² of the
+        distance between the members' own quantiles."""
+        f, variance = map(np.array, zip(*self.moments(a), strict=True))
+        sd = np.sqrt(np.maximum(variance, 1e-18))
+        own = f + ndtri(tail) * sd
+        low, high = own.min(axis=0), own.max(axis=0)
+        for _ in range(40):
+            middle = low / 2.0 + high / 2.0
+            below = self.weights @ ndtr((middle - f) / sd) < tail
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(np.clip(low / 2.0 + high / 2.0, -MOST_ODDS, MOST_ODDS))
+
+
+def rising(a: Array, v: Array, cells: AxisCells) -> Array:
+    """Isotonic regression of the probabilities at places on the axis, as log-odds.
+
+    Every place has the weight of the cells nearest to it. So places beyond the data, or between
+    distant scores, hardly count.
+    """
+    weight = np.full(len(a), NO_WEIGHT / len(a))
+    weight += np.bincount(_nearest(a, cells.a), cells.share, len(a))
+    found = isotonic_regression(expit(v), weights=weight)
+    starts, sizes = found.blocks[:-1], np.diff(found.blocks)
+    whole = np.add.reduceat(weight, starts)
+    p, q = (np.add.reduceat(weight * expit(side * v), starts) / whole for side in (1.0, -1.0))
+    block = np.where(sizes > 1, np.log(p) - np.log(q), v[starts])
+    return np.maximum.accumulate(np.repeat(block, sizes))
+
+
+def expected_rate(average: MemberAverage, cells: AxisCells) -> float:
+    """The mean probability that the map is to have on the fitted rows.
+
+    With many events (rows of the rarer class) it is the share of positives. With few, what the
+    members say (without moderation) counts as well: so no event does not mean a probability of 0.
+    """
+    n = cells.n0 + cells.n1
+    seen, events = float(cells.n1.sum()), float(min(cells.n0.sum(), cells.n1.sum()))
+    said = float(n @ expit(average._replace(moderation=0.0)(cells.a)))
+    share = (PSEUDO_EVENTS / (PSEUDO_EVENTS + events)) ** 2
+    return (seen + share * (said - seen)) / float(n.sum())
+
+
+def shift_to_rate(f: Array, share: Array, rate: float) -> float:
+    """What must be added to all log-odds f so that the mean of σ(f), weighted by share, is a rate.
+
+    The mean rises with the shift, so that Newton's method within a bracket finds it.
+
+    >>> round(shift_to_rate(np.zeros(1), np.ones(1), 0.25), 6)  # −ln 3
+    -1.098612
+    """
+    if len(f) > SUMMED:
+        f, share = _grouped(f, share, SUMMED)
+    shift, low, high = 0.0, -2.0 * MOST_ODDS, 2.0 * MOST_ODDS
+    for _ in range(100):
+        p = expit(f + shift)
+        excess = float(share @ p) - rate
+        low, high = (low, shift) if excess > 0.0 else (shift, high)
+        slope = float(share @ (p * expit(-f - shift)))
+        step = excess / slope if slope > 0.0 else np.inf
+        after = shift - step if low < shift - step < high else (low + high) / 2.0
+        if abs(after - shift) <= 1e-13 * (1.0 + abs(shift)):
+            break
+        shift = after
+    return shift
+
+
+def _grouped(f: Array, share: Array, groups: int) -> tuple[Array, Array]:
+    """Means of f over groups of equal width, and the weight of each group."""
+    low, high = float(f.min()), float(f.max())
+    if not high > low:
+        return f[:1], np.ones(1)
+    group = ((f - low) * ((groups - 1) / (high - low))).astype(np.intp)
+    weight = np.asarray(np.bincount(group, share, groups), dtype=np.float64)
+    some = weight > 0.0
+    return np.bincount(group, share * f, groups)[some] / weight[some], weight[some]
+
+
+def spread_out(a: Array, cells: AxisCells) -> Array:
+    """Some 256 of the places among the cells; all places beyond them, and more between those.
+
+    There the map is all but straight, and its band need not be.
+    """
+    first, last = cells.a[[0, -1]]
+    low, high = np.searchsorted(a, (first, last))
+    among = np.linspace(low, min(high, len(a) - 1), BAND_PLACES).astype(np.intp)
+    places = a[np.unique(np.concatenate((np.arange(low), among, np.arange(high, len(a)))))]
+    left, right = places[:-1], places[1:]
+    outside = ((left < first) | (right > last)) & (right / 2 - left / 2 > 1e-290)
+    part = np.arange(1, FINER) / FINER
+    between = left[outside, None] * (1.0 - part) + right[outside, None] * part
+    return np.unique(np.concatenate((places, between.ravel())))
+
+
+def _nearest(a: Array, places: Array) -> Index:
+    """The index of the entry of a nearest to each place."""
+    after = np.clip(np.searchsorted(a, places), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
+    before = np.maximum(after - 1, 0)
+    closer = places / 2 - a[before] / 2 < a[after] / 2 - places / 2
+    return np.where(closer, before, after)
+
+
+def thinned(x: Array, v: Array, tol: float) -> list[int]:
+    """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v)."""
+    size = float(np.abs(x).max()) or 1.0  # widths could overflow
+    return few_knots((x / size).tolist(), v.tolist(), tol)
+
+
+# --- The members of `BLS`: their coordinates, priors and fits -------------------------------------
+# The *axis* is what the map's knots are on: log-odds of probabilities, or margins as they are.
+# Members are functions of one of two coordinates of the axis: a *linear* one, and the normal score
+# of the mid-*rank*. Everything is symmetric: if scores and labels are turned round, so is the
+# result.
+
+
+#: log-odds are cut here in the members that are linear or smooth in them
+FURTHEST = 15.0
+#: prior standard deviations of value and slope, for a map near the identity (the slope as a share
+#: of the identity's) and for any other map
+TIGHT, LOOSE = (0.3, 0.2), (4.0, 4.0)
+#: prior standard deviations of how much bending lines change their slope over one unit
+BENDS = (0.25, 0.5, 1.0, 2.0, 4.0)
+#: prior standard deviations of how far rough lines leave the straight one over one unit
+ROUGH = (0.5, 1.0, 2.0)
+#: the prior mean of the slope per standard deviation, where there is no identity
+SLOPE = 1.5
+#: the least standard deviation of log-odds (closer scores are all but one score), and of the term
+#: that the beta map adds
+LEAST_SPREAD, LEAST_BOWL = 0.25, 0.05
+#: inner knots of bending lines: FEWEST + √n/2, up to MOST; rough lines have MOST + 2 nodes
+FEWEST, MOST = 8, 60
+#: knots among the events, where the other knots are too far apart: √events, up to this
+MOST_EVENT_KNOTS = 30
+#: the least distance of nodes, as a share of their range
+APART = 1e-6
+
+
+class ScoreAxis(NamedTuple):
+    """The axis: whether it has log-odds, its ends in the data, and the bounds of the linear
+    coordinate."""
+
+    on_logit: bool
+    low: float
+    high: float
+    bounds: tuple[float, float]
+
+    def linear(self, a: Array) -> Array:
+        """Log-odds, or for margins the place between the ends, cut at the bounds."""
+        if self.on_logit:
+            return np.clip(a, *self.bounds)
+        half = self.high / 2 - self.low / 2  # the range could overflow
+        if not half > 0.0:
+            return np.zeros(len(a))
+        with np.errstate(over="ignore"):
+            return np.clip((a / 2 - self.low / 2) / half, *self.bounds)
+
+    def of_linear(self, c: Array) -> Array:
+        """Where on the axis the linear coordinate has given values."""
+        if self.on_logit:
+            return c
+        with np.errstate(over="ignore", invalid="ignore"):  # such places are beyond all floats
+            return self.low * (1.0 - c) + self.high * c
+
+    def even(self, a: Array) -> Array:
+        """The coordinate in which ranks are interpolated: margins as they are, log-odds with a
+        logarithmic scale beyond ±15."""
+        if not self.on_logit:
+            return a
+        inner = np.clip(a, -FURTHEST, FURTHEST)
+        beyond = a - inner
+        return np.asarray(inner + np.sign(beyond) * np.log1p(np.abs(beyond)))
+
+    def of_even(self, e: Array) -> Array:
+        """The inverse of `even`."""
+        if not self.on_logit:
+            return e
+        inner = np.clip(e, -FURTHEST, FURTHEST)
+        beyond = e - inner
+        return np.asarray(inner + np.sign(beyond) * np.expm1(np.abs(beyond)))
+
+
+class AxisCells(NamedTuple):
+    """Cells: places on the axis, two coordinates there (means over each cell), shares of the
+    weight, and the weights of negatives and positives."""
+
+    a: Array
+    linear: Array
+    even: Array
+    share: Array
+    n0: Array
+    n1: Array
+
+    @property
+    def base(self) -> float:
+        """The log-odds of the base rate, with half a row added to each class."""
+        return float(np.log((self.n1.sum() + 0.5) / (self.n0.sum() + 0.5)))
+
+
+class Coordinates(NamedTuple):
+    """The coordinates of the members as functions of the axis."""
+
+    axis: ScoreAxis
+    mean: float
+    spread: float
+    bowl_mean: float
+    bowl_spread: float
+    a: Array
+    even: Array
+    rank: Array  # the mid-ranks at `even`, as normal scores
+
+    @classmethod
+    def of(cls, cells: AxisCells, axis: ScoreAxis) -> Coordinates:
+        mean, spread = _moments(cells.linear, cells.share)
+        spread = max(spread, LEAST_SPREAD) if axis.on_logit else spread or 1.0
+        middle = _mid_ranks(cells.share)
+        plain = cls(axis, mean, spread, 0.0, 1.0, cells.a, cells.even, ndtri(middle))
+        bowl_mean, bowl_spread = _moments(plain.bowl(cells.linear), cells.share)
+        return plain._replace(bowl_mean=bowl_mean, bowl_spread=max(bowl_spread, LEAST_BOWL))
+
+    def standard(self, linear: Array) -> Array:
+        """The linear coordinate with mean 0 and spread 1."""
+        return (linear - self.mean) / self.spread
+
+    def bowl(self, linear: Array) -> Array:
+        """ln(e^{z/2} + e^{−z/2}), with mean 0 and spread 1: what the beta map adds to a sigmoid.
+
+        a·ln p − b·ln(1 − p) is the sum of (a + b)/2 times z and (b − a) times this.
+        """
+        half = 0.5 * (linear if self.axis.on_logit else self.standard(linear))
+        bent = np.logaddexp(half, -half)
+        return np.asarray((bent - self.bowl_mean) / self.bowl_spread)
+
+    def ranked(self, a: Array) -> Array:
+        """The normal score of the mid-rank, straight between cells and flat beyond them."""
+        return between(self.axis.even(a), self.even, self.rank)
+
+
+class AxisPlaces:
+    """Places on the axis; what several members need to know of them is computed once."""
+
+    def __init__(self, where: Coordinates, a: Array) -> None:
+        self.where, self.a = where, a
+        self._pieces: dict[int, tuple[Index, Array]] = {}
+
+    @cached_property
+    def linear(self) -> Array:
+        return self.where.axis.linear(self.a)
+
+    @cached_property
+    def standard(self) -> Array:
+        return self.where.standard(self.linear)
+
+    @cached_property
+    def ranked(self) -> Array:
+        return self.where.ranked(self.a)
+
+    def along(self, nodes: Array, ranked: bool) -> tuple[Index, Array]:
+        """On which piece of a broken line, and how far along it: the lines of one family share
+        their nodes."""
+        if id(nodes) not in self._pieces:
+            self._pieces[id(nodes)] = place_on(nodes, self.ranked if ranked else self.standard)
+        return self._pieces[id(nodes)]
+
+
+def _moments(value: Array, share: Array) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    mean = float(value @ share)
+    return mean, float(np.sqrt((value - mean) ** 2 @ share))
+
+
+def _mid_ranks(share: Array) -> Array:
+    """The share of weight below each cell, with half of its own; kept inside (0, 1)."""
+    return np.clip(np.cumsum(share) - share / 2.0, 1e-300, 1.0 - 2.0**-53)
+
+
+# --- fits -----------------------------------------------------------------------------------------
+
+#: what a shape adds to value and slope, and its prior standard deviation
+EXTRA: dict[str, tuple[Callable[[Coordinates, Array], Array], float]] = {
+    "quadratic": (lambda where, c: where.standard(c) ** 2 - 1.0, 1.0),
+    "beta": (lambda where, c: where.bowl(c), 2.0),
+}
+
+
+class MemberFit(NamedTuple):
+    """A member: its shape, its coordinate, the prior standard deviation of its bends, its log
+    evidence, its posterior (None for the identity) and, for lines, their band."""
+
+    name: str
+    coordinate: str
+    freedom: float | None
+    log_evidence: float
+    posterior: Posterior | None = None
+    band: Band | None = None
+
+    def moments(self, at: AxisPlaces) -> tuple[Array, Array]:
+        """Mean and variance of the log-odds at places on the axis."""
+        if self.posterior is None:
+            return at.linear, np.zeros(len(at.a))
+        if self.band is not None:
+            return self.band.moments(*at.along(self.band.nodes, self.coordinate == "rank"))
+        design = FewColumns(_columns(self.name, at.where, at.linear))
+        return design.moments(self.posterior.theta, self.posterior.covariance)
+
+    def corners(self, where: Coordinates) -> Array:
+        """Places on the axis where the member bends sharply."""
+        if self.band is None:
+            return np.empty(0)
+        nodes = self.band.nodes
+        if self.coordinate == "rank":
+            return where.axis.of_even(between(nodes, where.rank, where.even))
+        return where.axis.of_linear(nodes * where.spread + where.mean)
+
+
+def _columns(name: str, where: Coordinates, linear: Array) -> Array:
+    columns = [np.ones(len(linear)), where.standard(linear)]
+    if name in EXTRA:
+        columns.append(EXTRA[name][0](where, linear))
+    return np.array(columns)
+
+
+def fit_members(cells: AxisCells, where: Coordinates) -> list[MemberFit]:
+    """All members, fitted to the cells."""
+    unknown = (cells.base, SLOPE)
+    if not where.axis.on_logit:
+        return [
+            *_sigmoids(cells, where, "margin", unknown),
+            *_bending(cells, where.standard(cells.linear), "margin", unknown),
+            *_bending(cells, where.rank, "rank", unknown),
+            *_rough(cells, where.rank, unknown),
+        ]
+    identity = (where.mean, where.spread)
+    likelihood = log_likelihood(cells.linear, cells.n0, cells.n1)
+    near = (TIGHT[0], TIGHT[1] * where.spread)
+    return [
+        MemberFit("identity", "logit", None, likelihood),
+        _sigmoid(cells, where, "near identity", "logit", identity, near),
+        *_sigmoids(cells, where, "logit", identity),
+        *_bending(cells, where.standard(cells.linear), "logit", identity),
+        *_bending(cells, where.rank, "rank", unknown),
+        *_rough(cells, where.rank, unknown),
+    ]
+
+
+def _sigmoids(
+    cells: AxisCells, where: Coordinates, coordinate: str, centre: tuple[float, float]
+) -> Iterator[MemberFit]:
+    yield _sigmoid(cells, where, "platt", coordinate, centre, LOOSE)
+    for name, (_, sd) in EXTRA.items():
+        yield _sigmoid(cells, where, name, coordinate, centre, (*LOOSE, sd))
+
+
+def _sigmoid(
+    cells: AxisCells,
+    where: Coordinates,
+    name: str,
+    coordinate: str,
+    centre: tuple[float, float],
+    sd: tuple[float, ...],
+) -> MemberFit:
+    design = FewColumns(_columns(name, where, cells.linear))
+    mean = np.array([*centre, *(0.0 for _ in sd[2:])])
+    found = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)
+    return MemberFit(name, coordinate, None, found.log_evidence, found)
+
+
+def _bending(
+    cells: AxisCells, x: Array, coordinate: str, centre: tuple[float, float]
+) -> Iterator[MemberFit]:
+    """Lines that bend at knots at equal steps of the mid-rank, and among the events."""
+    size = float(cells.n0.sum() + cells.n1.sum())
+    knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
+    knots = np.concatenate((x[:1], knots, _event_knots(cells, x, knots), x[-1:]))
+    nodes = _apart(np.sort(knots))
+    yield from _lines(cells, x, nodes, bends(nodes), "bending", coordinate, centre, BENDS)
+
+
+def _quantiles(x: Array, share: Array, count: int) -> Array:
+    """Places that cut the weight into count + 1 equal parts."""
+    return np.asarray(np.interp(np.arange(1, count + 1) / (count + 1), _mid_ranks(share), x))
+
+
+def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
+    """Further knots among the rows of the rarer class.
+
+    Rare events may all lie between the same two knots, or beyond the last, where no line could
+    bend. Of knots at equal steps among the events, those are kept of which three or more lie
+    between the same two other knots.
+    """
+    rare = min(cells.n0, cells.n1, key=np.sum)
+    events, some = float(rare.sum()), rare > 0.0
+    if not some.any() or cells.n0.sum() == cells.n1.sum():
+        return np.empty(0)
+    count = int(min(np.sqrt(events), MOST_EVENT_KNOTS))
+    more = _quantiles(x[some], rare[some] / events, count)
+    gap = np.searchsorted(knots, more)
+    return np.asarray(more[np.bincount(gap, minlength=1)[gap] >= 3])
+
+
+def _rough(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[MemberFit]:
+    """Lines with a node at every cell; of many cells, at those at equal steps of the rank."""
+    at = np.arange(len(x))
+    if len(x) > MOST + 2:
+        middle = _mid_ranks(cells.share)
+        steps = np.linspace(middle[0], middle[-1], MOST + 2)
+        halves = (middle[1:] + middle[:-1]) / 2.0
+        at = np.unique(np.searchsorted(halves, steps))  # the nearest cells
+    nodes = _apart(x[at])
+    yield from _lines(cells, x, nodes, ramps(nodes), "rough", "rank", centre, ROUGH)
+
+
+def _lines(
+    cells: AxisCells,
+    x: Array,
+    nodes: Array,
+    shape: tuple[Array, Array],
+    name: str,
+    coordinate: str,
+    centre: tuple[float, float],
+    freedoms: tuple[float, ...],
+) -> Iterator[MemberFit]:
+    basis, unit = shape
+    design = BrokenLine(nodes, basis, x)
+    mean = np.concatenate((centre, np.zeros(len(unit))))
+    start = None
+    for freedom in freedoms:
+        sd = np.concatenate((LOOSE, freedom * unit))
+        found = fit_posterior(design, mean, sd, cells.n0, cells.n1, start)
+        start = found.theta
+        band = design.band(found.theta, found.covariance)
+        yield MemberFit(name, coordinate, freedom, found.log_evidence, found, band)
+
+
+def _apart(nodes: Array) -> Array:
+    """Ascending nodes, without those that are too close to another; at least two.
+
+    If all nodes are within `APART`, they are one place: the slope of a line through two of them
+    would be the rounding of its values.
+    """
+    low, high = float(nodes[0]), float(nodes[-1])
+    if not high - low > APART:
+        return np.array([low - 0.5, low + 0.5])
+    apart = APART * (high - low)
+    kept = [low]
+    for node in np.sort(nodes[1:-1]).tolist():
+        if node - kept[-1] > apart and high - node > apart:
+            kept.append(node)
+    return np.array([*kept, high])
+
+
+# --------------------------------------------------------------------------------------------------
+# Bayesian logistic fits of few columns or of broken lines: the mode, its curvature, the evidence
+#
+# Every design is a linear map from parameters θ to log-odds f at cells. A priori the parameters are
+# independent normals. All work is done in u = (θ − mean)/sd, whose prior is the unit normal: then
+# the Hessian is at least the identity, so that every design is well conditioned.
+
+
+#: a knot within this distance of 0 bends the line on both of its sides
+NEAR = 0.1
+#: a fit has converged when another step promises less than this, in nats
+ENOUGH = 1e-12
+
+
+class Design(Protocol):
+    """How parameters become log-odds at the cells, and how sums over cells come back."""
+
+    def times(self, theta: Array) -> Array:
+        """f = Φθ."""
+
+    def back(self, g: Array) -> Array:
+        """Φᵀg."""
+
+    def gram(self, w: Array) -> Array:
+        """Φᵀ·diag(w)·Φ."""
+
+
+class FewColumns(NamedTuple):
+    """A design of a few columns: phi has a row for each parameter."""
+
+    phi: Array
+
+    def times(self, theta: Array) -> Array:
+        return np.asarray(theta @ self.phi)
+
+    def back(self, g: Array) -> Array:
+        return np.asarray(self.phi @ g)
+
+    def gram(self, w: Array) -> Array:
+        return np.asarray((self.phi * w) @ self.phi.T)
+
+    def moments(self, theta: Array, covariance: Array) -> tuple[Array, Array]:
+        """Mean and variance of f."""
+        variance = ((covariance @ self.phi) * self.phi).sum(axis=0)
+        return np.asarray(theta @ self.phi), np.maximum(variance, 0.0)
+
+
+def bends(nodes: Array) -> tuple[Array, Array]:
+    """A line that bends at the inner nodes: its values at all nodes, and the weight of each bend.
+
+    Parameters are the value and the slope at 0, and the changes of slope. A node above 0 bends what
+    lies above it, (x − k)₊, and a node below 0 what lies below it, (k − x)₊. A node near 0 bends
+    both sides, as |x|/2 does at 0. So the line is anchored at 0, where the data are, and becomes
+    uncertain away from there on both sides alike. With bends of variance ∝ the distance of nodes it
+    is an integrated Brownian motion, seen at the nodes.
+    """
+    knots = nodes[1:-1]
+    away = nodes[:, None] - knots
+    below = np.clip(0.5 - knots / (2.0 * NEAR), 0.0, 1.0)
+    shapes = np.maximum(away, 0.0) - below * away  # (k − x)₊ is (x − k)₊ − (x − k)
+    return _with_line(nodes, shapes), np.sqrt((nodes[2:] - nodes[:-2]) / 2.0)
+
+
+def ramps(nodes: Array) -> tuple[Array, Array]:
+    """A line whose slope differs freely from node to node: Brownian motion around a line.
+
+    Parameters are the value at 0, the common slope, and how much the slope of each piece differs
+    from it. These differences have a variance ∝ 1 / the length of the piece.
+    """
+    low, high = nodes[:-1], nodes[1:]
+    shapes = np.clip(nodes[:, None], low, high) - np.clip(0.0, low, high)
+    return _with_line(nodes, shapes), 1.0 / np.sqrt(high - low)
+
+
+def _with_line(nodes: Array, shapes: Array) -> Array:
+    return np.column_stack((np.ones(len(nodes)), nodes, shapes))
+
+
+class BrokenLine:
+    """A broken line: straight between nodes, its values there linear in the parameters.
+
+    Sums over cells need only the two nodes beside each cell, not all columns of the design. They
+    take O(D) to bring to the nodes; the rest does not depend on D.
+
+    Parameters
+    ----------
+    nodes : array of shape (k,)
+        Strictly ascending, at least two. Beyond them the outermost pieces go on.
+    basis : array of shape (k, m)
+        The values at the nodes that each parameter gives: `bends` or `ramps`.
+    x : array of shape (D,)
+        The cells.
+    """
+
+    def __init__(self, nodes: Array, basis: Array, x: Array) -> None:
+        self.nodes, self.basis = nodes, basis
+        self.piece, self.along = place_on(nodes, x)
+
+    def times(self, theta: Array) -> Array:
+        value = self.basis @ theta
+        low = value[self.piece]
+        return np.asarray(low + self.along * (value[self.piece + 1] - low))
+
+    def back(self, g: Array) -> Array:
+        upper, size = g * self.along, len(self.nodes)
+        total = np.bincount(self.piece, g - upper, size)
+        total[1:] += np.bincount(self.piece, upper, size)[:-1]
+        return np.asarray(total @ self.basis)
+
+    def gram(self, w: Array) -> Array:
+        size, t = len(self.nodes), self.along
+        upper = w * t
+        mixed = upper * (1.0 - t)
+        diagonal = np.bincount(self.piece, w - upper - mixed, size)
+        diagonal[1:] += np.bincount(self.piece, upper * t, size)[:-1]
+        beside = np.bincount(self.piece, mixed, size)[:-1, None]
+        tall = diagonal[:, None] * self.basis
+        tall[:-1] += beside * self.basis[1:]
+        tall[1:] += beside * self.basis[:-1]
+        return np.asarray(self.basis.T @ tall)
+
+    def band(self, theta: Array, covariance: Array) -> Band:
+        """Mean and covariance of the line, given those of its parameters."""
+        half = self.basis @ covariance
+        own = (half * self.basis).sum(axis=1)
+        beside = (half[:-1] * self.basis[1:]).sum(axis=1)
+        return Band(self.nodes, self.basis @ theta, own, beside)
+
+
+class Band(NamedTuple):
+    """An uncertain broken line: mean and variance at the nodes, covariance of neighbours."""
+
+    nodes: Array
+    value: Array
+    own: Array
+    beside: Array
+
+    def moments(self, i: Index, t: Array) -> tuple[Array, Array]:
+        """Mean and variance at places that lie so far along these pieces."""
+        s = 1.0 - t
+        variance = s * s * self.own[i] + 2.0 * s * t * self.beside[i] + t * t * self.own[i + 1]
+        return s * self.value[i] + t * self.value[i + 1], np.maximum(variance, 0.0)
+
+
+def place_on(nodes: Array, x: Array) -> tuple[Index, Array]:
+    """The piece that each x lies on (the outermost have no end), and how far along the piece."""
+    piece = piece_of(nodes, x)
+    low, high = nodes[piece], nodes[piece + 1]
+    return piece, (x - low) / (high - low)
+
+
+class _PosteriorPoint(NamedTuple):
+    """θ in prior standard deviations from its mean, with the objective and its gradient there, and
+    the information n·p(1 − p) of each cell."""
+
+    theta: Array
+    objective: float
+    gradient: Array
+    information: Array
+
+
+class Posterior(NamedTuple):
+    """The mode θ, its covariance, the log evidence, and the steps that led to the mode."""
+
+    theta: Array
+    covariance: Array
+    log_evidence: float
+    steps: int
+
+
+def log_likelihood(f: Array, n0: Array, n1: Array) -> float:
+    """Σ n₁·ln σ(f) + n₀·ln σ(−f)."""
+    common = np.log1p(np.exp(-np.abs(f)))
+    return -float((n0 + n1) @ common + n0 @ np.maximum(f, 0.0) + n1 @ np.maximum(-f, 0.0))
+
+
+def fit_posterior(
+    design: Design,
+    mean: Array,
+    sd: Array,
+    n0: Array,
+    n1: Array,
+    start: Array | None = None,
+) -> Posterior:
+    """The posterior of θ ~ N(mean, sd²) given n₁ positives and n₀ negatives at cells, by Laplace.
+
+    ln evidence ≈ ln L(θ̂) − ½|û|² − ½ ln|H|, with û = (θ̂ − mean)/sd and H the Hessian in u.
+
+    Notes
+    -----
+    `descend` on a strictly convex function of u. A step costs O(D + m³) for broken lines with m
+    parameters, and O(D·m²) for columns. Raises where no optimum is found.
+    """
+    n = n0 + n1
+
+    def at(u: Array) -> _PosteriorPoint:
+        f = design.times(mean + sd * u)
+        p, slope = _probabilities(f)
+        objective = 0.5 * float(u @ u) - log_likelihood(f, n0, n1)
+        return _PosteriorPoint(u, objective, u + sd * design.back(n * p - n1), n * slope)
+
+    def factor(here: _PosteriorPoint) -> Array:
+        hessian = design.gram(here.information) * sd * sd[:, None]
+        hessian.flat[:: len(sd) + 1] += 1.0
+        return np.asarray(dpotrf(hessian, lower=1)[0])
+
+    def step(here: _PosteriorPoint) -> Array:
+        return -np.asarray(dpotrs(factor(here), here.gradient, lower=1)[0])
+
+    begin = at(np.zeros(len(mean)) if start is None else (start - mean) / sd)
+    found = descend(at, begin, step, float(n.sum()), 100, enough=ENOUGH).required()
+    last = at(found.theta)
+    lower = factor(last)
+    inverse = dpotri(lower, lower=1)[0]
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    log_det = 2.0 * float(np.log(np.diagonal(lower)).sum())
+    covariance = inverse * sd * sd[:, None]
+    log_evidence = -last.objective - 0.5 * log_det
+    return Posterior(mean + sd * last.theta, covariance, log_evidence, found.steps)
+
+
+def _probabilities(f: Array) -> tuple[Array, Array]:
+    """σ(f) and σ′(f)."""
+    tail = np.exp(-np.abs(f))
+    share = 1.0 / (1.0 + tail)
+    return np.where(f >= 0.0, share, tail * share), tail * share * share

@@ -1,0 +1,121 @@
+"""No calibration: the baseline that every other method must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.data.scale import kind_of, percent_ends
+from calibrant.data.score_table import ScoreTable, table_in_rows
+from calibrant.fitting.base import Calibrator
+from calibrant.fitting.limits import Limit, OneOf
+from calibrant.rules.base import Map
+from calibrant.rules.piecewise import Piecewise
+from calibrant.rules.sigmoids import Identity, Logistic
+
+
+class Uncalibrated(Calibrator):
+    """The scores as they are: probabilities unchanged, percentages divided by 100, margins through
+    the sigmoid.
+
+    Parameters
+    ----------
+    pos_label, classes : see `Calibrator`
+
+    Notes
+    -----
+    Scores that all lie in [0, 1] are kept (later ones clipped to it). Scores from 0 to more than 10
+    and at most 100 are read as percentages, of which 0 and 100 are taken for rounded. Points (any
+    score further from 0 than 100) stand for no probability: every row gets the share of positives.
+    All others are read as logits and pass through σ. Cost O(1).
+
+    Examples
+    --------
+    >>> Uncalibrated().fit([0.2, 0.9], [0, 1]).calibrate([0.3]).tolist()
+    [0.3]
+    >>> Uncalibrated().fit([-4.0, 3.0], [0, 1]).calibrate([0.0]).tolist()
+    [0.5]
+    >>> Uncalibrated().fit([12, 97], [0, 1]).calibrate([40]).tolist()
+    [0.4]
+    """
+
+    def __init__(self, *, pos_label: Any = None, classes: Any = None) -> None:
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        kind = kind_of(table)
+        if kind == "percentages":
+            ends = np.array(percent_ends(table))
+            return Piecewise.linear(ends, ends / 100.0)
+        if kind == "points":
+            # equal weights are no weights, and counts are repetitions, to the bit
+            rows = table if table.is_whole else table_in_rows(table, "importance")
+            return Piecewise.constant(rows.total_positive / rows.total)
+        return Identity() if kind == "probabilities" else Logistic(0.0, (("x", 1.0),))
+
+
+# --- The papers' rescalings of margins to [0, 1], by name -----------------------------------------
+
+
+class Rescale(Calibrator):
+    """Squeeze scores into [0, 1] without looking at the labels.
+
+    Parameters
+    ----------
+    formula : {"sigmoid", "minmax", "symmetric"}, default="sigmoid"
+        ``"sigmoid"``: σ(f). ``"minmax"``: (f − min)/(max − min) [1]_. ``"symmetric"``:
+        (f + a)/2a with a = max|f| [2]_.
+    pos_label, classes : see `Calibrator`
+
+    Notes
+    -----
+    Extremes come from the fit data, results are clipped to [0, 1]. This is a change of scale, not
+    a calibration: the result need not be a probability. A constant score maps to ½ under
+    ``"minmax"``. Cost O(1) after the table.
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+    .. [2] B. Zadrozny, C. Elkan, "Transforming classifier scores into accurate multiclass
+       probability estimates", 2002, doi:10.1145/775047.775151.
+
+    Examples
+    --------
+    >>> Rescale(formula="symmetric").fit([-2.0, 1.0], [0, 1]).calibrate([-2, 0, 1]).tolist()
+    [0.0, 0.5, 0.75]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "formula": (OneOf(("sigmoid", "minmax", "symmetric")),)
+    }
+
+    def __init__(
+        self, *, formula: str = "sigmoid", pos_label: Any = None, classes: Any = None
+    ) -> None:
+        self.formula = formula
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        return FORMULAS[self.formula](table)
+
+
+def _sigmoid(table: ScoreTable) -> Map:
+    return Logistic(0.0, (("x", 1.0),))
+
+
+def _minmax(table: ScoreTable) -> Map:
+    if len(table) == 1:
+        return Piecewise.constant(0.5)
+    return Piecewise.linear(table.scores[[0, -1]], [0.0, 1.0])
+
+
+def _symmetric(table: ScoreTable) -> Map:
+    a = float(np.abs(table.scores[[0, -1]]).max())
+    return Piecewise.linear([-a, a], [0.0, 1.0]) if a else Piecewise.constant(0.5)
+
+
+FORMULAS = {"sigmoid": _sigmoid, "minmax": _minmax, "symmetric": _symmetric}

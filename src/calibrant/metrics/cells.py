@@ -1,0 +1,395 @@
+"""Bins of predictions, of two classes or of several: how they are cut, and the sums of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.door import Rows, check_word
+from calibrant.data.frozen import own
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import WEIGHTS, ScoreTable, table_in_rows
+from calibrant.errors import InputError, ParameterError, did_you_mean
+from calibrant.metrics.arguments import check_whole, class_rows
+
+#: predictions in order, their weights and those of positives, and whether weights are whole
+Cells = tuple[Array, Array, Array, bool]
+
+
+class Groups(NamedTuple):
+    """Per non-empty bin: its weight, the weight of its positives, and Σ weight · prediction."""
+
+    weight: Array
+    positive: Array
+    predicted: Array
+
+    def mean_gap(self) -> float:
+        """Σ |predicted − positive| over the bins, divided by the total weight."""
+        return self.mean_power(1)
+
+    def mean_power(self, norm: int) -> float:
+        """The mean over all cases of |mean prediction − frequency|^norm of their bin."""
+        apart, total = np.abs(self.predicted - self.positive), self.weight.sum()
+        if norm == 1:
+            return float(apart.sum() / total)
+        return float((apart / self.weight) ** norm @ (self.weight / total))
+
+    def largest_gap(self) -> float:
+        """The largest |mean prediction − frequency| of a bin."""
+        return float((np.abs(self.predicted - self.positive) / self.weight).max())
+
+
+def check_bins(bins: Any, binning: str, ties: str) -> None:
+    """Refuse a number of bins, a binning or a treatment of ties that does not exist."""
+    count = check_bin_count(bins)
+    check_word("binning", binning, BINNINGS)
+    check_word("ties", ties, _CELLS)
+    if count == AUTO and ties != "together":
+        raise ParameterError(
+            f'ties must be "together" where bins="auto", which keeps ties whole, but {ties!r} came.'
+        )
+
+
+def group(
+    seen: ScoreTable | Rows, bins: Bins, binning: str = "width", ties: str = "together"
+) -> Groups:
+    """The sums of each bin, ties divided as ``ties`` says; ``"auto"`` divides none."""
+    if binning == "mass" and not isinstance(bins, str):
+        return _by_mass(*_CELLS[ties](seen), bins)
+    table = as_table(seen)
+    starts = group_starts(table, bins)
+    columns = (table.weight, table.positive, table.weight * table.scores)
+    return Groups(*(np.add.reduceat(column, starts) for column in columns))
+
+
+def as_table(seen: ScoreTable | Rows) -> ScoreTable:
+    """The table of some rows, or the table itself."""
+    return seen if isinstance(seen, ScoreTable) else ScoreTable.from_rows(seen)
+
+
+def class_groups(
+    matrix: ScoreMatrix, bins: Bins, binning: str = "width", ties: str = "together"
+) -> list[Groups]:
+    """The sums of each bin, for each class against the rest."""
+    if binning == "width" and not isinstance(bins, str):
+        return _equal_width(matrix, bins)
+    columns = range(matrix.n_classes)
+    return [group(class_rows(matrix, column), bins, binning, ties) for column in columns]
+
+
+def _equal_width(matrix: ScoreMatrix, bins: int) -> list[Groups]:
+    """All classes at once, a block of rows at a time: bins of equal width need no sorting."""
+    k = matrix.n_classes
+    edges = np.arange(1, bins) / bins
+    offset = bins * np.arange(k)
+    sums = np.zeros((3, k * bins))
+    for p, codes, weight in matrix.blocks():
+        cell = np.searchsorted(edges, p.ravel(), side="right").reshape(p.shape) + offset
+        own = cell[np.arange(len(codes)), codes]
+        each = np.repeat(weight, k)
+        size = k * bins
+        sums[0] += np.bincount(cell.ravel(), each, minlength=size)
+        sums[1] += np.bincount(own, weight, minlength=size)
+        sums[2] += np.bincount(cell.ravel(), each * p.ravel(), minlength=size)
+    classes = np.moveaxis(sums.reshape(3, k, bins), 1, 0)
+    return [Groups(*columns[:, columns[0] > 0]) for columns in classes]
+
+
+def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
+    """Groups of equal mass: a cell that a border divides is divided in proportion."""
+    mass = np.append(0.0, np.cumsum(weight))
+    borders = mass_borders(mass[-1], whole, bins)
+    columns = (weight, positive, weight * scores)
+    upto = (np.interp(borders, mass, np.append(0.0, np.cumsum(column))) for column in columns)
+    groups = Groups(*(np.diff(sums) for sums in upto))
+    present = groups.weight > 0  # fewer cases than bins
+    return Groups(*(sums[present] for sums in groups))
+
+
+def _tied_cells(seen: ScoreTable | Rows) -> Cells:
+    table = as_table(seen)
+    return table.scores, table.weight, table.positive, table.is_whole
+
+
+def _split_cells(seen: ScoreTable | Rows) -> Cells:
+    """Every score twice, its negatives before its positives."""
+    table = as_table(seen)
+    weight = np.column_stack((table.negative, table.positive)).ravel()
+    positive = np.column_stack((np.zeros(len(table)), table.positive)).ravel()
+    present = weight > 0
+    scores = np.repeat(table.scores, 2)
+    return scores[present], weight[present], positive[present], table.is_whole
+
+
+def _row_cells(rows: Any) -> Cells:
+    """Each row by itself, those of equal predictions in the order in which they came."""
+    order = np.argsort(rows.scores, kind="stable")
+    weight = np.ones(len(order)) if rows.weight is None else rows.weight
+    whole = bool((weight == np.floor(weight)).all())
+    return rows.scores[order], weight[order], (weight * rows.positive)[order], whole
+
+
+#: how bins may be cut
+BINNINGS = ("width", "mass")
+#: the cells for each treatment of ties: "rows" needs rows, not a table, and "authors" is an older
+#: word for "labels"
+_CELLS: dict[str, Callable[[Any], Cells]] = {
+    "together": _tied_cells,
+    "labels": _split_cells,
+    "authors": _split_cells,
+    "rows": _row_cells,
+}
+
+
+def group_starts(table: ScoreTable, bins: Bins, binning: str = "width") -> Index:
+    """The first cell of every non-empty bin. A border inside a tie moves to the end of the tie."""
+    if isinstance(bins, str):
+        return sweep_starts(table)
+    if binning == "width":
+        inner = np.searchsorted(table.scores, np.arange(1, bins) / bins, side="left")
+    else:
+        mass = np.cumsum(table.weight)
+        borders = mass_borders(mass[-1], table.is_whole, bins)[1:-1]
+        # a cumulative sum that is below its border by a rounding error has reached it
+        inner = np.searchsorted(mass, borders - 1e-12 * mass[-1], side="left") + 1
+    return starts_at(inner, len(table))
+
+
+def mass_borders(total: float, whole: bool, bins: int) -> Array:
+    """Where groups of equal mass begin and end, from 0 to the total weight."""
+    if not whole:
+        return np.asarray(np.linspace(0.0, total, bins + 1), dtype=np.float64)
+    size, larger = divmod(total, bins)
+    k = np.arange(bins + 1, dtype=np.float64)
+    return k * size + np.minimum(k, larger)
+
+
+# --- ``bins="auto"``: as many bins of equal mass as keep the frequencies rising -------------------
+
+
+Bins = int | Literal["auto"]
+
+AUTO: Literal["auto"] = "auto"
+#: the most bins that can be asked for: beyond, their borders alone would fill the memory
+MOST_ASKED = 10_000_000
+#: the sweep ends here at the latest
+MOST = 1000
+#: sums of weights, and products of such sums, may be off by this part from rounding
+ROUNDING = 1e-12
+
+
+def check_bin_count(bins: Any) -> Bins:
+    """A whole number of at least 1 (and at most `MOST_ASKED`), or "auto"."""
+    if not isinstance(bins, str):
+        if check_whole("bins", bins, 1) > MOST_ASKED:
+            raise ParameterError(f"bins must be at most {MOST_ASKED:,}, but {bins:,} came.")
+        return int(bins)
+    if bins != AUTO:
+        hint = did_you_mean(bins, (AUTO,))
+        raise ParameterError(
+            f'bins must be a whole number of at least 1, or "auto", but {bins!r} came.{hint}'
+        )
+    return AUTO
+
+
+def bins_note(count: int, errors: str = "ECE and MCE are") -> str:
+    """What an evaluation says of ``bins="auto"``."""
+    return f'bins="auto": {errors} over {count} bin{"" if count == 1 else "s"} of equal weight'
+
+
+def sweep_starts(table: ScoreTable) -> Index:
+    """The first cell of each bin of ``bins="auto"``.
+
+    B = 2, 3, … bins of equal mass are tried, ties kept whole, until the frequency of positives
+    falls from some bin to the next; the bins before that are taken, at most 1,000. (R. Roelofs et
+    al., "Mitigating bias in calibration error estimation", 2022, arXiv:2012.08668.) A fall that
+    rounding explains does not count. O(D + B² log D) for the B bins that are found. A common
+    factor of all weights changes nothing.
+
+    >>> table = ScoreTable.from_counts([0.1, 0.2, 0.6, 0.7], [2, 1, 2, 0], [0, 1, 1, 3])
+    >>> sweep_starts(table).tolist()
+    [0, 2, 3]
+    """
+    upto = np.cumsum(table.weight), np.cumsum(table.positive)
+    cells = np.arange(len(table))
+    if _rises(*upto, cells):  # then any bins of whole cells rise
+        return equal_mass_starts(upto[0], MOST)
+    found = cells[:1]
+    for bins in range(2, MOST + 1):
+        starts = equal_mass_starts(upto[0], bins)
+        if not _rises(*upto, starts):
+            break
+        found = starts
+    return found
+
+
+def equal_mass_starts(mass: Array, bins: int) -> Index:
+    """The first cell of each bin of equal mass; a border inside a tie moves to the end of the tie.
+
+    ``mass`` is the weight up to the end of each cell. Bin k ends after k/bins of all weight.
+    """
+    wanted = mass[-1] * np.arange(1, bins) / bins
+    inner = np.searchsorted(mass, wanted * (1.0 - ROUNDING)) + 1
+    return starts_at(inner, len(mass))
+
+
+def _rises(mass: Array, positive: Array, starts: Index) -> bool:
+    """Whether the frequency of positives never falls from a bin to the next."""
+    ends = last_cells(starts, len(mass))
+    n, hits = (np.diff(column[ends], prepend=0.0) for column in (mass, positive))
+    # a/n ≤ b/m without division: exact for counts
+    fall = hits[:-1] * n[1:] - hits[1:] * n[:-1]
+    noise = ROUNDING * mass[-1] * np.maximum(n[:-1], n[1:])
+    return bool((fall <= noise).all())
+
+
+# --------------------------------------------------------------------------------------------------
+# The cells of a table: weights, labels minus predictions, what chance does, and runs of cells
+
+
+ClassColumns = tuple[Array, Array, Array, Array]
+
+NOT_WHOLE = (
+    'weights="counts" reads weights as numbers of rows, but they are not whole. Pass '
+    'weights="importance" if each row was seen once and its weight says how much it matters.'
+)
+
+
+def raised(x: Array, power: int = 3) -> Array:
+    """x to a small whole power, by products: NumPy's own power takes a hundred times as long.
+
+    >>> raised(np.array([2.0, -3.0])).tolist()
+    [8.0, -27.0]
+    """
+    return np.asarray(math.prod((x,) * power))
+
+
+def check_weights(weights: str) -> None:
+    """Refuse a reading of weights that does not exist."""
+    check_word("weights", weights, WEIGHTS)
+
+
+def check_counts(weight: Array | None, weights: str) -> None:
+    """Refuse weights of rows that are read as numbers of rows and are not whole."""
+    if weights == "counts" and weight is not None and (weight != np.floor(weight)).any():
+        raise InputError(NOT_WHOLE)
+
+
+def table_for_test(table: ScoreTable, weights: str) -> ScoreTable:
+    """The table with its weights in units of rows; counts must be whole."""
+    check_weights(weights)
+    if weights == "counts" and not table.is_whole:
+        raise InputError(NOT_WHOLE)
+    return table_in_rows(table, weights)
+
+
+def class_columns(table: ScoreTable) -> ClassColumns:
+    """Σw of negatives and of positives, and Σw² of both, at each cell."""
+    return table.negative, table.positive, table.negative_sq, table.positive_sq
+
+
+def take_cells(table: ScoreTable, which: Flags) -> ScoreTable:
+    """Some of the cells, by True and False for each; the table itself where all are taken.
+
+    >>> table = ScoreTable.from_counts([0.1, 0.5, 1.0], [1, 0, 2], [0, 1, 3])
+    >>> take_cells(table, table.scores < 1.0)
+    ScoreTable(2 scores from 0.1 to 0.5, weight 2: 1 positive, 1 negative)
+    """
+    if which.all():
+        return table
+    n0, n1, q0, q1 = (own(column[which]) for column in class_columns(table))
+    return ScoreTable(own(table.scores[which]), n0, n1, q0, q1)
+
+
+def class_sizes(table: ScoreTable) -> tuple[float, float]:
+    """How many rows of equal weight negatives and positives are worth: (Σw)²/Σw² of each.
+
+    >>> class_sizes(ScoreTable.from_arrays([0.1, 0.2, 0.2, 0.3], [1, 0, 0, 0], [2, 3, 1, 2]))
+    (2.5714285714285716, 1.0)
+    """
+    n0, n1, q0, q1 = (float(column.sum()) for column in class_columns(table))
+    return n0**2 / (q0 or 1.0), n1**2 / (q1 or 1.0)
+
+
+def squares(table: ScoreTable) -> Array:
+    """Σw² of each cell."""
+    return table.negative_sq + table.positive_sq
+
+
+def residuals(table: ScoreTable) -> Array:
+    """Σ w(y − p) of each cell; the smaller of the two expectations is the more precise."""
+    p, weight = table.scores, table.weight
+    return np.where(p < 0.5, table.positive - weight * p, weight * (1.0 - p) - table.negative)
+
+
+def squared_residuals(table: ScoreTable) -> Array:
+    """Σ w²(y − p)² of each cell."""
+    p = table.scores
+    return table.negative_sq * p**2 + table.positive_sq * (1.0 - p) ** 2
+
+
+def chance_variance(table: ScoreTable) -> Array:
+    """p(1 − p)·Σw² of each cell: the variance of Σwy if the predictions are right."""
+    return squares(table) * table.scores * (1.0 - table.scores)
+
+
+def deviation(table: ScoreTable, tilt: Array | float = 1.0) -> float:
+    """√Σ tilt² p(1 − p)Σw²: the standard deviation of Σ tilt·wy if the predictions are right.
+
+    Roots come first: 10⁻³⁰⁰ squared is 0.
+    """
+    p = table.scores
+    each = np.sqrt(squares(table)) * np.sqrt(p) * np.sqrt(1.0 - p) * np.abs(tilt)
+    largest = float(each.max())
+    return largest * float(np.linalg.norm(each / largest)) if largest > 0.0 else 0.0
+
+
+def impossible(table: ScoreTable) -> bool:
+    """Whether something happened that had been given probability 0."""
+    never, always = table.scores == 0.0, table.scores == 1.0
+    return bool(table.positive[never].any() or table.negative[always].any())
+
+
+# --- runs of neighbouring cells: bins, groups and blocks ---------------------------------------
+#
+# A run is given by the number of its first cell, and ends where the next one begins.
+
+
+def starts_at(cells: NDArray[Any], size: int) -> Index:
+    """The first cell of each run, from cells at which runs begin; the first run begins at 0.
+
+    >>> starts_at(np.array([2, 2, 5]), 5).tolist()
+    [0, 2]
+    """
+    starts = np.unique(np.append(0, cells))
+    return starts[starts < size]
+
+
+def last_cells(starts: Index, size: int) -> Index:
+    """The last cell of each run.
+
+    >>> last_cells(np.array([0, 2]), 5).tolist()
+    [1, 4]
+    """
+    return np.append(starts[1:], size) - 1
+
+
+def to_cells(values: NDArray[Any], starts: Index, size: int) -> NDArray[Any]:
+    """For each cell the value of its run.
+
+    >>> to_cells(np.array([0.1, 0.7]), np.array([0, 2]), 5).tolist()
+    [0.1, 0.1, 0.7, 0.7, 0.7]
+    """
+    return np.repeat(values, np.diff(np.append(starts, size)))
+
+
+def run_means(table: ScoreTable, starts: Index) -> Array:
+    """The weighted mean score of each run, never outside its scores."""
+    mean = np.add.reduceat(table.weight * table.scores, starts)
+    mean = mean / np.add.reduceat(table.weight, starts)
+    return np.clip(mean, table.scores[starts], table.scores[last_cells(starts, len(table))])

@@ -1,0 +1,410 @@
+"""Intervals by formula: of means, shares, AUC, errors over bins, and a band around a rising curve.
+
+A ``sample`` is a table whose weights are in units of rows (`calibrant.data.score_table`)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.special import betaincinv, ndtri, stdtrit
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.score_table import ScoreTable, weight_in_rows
+from calibrant.metrics.cells import (
+    Bins,
+    ClassColumns,
+    chance_variance,
+    class_columns,
+    group_starts,
+    last_cells,
+    raised,
+    squared_residuals,
+    squares,
+)
+
+Span = tuple[float, float]
+
+#: E|x| of a standard normal x
+_FOLDED = math.sqrt(2.0 / math.pi)
+#: binomial limits are computed for no more rows: beyond, the inverse of the beta integral fails
+MOST_ROWS = 1e12
+
+
+# --- weights ------------------------------------------------------------------------------------
+
+
+class RowWeights(NamedTuple):
+    """w and w² of each row, as the weights are meant, and which rows belong together."""
+
+    weight: Array
+    squares: Array
+    cluster: Index | None = None
+
+    @classmethod
+    def of(cls, given: Array | None, rows: int, weights: str) -> RowWeights:
+        """The weights of rows, from those that came; None where all rows count once."""
+        weight = weight_in_rows(given, weights)
+        if weight is None:
+            weight = np.ones(rows)
+        return cls(weight, weight if weights == "counts" else weight**2)
+
+    @property
+    def size(self) -> float:
+        """How many rows of equal weight carry as much information: (Σw)²/Σw².
+
+        Where rows belong together, w is the weight of a cluster, and clusters are counted.
+        """
+        squares = float(self.squares.sum())
+        if self.cluster is not None:
+            squares = float(np.square(np.bincount(self.cluster, self.weight)).sum())
+        return float(self.weight.sum()) ** 2 / squares if squares else 0.0
+
+    def by_class(self, positive: Flags) -> ClassColumns:
+        """w of negatives and of positives, and w² of both; 0 where a row is of the other class."""
+        n0, n1, q0, q1 = (
+            np.where(at, w, 0.0)
+            for w in (self.weight, self.squares)
+            for at in (~positive, positive)
+        )
+        return n0, n1, q0, q1
+
+    def error(self, influence: Array) -> float:
+        """The standard error of a quantity that each row moves by its weight · influence / Σw.
+
+        The size must be above 1.
+        """
+        total, size = float(self.weight.sum()), self.size
+        apart = influence - float(self.weight @ influence) / total
+        if self.cluster is None:
+            spread = float(self.squares @ apart**2)
+        else:
+            spread = float(np.square(np.bincount(self.cluster, self.weight * apart)).sum())
+        return math.sqrt(spread * size / (size - 1.0)) / total
+
+
+# --- means --------------------------------------------------------------------------------------
+
+
+class Moments(NamedTuple):
+    """A mean, its standard error, its skewness, and the number of cases it is over."""
+
+    mean: float
+    error: float
+    skew: float
+    size: float
+
+    @classmethod
+    def of(cls, mean: float, seen: Span, expected: Span, total: float, size: float) -> Moments:
+        """Moments from Σw²(x − mean)² and Σw³(x − mean)³: as seen, and as predictions promise.
+
+        The larger variance counts. Where rare events did not come, their absence must not look
+        like certainty.
+        """
+        second, third = seen if seen[0] >= expected[0] else expected
+        skew = third / second / math.sqrt(second) if second > 0 else 0.0  # (1e-260)^1.5 would be 0
+        return cls(mean, math.sqrt(max(second, 0.0)) / total, skew, size)
+
+
+def log_losses(p: Array) -> tuple[Array, Array]:
+    """−ln of the probability of a negative and of a positive."""
+    with np.errstate(divide="ignore"):
+        return -np.log1p(-p), -np.log(p)
+
+
+def brier_losses(p: Array) -> tuple[Array, Array]:
+    """(y − p)² of a negative and of a positive."""
+    return p**2, (1.0 - p) ** 2
+
+
+def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Moments:
+    """Moments of the mean of a loss, from what negatives and positives lose at each cell."""
+    n0, n1, q0, q1 = columns
+    v0, v1 = (np.where(n > 0, v, 0.0) for n, v in zip((n0, n1), losses, strict=True))
+    n, q = n0 + n1, q0 + q1
+    total = float(n0.sum() + n1.sum())
+    mean = float(n0 @ v0 + n1 @ v1) / total
+    r0, r1 = v0 - mean, v1 - mean
+    size = total**2 / float(q0.sum() + q1.sum())
+    seen2 = float(q0 @ r0**2 + q1 @ r1**2) * size / (size - 1.0)
+    seen3 = float(cubes(n0, q0) @ raised(r0) + cubes(n1, q1) @ raised(r1))
+    chance = p * (1.0 - p)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
+    expected2 = float(q @ (chance * apart**2))
+    expected3 = float(cubes(n, q) @ (chance * (1.0 - 2.0 * p) * raised(apart)))
+    return Moments.of(mean, (seen2, seen3), (expected2, expected3), total, size)
+
+
+def cubes(n: Array, q: Array) -> Array:
+    """Σw³ of each cell, if its weights are equal."""
+    return np.divide(q**2, n, out=np.zeros_like(q), where=n > 0)
+
+
+def mean_interval(m: Moments, level: float) -> Span:
+    """Student's interval with Johnson's correction for skewness (1978)."""
+    t = float(stdtrit(max(m.size - 1.0, 0.5), 0.5 + level / 2))
+    move = min(max(m.skew * (1.0 / 6.0 + t**2 / 3.0), -t / 2), t / 2)
+    return m.mean + m.error * (move - t), m.mean + m.error * (move + t)
+
+
+def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) -> Moments:
+    """Moments of the mean of a loss that is known row by row."""
+    weight, squares = rows.weight, rows.squares
+    total = float(weight.sum())
+    mean = float(weight @ losses) / total
+    seen = rows.error(losses)
+    error = max(seen, math.sqrt(least_variance))
+    if seen <= 0 or rows.cluster is not None:
+        return Moments(mean, error, 0.0, rows.size)
+    apart = (losses - mean) / (seen * total)
+    return Moments(mean, error, float((squares**2 / weight) @ raised(apart)), rows.size)
+
+
+def normal(level: float) -> float:
+    """The two-sided quantile of the normal distribution."""
+    return float(ndtri(0.5 + level / 2))
+
+
+def wald(value: float, error: float, level: float) -> Span:
+    """Wald's interval: so many standard errors on both sides; everything of no finite value."""
+    if not math.isfinite(value):
+        return -math.inf, math.inf
+    half = normal(level) * error
+    return value - half, value + half
+
+
+# --- shares and areas ---------------------------------------------------------------------------
+
+
+def share_interval(share: float, size: float, level: float) -> Span:
+    """Wilson's interval of a share of ``size`` cases; it never leaves [0, 1]."""
+    if size < 1e-100:  # next to no row says anything
+        return 0.0, 1.0
+    extra = normal(level) ** 2 / size
+    middle = (share + extra / 2) / (1.0 + extra)
+    half = math.sqrt(max(extra * share * (1.0 - share) + extra**2 / 4, 0.0)) / (1.0 + extra)
+    return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
+
+
+def area_interval(sample: ScoreTable, level: float) -> Span:
+    """The interval of the AUC: Wilson's, with DeLong's variance."""
+    n0, n1, q0, q1 = class_columns(sample)
+    total0, total1 = float(n0.sum()), float(n1.sum())
+    above = (total1 - np.cumsum(n1) + n1 / 2) / total1  # of positives, for a negative
+    below = (np.cumsum(n0) - n0 / 2) / total0
+    area = float(n1 @ below / total1)
+    size0, size1 = total0**2 / float(q0.sum()), total1**2 / float(q1.sum())
+    spread0 = float(q0 @ (above - area) ** 2) / total0**2 * size0 / max(size0 - 1.0, 0.5)
+    spread1 = float(q1 @ (below - area) ** 2) / total1**2 * size1 / max(size1 - 1.0, 0.5)
+    return area_span(area, spread0 + spread1, size0, size1, level)
+
+
+def area_span(area: float, variance: float, size0: float, size1: float, level: float) -> Span:
+    """Wilson's interval for the number of cases that would give this variance.
+
+    The number is at most the one behind Hanley and McNeil's variance near an area of 1: a perfect
+    order of few cases is no certainty.
+    """
+    most = 2.0 * size0 * size1 / ((size0 + size1) / 2 + 1.0)
+    size = min(area * (1.0 - area) / variance, most) if variance > 0 else most
+    return share_interval(area, size, level)
+
+
+def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
+    """How far each row moves the AUC.
+
+    A positive counts the negatives below it, a negative the positives above it.
+    """
+    return placed(table, np.searchsorted(table.scores, scores), positive, area)
+
+
+def placed(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
+    """`placements` of rows whose cell of the table is known."""
+    n0, n1 = table.negative, table.positive
+    below = (np.cumsum(n0) - n0 / 2) / table.total_negative
+    above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
+    share1 = table.total_positive / table.total
+    return np.where(positive, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
+
+
+# --- errors over bins ---------------------------------------------------------------------------
+
+
+class Binned(NamedTuple):
+    """For each non-empty bin: Σ(p − y)w/Σw and its error, cases, frequency and mean prediction.
+
+    ``borders`` are the predictions with which all bins but the first begin, ``together`` is the
+    standard error of Σ|gap|.
+    """
+
+    borders: Array
+    gap: Array
+    error: Array
+    size: Array
+    rate: Array
+    predicted: Array
+    together: float
+
+    @property
+    def full(self) -> float:
+        """Σ|gap|: the ECE."""
+        return float(np.abs(self.gap).sum())
+
+    @property
+    def pure(self) -> float:
+        """Σ|gap| less what chance adds, and at least 0: not above the true Σ|gap| on average."""
+        return max(float(cautious_gap(self.gap, self.error).sum()), 0.0)
+
+    def pull(self, p: Array, positive: Flags) -> Array:
+        """How far each row of a prediction p moves Σ|gap|."""
+        sign = np.sign(self.gap)[np.searchsorted(self.borders, p, side="right")]
+        return sign * (p - positive)
+
+
+def cautious_gap(gap: Array, error: Array) -> Array:
+    """|gap| less what chance adds to it. Its expectation is never above the true |gap|.
+
+    With x = gap/error and δ its expectation, E|x| exceeds |δ| by at most √(2/π)·e^(−δ²/2), and
+    τ(x) = √(4/π)·e^(−x²/2) has the expectation √(2/π)·e^(−δ²/4).
+    """
+    x = np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)
+    return np.abs(gap) - error * (_FOLDED * math.sqrt(2.0)) * np.exp(-(x**2) / 2)
+
+
+def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
+    """The sums of each bin, of equal width or those of ``"auto"``."""
+    starts = group_starts(sample, bins)
+    p, total = sample.scores, sample.total
+    n0, n1, q0, q1 = class_columns(sample)
+
+    def add(column: Array) -> Array:
+        return np.asarray(np.add.reduceat(column, starts))
+
+    n, q = n0 + n1, q0 + q1
+    weight, squares = add(n), add(q)
+    gap = add(n * p - n1) / total
+    seen, expected = add(squared_residuals(sample)), add(chance_variance(sample))
+    pull = add(q0 * p - q1 * (1.0 - p))
+    whole = float(q.sum())
+    variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, expected) / total**2
+    mean = float(np.abs(gap).sum())
+    spread = float(np.maximum(seen, expected).sum()) - 2.0 * mean * float(np.sign(gap) @ pull)
+    together = max(spread + mean**2 * whole, 0.0) / total**2
+    rate, predicted = add(n1) / weight, add(n * p) / weight
+    return Binned(
+        p[starts[1:]],
+        gap,
+        np.sqrt(variance),
+        weight**2 / squares,
+        rate,
+        predicted,
+        math.sqrt(together),
+    )
+
+
+def gap_interval(b: Binned, level: float) -> Span:
+    """The interval of Σ|gap|. Chance is taken off the lower end only: both ends are safe."""
+    half = normal(level) * b.together
+    return min(max(b.pure - half, 0.0), b.full), min(b.full + half, 1.0)
+
+
+def largest_gap_interval(size: Array, rate: Array, predicted: Array, level: float) -> Span:
+    """The interval of the largest |mean prediction − frequency| of a bin, by binomial limits.
+
+    The upper end needs the limits of one bin only, the one with the largest true gap. The lower
+    end needs the limits of all bins to hold at once (Bonferroni).
+    """
+    tail = (1.0 - level) / 2
+    value = float(np.abs(predicted - rate).max())
+    low, high = clopper_pearson(size, rate, tail)
+    above = np.maximum(np.abs(predicted - low), np.abs(high - predicted)).max()
+    low, high = clopper_pearson(size, rate, tail / (2 * len(rate)))
+    below = np.maximum(low - predicted, predicted - high).max()
+    return min(max(float(below), 0.0), value), min(max(float(above), value), 1.0)
+
+
+def clopper_pearson(size: Array, share: Array, tail: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's limits of a share of ``size`` rows, with ``tail`` left out at each end.
+
+    ``size`` may be an effective one, which need not be whole.
+
+    >>> low, high = clopper_pearson(np.array([10.0]), np.array([0.0]), 0.025)
+    >>> float(low[0]), round(float(high[0]), 4)
+    (0.0, 0.3085)
+    """
+    size = np.minimum(size, MOST_ROWS)
+    hits, misses = size * share, size * (1.0 - share)
+    low = betaincinv(np.where(hits > 0, hits, 1.0), misses + 1.0, tail)
+    high = betaincinv(hits + 1.0, np.where(misses > 0, misses, 1.0), 1.0 - tail)
+    return np.where(hits > 0, low, 0.0), np.where(misses > 0, high, 1.0)
+
+
+# --- What rows say of P(y | score): a band that holds the whole curve, if the curve rises ---------
+# If P(y | score) rises, the number of positives among rows whose scores are all below s is no
+# larger, in distribution, than a binomial with the probability at s. So its binomial lower limit is
+# a lower limit at s, for each run of such rows; the same holds above. The level is shared by all
+# runs.
+
+
+#: groups of rows; runs of them are compared
+GROUPS = 60
+
+
+class RisingBand(NamedTuple):
+    """Limits of P(y | score) from each of some scores up to the next.
+
+    Attributes
+    ----------
+    scores : array
+        Where the pieces of the band begin; the first is −∞.
+    p, low, high : array
+        In each piece: the share of positives, moved into the band, and the ends of the band.
+    """
+
+    scores: Array
+    p: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, table: ScoreTable, level: float) -> Self:
+        """The band that holds the whole rising curve with probability ``1 − level`` at least.
+
+        Where rows are weighted, their effective sizes count, and it does so approximately.
+        """
+        starts = group_starts(table, GROUPS, "mass")
+        weight, square = (np.add.reduceat(each, starts) for each in (table.weight, squares(table)))
+        n = weight * (weight / square)
+        came = np.add.reduceat(table.positive, starts) * (n / weight)
+        first, last = table.scores[starts], table.scores[last_cells(starts, len(table))]
+        lower, upper = _limits(n, came, level)
+        # a group limits the curve at scores from its last one up, and from its first one down
+        scores = np.unique(np.concatenate(([-np.inf], last, np.nextafter(first, np.inf))))
+        largest = np.nextafter(np.append(scores[1:], np.inf), -np.inf)  # of each piece
+        ended = np.searchsorted(last, scores, side="right")
+        begun = np.searchsorted(first, largest, side="left")
+        low = np.append(0.0, np.maximum.accumulate(lower))[ended]
+        high = np.append(np.minimum.accumulate(upper[::-1])[::-1], 1.0)[begun]
+        rate = ((came + 0.5) / (n + 1.0))[np.clip(ended, 0, len(n) - 1)]
+        return cls(scores, np.clip(rate, low, high), low, high)
+
+    def at(self, scores: Array) -> tuple[Array, Array, Array]:
+        """p, low and high at some scores."""
+        place = np.searchsorted(self.scores, scores, side="right") - 1
+        return self.p[place], self.low[place], self.high[place]
+
+
+def _limits(n: Array, came: Array, level: float) -> tuple[Array, Array]:
+    """The best lower limit of all runs that end with a group, and the best upper limit of all runs
+    that begin with it, for each group."""
+    size = np.append(0.0, np.cumsum(n))
+    positives = np.append(0.0, np.cumsum(came))
+    first, last = np.triu_indices(len(n))
+    rows, found = size[last + 1] - size[first], positives[last + 1] - positives[first]
+    below, above = clopper_pearson(rows, found / rows, level / 2.0 / len(first))
+    lower, upper = np.zeros(len(n)), np.ones(len(n))
+    np.maximum.at(lower, last, below)
+    np.minimum.at(upper, first, above)
+    return lower, upper

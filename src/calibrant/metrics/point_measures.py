@@ -1,0 +1,893 @@
+"""Proper scores, ranking, and the split of a score into calibration and refinement."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.special import xlog1py, xlogy
+
+from calibrant.array_types import Array, Index
+from calibrant.data.columns import plain
+from calibrant.data.door import check_word
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import (
+    CalibrationWarning,
+    InputError,
+    ParameterError,
+    caller_level,
+    in_our_words,
+)
+from calibrant.losses import LARGEST, SMALLEST
+from calibrant.metrics.arguments import (
+    LabelledMatrix,
+    check_number,
+    check_whole,
+    class_tables,
+    infinite_for_classes,
+    mean_log_loss_of_classes,
+    read_predictions,
+    read_table,
+    share_right,
+    square_sum,
+)
+from calibrant.metrics.cells import BINNINGS, group_starts, last_cells, run_means, to_cells
+
+
+class ScoringRule(NamedTuple):
+    """A proper score through its parts.
+
+    ``divergence(r, p)``: what predicting p costs more than the true r; ``entropy(r)``: what r
+    itself costs; ``change(n0, n1, p, q)``: what p costs more than q on n0 negatives and n1
+    positives.
+    """
+
+    divergence: Callable[[Array, Array], Array]
+    entropy: Callable[[Array], Array]
+    change: Callable[[Array, Array, Array, Array], Array]
+
+
+def _kl(r: Array, p: Array) -> Array:
+    apart = xlogy(r, r) - xlogy(r, p) + xlog1py(1.0 - r, -r) - xlog1py(1.0 - r, -p)
+    return np.where(r == p, 0.0, np.maximum(apart, 0.0))
+
+
+def _log_change(n0: Array, n1: Array, p: Array, q: Array) -> Array:
+    q = np.clip(q, SMALLEST, LARGEST)  # a frequency may have been rounded to 0 or 1
+    return np.asarray(xlogy(n1, q) - xlogy(n1, p) + xlog1py(n0, -q) - xlog1py(n0, -p))
+
+
+RULES = {
+    "brier": ScoringRule(
+        divergence=lambda r, p: (r - p) ** 2,
+        entropy=lambda r: r * (1.0 - r),
+        change=lambda n0, n1, p, q: (p - q) * (n0 * (p + q) - n1 * (2.0 - p - q)),
+    ),
+    "log": ScoringRule(
+        divergence=_kl,
+        entropy=lambda r: -(xlogy(r, r) + xlog1py(1.0 - r, -r)),
+        change=_log_change,
+    ),
+}
+
+
+# --- DeGroot and Fienberg -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeGrootFienberg:
+    """The result of `degroot_fienberg`: ``score`` = ``calibration`` + ``refinement``."""
+
+    loss: str
+    calibration: float
+    refinement: float
+
+    @property
+    def score(self) -> float:
+        """The Brier score or the log loss itself."""
+        return self.calibration + self.refinement
+
+
+def degroot_fienberg(
+    y: Any,
+    p: Any = None,
+    *,
+    loss: str = "brier",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> DeGrootFienberg:
+    """Split a proper score into calibration and refinement.
+
+    Both: smaller is better, minimum 0.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1) or (n, 2)
+        Predicted probabilities of the positive class, or a binary predict_proba.
+    loss : {"brier", "log"}, default="brier"
+        Which score to split: mean (y − p)², or the log loss in nats.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels.
+
+    Notes
+    -----
+    With n_i cases of frequency r_i at each distinct prediction p_i: calibration =
+    Σ n_i d(r_i, p_i)/n and refinement = Σ n_i e(r_i)/n, where d is (r − p)² or the Kullback–Leibler
+    divergence, and e is r(1 − r) or the entropy. O(D) after the table.
+
+    It misleads where predictions are all different: every frequency is then 0 or 1, refinement 0,
+    and calibration the whole score. Use `corp`, or `murphy` with bins, there.
+
+    References
+    ----------
+    .. [1] M. DeGroot, S. Fienberg, "The comparison and evaluation of forecasters", 1983,
+       doi:10.2307/2987588.
+
+    Examples
+    --------
+    >>> degroot_fienberg([0, 1, 1, 1], [0.5, 0.5, 1.0, 1.0])
+    DeGrootFienberg(loss='brier', calibration=0.0, refinement=0.125)
+    """
+    check_word("loss", loss, RULES)
+    table = read_table(y, p, sample_weight, pos_label)
+    rule, rate, total = RULES[loss], table.rate, table.total
+    calibration = float(table.weight @ rule.divergence(rate, table.scores) / total)
+    return DeGrootFienberg(loss, calibration, float(table.weight @ rule.entropy(rate) / total))
+
+
+# --- Murphy -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Murphy:
+    """The result of `murphy`: score = reliability − resolution + uncertainty + within."""
+
+    loss: str
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within: float
+
+    @property
+    def score(self) -> float:
+        """The Brier score or the log loss itself."""
+        return self.reliability - self.resolution + self.uncertainty + self.within
+
+
+@in_our_words
+def murphy(
+    y: Any,
+    p: Any = None,
+    *,
+    loss: str = "brier",
+    bins: int | None = None,
+    binning: str = "width",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Murphy:
+    """Split a proper score into reliability, resolution and uncertainty.
+
+    Reliability: smaller is better. Resolution: larger is better. Uncertainty belongs to the data.
+
+    Parameters
+    ----------
+    y, p, loss, sample_weight, pos_label : see `degroot_fienberg`
+    bins : int, optional
+        Group predictions first. Default: every distinct prediction is its own group.
+    binning : {"width", "mass"}, default="width"
+        Bins [a, b) of equal width on [0, 1], or groups of equal weight; ties are never divided.
+
+    Notes
+    -----
+    With n_k cases, mean prediction p̄_k and frequency r_k in group k, and r the frequency overall:
+    reliability = Σ n_k d(r_k, p̄_k)/n, resolution = Σ n_k d(r_k, r)/n, uncertainty = e(r), d and e
+    as in `degroot_fienberg`. ``within`` is what grouping hides, the score of the predictions minus
+    that of their group's mean [2]_; 0 without bins. O(D) after the table. Without bins reliability
+    misleads as DeGroot's calibration does.
+
+    References
+    ----------
+    .. [1] A. Murphy, "A new vector partition of the probability score", 1973,
+       doi:10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2.
+    .. [2] D. Stephenson, C. Coelho, I. Jolliffe, "Two extra components in the Brier score
+       decomposition", 2008, doi:10.1175/2007WAF2006116.1.
+
+    Examples
+    --------
+    >>> m = murphy([0, 1, 1, 1], [0.5, 0.5, 1.0, 1.0])
+    >>> m.reliability, m.resolution, m.uncertainty, m.score
+    (0.0, 0.0625, 0.1875, 0.125)
+    """
+    check_word("loss", loss, RULES)
+    check_word("binning", binning, BINNINGS)
+    if bins is not None:
+        bins = check_whole("bins", bins, 1)
+    table = read_table(y, p, sample_weight, pos_label)
+    starts = np.arange(len(table)) if bins is None else group_starts(table, bins, binning)
+    n, n1 = np.add.reduceat(table.weight, starts), np.add.reduceat(table.positive, starts)
+    mean = _mean_prediction(table, starts)
+    rule, rate, total = RULES[loss], n1 / n, table.total
+    overall = np.array(table.total_positive / total)
+    return Murphy(
+        loss,
+        float(n @ rule.divergence(rate, mean) / total),
+        float(n @ rule.divergence(rate, overall) / total),
+        float(rule.entropy(overall)),
+        mean_change(table, rule, to_cells(mean, starts, len(table))),
+    )
+
+
+def _mean_prediction(table: ScoreTable, starts: Index) -> Array:
+    """The mean prediction of each group; 0 or 1 only where all predictions of the group are."""
+    low, high = table.scores[starts], table.scores[last_cells(starts, len(table))]
+    mean = run_means(table, starts)
+    mean = np.where((mean == 0) & (high > 0), SMALLEST, mean)
+    return np.where((mean == 1) & (low < 1), LARGEST, mean)
+
+
+def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
+    """The score of the predictions minus that of others; ``other`` has one for each cell."""
+    moved = np.flatnonzero(table.scores != other)
+    columns = (table.negative, table.positive, table.scores, other)
+    return float(rule.change(*(column[moved] for column in columns)).sum() / table.total)
+
+
+# --- isotonic regression: its blocks are the segments of the ROC convex hull --------------------
+
+
+@dataclass(frozen=True)
+class Corp:
+    """The result of `corp`: score = miscalibration − discrimination + uncertainty."""
+
+    loss: str
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+    @property
+    def score(self) -> float:
+        """The Brier score or the log loss itself."""
+        return self.miscalibration - self.discrimination + self.uncertainty
+
+
+def corp(
+    y: Any,
+    p: Any = None,
+    *,
+    loss: str = "brier",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Corp:
+    """Split a proper score by isotonic regression: no bins to choose.
+
+    Miscalibration: smaller is better, what the best increasing map would gain on these rows.
+    Discrimination: larger is better, what is then gained over the base rate. Uncertainty: the
+    score of the base rate, a fact of the data.
+
+    Parameters
+    ----------
+    y, p, loss, sample_weight, pos_label : see `degroot_fienberg`
+
+    Notes
+    -----
+    With S the mean score, p̂ the isotonic (PAV) fit of y on p and r the base rate: miscalibration
+    = S(p) − S(p̂), discrimination = S(r) − S(p̂), uncertainty = S(r). The fit is optimal among
+    increasing maps for every proper score at once, so no part is negative. Ties share a value;
+    weights count as repetitions. O(D) after the table. Where something happened that was given
+    probability 0, the log loss and with it miscalibration are infinite; the other parts stay
+    finite.
+
+    It misleads with little data: isotonic regression overfits, so miscalibration of perfect
+    predictions is above 0 and shrinks about as n^(−2/3).
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting, A. Jordan, "Stable reliability diagrams for probabilistic
+       classifiers", 2021, doi:10.1073/pnas.2016191118.
+
+    Examples
+    --------
+    >>> corp([0, 1, 1, 1], [0.5, 0.5, 0.75, 1.0])
+    Corp(loss='brier', miscalibration=0.015625, discrimination=0.0625, uncertainty=0.1875)
+    """
+    check_word("loss", loss, RULES)
+    table = read_table(y, p, sample_weight, pos_label)
+    rule, total = RULES[loss], table.total
+    starts, n, rate = hull_blocks(table.weight, table.positive)
+    fit = to_cells(rate, starts, len(table))
+    overall = np.array(table.total_positive / total)
+    return Corp(
+        loss,
+        max(mean_change(table, rule, fit), 0.0),  # rounding
+        float(n @ rule.divergence(rate, overall) / total),
+        float(rule.entropy(overall)) + 0.0,  # −0.0 is 0.0
+    )
+
+
+@dataclass(frozen=True)
+class FlachMatsubara:
+    """The result of `flach_matsubara`: score = calibration + ordering + refinement."""
+
+    calibration: float
+    ordering: float
+    refinement: float
+
+    @property
+    def score(self) -> float:
+        """The Brier score itself."""
+        return self.calibration + self.ordering + self.refinement
+
+
+def flach_matsubara(
+    y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> FlachMatsubara:
+    """Split the Brier score along the segments of the ROC convex hull.
+
+    All three: smaller is better, minimum 0.
+
+    Parameters
+    ----------
+    y, p, sample_weight, pos_label : see `degroot_fienberg`
+
+    Notes
+    -----
+    A segment of the hull gathers neighbouring predictions p_i; its slope tells the frequency r of
+    positives among them. calibration = Σ w (p_i − r)²/n, refinement = Σ w r(1 − r)/n, and
+    ordering = 2 Σ w (p_i − r)(r − y_i)/n: what the predictions lose by ranking the cases of a
+    segment the wrong way round. The segments are the blocks of isotonic regression, so calibration
+    + ordering is `corp`'s miscalibration. O(D) after the table.
+
+    On the curve itself (one segment for each distinct prediction) this is `degroot_fienberg`. It
+    misleads with little data as `corp` does.
+
+    References
+    ----------
+    .. [1] P. Flach, E. Matsubara, "A simple lexicographic ranker and probability estimator", 2007,
+       doi:10.1007/978-3-540-74958-5_55.
+    .. [2] T. Fawcett, A. Niculescu-Mizil, "PAV and the ROC convex hull", 2007,
+       doi:10.1007/s10994-007-5011-0.
+
+    Examples
+    --------
+    >>> flach_matsubara([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
+    FlachMatsubara(calibration=0.03125, ordering=0.0625, refinement=0.125)
+    """
+    return split_on_hull(read_table(y, p, sample_weight, pos_label))
+
+
+def split_on_hull(table: ScoreTable) -> FlachMatsubara:
+    """`flach_matsubara` of a table."""
+    starts, n, rate = hull_blocks(table.weight, table.positive)
+    fit = to_cells(rate, starts, len(table))
+    apart = table.scores - fit
+    ordering = 2.0 * float(apart @ (table.weight * fit - table.positive)) / table.total
+    return FlachMatsubara(
+        float(table.weight @ apart**2 / table.total),
+        max(ordering, 0.0),  # rounding
+        float(n @ (rate * (1.0 - rate)) / table.total),
+    )
+
+
+def calibration_loss(
+    y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Calibration loss: mean squared distance of p from the frequency on its ROC hull segment.
+
+    Smaller is better; minimum 0, maximum 1. It is the first part of `flach_matsubara`, where the
+    formula is.
+
+    Parameters
+    ----------
+    y, p, sample_weight, pos_label : see `degroot_fienberg`
+
+    Examples
+    --------
+    >>> calibration_loss([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
+    0.03125
+    """
+    return split_on_hull(read_table(y, p, sample_weight, pos_label)).calibration
+
+
+def hull_blocks(weight: Array, positive: Array) -> tuple[Index, Array, Array]:
+    """Blocks of isotonic regression: the first cell, the weight and the frequency of each."""
+    starts = isotonic_regression(positive / weight, weights=weight).blocks[:-1]
+    n = np.add.reduceat(weight, starts)
+    return starts, n, np.add.reduceat(positive, starts) / n
+
+
+# --- CalBin: calibration over overlapping windows of consecutive predictions ----------------------
+
+
+#: windows computed together; this bounds the memory
+CHUNK = 1 << 15
+#: with more cases CalBin takes longer than all other measures together; evaluate leaves it out
+MOST_WINDOWS = 50_000_000
+
+
+def calbin(
+    y: Any,
+    p: Any = None,
+    *,
+    window: int | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
+    """CalBin: mean |p − frequency| over every window of consecutive predictions.
+
+    Smaller is better; minimum 0, maximum 1.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
+    window : int, optional
+        Cases per window; default a tenth of all, max(1, ⌊n/10⌋) [1]_. Caruana and Niculescu-Mizil
+        took 100. A window longer than the data is all of the data.
+    sample_weight : array-like of shape (n,), optional
+        Whole weights ≥ 0, which count as repeated rows. Others are refused: windows count cases.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
+
+    Notes
+    -----
+    In the order of p, window a holds the cases a … a+s−1; f_a is the frequency of the class among
+    them, and the window's error is the mean of |p_i − f_a|. CalBin is the mean over the n − s + 1
+    windows and over the classes, k ≥ 3 columns one after the other. Two classes both give the
+    same: the other class has 1 − p, 1 − f and the reverse order. A tied case carries its tie's
+    frequency, so that the order of rows cannot matter. O(n log D) by cumulative sums, in memory
+    O(D); for k ≥ 3 classes k times as long.
+
+    It misleads: even perfect predictions score above 0, since p varies inside a window; spread
+    matters as much as calibration. Read it only beside another value on the same data.
+
+    References
+    ----------
+    .. [1] A. Bella, C. Ferri, J. Hernández-Orallo, M. J. Ramírez-Quintana, "Similarity-binning
+       averaging: a generalisation of binning calibration", 2009,
+       doi:10.1007/978-3-642-04394-9_42.
+    .. [2] R. Caruana, A. Niculescu-Mizil, "Data mining in metric space", 2004,
+       doi:10.1145/1014052.1014063.
+
+    Examples
+    --------
+    >>> round(calbin([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], window=2), 12)
+    0.2
+    """
+    if window is not None:
+        window = check_whole("window", window, 1)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    errors = []
+    for table in (seen,) if isinstance(seen, ScoreTable) else class_tables(seen.matrix):
+        if reason := not_whole(table):
+            raise InputError(f"{reason}. Repeat rows, or use ece, which takes any weights.")
+        errors.append(window_error(table, window))
+    return float(np.mean(errors))
+
+
+def not_whole(table: ScoreTable) -> str:
+    """Why the table has no CalBin; empty if it has one."""
+    if table.is_whole:
+        return ""
+    return "calbin needs whole weights (a window counts cases), but fractions came"
+
+
+def too_many(cases: float) -> str:
+    """Why evaluate leaves CalBin out; empty if it does not."""
+    if cases <= MOST_WINDOWS:
+        return ""
+    return f"calbin was left out: it looks at each of {cases:.3g} cases; call calbin for it"
+
+
+def window_error(table: ScoreTable, window: int | None = None) -> float:
+    """CalBin of a table with whole weights."""
+    ends = np.cumsum(table.weight.astype(np.int64))
+    n = int(ends[-1])
+    size = min(n, max(1, n // 10) if window is None else window)
+    sums = _Sums(table, ends)
+    windows = n - size + 1
+    total = 0.0
+    for first in range(0, windows, CHUNK):
+        total += float(sums.errors(first, min(first + CHUNK, windows), size).sum())
+    return max(total, 0.0) / windows  # rounding may go below 0
+
+
+class _Sums:
+    """Cumulative sums over the cases, in the order of their predictions."""
+
+    def __init__(self, table: ScoreTable, ends: NDArray[np.int64]) -> None:
+        self.scores = table.scores
+        # an empty cell follows the last one
+        self.p, self.rate = np.append(table.scores, 0.0), np.append(table.rate, 0.0)
+        self.before = np.append(0, ends)  # cases before each cell
+        self.upto_p = np.append(0.0, np.cumsum(table.weight * table.scores))
+        self.upto_y = np.append(0.0, np.cumsum(table.positive))
+
+    def errors(self, first: int, stop: int, size: int) -> Array:
+        """Mean |p − f| of the windows that start after ``first``, …, ``stop`` − 1 cases."""
+        p_start, y_start = self._upto(first, stop)
+        p_end, y_end = self._upto(first + size, stop + size)
+        f = (y_end - y_start) / size
+        # cases of a window with p below f come before this cell
+        low, high = np.searchsorted(self.scores, (f.min(), f.max()))
+        cell = low + np.searchsorted(self.scores[low:high], f)
+        start = np.arange(first, stop)
+        end = start + size
+        crossing = self.before[cell]
+        p_middle = np.clip(self.upto_p[cell], p_start, p_end)
+        middle = np.clip(crossing, start, end)
+        return np.asarray((f * (2 * middle - start - end) - 2 * p_middle + p_start + p_end) / size)
+
+    def _upto(self, first: int, stop: int) -> tuple[Array, Array]:
+        """Σp and Σ(frequency of the case's tie) over the first ``first``, …, ``stop`` − 1 cases."""
+        low, high = np.searchsorted(self.before, (first, stop - 1), side="right") - 1
+        borders = np.clip(np.append(self.before[low : high + 1], stop), first, stop)
+        cell = np.repeat(np.arange(low, high + 1), np.diff(borders))
+        inside = np.arange(first, stop) - self.before[cell]
+        return (
+            self.upto_p[cell] + inside * self.p[cell],
+            self.upto_y[cell] + inside * self.rate[cell],
+        )
+
+
+# --- Measures of ranking and of decisions, which do not see calibration ---------------------------
+
+
+def auc(
+    y: Any,
+    p: Any = None,
+    *,
+    average: str = "macro",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
+    """Area under the ROC curve: the chance that a positive is ranked above a negative.
+
+    Larger is better; 0.5 is a coin, 1 a perfect order, below 0.5 the order is upside down.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
+    average : {"macro", "weighted"}, default="macro"
+        For k ≥ 3 classes: the plain mean of each class's AUC against the rest, or weighted by the
+        classes' own weights.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
+
+    Raises
+    ------
+    InputError
+        If only one class has weight, or one of k ≥ 3 has none: there is no pair to rank.
+
+    Notes
+    -----
+    Σ over pairs (positive, negative) of w·w′·([p > p′] + ½[p = p′]), divided by the weight of all
+    pairs: ties count half. O(D) after the table; for k ≥ 3 classes O(nk log n), a column at a time,
+    the same as scikit-learn's ``roc_auc_score(multi_class="ovr")``. It does not see calibration
+    (any increasing map leaves it alone), but a map with steps makes ties and so may lower it.
+
+    References
+    ----------
+    .. [1] J. Hanley, B. McNeil, "The meaning and use of the area under a receiver operating
+       characteristic (ROC) curve", 1982, doi:10.1148/radiology.143.1.7063747.
+
+    Examples
+    --------
+    >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), auc([0, 1], [0.5, 0.5])
+    (0.75, 0.5)
+    """
+    check_word("average", average, ("macro", "weighted"))
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, LabelledMatrix):
+        return _one_against_rest(seen, average)
+    missing = one_class(seen)
+    if missing:
+        raise InputError(f"{missing}. Leave it out, or evaluate on more data.")
+    return area(seen)
+
+
+def accuracy(
+    y: Any,
+    p: Any = None,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
+    """The share of rows whose likeliest class came true; p ≥ 0.5 predicts the positive one.
+
+    Larger is better; between 0 and 1.
+
+    Parameters
+    ----------
+    y, p, sample_weight, pos_label, classes : see `auc`
+
+    Notes
+    -----
+    (Σ w over positives with p ≥ ½ and negatives with p < ½) / Σ w. O(D) after the table. For k ≥ 3
+    classes Σ w over rows whose largest probability (the first of equals) is that of the class that
+    came; O(nk). It sees only which side of ½ a probability is on; with rare positives, always
+    saying no scores well.
+
+    Examples
+    --------
+    >>> accuracy([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.8])
+    0.75
+    """
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    return share_correct(seen) if isinstance(seen, ScoreTable) else share_right(seen.matrix)
+
+
+def _one_against_rest(seen: LabelledMatrix, average: str) -> float:
+    matrix = seen.matrix
+    weight = matrix.class_weight
+    if not weight.all():
+        absent = [plain(label) for label in seen.labels[weight == 0]]
+        raise InputError(
+            f"auc needs every class, but {len(absent)} of {len(weight)} did not come: "
+            f"{', '.join(map(repr, absent[:10]))}{', …' if len(absent) > 10 else ''}. Evaluate on "
+            "more data, or leave it out; evaluate averages over the classes that came."
+        )
+    areas = np.array([area(table) for table in class_tables(matrix)])
+    return float(np.average(areas, weights=weight if average == "weighted" else None))
+
+
+def area(table: ScoreTable) -> float:
+    """The AUC of a table with both classes; its scores may be anything that ranks."""
+    n0, n1 = _scaled(table.negative), _scaled(table.positive)
+    below = np.cumsum(n0) - n0 / 2
+    return float(n1 @ below / n1.sum() / n0.sum())
+
+
+def one_class(table: ScoreTable, name: str = "auc") -> str:
+    """Why the table has no AUC, or another measure of this name; empty if it has one."""
+    if table.total_positive and table.total_negative:
+        return ""
+    word = "positives" if table.total_positive else "negatives"
+    return f"{name} needs both classes, but only {word} came"
+
+
+def share_correct(table: ScoreTable) -> float:
+    """The accuracy of a table of probabilities."""
+    first = int(np.searchsorted(table.scores, 0.5, side="left"))
+    return float((table.negative[:first].sum() + table.positive[first:].sum()) / table.total)
+
+
+def _scaled(weight: Array) -> Array:
+    """Weights times a power of two, so that products of sums neither overflow nor vanish."""
+    return np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+
+
+# --- Proper scores: their expectation is smallest at the true probability -------------------------
+
+
+#: for two classes: which multiple of mean (y − p)² each normalisation is
+NORMALISE = {"binary": 1.0, "sum": 2.0, "mean_over_classes": 1.0}
+#: for k classes: what each normalisation divides the sum over the classes by
+DIVISOR: dict[str, Callable[[int], float]] = {"sum": lambda k: 1.0, "mean_over_classes": float}
+
+
+def brier(
+    y: Any,
+    p: Any = None,
+    *,
+    normalise: str | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
+    """Brier score: the mean squared error of the probability.
+
+    Smaller is better; minimum 0, maximum 1 (2 with ``normalise="sum"``; 2/k with
+    ``normalise="mean_over_classes"``).
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
+    normalise : {"binary", "sum", "mean_over_classes"}, optional
+        ``"binary"``: mean (y − p)² of the positive class, only for two classes and there the
+        default. ``"sum"``: summed over the classes (Brier's own), for two classes twice that; the
+        default for several. ``"mean_over_classes"``: the sum divided by the number of classes,
+        which for two is ``"binary"`` again. The defaults are those of scikit-learn.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
+
+    Notes
+    -----
+    BS = Σ w (y − p)² / Σ w, or Σ w Σ_j (y_j − p_j)² / Σ w over the classes j, y_j = 1 for the class
+    that came. O(D) after the table, O(nk) for several classes; ties and order do not matter. It
+    misleads for rare positives, where p = 0 for everyone scores well; compare with the base
+    rate's (`corp` does).
+
+    References
+    ----------
+    .. [1] G. Brier, "Verification of forecasts expressed in terms of probability", 1950,
+       doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2.
+
+    Examples
+    --------
+    >>> brier([0, 1], [0.5, 0.5]), brier([0, 1], [0.5, 0.5], normalise="sum")
+    (0.25, 0.5)
+    >>> brier(["a", "c"], [[0.5, 0.25, 0.25], [0, 0, 1]], classes=["a", "b", "c"])
+    0.1875
+    """
+    if normalise is not None:
+        check_word("normalise", normalise, NORMALISE)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, ScoreTable):
+        return NORMALISE[normalise or "binary"] * mean_square(seen)
+    k = seen.matrix.n_classes
+    if normalise is not None and normalise not in DIVISOR:
+        raise ParameterError(
+            f"normalise must be 'sum' or 'mean_over_classes' for {k} classes, but {normalise!r} "
+            "came."
+        )
+    return square_sum(seen.matrix) / DIVISOR[normalise or "sum"](k)
+
+
+def rmse(
+    y: Any,
+    p: Any = None,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
+    """Root mean squared error of the probability, √mean (y − p)².
+
+    Smaller is better; minimum 0, maximum 1.
+
+    Parameters
+    ----------
+    y, p, sample_weight, pos_label, classes : see `brier`
+
+    Notes
+    -----
+    The square root of the Brier score (for several classes, of its mean over them): it orders
+    models alike, but a mean of it over data sets is not the root of the mean. O(D) after the
+    table, O(nk) for several classes.
+
+    Examples
+    --------
+    >>> rmse([0, 1], [0.5, 0.5])
+    0.5
+    """
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, ScoreTable):
+        return math.sqrt(mean_square(seen))
+    return math.sqrt(square_sum(seen.matrix) / seen.matrix.n_classes)
+
+
+def log_loss(
+    y: Any,
+    p: Any = None,
+    *,
+    base: float = math.e,
+    clip: float | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
+    """Log loss (cross-entropy): the mean surprise −log P(what happened).
+
+    Smaller is better; minimum 0, no maximum.
+
+    Parameters
+    ----------
+    y, p, sample_weight, pos_label, classes : see `brier`
+    base : float, default=e
+        The base of the logarithm, above 1: e gives nats, 2 gives bits.
+    clip : float, optional
+        Clip p to [clip, 1 − clip] first. Without it the loss is exact, and infinite as soon as
+        something happens that was given probability 0.
+
+    Warns
+    -----
+    CalibrationWarning
+        If the result is infinite: how many cases are to blame.
+
+    Notes
+    -----
+    −Σ w [y log p + (1 − y) log(1 − p)] / Σ w with 0 · log 0 = 0, so never NaN; for several classes
+    −Σ w log p_c / Σ w, c the class that came (rows are not made to sum to one first, not even after
+    clipping). O(D) after the table, O(n) for several classes besides checking them; ties and order
+    do not matter. It misleads when compared across libraries, some of which clip silently; and a
+    single confident mistake may outweigh all else.
+
+    References
+    ----------
+    .. [1] I. J. Good, "Rational decisions", 1952, doi:10.1111/j.2517-6161.1952.tb00104.x.
+
+    Examples
+    --------
+    >>> round(log_loss([0, 1, 1], [0.5, 0.5, 1.0], base=2), 12)
+    0.666666666667
+    >>> round(log_loss([1, 1], [0.0, 1.0], clip=1e-6), 3)
+    6.908
+    """
+    base = check_number("base", base, 1.0)
+    if clip is not None:
+        clip = check_number("clip", clip, 0.0, 0.5)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    loss, reason = _mean_of(seen, clip)
+    if math.isinf(loss):
+        warnings.warn(
+            f"log loss is infinite: {reason}. Pass clip= for a finite value, or calibrate with "
+            "smoothing.",
+            CalibrationWarning,
+            stacklevel=caller_level(),
+        )
+    return loss / math.log(base)
+
+
+def _mean_of(seen: ScoreTable | LabelledMatrix, clip: float | None) -> tuple[float, str]:
+    """The log loss, and why it is infinite if it is."""
+    if isinstance(seen, ScoreTable):
+        loss = mean_log_loss(seen, clip)
+        return loss, infinite_because(seen) if math.isinf(loss) else ""
+    loss = mean_log_loss_of_classes(seen.matrix, clip)
+    return loss, infinite_for_classes(seen.matrix) if math.isinf(loss) else ""
+
+
+def mean_square(table: ScoreTable) -> float:
+    """Mean (y − p)² of a table."""
+    p = table.scores
+    return float((table.positive @ (1.0 - p) ** 2 + table.negative @ p**2) / table.total)
+
+
+def mean_log_loss(table: ScoreTable, clip: float | None = None) -> float:
+    """Mean −ln P(y) of a table; infinite where something impossible happened."""
+    p = table.scores if clip is None else np.clip(table.scores, clip, 1.0 - clip)
+    loss = -(xlogy(table.positive, p).sum() + xlog1py(table.negative, -p).sum()) / table.total
+    return float(loss) + 0.0  # −0.0 is 0.0
+
+
+def infinite_because(table: ScoreTable) -> str:
+    """Which cases make the log loss infinite, and how many."""
+    blame = []
+    for column, squares, at, word in (
+        (table.positive, table.positive_sq, 0.0, "positive"),
+        (table.negative, table.negative_sq, 1.0, "negative"),
+    ):
+        there = table.scores == at
+        weight = float(column[there].sum())
+        if not weight:
+            continue
+        if weight == float(squares[there].sum()):  # unit weights: cases can be counted
+            many = f"{weight:g} {word}{' was' if weight == 1 else 's were'}"
+        else:
+            many = f"{word}s of total weight {weight:g} were"
+        blame.append(f"{many} given probability {at:g}")
+    return " and ".join(blame)

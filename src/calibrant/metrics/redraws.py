@@ -1,0 +1,343 @@
+"""Labels redrawn from their predictions, and tables redrawn from their rows, by their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.data.score_table import ScoreTable, table_in_rows
+from calibrant.metrics.cells import raised, squares
+from calibrant.solvers.knots import between
+
+if TYPE_CHECKING:
+    from calibrant.metrics.intervals import IntervalOptions
+
+
+#: up to this many single draws, everything is drawn cell by cell
+EXACT = 20_000_000
+#: the refined normal approximation of a bin's sum is used where Σw³p(1 − p) is at most this part
+#: of σ³: for weights of one, from σ² = 100 on
+SMALL = 0.1
+#: thinning is used up to this many events
+EVENTS = 500.0
+#: and only where there are so many cells for each event: an event costs as much as so many cells
+DEAR = 8.0
+#: equal values of a statistic may differ by this much from rounding
+ROUNDING = 1e-12
+#: single draws that are in memory at a time
+BLOCK = 1 << 20
+
+
+class CellRows(NamedTuple):
+    """Rows behind each cell: ``size`` of them, all of weight ``common`` but one of ``other``.
+
+    Σw and Σw² are those of the cell: exact for one or two rows, and for rows of equal weight.
+    """
+
+    p: Array
+    size: Array
+    common: Array
+    other: Array
+
+    @classmethod
+    def of(cls, table: ScoreTable) -> CellRows:
+        weight, square = table.weight, squares(table)
+        some = square > 0.0  # else it was too small for a float: taken as one row
+        effective = np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
+        whole = np.abs(effective - np.rint(effective)) <= 1e-9 * effective  # up to rounding
+        count = np.maximum(np.where(whole, np.rint(effective), np.ceil(effective)), 1.0)
+        mean = weight / count
+        spread = np.maximum(square / count - mean**2, 0.0)
+        spread = np.where(spread > 1e-14 * mean**2, spread, 0.0)  # equal weights, up to rounding
+        rest = np.maximum(count - 1.0, 1.0)
+        common = np.where(count > 1.0, np.maximum(mean - np.sqrt(spread / rest), 0.0), 0.0)
+        return cls(table.scores, count, common, mean + np.sqrt(spread * (count - 1.0)))
+
+    def part(self, place: Any) -> CellRows:
+        """Some of the cells, by slice, index or mask."""
+        return CellRows(*(column[place] for column in self))
+
+    @property
+    def expected(self) -> float:
+        """Σ wp of all rows."""
+        return float(self.moment(1) @ self.p)
+
+    def moment(self, power: int) -> Array:
+        """Σ wᵏ of each cell."""
+        return (self.size - 1.0) * raised(self.common, power) + raised(self.other, power)
+
+
+def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Generator) -> Array:
+    """Σ w(y* − p) of each bin (a run of cells from each start on), y* ~ Bernoulli(p).
+
+    Shape (replicates, bins).
+    """
+    ends = np.append(starts[1:], len(rows.p))
+    sums = np.empty((replicates, len(starts)))
+    exact = replicates * len(rows.p) <= EXACT
+    for b, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        part = rows.part(slice(int(start), int(end)))
+        draw = _cell_by_cell if exact or end - start == 1 else _cheapest(part)
+        sums[:, b] = draw(part, replicates, random)
+    return sums
+
+
+def _cheapest(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], Array]:
+    """How to draw the sum of many cells."""
+    chance = rows.p * (1.0 - rows.p)
+    if rows.moment(3) @ chance <= SMALL * (rows.moment(2) @ chance) ** 1.5 * (1.0 + 1e-12):
+        return _refined_normal
+    inner = (rows.p > 0.0) & (rows.p < 1.0)
+    smaller = np.minimum(rows.p, 1.0 - rows.p)[inner]
+    events = float(-np.log1p(-smaller) @ rows.size[inner])
+    return _thinned if events <= min(EVENTS, len(rows.p) / DEAR) else _cell_by_cell
+
+
+def _cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+    """A binomial draw for the equal rows of each cell, and one draw for the other row."""
+    blocks = _redrawn_cells(rows, replicates, random)
+    return np.concatenate([block.sum(axis=1) for block in blocks]) - rows.expected
+
+
+def redrawn_residuals(
+    table: ScoreTable, replicates: int, random: np.random.Generator
+) -> Iterator[Array]:
+    """Σ w(y* − p) of each cell, some redrawings at a time: blocks of shape (some, cells)."""
+    rows = CellRows.of(table)
+    expected = rows.moment(1) * rows.p
+    for drawn in _redrawn_cells(rows, replicates, random):
+        yield drawn - expected
+
+
+def _redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator) -> Iterator[Array]:
+    """Σ wy* of each cell, some redrawings at a time."""
+    for one, many, hits in redrawn_hits(rows, replicates, random):
+        drawn = np.where(one, rows.other, 0.0)
+        drawn[:, many] += hits * rows.common[many]
+        yield drawn
+
+
+def redrawn_hits(
+    rows: CellRows, replicates: int, random: np.random.Generator
+) -> Iterator[tuple[Flags, Index, NDArray[np.int64]]]:
+    """Labels y* ~ Bernoulli(p) of the rows behind each cell, some redrawings at a time.
+
+    Each time: whether the row of weight ``other`` is positive, shape (some, cells); the cells with
+    more rows than that; and how many of those rows are positive, shape (some, such cells).
+    """
+    many = np.flatnonzero(rows.size > 1.0)
+    trials = (rows.size[many] - 1.0).astype(np.int64)
+    step = max(1, BLOCK // len(rows.p))
+    for first in range(0, replicates, step):
+        size = min(step, replicates - first)
+        one = random.random((size, len(rows.p))) < rows.p
+        yield one, many, random.binomial(trials, rows.p[many], (size, len(many)))
+
+
+def share_as_far(drawn: Array, value: float, slack: float | None = None) -> float:
+    """(1 + how many redrawn values are at least as large)/(1 + how many there are): a p-value.
+
+    Equal values may differ from rounding: by ``slack``, or by 10⁻¹² and that part of the value.
+
+    >>> share_as_far(np.array([0.1, 0.2, 0.3]), 0.2)
+    0.75
+    """
+    least = value * (1.0 - ROUNDING) - ROUNDING if slack is None else value - slack
+    above = int((drawn >= least).sum())
+    return (1 + above) / (1 + len(drawn))
+
+
+def _refined_normal(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+    """σ·(z + γ(z² − 1)/6), z standard normal and γ the skewness: rounded where sums are whole."""
+    chance = rows.p * (1.0 - rows.p)
+    sd = np.sqrt(rows.moment(2) @ chance)
+    skewness = rows.moment(3) @ (chance * (1.0 - 2.0 * rows.p)) / sd**3
+    z = random.standard_normal(replicates)
+    drawn = sd * (z + skewness * (z**2 - 1.0) / 6.0)
+    if (rows.other == 1.0).all() and (rows.common[rows.size > 1.0] == 1.0).all():
+        drawn = np.rint(drawn + rows.expected) - rows.expected
+    return np.asarray(drawn)
+
+
+def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+    """Events of a Poisson process of rate −ln(1 − q) at each row; a row is hit by one or more.
+
+    q is the smaller of p and 1 − p, so a row is hit with probability q: exact, and the work grows
+    with the variance of the sum, not with the number of rows.
+    """
+    rows = rows.part((rows.p > 0.0) & (rows.p < 1.0))
+    if not len(rows.p):
+        return np.zeros(replicates)
+    q = np.minimum(rows.p, 1.0 - rows.p)
+    sign = np.where(rows.p <= 0.5, 1.0, -1.0)
+    rate = -np.log1p(-q)
+    upto = np.cumsum(rate * rows.size)
+    events = random.poisson(upto[-1], replicates)
+    replicate = np.repeat(np.arange(replicates), events)
+    place = random.random(len(replicate)) * upto[-1]
+    cell = np.minimum(np.searchsorted(upto, place, side="right"), len(q) - 1)
+    before = upto[cell] - rate[cell] * rows.size[cell]
+    row = np.clip(np.floor((place - before) / rate[cell]), 0.0, rows.size[cell] - 1.0)
+    group = replicate * len(q) + cell
+    order = np.lexsort((row, group))
+    group, row = group[order], row[order]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (np.diff(group) != 0) | (np.diff(row) != 0)
+    cell, row, replicate = cell[order][new], row[new], replicate[order][new]
+    size = sign[cell] * np.where(row == 0.0, rows.other[cell], rows.common[cell])
+    expected = float(rows.moment(1) @ (sign * q))
+    return np.asarray(np.bincount(replicate, size, minlength=replicates) - expected, dtype=float)
+
+
+# --- Intervals from tables drawn again, for measures that use windows or isotonic regression ------
+# These measures are too large on average: chance looks like miscalibration, and isotonic regression
+# fits it. A bootstrap of rows would add that chance a second time. So tables are drawn from two
+# models whose true value is known: in one the predictions are right, in the other the isotonic
+# curve of the data is.
+
+
+#: tables are pooled to this many cells before others are drawn from them
+CELLS = 2_000
+#: windows looked at in a drawn table, evenly spaced among all
+WINDOWS = 256
+#: where they start and end, as shares of the weight
+ENDS = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS) + np.array([[0.0], [0.1]])
+#: the most cases that are drawn; beyond, chance plays no part
+MOST_CASES = 1e15
+#: with fewer (effective) cases of a class there is no interval
+FEWEST = 10.0
+
+
+class Chance(NamedTuple):
+    """What chance does to a measure."""
+
+    bias: float  # by how much it is too large on average, at most
+    half: float  # half the width of the interval
+    noise: float  # standard deviation if the predictions are right
+
+
+class RedrawnTable:
+    """A table that was drawn again: its predictions, Σw of either class, and its isotonic fit."""
+
+    def __init__(self, p: Array, negative: Array, positive: Array) -> None:
+        there = (negative + positive) > 0
+        self.p, self.negative, self.positive = p[there], negative[there], positive[there]
+        self.n = self.negative + self.positive
+        self.total = float(self.n.sum())
+        self.fit = isotonic_regression(self.positive / self.n, weights=self.n).x
+        self.base_rate = float(self.positive.sum()) / self.total
+        #: the mean square of the fit
+        self.resolved = float(self.n @ self.fit**2) / self.total
+
+    def calibration_loss(self) -> float:
+        """The mean squared distance of the predictions from the fit."""
+        return float(self.n @ (self.p - self.fit) ** 2) / self.total
+
+    def miscalibration(self) -> float:
+        """The Brier score less that of the fit."""
+        p = self.p
+        square = float(self.negative @ p**2 + self.positive @ (1.0 - p) ** 2) / self.total
+        return square - self.base_rate + self.resolved
+
+    def discrimination(self) -> float:
+        """The Brier score of the base rate less that of the fit."""
+        return self.resolved - self.base_rate**2
+
+    def calbin(self) -> float:
+        """CalBin over windows of a tenth of the weight, ties divided in proportion."""
+        upto = np.zeros((3, len(self.p) + 1))
+        np.cumsum((self.n, self.n * self.p, self.positive), axis=1, out=upto[:, 1:])
+        upto /= self.total
+        mass, upto_p, upto_y = upto
+        start, end = ENDS
+        p_start, p_end = np.interp(ENDS, mass, upto_p)
+        y_start, y_end = np.interp(ENDS, mass, upto_y)
+        rate = (y_end - y_start) / 0.1
+        cell = self.p.searchsorted(rate)  # predictions before it are below the window's frequency
+        middle = np.minimum(np.maximum(mass[cell], start), end)
+        p_middle = np.minimum(np.maximum(upto_p[cell], p_start), p_end)
+        errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
+        return float(errors.mean()) / 0.1
+
+
+OfRedrawn = Callable[[RedrawnTable], float]
+Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
+
+
+def chance_of(
+    measures: Mapping[str, OfRedrawn], table: ScoreTable, options: IntervalOptions
+) -> dict[str, Chance]:
+    """What chance does to each of some measures of a table.
+
+    O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
+    """
+    sample = table_in_rows(table.pool(CELLS), options.weights)
+    of = tuple(measures.values())
+    right = partial(_draw, of, sample, sample.scores)
+    curve = partial(_draw, of, sample, isotonic_curve(sample, sample.scores))
+    found = chance_between(right, curve, sample.effective_size, options)
+    return dict(zip(measures, found, strict=True))
+
+
+def chance_between(right: Draw, curve: Draw, size: float, options: IntervalOptions) -> list[Chance]:
+    """What chance does to measures, from values drawn in two worlds whose true values are known.
+
+    In the world ``right`` the predictions are right, in the other a curve of the data is. Each is
+    a function that draws: it returns the drawn values, a column for each measure, and the true
+    ones.
+    """
+    rng = options.rng
+    drawn, true = right(max(options.replicates // 4, 2), rng)
+    drawn_curve, true_curve = curve(options.replicates, rng)
+    centre = drawn_curve.mean(axis=0)
+    bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
+    tail = (1.0 - options.level) / 2
+    low, high = np.quantile(drawn_curve - centre, (tail, 1.0 - tail), axis=0)
+    half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
+    numbers = np.maximum(bias, 0.0).tolist(), half.tolist(), drawn.std(axis=0).tolist()
+    return [Chance(*each) for each in zip(*numbers, strict=True)]
+
+
+def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
+    """The isotonic fit, its blocks joined by lines from centre to centre."""
+    n = sample.weight
+    fit = isotonic_regression(sample.rate, weights=n)
+    starts = fit.blocks[:-1]
+    centre = np.add.reduceat(n * sample.scores, starts) / np.add.reduceat(n, starts)
+    line = np.interp(at, centre, fit.x[starts])
+    # the slope between scores that are all but 0 is beyond floats
+    return line if np.isfinite(line).all() else between(at, centre, fit.x[starts])
+
+
+def _draw(
+    of: tuple[OfRedrawn, ...],
+    sample: ScoreTable,
+    rate: Array,
+    replicates: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
+    """The measures of tables drawn with these rates of positives, and of the rates themselves."""
+    n, squares = (
+        sample.negative + sample.positive,
+        sample.negative_sq + sample.positive_sq,
+    )
+    # a cell stands for n²/Σw² cases of weight Σw²/n each
+    cases, each = n**2 / squares, squares / n
+    chance = np.concatenate((cases * (1.0 - rate), cases * rate))
+    chance /= chance.sum()
+    total, cells = max(round(min(float(cases.sum()), MOST_CASES)), 1), len(n)
+    found = np.empty((replicates, len(of)))
+    batch = max(1, (1 << 20) // cells)
+    for first in range(0, replicates, batch):
+        drawn = rng.multinomial(total, chance, size=min(batch, replicates - first))
+        for i, counts in enumerate(drawn, start=first):
+            drawn_table = RedrawnTable(sample.scores, counts[:cells] * each, counts[cells:] * each)
+            found[i] = [measure(drawn_table) for measure in of]
+    true = RedrawnTable(sample.scores, n * (1.0 - rate), n * rate)
+    return found, np.array([measure(true) for measure in of])

@@ -1,0 +1,372 @@
+"""Several classes by way of binary models: one per column of a code, calibrated and combined."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from calibrant.array_types import Array, Index
+from calibrant.data.columns import column_names, in_order, plain
+from calibrant.data.door import check_lengths, read_weight
+from calibrant.data.scale import ScoreRange
+from calibrant.errors import (
+    CalibrationWarning,
+    InputError,
+    ParameterError,
+    caller_level,
+    in_our_words,
+)
+from calibrant.fitting.base import Calibrator, KeepsMap, row_facts
+from calibrant.fitting.fitted import Fitted
+from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
+from calibrant.fitting.limits import Limit, OneOf, check_parameters
+from calibrant.fitting.model_scores import (
+    SCORE_METHODS,
+    Method,
+    ModelRows,
+    Part,
+    chosen_method,
+    fit_and_score,
+    keep_feature_names,
+    may_be_probabilities,
+    model_classes,
+    model_scores,
+    model_tags,
+    model_to_fit,
+    pooled,
+    refuse_dispatched,
+    score_method,
+    warn_no_weights,
+    weight_argument,
+)
+from calibrant.methods.codes.calibrator import (
+    COMBINE,
+    column_calibrator,
+    column_rows,
+    combiner,
+    fit_column,
+    one_sided,
+    weighted_code,
+)
+from calibrant.methods.codes.codes import Code, read_code
+from calibrant.rules.base import Map
+from calibrant.rules.codes import Coded
+from calibrant.rules.sigmoids import Identity
+
+#: the two sides of a column, as its models know them
+SIDES = np.array([0, 1])
+
+
+@dataclass(frozen=True)
+class ColumnModel:
+    """A column's model and calibrator; no model where one of its sides has no rows."""
+
+    model: Any
+    calibrator: Calibrator | None
+    map: Map
+
+
+class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Any binary classifier, for several classes: one model per column of a code matrix.
+
+    Each column asks a binary question (one class against the rest, one against another, or one
+    set of classes against another). A model is trained for each, its scores are calibrated, and
+    the calibrated probabilities are combined into a distribution over the classes.
+
+    Parameters
+    ----------
+    estimator : classifier, default: LogisticRegression(max_iter=1000)
+        Anything with ``fit`` and with ``predict_proba`` or ``decision_function``; cloned for each
+        column, where it learns 0 and 1.
+    code : {"one_vs_rest", "all_pairs", "ecoc"}, Code or matrix, default="one_vs_rest"
+        One row per class in sorted order, one column per question; ``"ecoc"`` is a dense random
+        code. See `calibrant.multiclass`.
+    calibrator : Calibrator, name or None, default="isotonic"
+        Of one score; cloned for each column. None takes the models' ``predict_proba`` at its word.
+    combine : {"auto", "normalize", "least_squares", "coupling", "pairwise"}, default="auto"
+        ``"auto"`` normalises one-vs-rest and couples any other code.
+    cv : int, None (5), splitter, iterable of splits, float or "train", default=3
+        Where the calibrators' scores come from, as in `CalibratedClassifier`: scores of rows left
+        out of folds, with the model fitted again on all rows; of a fraction held out, whose rows
+        the models never see; or of the training rows themselves. Without calibrator it plays no
+        part.
+    response_method : str or callable, default="auto"
+        ``"auto"``, ``"raw_score"``, ``"predict_proba"``, ``"decision_function"`` or a function.
+        Where a model's scores come from, as in `CalibratedClassifier`.
+    random_state : int, RandomState or None, default=None
+        Draws the rows held out by a float ``cv``.
+    n_jobs : int or None, default=None
+        How many columns are fitted at a time, as in joblib.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; the columns of `predict_proba`.
+    code_ : Code
+        The code that was used.
+    estimators_ : list of fitted models
+        One per column; None for a column of which one side has no rows.
+    calibrators_ : list of fitted calibrators
+        One per column, None where there is none.
+    map_ : Coded
+        From the models' scores to the distribution, a value.
+    n_features_in_, feature_names_in_
+        As the models have them.
+
+    Notes
+    -----
+    A column is trained and calibrated on the rows of its own classes. Folds are the same for all
+    columns and need not hold every class: a fold whose training rows lack one side of a column is
+    left out of that column, and if the rows held out by the others lack one, it is calibrated on
+    its training rows, with a warning. With ``combine="coupling"`` columns count by the weight of
+    their rows.
+
+    Cost: (folds + 1) fits of a model per column, and O(n log n) for its calibrator. One-vs-rest
+    has k columns of all rows, all pairs k(k−1)/2 columns of two classes' rows.
+
+    References
+    ----------
+    .. [1] B. Zadrozny, C. Elkan, "Transforming classifier scores into accurate multiclass
+       probability estimates", 2002, doi:10.1145/775047.775151.
+    .. [2] E. Allwein, R. Schapire, Y. Singer, "Reducing multiclass to binary", 2000.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CodedClassifier(GaussianNB(), code="all_pairs", calibrator=cal.Platt()).fit(X, y)
+    >>> model.predict_proba(X[[0, 70, 120]]).round(2).tolist()
+    [[0.94, 0.06, 0.0], [0.03, 0.43, 0.55], [0.0, 0.0, 1.0]]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
+    #: it takes rows, not scores: what saves and exports calibrators refuses it
+    takes_rows: ClassVar[bool] = True
+
+    code_: Code
+    map_: Coded
+    estimators_: list[Any]
+    calibrators_: list[Calibrator | None]
+
+    @in_our_words
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        code: Any = "one_vs_rest",
+        calibrator: Any = "isotonic",
+        combine: str = "auto",
+        cv: Any = 3,
+        response_method: Method = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.code = code
+        self.calibrator = calibrator
+        self.combine = combine
+        self.cv = cv
+        self.response_method = response_method
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Train and calibrate a model for each column.
+
+        Parameters
+        ----------
+        X : rows
+            Whatever the estimator takes, such that rows can be picked.
+        y : array-like of shape (n,)
+            Labels: two or more values of any kind.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0, for the models and the calibrators.
+        groups : array-like of shape (n,), optional
+            Rows of one group stay on one side of every split.
+        """
+        check_parameters(self, self._limits)
+        kind = cv_kind(self.cv, "CodedClassifier")
+        if kind == "prefit":
+            raise ParameterError(
+                'cv="prefit" has no meaning here: models are made for each column. To calibrate '
+                "scores that exist, use CodedCalibrator."
+            )
+        estimator = model_to_fit(self.estimator)
+        calibrator = None if self.calibrator is None else column_calibrator(self.calibrator)
+        refuse_dispatched(X, estimator)
+        classes, codes = model_classes(y)
+        (X,) = indexable(X)
+        check_lengths(X=_num_samples(X), y=len(codes))
+        weight = read_weight(sample_weight, len(codes))
+        if weight is not None and weight_argument(estimator) is None:
+            warn_no_weights(estimator)
+        present = np.unique(codes if weight is None else codes[weight > 0])
+        if len(present) < 2:
+            raise InputError(
+                "y must hold at least two classes in rows of positive weight, but only one class "
+                f"came: {plain(classes[present[0]])!r}."
+            )
+        code = read_code(self.code, len(classes))
+        combiner(self.combine, code)  # a wrong pair is refused before any model is trained
+        rows = ModelRows(X, codes, weight, classes, 1, self._method(estimator, calibrator))
+        pairs = []
+        if calibrator is not None and kind in SPLITTING:
+            pairs = row_pairs(self.cv, rows, groups, self.random_state, complete=False)
+        columns = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_column)(rows, code.matrix[codes, b], estimator, calibrator, pairs, kind)
+            for b in range(len(code))
+        )
+        self._keep(rows, code, columns, calibrator)
+        self._columns = column_names(X)
+        return self
+
+    def _method(self, estimator: Any, calibrator: Calibrator | None) -> Method:
+        if not callable(self.response_method):
+            check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
+        if calibrator is not None:
+            return chosen_method(self.response_method, calibrator)
+        if callable(self.response_method) or self.response_method not in ("auto", "predict_proba"):
+            raise ParameterError(
+                "without calibrator, response_method must be 'auto' or 'predict_proba', but "
+                f"{self.response_method!r} came: other scores are no probabilities."
+            )
+        if not hasattr(estimator, "predict_proba"):
+            raise ParameterError(
+                "without calibrator, estimator must have predict_proba, but "
+                f"{type(estimator).__name__} has not. Give a calibrator."
+            )
+        return "predict_proba"
+
+    def _keep(
+        self,
+        rows: ModelRows,
+        code: Code,
+        columns: list[ColumnModel],
+        calibrator: Calibrator | None,
+    ) -> None:
+        counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
+        totals = column_rows(code.matrix[rows.codes], rows.weight, calibrator)
+        self.map_ = weighted_code(self.combine, code, [column.map for column in columns], totals)
+        self.classes_, self.code_ = rows.classes, code
+        self.estimators_ = [column.model for column in columns]
+        self.calibrators_ = [column.calibrator for column in columns]
+        self._used_method = rows.method
+        self.score_range_ = self._range()
+        self._provenance = row_facts(counts, rows.codes, len(rows.classes))
+        first = next(column.model for column in columns if column.model is not None)
+        keep_feature_names(self, first)
+
+    def _range(self) -> ScoreRange:
+        """The scores that the calibrators were fitted on; without any, probabilities."""
+        found = [one.score_range_ for one in self.calibrators_ if one is not None]
+        if not found:
+            return ScoreRange("probability", 0.0, 1.0)
+        first = next(model for model in self.estimators_ if model is not None)
+        return ScoreRange.between(
+            min(one.low for one in found),
+            max(one.high for one in found),
+            probabilities=may_be_probabilities(first, self._used_method),
+        )
+
+    def scores(self, X: Any) -> Array:
+        """The models' scores of the rows, one column per question: what ``map_`` takes.
+
+        A frame with the columns of the fit in another order is brought into that order; as many
+        other names are refused.
+        """
+        check_is_fitted(self)
+        X = in_order(X, getattr(self, "_columns", ()), "X")
+        columns = [
+            None if model is None else model_scores(model, X, SIDES, 1, self._used_method)
+            for model in self.estimators_
+        ]
+        n = next(len(column) for column in columns if column is not None)
+        return np.column_stack([np.zeros(n) if column is None else column for column in columns])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
+        scores = self.scores(X)
+        return self.map_(scores)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        check_is_fitted(self)
+        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return labels
+
+    def to_fitted(self) -> Fitted:
+        """The calibrators and the combination as a plain value for `save`: a map of `scores`.
+
+        The models themselves are not in it.
+        """
+        check_is_fitted(self)
+        first = next(model for model in self.estimators_ if model is not None)
+        note = {
+            "input": score_method(first, self._used_method) or "function",
+            "model": type(first).__name__,
+            "note": "maps scores of the models, which are not saved here",
+        }
+        fitted = super().to_fitted()
+        return replace(fitted, provenance={**fitted.provenance, **note})
+
+    def __sklearn_tags__(self) -> Any:
+        return model_tags(super().__sklearn_tags__(), self.estimator)
+
+
+def _fit_column(
+    rows: ModelRows,
+    signs: NDArray[np.int8],
+    estimator: Any,
+    calibrator: Calibrator | None,
+    pairs: list[Any],
+    kind: str,
+) -> ColumnModel:
+    """The model and the calibrator of one column, from the rows that play a part in it."""
+    always = one_sided(signs, rows.weight, calibrator)
+    if always is not None:
+        return ColumnModel(None, None, always)
+    data = ModelRows(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES, 1, rows.method)
+    used = np.flatnonzero(signs != 0)
+    everyone = used if len(used) < len(signs) else None
+    if calibrator is None:
+        return ColumnModel(data.fit(estimator, everyone), None, Identity())
+    whole = []
+    for train, test in pairs:
+        inside = train[signs[train] != 0], test[signs[test] != 0]
+        if _two_sided(data, inside[0]) and len(inside[1]):
+            whole.append(inside)
+    if whole and not _two_sided(data, np.concatenate([test for _, test in whole])):
+        whole = []
+    if kind in SPLITTING and not whole:
+        warnings.warn(
+            "a column of the code has too few rows of one side to be held out: it is calibrated on "
+            "the rows that its model was trained on, and its probabilities may be too sure.",
+            CalibrationWarning,
+            stacklevel=caller_level(),
+        )
+    if not whole:
+        model, scores = fit_and_score(data, estimator, everyone, everyone)
+        parts: list[Part] = [(scores, used)]
+    else:
+        scored = [fit_and_score(data, estimator, train, test) for train, test in whole]
+        parts = [(part, test) for (_, part), (_, test) in zip(scored, whole, strict=True)]
+        model = scored[0][0] if kind == "fraction" else data.fit(estimator, everyone)
+    one = clone(calibrator)
+    with pooled(one, data, parts) as (scores, tested, weight):
+        fitted = fit_column(one, scores, signs[tested], weight)
+    return ColumnModel(model, fitted, Identity() if fitted is None else fitted.map_)
+
+
+def _two_sided(data: ModelRows, rows: Index) -> bool:
+    return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

@@ -1,1 +1,0 @@
-"""Plans: what a map becomes for every other system, a small graph of shared nodes."""

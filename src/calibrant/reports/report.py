@@ -1,0 +1,1088 @@
+"""The report of scores of two or of several classes, from rows or from a table."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.array_types import Array, Index
+from calibrant.auto.advice import SAID_FIRST, advise_table, segment_gaps
+from calibrant.auto.auto import KINDS, AutoCalibrator
+from calibrant.auto.classes import (
+    HeldOutClasses,
+    HeldOutMatrix,
+    count_distinct,
+    judged_rows,
+    row_splits,
+    unchanged,
+)
+from calibrant.data.columns import as_in_fit, plain, to_matrix
+from calibrant.data.door import (
+    Rows,
+    check_distributions,
+    check_lengths,
+    read_binary,
+    read_probabilities,
+)
+from calibrant.data.labels import read_classes
+from calibrant.data.scale import kind_of
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.segments import read_segments, segment_names
+from calibrant.diagrams.curve import cell_edges, histogram_of, reliability_curve, window
+from calibrant.diagrams.map_lines import MapCurve, map_curve
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.fitting.base import Calibrator
+from calibrant.fitting.base_classes import provenance_of, range_of_rows
+from calibrant.fitting.fitted import Fitted
+from calibrant.fitting.folds import Fold, HeldOutCells, parts_of_table, table_cv
+from calibrant.fitting.held_out import (
+    CLASS_ERRORS,
+    Judged,
+    Sample,
+    Standing,
+    choose,
+    judge,
+    judge_maps,
+    pairs_of,
+    sample_of,
+    standings,
+)
+from calibrant.fitting.registry import BEFORE, calibrators_of, in_plain_words, named_methods
+from calibrant.methods.codes.calibrator import CodedCalibrator
+from calibrant.methods.uncalibrated import Uncalibrated
+from calibrant.metrics.arguments import class_table, top_table
+from calibrant.metrics.evaluating import (
+    Evaluation,
+    MulticlassEvaluation,
+    chosen_records,
+    evaluate,
+    evaluate_held_out,
+    from_to,
+    with_auc_within_folds,
+    without_praise,
+)
+from calibrant.metrics.facts import SAME_ORDER, Verdict
+from calibrant.metrics.headlines import ClassNames, LabelNames, class_look, first_look
+from calibrant.metrics.intervals import PairedCells
+from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
+from calibrant.metrics.tests import chance_that_right
+from calibrant.reports.kit import PageAxis, common_axis, recipes_for
+from calibrant.reports.page import MOST_PANELS, check_features, groups_of, panel_of, segment_panels
+from calibrant.reports.value import (
+    Method,
+    Panel,
+    PredictionSpread,
+    Report,
+    check_output,
+    check_texts,
+    fingerprint,
+    map_facts,
+    source_facts,
+    version_facts,
+)
+from calibrant.result_tables import counted, short_value, shown_percent
+from calibrant.rules.base import VectorMap
+from calibrant.rules.sigmoids import Identity
+
+#: groups of equal weight of each curve, and cells of the histograms
+BINS, CELLS = 10, 40
+
+
+def calibration_report(
+    scores: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    calibrator: Any = None,
+    segments: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+    title: str | None = None,
+    score_name: str = "score",
+    label_name: str = "label",
+    source: Any = None,
+    saved_as: str = "calibrator.json",
+    output: str | os.PathLike[str] | None = None,
+    measures: str | Sequence[str] | None = None,
+    features: Any = None,
+) -> Report:
+    """Which calibrator, are we better off, and how sure are we: the answers on one page.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,), (n, 1), (n, 2) or (n, k), or ScoreTable
+        Scores of any kind; or a table, which holds labels and weights (then no ``y``).
+    y : array-like of shape (n,)
+        Labels.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    calibrator : default: ``AutoCalibrator()``
+        A calibrator or its name, a list or a dict of several: clones of them are fitted here, and
+        judged out of fold. A `Fitted` (from `load`), or a dict of names to such or to probabilities
+        of the same rows: judged on these rows as they are, which must be other rows than those
+        they were made from.
+    segments : array-like of shape (n,), or several columns, optional
+        A group of each row (region, product, …): the page shows whether one map fits them all.
+    pos_label : label, optional
+        What a high score means; default: the larger class.
+    classes : labels, optional
+        All of them, where y may lack some or ``scores`` is a table.
+    title, score_name, label_name : str
+        What the page calls itself and the two columns.
+    source : str, path, list of such, or mapping of words to values, optional
+        Where the data come from, for the last section. A date stands there only if given here.
+    saved_as : str, default="calibrator.json"
+        The name of the calibrator's file in the lines that tell how to apply it.
+    output : path, optional
+        Where to write the page; none of the files that ``source`` names.
+    measures : str or list of str, optional
+        Measures beside the standard ones, by name or group, as in `evaluate`: ``"clinical"``, say.
+    features : frame or array of shape (n, columns), optional
+        Columns of the same rows: the page tells in which groups of rows the chosen map is wrong
+        (see `calibrant.metrics.multicalibration`). Two classes only.
+
+    Returns
+    -------
+    Report
+        Frozen; ``to_html()``, ``save(path)``, ``to_dict()``; its ``fitted`` is what `save` takes.
+
+    Notes
+    -----
+    Losses are means over rows held out; the gain is the paired difference to the scores as they
+    are (margins through the sigmoid), with its interval. Curves have ten groups of equal weight
+    with Clopper–Pearson intervals of their effective sample size. Segments are judged with the
+    final map on the rows it was fitted to, which flatters a little, and so are the groups of
+    ``features``. The same data give the same
+    page, byte for byte. Cost: that of the calibrators' fits, six for each, and O(N log N).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import Platt
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> r = calibration_report(p, rng.random(2000) < p**3, calibrator=Platt())
+    >>> r
+    Report('Calibration of score', 1 method, 'Platt' chosen)
+    >>> r.verdict[0]
+    'Calibrate these scores with a sigmoid (Platt) before using them as probabilities.'
+    """
+    words = PageWords(title or "", score_name, label_name, saved_as, source)
+    check_output(output, source)
+    for one in calibrator.values() if isinstance(calibrator, Mapping) else [calibrator]:
+        if isinstance(one, Fitted):
+            scores = as_in_fit(scores, one.provenance, one.classes)
+    several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
+    shown = _measures_shown(measures, several=several)
+    if features is not None:
+        check_features(scores, features, several=several)
+    if several:
+        many = SeveralClasses.read(scores, y, sample_weight, classes, segments)
+        made = _report(many, contest_of(calibrator, many), segments, words, shown)
+    else:
+        two = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
+        made = _report(two, contest_of(calibrator, two), segments, words, shown)
+        if features is not None and two.rows is not None:
+            groups = groups_of(two.rows, features, made.fitted, made.level)
+            made = replace(made, groups=groups)
+    if output is not None:
+        made.save(output)
+    return made
+
+
+def report_of(
+    calibrator: Any,
+    data: ScoreTable | ScoreMatrix,
+    *,
+    unseen: HeldOutClasses | None = None,
+    title: str | None = None,
+    score_name: str = "score",
+    label_name: str = "label",
+    source: Any = None,
+    saved_as: str = "calibrator.json",
+    measures: str | Sequence[str] | None = None,
+) -> Report:
+    """The report of a calibrator that is fitted to this table, or matrix, already: nothing is
+    fitted.
+
+    It is an `AutoCalibrator`, or any of several classes beside its predictions of ``unseen`` rows.
+    The options are those of `calibration_report`.
+
+    >>> from calibrant import AutoCalibrator, ScoreTable
+    >>> table = ScoreTable.from_counts([0.2, 0.4, 0.8], [30, 20, 10], [10, 20, 30])
+    >>> r = report_of(AutoCalibrator().fit_table(table), table)
+    >>> r.chosen.name
+    'scores as they are'
+    """
+    words = PageWords(title or "", score_name, label_name, saved_as, source)
+    judged = getattr(calibrator, "leaderboard_", None) is not None
+    shown = _measures_shown(measures, several=isinstance(data, ScoreMatrix))
+    if isinstance(data, ScoreMatrix):
+        several = SeveralClasses(data, np.asarray(calibrator.classes_))
+        if judged:
+            return _report(several, contest_behind(calibrator), None, words, shown)
+        if unseen is not None:
+            return _report(several, several.behind(calibrator, unseen), None, words, shown)
+    elif judged:
+        labels = tuple(plain(label) for label in calibrator.classes_)
+        two = TwoClasses(data, labels, plain(calibrator.pos_label_))
+        return _report(two, contest_behind(calibrator), None, words, shown)
+    raise InputError("a report needs an AutoCalibrator that is fitted and could be judged.")
+
+
+@dataclass(frozen=True)
+class PageWords:
+    """The names that the caller gives to the page, its columns, its file and its source."""
+
+    title: str
+    score_name: str
+    label_name: str
+    saved_as: str
+    source: Any
+
+    def __post_init__(self) -> None:
+        texts = {"score_name": self.score_name, "label_name": self.label_name}
+        check_texts(title=self.title, **texts, saved_as=self.saved_as)
+        source_facts(self.source)  # refused before anything is fitted
+
+
+def _measures_shown(measures: Any, *, several: bool = False) -> list[str]:
+    """The names of the standard measures and of those asked for, which must be known."""
+    records = CLASS_MEASURES if several else MEASURES
+    asked = {} if measures is None else chosen_records(records, measures)
+    return [*chosen_records(records), *asked]
+
+
+def _columns(scores: Any) -> int:
+    shape = to_matrix(scores, "scores").shape
+    return shape[1] if len(shape) == 2 else 1
+
+
+def _report(
+    data: ReportData, contest: Contest, segments: Any, words: PageWords, measures: list[str]
+) -> Report:
+    methods, fitted = _methods(data, contest), contest.fitted
+    evaluation = data.evaluation(contest, measures)
+    headline, useless = data.headline(words.label_name)
+    if useless:
+        evaluation = without_praise(evaluation)
+    found = verdict_of(
+        methods,
+        level=contest.level,
+        where=contest.where,
+        single=contest.single,
+        word=word_of(evaluation),
+    )
+    return Report(
+        title=words.title or f"Calibration of {words.score_name}",
+        verdict=under(headline, found, methods, useless=useless) if headline else found,
+        how=contest.how,
+        methods=methods,
+        evaluation=evaluation,
+        map_curve=data.map_curve(fitted),
+        panels=data.panels(contest, segments),
+        panel_kind=data.panel_kind,
+        advice=data.advice(contest, segments),
+        facts=source_facts(words.source)
+        | data.facts(words.score_name, words.label_name)
+        | map_facts(fitted)
+        | version_facts(),
+        recipes=() if fitted is None else recipes_for(fitted, words.score_name, words.saved_as),
+        fitted=fitted,
+        level=contest.level,
+        caution=bool(headline),
+    )
+
+
+def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
+    """The leaderboard with curves: the scores as they are, then the others, best first."""
+    tables = {name: data.curve_table(one) for name, one in contest.predictions.items()}
+    curves = {
+        name: reliability_curve(table, bins=BINS, binning="mass", level=contest.level)
+        for name, table in tables.items()
+    }
+    axis, odds = (common_axis(curves.values(), odds=odds) for odds in (False, True))
+    methods = []
+    for row in sorted(contest.standings, key=lambda row: row.name != BEFORE):
+        before, table = row.name == BEFORE, tables[row.name]
+        compared = {n: getattr(row, n) for n in ("gain", "gain_low", "gain_high", "auc_change")}
+        if before:  # one rate for all rows does not rank as the scores do
+            compared = {"auc_change": row.auc_change or None}
+        methods.append(
+            Method(
+                name=data.before if before else row.name,
+                log_loss=row.log_loss,
+                brier=row.brier,
+                curve=curves[row.name],
+                spread=_spread(table, axis),
+                logit_spread=_spread(table, odds),
+                log_loss_se=_known(row.log_loss_se),
+                brier_se=_known(row.brier_se),
+                auc=row.auc,
+                distinct=row.distinct,
+                chosen=row.chosen,
+                **compared,
+            )
+        )
+    return tuple(methods)
+
+
+def _known(error: float) -> float | None:
+    return error if np.isfinite(error) else None
+
+
+def _spread(table: ScoreTable, axis: PageAxis) -> PredictionSpread:
+    edges = cell_edges(axis.low, axis.high, CELLS, odds=axis.logit)
+    return PredictionSpread(edges, histogram_of(table, edges) / table.total)
+
+
+# --- Which method is taken: all are judged beside the scores as they are, on the same rows --------
+
+
+#: folds and level where the caller brings no `AutoCalibrator` with its own
+FOLDS = 5
+LEVEL = 0.95
+TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
+
+
+class Entrant(NamedTuple):
+    """A method of a contest: its losses, its predictions with what came, and how many differ.
+
+    ``fitted`` is its map, and ``calibrator`` what advice can be given on, where there are any.
+    """
+
+    judged: Judged
+    prediction: Any
+    distinct: int
+    fitted: Fitted | None = None
+    calibrator: Any = None
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The outcome: the standings, all predictions, and the map of the chosen method.
+
+    Attributes
+    ----------
+    standings : tuple of Standing
+    predictions : mapping of str to ScoreTable or ScoreMatrix
+        The probabilities of each method for the rows of the contest, with what came.
+    fitted : Fitted or None
+        The map of the chosen method, where there is one.
+    folds : int or None
+        How often rows were held out; None for maps that were made before.
+    level : float
+    calibrator : Any
+        The chosen method, fitted, where advice can be given on it.
+    single : bool
+        Whether only one method was asked about: it is the chosen one, whatever its figures.
+    pairs : mapping of str to PairedCells
+        Two classes: the predictions of each method beside the scores of the same rows.
+    """
+
+    standings: tuple[Standing, ...]
+    predictions: Mapping[str, Any]
+    fitted: Fitted | None
+    folds: int | None
+    level: float
+    calibrator: Any = None
+    single: bool = False
+    pairs: Mapping[str, PairedCells] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> str:
+        """The name of the chosen method."""
+        return next(row.name for row in self.standings if row.chosen)
+
+    @property
+    def how(self) -> str:
+        """How the figures were obtained."""
+        if self.folds is None:
+            return (
+                "Judged on these rows with calibrators that were made before: they must be other "
+                "rows."
+            )
+        times = f"{self.folds} fold{'s' * (self.folds != 1)}"
+        return f"Judged out of fold ({times}): no row was judged by a calibrator that had seen it."
+
+    @property
+    def where(self) -> str:
+        """The rows that the verdict speaks of."""
+        return "On these rows" if self.folds is None else "On rows it had not seen"
+
+
+class ReportData(ABC):
+    """The data of a report, of two classes or of several, and what each shows of them."""
+
+    #: the calibrators that can be fitted to such data
+    kinds: ClassVar[tuple[type, ...]]
+    panel_kind: ClassVar[str]
+    classes: Any
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels of the classes as plain Python values."""
+        return tuple(plain(label) for label in self.classes)
+
+    @property
+    def before(self) -> str:
+        """What the page calls the scores without a calibrator."""
+        return AS_THEY_ARE
+
+    @abstractmethod
+    def automatic(self, auto: AutoCalibrator) -> Contest:
+        """The contest that an unfitted AutoCalibrator holds."""
+
+    @abstractmethod
+    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
+        """Calibrators, fitted here and judged out of fold."""
+
+    @abstractmethod
+    def judge_given(self, named: Mapping[str, Any]) -> Contest:
+        """Maps, or probabilities of these rows, judged as they are."""
+
+    @abstractmethod
+    def curve_table(self, prediction: Any) -> ScoreTable:
+        """The table whose reliability curve stands for a method."""
+
+    @abstractmethod
+    def evaluation(
+        self, contest: Contest, measures: Sequence[str] | None = None
+    ) -> Evaluation | MulticlassEvaluation:
+        """All measures of the chosen method, beside those of the scores as they are."""
+
+    @abstractmethod
+    def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
+        """The segments or classes, before and after."""
+
+    @abstractmethod
+    def facts(self, score_name: str, label_name: str) -> dict[str, str]:
+        """Columns, labels, counts and the fingerprint."""
+
+    def map_curve(self, fitted: Fitted | None) -> MapCurve | None:
+        """The line of the chosen map, where one can be drawn."""
+        return None
+
+    @abstractmethod
+    def headline(self, label_name: str) -> tuple[str, bool]:
+        """What must be known of the scores before anything else, nothing where all is well; and
+        whether no map of them is worth anything."""
+
+    def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
+        """What deserves a look, in sentences with figures."""
+        return ()
+
+
+def contest_of(calibrator: Any, data: ReportData) -> Contest:
+    """Judge whatever came as ``calibrator`` on the data."""
+    calibrator = AutoCalibrator() if calibrator is None else calibrators_of(calibrator)
+    if isinstance(calibrator, AutoCalibrator):
+        return data.automatic(calibrator)
+    if isinstance(calibrator, Fitted):
+        calibrator = {calibrator.method or "calibrator": calibrator}
+    to_fit = (*data.kinds, type)
+    if isinstance(calibrator, Mapping) and not all(
+        isinstance(one, to_fit) for one in calibrator.values()
+    ):
+        named = {str(name): one for name, one in calibrator.items()}
+        _check_made_before(named, to_fit)
+        return data.judge_given(named)
+    named = named_methods(calibrator, kinds=data.kinds, word="calibrator", taken=BEFORE)
+    return data.judge_fitted(named)
+
+
+def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> None:
+    if BEFORE in named:
+        raise ParameterError(f"calibrator must not hold the name {BEFORE!r}: it is always there.")
+    for name, value in named.items():
+        if isinstance(value, to_fit):
+            raise ParameterError(
+                "calibrator must hold either calibrators to be fitted here, or maps and "
+                f"probabilities that were made before, but both came ({name!r} is one to be "
+                "fitted)."
+            )
+
+
+def decide(
+    entrants: Mapping[str, Entrant], sample: Sample, folds: int | None, parts: Sequence[Fold] = ()
+) -> Contest:
+    """Choose among methods that were judged on one sample, the scores as they are among them.
+
+    A single method beside these is taken whatever its figures. ``parts`` are the folds of two
+    classes.
+    """
+    judged = {name: one.judged for name, one in entrants.items()}
+    before = entrants[BEFORE].prediction
+    if isinstance(before, ScoreTable):
+        right = chance_that_right(before, grouped=sample.cluster is not None)
+        chosen, tied = choose(judged, sample, right=right)
+    else:
+        chosen, tied = choose(judged, sample, errors=CLASS_ERRORS)
+    single = len(entrants) == 2
+    if single:
+        chosen = next(name for name in entrants if name != BEFORE)
+    rows = standings(
+        judged,
+        sample,
+        level=LEVEL,
+        chosen=chosen,
+        tied=tied,
+        distinct={name: one.distinct for name, one in entrants.items()},
+        seconds=dict.fromkeys(entrants, 0.0),  # times differ from run to run; the page must not
+    )
+    return Contest(
+        rows,
+        {name: one.prediction for name, one in entrants.items()},
+        entrants[chosen].fitted,
+        folds,
+        LEVEL,
+        entrants[chosen].calibrator,
+        single,
+        pairs_of(judged, list(parts)) if parts else {},
+    )
+
+
+def contest_behind(auto: AutoCalibrator) -> Contest:
+    """The contest that a fitted AutoCalibrator has held already."""
+    board = auto.leaderboard_
+    if board is None:
+        raise InputError(TOO_FEW)
+    fitted = auto.to_fitted()
+    # seconds differ from run to run; the page must not
+    facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
+    fitted = replace(fitted, provenance=facts)
+    return Contest(
+        board.rows,
+        auto.oof_,
+        fitted,
+        board.folds,
+        board.level,
+        auto.calibrator_,
+        pairs=auto.pairs_,
+    )
+
+
+# --- The report of scores of several classes: the top label, and each class against the rest ------
+
+
+@dataclass(frozen=True)
+class SeveralClasses(ReportData):
+    """Rows with a score for each class, and the labels of the classes."""
+
+    matrix: ScoreMatrix
+    classes: NDArray[Any]
+
+    kinds: ClassVar[tuple[type, ...]] = KINDS
+    panel_kind: ClassVar[str] = "class"
+
+    @classmethod
+    def read(cls, scores: Any, y: Any, sample_weight: Any, classes: Any, segments: Any) -> Self:
+        """Rows of k ≥ 3 columns of scores."""
+        if segments is not None:
+            raise InputError("segments are for scores of two classes, but several columns came.")
+        if y is None:
+            raise InputError("y must be given beside scores of several classes.")
+        return cls(*read_matrix(scores, y, sample_weight, classes))
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def automatic(self, auto: AutoCalibrator) -> Contest:
+        auto = clone(auto).set_params(classes=list(self.classes))
+        matrix = self.matrix
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
+            auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
+        return contest_behind(auto)
+
+    def behind(self, calibrator: Any, unseen: HeldOutClasses) -> Contest:
+        """A calibrator that is fitted to these rows already, judged on rows that were held out."""
+        (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator", taken=BEFORE)
+        outputs = {BEFORE: unseen.before.scores, name: unseen.after.scores}
+        codes = self.matrix.codes[unseen.rows]
+        judged = {
+            called: judged_rows(p, codes, auc)
+            for (called, p), auc in zip(outputs.items(), unseen.aucs, strict=True)
+        }
+        fitted = {BEFORE: self._unchanged(), name: calibrator.to_fitted()}
+        return self._decide(outputs, judged, unseen.rows, fitted, unseen.folds)
+
+    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
+        matrix = self.matrix
+        pairs, _ = row_splits(matrix, self.classes, FOLDS, None, 0)
+        held = HeldOutMatrix(matrix, pairs, "importance")
+        outputs, fitted = {BEFORE: held.before}, {BEFORE: self._unchanged()}
+        for name, calibrator in named.items():
+            parts = [
+                self._fit(calibrator, matrix.take(train)).map_(matrix.scores[test])
+                for train, test in pairs
+            ]
+            outputs[name] = np.concatenate(parts)
+            fitted[name] = self._fit(calibrator, matrix).to_fitted()
+        judged = {name: held.judged(p) for name, p in outputs.items()}
+        return self._decide(outputs, judged, held.rows, fitted, len(pairs))
+
+    def judge_given(self, named: Mapping[str, Any]) -> Contest:
+        rows = np.arange(len(self.matrix))
+        held = HeldOutMatrix(self.matrix, [(rows[:0], rows)], "importance")
+        outputs = {BEFORE: held.before}
+        outputs |= {name: self._predicted(name, value) for name, value in named.items()}
+        judged = {name: held.judged(p) for name, p in outputs.items()}
+        maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
+        return self._decide(outputs, judged, rows, maps, None)
+
+    def _unchanged(self) -> Fitted:
+        """The scores as they are, as a map."""
+        fitted_map = unchanged(self.matrix)
+        facts, known = provenance_of(self.matrix), range_of_rows(self.matrix, fitted_map)
+        return Fitted(fitted_map, self.labels, None, "Identity", {}, facts, known)
+
+    def _fit(self, calibrator: Any, matrix: ScoreMatrix) -> Any:
+        one = clone(calibrator)
+        if isinstance(one, Calibrator) and not one.multiclass:
+            one = CodedCalibrator(one.set_params(pos_label=None, classes=None))
+        one.set_params(classes=list(self.classes))
+        return one.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
+
+    def _predicted(self, name: str, value: Any) -> Array:
+        matrix = self.matrix
+        if not isinstance(value, Fitted):
+            called = f"calibrator[{name!r}]"
+            p = read_score_matrix(value, matrix.n_classes, name=called, classes=self.classes)
+            check_distributions(p, called)
+            if len(p) != len(matrix):
+                raise InputError(
+                    f"{called} must have a row for each of the {len(matrix)} rows of positive "
+                    f"weight, but {len(p)} came."
+                )
+            return p.astype(np.float64)
+        if not isinstance(value.map, VectorMap) or tuple(value.classes) != self.labels:
+            raise InputError(
+                f"{name} must be for the classes {list(self.labels)[:20]}, but it is for "
+                f"{list(value.classes)[:20]}."
+            )
+        return value.predict_proba(matrix.scores)
+
+    def _decide(
+        self,
+        outputs: Mapping[str, Array],
+        judged: Mapping[str, Judged],
+        rows: Index,
+        fitted: Mapping[str, Fitted],
+        folds: int | None,
+    ) -> Contest:
+        """The contest of probabilities of these rows of the matrix."""
+        codes, weight = self.matrix.codes[rows], self._weight[rows]
+        entrants = {}
+        for name, p in outputs.items():
+            made = ScoreMatrix(p, codes, weight)
+            entrants[name] = Entrant(judged[name], made, count_distinct(p), fitted.get(name))
+        return decide(entrants, Sample(weight, weight**2), folds)
+
+    @property
+    def _weight(self) -> Array:
+        weight = self.matrix.weight
+        return np.ones(len(self.matrix)) if weight is None else weight
+
+    # --- what the page shows --------------------------------------------------------------------
+
+    def curve_table(self, prediction: Any) -> ScoreTable:
+        return top_table(prediction)
+
+    def evaluation(
+        self, contest: Contest, measures: Sequence[str] | None = None
+    ) -> Evaluation | MulticlassEvaluation:
+        before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
+        made = evaluate(
+            self.classes[after.codes],
+            after.scores,
+            raw=None if contest.chosen == BEFORE else before.scores,
+            sample_weight=after.weight,
+            classes=self.classes,
+            level=contest.level,
+            weights="importance",
+            measures=measures,
+        )
+        if contest.folds is None or not isinstance(made, MulticlassEvaluation):
+            return made
+        standing = {row.name: row for row in contest.standings}
+        aucs = standing[BEFORE].scores_auc, standing[contest.chosen].auc
+        return with_auc_within_folds(made, *aucs)
+
+    def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
+        before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
+        heaviest = np.argsort(-after.class_weight, kind="stable")[:MOST_PANELS]
+        return tuple(
+            panel_of(
+                str(self.labels[column]),
+                class_table(before, column),
+                class_table(after, column),
+                bins=8,
+                level=contest.level,
+            )
+            for column in sorted(heaviest.tolist())
+        )
+
+    def headline(self, label_name: str) -> tuple[str, bool]:
+        look = class_look(self.matrix)
+        return look.headline(ClassNames.of(self.labels, label_name, face="page")), look.unproven
+
+    def facts(self, score_name: str, label_name: str) -> dict[str, str]:
+        matrix = self.matrix
+        facts = {
+            "score": f"{score_name}, {matrix.n_classes} columns",
+            "label": f"{label_name}, {matrix.n_classes} classes",
+            "rows": counted(len(matrix)),
+        }
+        if matrix.weight is not None:
+            facts["weight"] = counted(matrix.total)
+            facts["effective rows"] = f"{matrix.effective_size:,.0f}"
+        facts["fingerprint of the data"] = fingerprint(matrix.scores, matrix.codes, self._weight)
+        return facts
+
+
+# --- The report of scores of two classes, from rows or from a table -------------------------------
+
+
+@dataclass(frozen=True)
+class TwoClasses(ReportData):
+    """A table, the labels that it speaks of and, where there are any, its rows."""
+
+    table: ScoreTable
+    classes: tuple[Any, ...]
+    pos_label: Any
+    rows: Rows | None = None
+
+    kinds: ClassVar[tuple[type, ...]] = (Calibrator,)
+    panel_kind: ClassVar[str] = "segment"
+
+    @classmethod
+    def read(
+        cls, scores: Any, y: Any, sample_weight: Any, pos_label: Any, classes: Any, calibrator: Any
+    ) -> Self:
+        """Rows, or a table; the labels of a table may come from a `Fitted`."""
+        if not isinstance(scores, ScoreTable):
+            if y is None:
+                raise InputError("y must be given beside scores. Only a ScoreTable holds labels.")
+            rows = read_binary(scores, y, sample_weight, pos_label=pos_label, classes=classes)
+            return cls(ScoreTable.from_rows(rows), tuple(rows.classes), rows.pos_label, rows)
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise InputError(f"{name} must not be given beside a ScoreTable, which holds it.")
+        if not scores:
+            raise InputError("the table must hold at least one score, but it is empty.")
+        if isinstance(calibrator, Fitted) and classes is None:
+            classes, pos_label = list(calibrator.classes), calibrator.pos_label
+        known, positive = read_classes(classes, pos_label)
+        return cls(scores, tuple(plain(label) for label in known), plain(positive))
+
+    @property
+    def positive_column(self) -> int:
+        """Which of the two classes is the positive one."""
+        return 0 if self.labels[0] == plain(self.pos_label) else 1
+
+    @property
+    def before(self) -> str:
+        kind = kind_of(self.table)
+        if kind == "points":  # which stand for no probability
+            return ONE_RATE
+        return f"{AS_THEY_ARE} (divided by 100)" if kind == "percentages" else AS_THEY_ARE
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def automatic(self, auto: AutoCalibrator) -> Contest:
+        auto = clone(auto).set_params(classes=list(self.classes), pos_label=self.pos_label)
+        if self.rows is None or table_cv(auto.cv):
+            return contest_behind(auto.fit_table(self.table))
+        labels = np.asarray(self.classes)
+        positive, negative = labels[self.positive_column], labels[1 - self.positive_column]
+        y = np.where(self.rows.positive, positive, negative)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # the page gives the advice
+            return contest_behind(auto.fit(self.rows.scores, y, self.rows.weight))
+
+    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
+        parts, _ = parts_of_table(self.table, FOLDS, 0)
+        if not parts:
+            raise InputError(TOO_FEW)
+        trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
+        # fitted to a table of 0 and 1
+        labels = {"classes": self.labels, "pos_label": plain(self.pos_label)}
+        entrants = {}
+        for name, trial in trials.items():
+            distinct = len(np.unique(trial.map(self.table.scores)))
+            fitted = replace(trial.calibrator.to_fitted(), **labels)
+            entrants[name] = Entrant(trial.judged, trial.oof, distinct, fitted, trial.calibrator)
+        return decide(entrants, sample, len(parts), parts)
+
+    def judge_given(self, named: Mapping[str, Any]) -> Contest:
+        maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
+        whole = self._all_held(by_rows=len(maps) < len(named))
+        outputs = {BEFORE: Uncalibrated().fit_table(self.table).map_(whole.scores)}
+        outputs |= {name: self._predicted(name, one, whole.scores) for name, one in named.items()}
+        entrants = {}
+        for name, p in outputs.items():
+            judged, table = _judged(p, whole, ranks=name == BEFORE)
+            entrants[name] = Entrant(judged, table, len(table), maps.get(name), maps.get(name))
+        return decide(entrants, sample_of([whole]), None, [whole])
+
+    def _all_held(self, *, by_rows: bool) -> Fold:
+        """All scores as one fold that is held out: row by row, or as the table has them."""
+        table = self.table
+        if not by_rows:
+            columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+            return Fold(ScoreTable.empty(), table.scores, HeldOutCells(*columns))
+        if self.rows is None:
+            raise InputError(
+                "probabilities can only be judged beside the scores and labels of the same rows, "
+                "but a ScoreTable came, which has no rows. Pass scores and y."
+            )
+        scores, weight = self.rows.scores, self.rows.weight
+        w = np.ones(len(scores)) if weight is None else weight
+        one = np.where(self.rows.positive, w, 0.0)
+        zero = w - one
+        held = HeldOutCells(zero, one, zero * zero, one * one)
+        return Fold(ScoreTable.empty(), scores, held)
+
+    def _predicted(self, name: str, value: Any, scores: Array) -> Array:
+        if not isinstance(value, Fitted):
+            called = f"calibrator[{name!r}]"
+            p = read_probabilities(
+                value,
+                positive_column=self.positive_column,
+                name=called,
+                classes=self.classes,
+            )
+            check_lengths(**{"scores": len(scores), called: len(p)})
+            return p
+        if isinstance(value.map, VectorMap):
+            raise InputError(f"{name} is for several classes, but the scores are of two.")
+        mine, theirs = plain(self.pos_label), value.pos_label
+        if type(mine) is not type(theirs) or mine != theirs:
+            raise InputError(
+                f"{name} gives the probability of {theirs!r}, but high scores are read as {mine!r} "
+                f"here. Pass pos_label={theirs!r}."
+            )
+        return value.map(scores)
+
+    # --- what the page shows --------------------------------------------------------------------
+
+    def curve_table(self, prediction: Any) -> ScoreTable:
+        table: ScoreTable = prediction
+        return table
+
+    def evaluation(self, contest: Contest, measures: Sequence[str] | None = None) -> Evaluation:
+        raw = None
+        tables, chosen = contest.predictions, contest.chosen
+        pair = contest.pairs[chosen]
+        if chosen != BEFORE:  # a splitter may leave rows out
+            same = np.isclose(tables[BEFORE].total, self.table.total, rtol=1e-9)
+            raw = self.table if same else pair.scored()
+        standing = {row.name: row for row in contest.standings}
+        # as the gain has it: a row of weight 100 is one observation
+        return evaluate_held_out(
+            tables[chosen],
+            raw,
+            pair,
+            level=contest.level,
+            aucs=None
+            if contest.folds is None
+            else (standing[BEFORE].scores_auc, standing[chosen].auc),
+            scores=len(self.table),
+            values=standing[chosen].distinct,
+            measures=measures,
+        )
+
+    def map_curve(self, fitted: Fitted | None) -> MapCurve | None:
+        if fitted is None or fitted.map == Identity():
+            return None
+        low, high = float(self.table.scores[0]), float(self.table.scores[-1])
+        if self.table.looks_like_probabilities:
+            low, high = window(low, high)
+        elif low == high:
+            return None
+        return map_curve(fitted, lo=low, hi=high)
+
+    def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
+        if segments is None:
+            return ()
+        if self.rows is None:
+            raise InputError(
+                "segments need the rows they belong to, but a ScoreTable came. Pass scores and y."
+            )
+        if contest.fitted is None:
+            raise InputError(
+                "segments need a map of the score, but probabilities came. Pass a calibrator."
+            )
+        return segment_panels(self.table, self.rows, segments, contest.fitted.map, contest.level)
+
+    def headline(self, label_name: str) -> tuple[str, bool]:
+        look = first_look(self.table)
+        names = LabelNames.of(self.classes, self.pos_label, label_name, "page")
+        return look.headline(names), look.unproven
+
+    def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
+        known = advise_table(self.table, contest.calibrator)
+        found = [one for one in known if one.code not in SAID_FIRST.values()]  # the verdict has it
+        rows, fitted = self.rows, contest.fitted
+        if segments is not None and rows is not None and fitted is not None:
+            values, codes = read_segments(segments)
+            p = fitted.map(rows.scores)
+            found += segment_gaps(p, rows.positive, rows.weight, segment_names(values), codes)
+        return tuple(one.text[:1].upper() + one.text[1:] for one in found)
+
+    def facts(self, score_name: str, label_name: str) -> dict[str, str]:
+        table = self.table
+        column = self.positive_column
+        positive, negative = self.labels[column], self.labels[1 - column]
+        share = shown_percent(table.total_positive / table.total)
+        facts = {"score": score_name, "label": f"{label_name}: {positive!r} against {negative!r}"}
+        if self.rows is not None:
+            facts["rows"] = counted(self.rows.count)
+        if self.rows is None or self.rows.weight is not None:
+            facts["weight"] = counted(table.total)
+            facts["effective rows"] = f"{table.effective_size:,.0f}"
+        facts[f"of them {positive!r}"] = f"{counted(table.total_positive)} ({share})"
+        if table.error:
+            moved = f"no score was moved by more than {table.error:.2g}"
+            facts["scores"] = f"{len(table):,} of {table.made}; {moved}"
+        else:
+            facts["distinct scores"] = f"{len(table):,}"
+        facts["fingerprint of the data"] = fingerprint(
+            table.scores, table.negative, table.positive, table.negative_sq, table.positive_sq
+        )
+        return facts
+
+
+def _judged(p: Array, held: Fold, *, ranks: bool) -> tuple[Judged, ScoreTable]:
+    """The losses of predictions of what is held, and their table."""
+    return judge_maps([lambda _: p], [held], ranks=ranks)
+
+
+# --- What came of a calibration, in two sentences -------------------------------------------------
+
+
+#: what the page calls the scores without a calibrator
+AS_THEY_ARE = "scores as they are"
+#: and where they are points, which stand for no probability
+ONE_RATE = "points (one rate for all rows)"
+
+
+def word_of(evaluation: Evaluation | MulticlassEvaluation) -> Verdict | None:
+    """What the table of measures says of the log loss; None where there is nothing to compare."""
+    known = evaluation.before is not None and "log_loss" in evaluation.before
+    return evaluation.verdict("log_loss") if known else None
+
+
+def under(
+    headline: str, found: tuple[str, str], methods: tuple[Method, ...], *, useless: bool
+) -> tuple[str, str]:
+    """The verdict where a headline comes before it; of ``useless`` scores only the figures."""
+    if not useless:
+        return headline, " ".join(found)
+    raw, chosen = methods[0], next(m for m in methods if m.chosen)
+    if chosen is raw:
+        return headline, f"The log loss of the {raw.name} is {short_value(raw.log_loss)}."
+    losses = f"log loss {from_to(raw.log_loss, chosen.log_loss)}"
+    return headline, f"All the same, {chosen.name} was fitted ({losses})."
+
+
+def verdict_of(
+    methods: tuple[Method, ...],
+    *,
+    level: float = 0.95,
+    where: str = "On rows it had not seen",
+    single: bool = True,
+    word: Verdict | None = None,
+) -> tuple[str, str]:
+    """Two sentences on the chosen method against the scores as they are: what to do, and why.
+
+    The first of the methods is the scores as they are. With ``single`` the chosen one stands there
+    because nothing else was asked about; else it was preferred to them, and so is to be used.
+    ``word`` is what the table of measures says of the log loss; without it the gain decides.
+    """
+    raw, chosen = methods[0], next(m for m in methods if m.chosen)
+    if chosen is raw:
+        return _keep(raw, methods[1:], level, where)
+    over = "" if raw.name == AS_THEY_ARE else f", against {raw.name}"
+    facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}{over}"
+    certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
+    known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
+    to_do = _LIKELY if certain == 0 and not single else known[certain]
+    name = in_plain_words(chosen.name) if to_do.startswith("Calibrate") else chosen.name
+    return to_do.format(name), f"{where}, {facts}; {_order(raw, chosen)}."
+
+
+_CERTAIN = {"better": 1, "worse": -1}
+_TO_DO = {
+    1: "Calibrate these scores with {} before using them as probabilities.",
+    0: "Keep the scores as they are: {} shows no gain beyond noise.",
+    -1: "Keep the scores as they are: {} makes them worse.",
+}
+_TO_DO_OF_POINTS = {
+    1: _TO_DO[1],
+    0: "Use one rate for all rows: {} shows no gain beyond noise.",
+    -1: "Use one rate for all rows: {} is worse.",
+}
+_LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
+
+
+def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tuple[str, str]:
+    others = [m for m in rest if m.gain is not None]
+    first = "Keep the scores as they are: no method improves on them beyond noise."
+    if raw.name == ONE_RATE:
+        first = "Use one rate for all rows: no method improves on it beyond noise."
+    if not others:
+        its = "Its" if raw.name == ONE_RATE else "Their"
+        return first, f"{its} log loss is {short_value(raw.log_loss)}."
+    best = max(others, key=lambda m: m.gain if m.gain is not None else -math.inf)
+    return first, (
+        f"{where}, the best of them, {best.name}, had log loss "
+        f"{short_value(best.log_loss)} against {short_value(raw.log_loss)}{_gained(best, level)}."
+    )
+
+
+def _certain(method: Method) -> int:
+    """1 if surely better than the scores as they are, −1 if surely worse, 0 if nobody can tell."""
+    if method.gain is None:
+        return 0
+    low = method.gain if method.gain_low is None else method.gain_low
+    high = method.gain if method.gain_high is None else method.gain_high
+    return (low > 0) - (high < 0)
+
+
+def _went(old: float, new: float) -> str:
+    if short_value(old) == short_value(new):
+        return f"stayed at {short_value(new)}"
+    return f"{'fell' if new < old else 'rose'} {from_to(old, new)}"
+
+
+def _gained(method: Method, level: float) -> str:
+    if method.gain is None or method.gain_low is None or method.gain_high is None:
+        return ""
+    if not math.isfinite(method.gain):
+        return ", since a probability of 0 or 1 was wrong"
+    better = method.gain >= 0
+    ends = (method.gain_low, method.gain_high) if better else (-method.gain_high, -method.gain_low)
+    return (
+        f", {short_value(abs(method.gain))} {'better' if better else 'worse'} "
+        f"({100 * level:g} % interval {short_value(ends[0])} to {short_value(ends[1])})"
+    )
+
+
+def _order(raw: Method, chosen: Method) -> str:
+    if raw.auc is None or chosen.auc is None:
+        return "the ranking cannot be judged"
+    old = raw.auc - (raw.auc_change or 0.0)  # that of the scores, not of one rate for all rows
+    if abs(old - chosen.auc) < SAME_ORDER:
+        return f"the ranking is kept (AUC {chosen.auc:.3f})"
+    return f"AUC moved {from_to(old, chosen.auc)}"

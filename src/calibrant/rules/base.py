@@ -1,0 +1,579 @@
+"""What every map is: a frozen value, a function of scores, and a small JSON object."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import pkgutil
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import partial
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.array_types import Array
+from calibrant.data.documents import shown
+from calibrant.data.frozen import Frozen
+from calibrant.errors import InputError
+from calibrant.losses import sigmoid
+from calibrant.rules.plan.map_input import (
+    MapInput,
+    PlanTarget,
+    Row,
+    RowAxis,
+    first_input,
+    start_row,
+)
+from calibrant.rules.plan.nodes import Node
+
+#: how many others a map in a file may lie in
+DEEPEST = 20
+#: how deep lists lie in each other: rows of a matrix, terms of a formula, keys of several columns
+LISTS = 2
+
+
+class Map(Frozen):
+    """A function from finite scores to probabilities.
+
+    Subclasses are ``@dataclass(frozen=True, eq=False)`` whose fields are floats, strings, arrays
+    and other maps; they validate themselves when made, so a map that exists is a map that works.
+
+    A map also says what is known of it, in the properties below. A new kind is one file that
+    defines them. What a kind does not define is refused where it is asked for, never guessed.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name, read, optional in _readers(kind):
+            value = getattr(self, name)
+            if not (optional and value is None):
+                object.__setattr__(self, name, read(value))
+        self._check()
+        super().__post_init__()
+
+    def _check(self) -> None:
+        """Refuse fields that do not go together; each on its own has been read by then."""
+
+    @abstractmethod
+    def __call__(self, scores: ArrayLike) -> Array:
+        """The calibrated probabilities of the scores, of the same shape."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description: kind, format version and the fields, floats bit for bit."""
+        values = {name: _encode(value) for name, value in self._items()}
+        return {"kind": self.kind, "version": self.version, **values}
+
+    @staticmethod
+    def from_dict(description: Mapping[str, Any]) -> Map:
+        """The map that `to_dict` described; anything else is refused with a reason."""
+        return map_from_dict(description)
+
+    # --- what is known of it without evaluating it ------------------------------------------------
+
+    @property
+    def children(self) -> tuple[Map, ...]:
+        """The maps that this one is made of, in the order of its fields."""
+        parts = (value if isinstance(value, tuple) else (value,) for _, value in self._items())
+        return tuple(part for group in parts for part in group if isinstance(part, Map))
+
+    @property
+    def main(self) -> Map | None:
+        """The map that stands for this one where only a score is known, if that is another map.
+
+        What a kind does not say of itself is then what its main map says.
+        """
+        return None
+
+    @property
+    def n_segment_columns(self) -> int:
+        """How many columns say which segment a row is in; 0 for a map without segments."""
+        return 0
+
+    @property
+    def segments(self) -> tuple[Any, ...] | None:
+        """The segments that the map knows, or None; those of several columns are tuples."""
+        return None
+
+    @property
+    def band(self) -> tuple[Map, Map, float | None] | None:
+        """The maps below and above it, and the probability that they are meant to hold, if any."""
+        return None
+
+    def by_segment(self, scores: ArrayLike, segments: Any) -> Array:
+        """The calibrated probabilities of scores in these segments, for maps that have segments."""
+        self._unsaid("segments")
+
+    @property
+    def takes_probabilities(self) -> bool:
+        """Whether scores must lie in [0, 1], since the map takes the logit of its scores."""
+        return self._answering("takes_probabilities").takes_probabilities
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        """Whether the map looks like one of scores in [0, 1]; it need not be."""
+        return self._answering("looks_like_probabilities").looks_like_probabilities
+
+    @property
+    def trend(self) -> int:
+        """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
+        return self._answering("trend").trend
+
+    @property
+    def size(self) -> int:
+        """How many knots and formulas it takes to write the map as one expression."""
+        return self._answering("size").size
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The lowest and the highest score worth drawing."""
+        return self._answering("span").span
+
+    def knots(self, low: float, high: float) -> Array:
+        """The scores at which pieces of the map meet. Those that must be searched for are searched
+        for between ``low`` and ``high``."""
+        return self._answering("knots").knots(low, high)
+
+    # --- what it becomes for other systems --------------------------------------------------------
+
+    def plan(self, target: PlanTarget, input: str = "score") -> Node:
+        """The map as a plan that every target prints; ``input`` says what comes in."""
+        return self.lowered(first_input(target, input))
+
+    def lowered(self, axis: MapInput) -> Node:
+        """The map as nodes of a plan, of what ``axis`` reads; an InputError where it cannot be
+        one."""
+        if self.main is not None:
+            return self.main.lowered(axis)
+        raise axis.target.refuses(f"a map of kind {self.kind!r}")
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        """The maps that are applied one after another, of which none is a chain."""
+        return (self,) if self.main is None else self.main.stages
+
+    # --- other maps made of it --------------------------------------------------------------------
+
+    @property
+    def simple(self) -> Map:
+        """The same function, made of fewer kinds of maps: the point of a band, the default of a
+        segmented map, and one table of steps where a mixture or a chain is one."""
+        return self if self.main is None else self.main.simple
+
+    def of_logit(self, z: Array) -> Array:
+        """map(σ(z)). Maps that read logits read z itself, so that they still tell scores apart
+        where σ(z) rounds to 1."""
+        return self(sigmoid(z)) if self.main is None else self.main.of_logit(z)
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        """The map σ(intercept + slope · logit of what this one gives), slope above 0.
+
+        A formula of logits changes its coefficients, and steps change their values. Any other map
+        is followed by one more step, and later corrections change that step. So a map does not
+        grow with the number of its corrections.
+
+        Notes
+        -----
+        A corrected formula has the logit of the chain up to rounding: 2⁻⁵² of the largest term for
+        each correction. The chain also rounds the probability between its two steps. This costs up
+        to 2⁻⁵³/(1 − p) in the logit, and makes −744 and 37 of the logits of 0 and 1. Values of
+        steps are those of the chain bit for bit. O(size of map).
+
+        >>> from calibrant.maps import Logistic, Piecewise
+        >>> Logistic(0.5, (("x", 2.0),)).corrected(1.0, 0.5)
+        Logistic(σ(1.25 +1·x))
+        >>> Piecewise.linear([0, 1], [0.1, 0.8]).corrected(1.0).corrected(0.5).steps[1]
+        Logistic(σ(1.5 +1·z))
+        """
+        from calibrant.rules.chain import Chain
+        from calibrant.rules.sigmoids import rising_line
+
+        return Chain((self, rising_line(intercept, slope)))
+
+    def shifted(self, factor: Array) -> Map:
+        """The map whose odds are ``factor`` times those of this one.
+
+        It is `corrected` by ln(factor). Maps to classes take one factor for the probability of each
+        class, maps to labels one for the odds of each label.
+
+        >>> from calibrant.maps import Logistic, Piecewise
+        >>> Logistic(0.5, (("x", 2.0),)).shifted(np.array(np.e))
+        Logistic(σ(1.5 +2·x))
+        >>> Piecewise.step([0.3], [0.5, 0.75]).shifted(np.array(1 / 3))([0.1, 0.4]).tolist()
+        [0.25, 0.5]
+        """
+        return self.corrected(float(np.log(factor)))
+
+    def decision(self, threshold: float) -> Map | None:
+        """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
+        None where it is not known on which intervals this one rises and falls."""
+        from calibrant.rules.piecewise import decided_by
+
+        return decided_by(self, threshold)
+
+    def scaled(self, share: float) -> Map:
+        """share · map, for a share up to 1."""
+        from calibrant.rules.mixture import Mixture
+        from calibrant.rules.piecewise import Piecewise
+
+        if share == 1.0:
+            return self
+        return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
+
+    def _answering(self, what: str) -> Map:
+        """The map that says what this kind does not say."""
+        if self.main is None:
+            self._unsaid(what)
+        return self.main
+
+    def _unsaid(self, what: str) -> NoReturn:
+        raise InputError(
+            f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
+            "define it."
+        )
+
+
+@functools.cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
+    """The fields that a kind reads: name, function, and whether None is the default."""
+    own = [field for field in fields(kind) if READ in field.metadata]
+    return tuple((field.name, field.metadata[READ], field.default is None) for field in own)
+
+
+class VectorMap(Map):
+    """A map from score matrices to probabilities of k classes or labels, shape (n, k)."""
+
+    #: whether the probabilities of a row sum to one
+    distribution: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """How many scores a row has."""
+
+    @property
+    def n_classes(self) -> int:
+        """k: how many probabilities a row gets."""
+        return self.n_columns
+
+    @property
+    def takes_probabilities(self) -> bool:
+        if self.reads != "score":
+            return self.reads == "probability"
+        return any(child.takes_probabilities for child in self.children)
+
+    @property
+    def reads(self) -> str:
+        """What the numbers of a row are: "logit" or "probability" where the map treats the row as
+        one distribution, else "score"."""
+        return "score"
+
+    @property
+    def size(self) -> int:
+        return sum(child.size for child in self.children) or 1
+
+    def rows_of(self, scores: ArrayLike) -> NDArray[Any]:
+        """Scores as an array with a row of `n_columns` numbers for each case."""
+        rows = np.asarray(scores)
+        if rows.ndim != 2 or rows.shape[1] != self.n_columns:
+            raise InputError(
+                f"scores must have the shape (n, {self.n_columns}), but {rows.shape} came."
+            )
+        return rows
+
+    def plan(self, target: PlanTarget, input: str = "score") -> Node:
+        return self.lowered_rows(start_row(self.n_columns, target, input))
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        """The map as nodes of a plan of rows; an InputError where it cannot be one."""
+        raise axis.target.refuses(f"a map of kind {self.kind!r}")
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        self._unsaid("correction")
+
+    def decision(self, threshold: float) -> Map | None:
+        self._unsaid("decision")
+
+    def shifted(self, factor: Array) -> Map:
+        raise InputError(
+            f"a map of kind {self.kind!r} has no prior shift among the kinds of maps. Adjust what "
+            "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...)."
+        )
+
+
+def check_depth(map_: Map) -> None:
+    """Refuse a map that no file may hold, since it could not be read again."""
+    level: tuple[Map, ...] = (map_,)
+    for _ in range(DEEPEST + 1):
+        level = tuple(child for one in level for child in one.children)
+    if level:
+        _refuse_depth()
+
+
+def _refuse_depth() -> NoReturn:
+    raise InputError(f"a map may nest at most {DEEPEST} deep in a file, but this one is deeper.")
+
+
+def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
+    """Read a map of any kind, checking kind, version and fields on the way."""
+    if depth > DEEPEST:
+        _refuse_depth()
+    if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
+        raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
+    kind = description["kind"]
+    cls = known_kinds().get(kind)
+    if cls is None:
+        known = ", ".join(sorted(known_kinds()))
+        raise InputError(
+            f"unknown kind of map {shown(kind)}; known are {known}. It may "
+            "need a newer calibrant: pip install --upgrade calibrant"
+        )
+    _check_version(cls, description.get("version"))
+    given = {key: value for key, value in description.items() if key not in ("kind", "version")}
+    _check_fields(cls, given)
+    decoded = {name: _decode(value, f"{kind}.{name}", depth) for name, value in given.items()}
+    try:
+        return cls(**decoded)
+    except InputError:
+        raise
+    except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
+        raise InputError(f"a {kind} map cannot be made of these fields: {wrong}") from wrong
+
+
+def _check_version(cls: type[Map], version: Any) -> None:
+    if type(version) is not int or version < 1:
+        raise InputError(
+            f"the {cls.kind} map must carry a format version, a whole number from 1, but "
+            f"{shown(version)} came."
+        )
+    if version > cls.version:
+        raise InputError(
+            f"this {cls.kind} map has format version {shown(version)}, but this calibrant reads up "
+            f"to {cls.version}. Upgrade: pip install --upgrade calibrant"
+        )
+
+
+def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
+    known = fields(cls)  # type: ignore[arg-type]
+    names = [field.name for field in known]
+    missing = [f.name for f in known if f.default is MISSING and f.name not in given]
+    unknown = [key for key in given if key not in names]
+    if missing or unknown:
+        told = [f"{shown(missing)} did not come"] * bool(missing)
+        told += [f"{shown(unknown)} came as well"] * bool(unknown)
+        raise InputError(
+            f"a {cls.kind} map must have the fields {names}, but {' and '.join(told)}."
+        )
+
+
+@functools.cache
+def known_kinds() -> dict[str, type[Map]]:
+    """Every kind of map by its name: those of all files in this folder."""
+    from calibrant import rules as package
+
+    kinds: dict[str, type[Map]] = {}
+    for file in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for value in vars(importlib.import_module(file.name)).values():
+            if isinstance(value, type) and issubclass(value, Map) and "kind" in vars(value):
+                kinds[value.kind] = value
+    return kinds
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Map):
+        return value.to_dict()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    return value
+
+
+def _decode(value: Any, where: str, depth: int, lists: int = 0) -> Any:
+    if isinstance(value, Mapping):
+        return map_from_dict(value, depth + 1)
+    if isinstance(value, (list, tuple)):
+        return _decode_list(value, where, depth, lists + 1)
+    if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{where} must be finite, but {value!r} came.")
+        return value
+    raise InputError(f"{where} cannot hold a value of type {type(value).__name__}.")
+
+
+def _decode_list(values: Sequence[Any], where: str, depth: int, lists: int) -> Any:
+    """A tuple of decoded values, or an array where all of them are floats."""
+    if lists > LISTS:
+        raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
+    if values and set(map(type, values)) == {float}:
+        return all_finite(np.array(values), where)
+    return tuple(_decode(item, where, depth, lists) for item in values)
+
+
+# --- Checks that the kinds of maps share: numbers, words, pairs and maps, refused with a reason ---
+# A kind declares how its fields are read: ``x: Array = field(metadata=numbers("piecewise x"))``.
+
+
+#: the key of a field's metadata under which the function is that reads its values
+READ = "read"
+#: scores that are evaluated at a time
+BLOCK = 1 << 16
+
+
+def read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
+    """The metadata of a field that a function reads; a default of None is not read."""
+    return {READ: function}
+
+
+def numbers(where: str, ndim: int | tuple[int, ...] = 1) -> dict[str, Any]:
+    """The metadata of a field that holds an array of finite numbers."""
+    return read_by(partial(float_array, where=where, ndim=ndim))
+
+
+def number(where: str, largest: float = math.inf) -> dict[str, Any]:
+    """The metadata of a field that holds a finite number."""
+    return read_by(partial(finite_float, where=where, largest=largest))
+
+
+def word(where: str, *allowed: str) -> dict[str, Any]:
+    """The metadata of a field that holds a word from a short list."""
+    return read_by(partial(one_of, allowed=allowed, where=where))
+
+
+def map_tuple(where: str) -> dict[str, Any]:
+    """The metadata of a field that holds a tuple of maps of one score."""
+    return read_by(partial(maps_of_one_score, where=where))
+
+
+def one_map(where: str) -> dict[str, Any]:
+    """The metadata of a field that holds a map of one score."""
+    return read_by(lambda value: maps_of_one_score((value,), where)[0])
+
+
+def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Array:
+    """Finite numbers as float64 (booleans and strings refused), of the given dimension."""
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    try:
+        array = np.asarray(values)
+    except ValueError as wrong:
+        raise InputError(
+            f"{where} must be an array of numbers, but lists of different lengths came."
+        ) from wrong
+    if array.dtype.kind == "O" and not any(map(_no_number, array.flat)):
+        array = _doubles(array, where)  # integers beyond 64 bits
+    if array.size and array.dtype.kind not in "iuf":
+        raise InputError(f"{where} must be numbers, but {_odd(array)} came.")
+    array = array.astype(np.float64, copy=False)
+    if array.ndim not in allowed:
+        dimensions = " or ".join(map(str, allowed))
+        raise InputError(f"{where} must have {dimensions} dimension(s), but has {array.ndim}.")
+    return all_finite(array, where)
+
+
+def all_finite(array: Array, where: str) -> Array:
+    """The array, if all of its numbers are finite."""
+    fine = np.isfinite(array)
+    if not fine.all():
+        first = int(np.argmin(fine))
+        raise InputError(f"{where} must be finite, but number {first} is {array.flat[first]}.")
+    return array
+
+
+def _odd(array: NDArray[Any]) -> str:
+    """What an array holds instead of numbers."""
+    if array.dtype.kind != "O":
+        return str(array.dtype)
+    return shown(next(filter(_no_number, array.flat)))
+
+
+def _no_number(value: Any) -> bool:
+    return isinstance(value, bool) or not isinstance(value, (int, float))
+
+
+def _doubles(array: NDArray[Any], where: str) -> Array:
+    """Python's integers and floats as doubles."""
+    try:
+        return array.astype(np.float64)
+    except OverflowError as wrong:
+        raise InputError(
+            f"{where} must be finite, but a number beyond all doubles came."
+        ) from wrong
+
+
+def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
+    """A finite Python float."""
+    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
+        raise InputError(f"{where} must be a number, but {shown(value)} came.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
+    if not math.isfinite(number) or abs(number) > largest:
+        bound = "" if largest == math.inf else f" and at most {largest:g}"
+        raise InputError(f"{where} must be finite{bound}, but {shown(value)} came.")
+    return number
+
+
+def one_of(value: Any, allowed: tuple[str, ...], where: str) -> str:
+    """A word from a short list."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
+    return value
+
+
+def pair(values: Any, where: str) -> tuple[Any, Any]:
+    """The two values of a list, tuple or array."""
+    if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != 2:
+        came = values.tolist() if isinstance(values, np.ndarray) else values
+        raise InputError(f"{where} must be a pair, but {shown(came)} came.")
+    first, second = values
+    return first, second
+
+
+def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
+    """A tuple of maps that take one score each."""
+    made = (members,) if isinstance(members, str) else tuple(members)
+    for member in made:
+        if not isinstance(member, Map) or isinstance(member, VectorMap):
+            raise InputError(
+                f"{where} must be a sequence of maps of one score, but {shown(member)} came."
+            )
+    return made
+
+
+def in_unit(array: Array, where: str) -> None:
+    """Refuse values outside [0, 1]."""
+    outside = (array < 0.0) | (array > 1.0)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InputError(f"{where} must lie in [0, 1], but number {first} is {array[first]:g}.")
+
+
+def check_weights(weights: Array, members: Sequence[Any]) -> None:
+    """Refuse weights that are not one per member, are negative, or do not sum to 1."""
+    if len(weights) != len(members) or not members:
+        raise InputError(
+            f"a mixture needs one weight per member, but {len(weights)} weights came with "
+            f"{len(members)} members."
+        )
+    if weights.min() < 0.0 or weights.max() > 2.0 or abs(weights.sum() - 1.0) > 1e-9:
+        raise InputError(
+            "the weights of a mixture must be non-negative and sum to 1, but they are "
+            f"{weights.min():g} to {weights.max():g}."
+        )
+
+
+def in_blocks(function: Callable[[Array], Array], scores: Array) -> Array:
+    """Evaluate block by block, so that temporaries stay in cache and memory stays small."""
+    if scores.size <= BLOCK:
+        return function(scores)
+    flat, result = scores.reshape(-1), np.empty(scores.size)
+    for start in range(0, flat.size, BLOCK):
+        result[start : start + BLOCK] = function(flat[start : start + BLOCK])
+    return result.reshape(scores.shape)

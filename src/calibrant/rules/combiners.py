@@ -1,0 +1,587 @@
+"""From the probabilities of columns to those of classes: the arithmetic, on checked arrays.
+
+Every combiner takes r of shape (n, columns), a code of shape (classes, columns) with entries −1,
+0, 1, and one weight per column, and returns p of shape (n, classes). Rows go through in blocks, so
+memory stays small; rows that need more rounds than most go on together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array, Flags, Index
+from calibrant.errors import InputError
+
+#: rounds of the coupling; rows still open after one entry are gathered for the next
+ROUNDS = (8, 16, 32, 64, 128)
+#: a row is done when its gradient per unit weight is below the first of these, and the next step is
+#: shorter than the second, or lowers the objective per unit weight by less than the third; that
+#: step is still taken if it lowers the objective
+GRADIENT, MOVE, FALL = 1e-10, 1e-11, 1e-18
+#: how far columns may be from what they ask for and still count as satisfied
+AGREES = 4e-15
+#: a column that weighs less, as a share of the heaviest, counts as absent
+LIGHTEST = 1e-100
+#: what is added to the diagonal, per unit weight
+RIDGE = 1e-14
+#: the lowest probability while iterating, and the least share of one that a round leaves
+FLOOR, KEEP = 1e-60, 1e-3
+#: a probability that no longer matters
+TINY = 1e-15
+#: parts of a step that are tried where the whole step raises the objective
+SHORTER = (1 / 4, 1 / 16, 1 / 64)
+#: the share of the uniform distribution in the start; less for pairs: their least squares are
+#: positive
+SHARE_PAIRS, SHARE = 1e-12, 1e-2
+
+
+def singled_out(code: Array) -> Index | None:
+    """The column of each class in a one-against-all code (in any order), else None.
+
+    >>> singled_out(np.array([[-1.0, 1.0], [1.0, -1.0]])).tolist()
+    [1, 0]
+    """
+    k, columns = code.shape
+    positive = code > 0
+    one_each = k == columns and (positive.sum(axis=0) == 1).all() and (code != 0).all()
+    if not one_each or not (positive.sum(axis=1) == 1).all():
+        return None
+    return np.asarray(np.argmax(positive, axis=1))
+
+
+def is_pairs(code: Array) -> bool:
+    """Whether every column opposes one class to one other."""
+    return bool(((code > 0).sum(axis=0) == 1).all() and ((code < 0).sum(axis=0) == 1).all())
+
+
+def is_all_pairs(code: Array) -> bool:
+    """Whether the columns are single pairs, and every pair of classes is among them."""
+    k, columns = code.shape
+    if columns < k * (k - 1) // 2 or not is_pairs(code):
+        return False
+    i, j = np.argmax(code, axis=0), np.argmin(code, axis=0)
+    met = np.eye(len(code), dtype=bool)
+    met[i, j] = met[j, i] = True
+    return bool(met.all())
+
+
+def linked(code: NDArray[np.number]) -> Flags:
+    """The classes that a chain of columns joins to the first one.
+
+    >>> linked(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
+    [True, True, False, False]
+    """
+    used = code != 0
+    reached = np.zeros(len(code), dtype=bool)
+    reached[0] = True
+    while True:
+        wider = used[:, used[reached].any(axis=0)].any(axis=1) | reached
+        if (wider == reached).all():
+            return reached
+        reached = wider
+
+
+def some(index: Index) -> str:
+    """The first few numbers, as text."""
+    shown = ", ".join(str(i) for i in index[:8].tolist())
+    return shown + (", …" if len(index) > 8 else "")
+
+
+def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
+    """The combiner of that name; columns of weight zero are left out.
+
+    A class that only they know gets no probability: else it would take all of it wherever the
+    other columns contradict each other. Classes that only they link are an InputError.
+    """
+    if weights is None or name == "normalize":
+        return COMBINERS[name](r, code, np.ones(code.shape[1]))
+    n, used = weights / weights.max(), counted(weights)
+    if used.all():
+        return COMBINERS[name](r, code, n)
+    r, code, n = r[:, used], code[:, used], n[used]
+    known = check_linked(code)
+    p = np.zeros((len(r), len(code)))
+    p[:, known] = COMBINERS[name](r, code[known], n)
+    return p
+
+
+def counted(weights: Array) -> Flags:
+    """The columns that weigh enough to play a part."""
+    return np.asarray(weights / weights.max() > LIGHTEST)
+
+
+def check_linked(code: Array) -> Flags:
+    """The classes that the columns know, all of which a chain of columns must link."""
+    known = (code != 0).any(axis=1)
+    classes, reached = np.flatnonzero(known), linked(code[known])
+    if not reached.all():
+        raise InputError(
+            "the columns of positive weight must link all classes that they know, but none "
+            f"compares classes {some(classes[reached])} with {some(classes[~reached])}. Give "
+            "weight to a column that does."
+        )
+    return np.asarray(known)
+
+
+def _blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
+    """Apply a function of (columns, rows) blocks to all rows."""
+    n = len(r)
+    p = np.empty((n, classes))
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        p[rows] = solve(np.ascontiguousarray(r[rows].T)).T
+    return p
+
+
+# --- normalisation --------------------------------------------------------------------------------
+
+
+def _normalize(r: Array, code: Array, weights: Array) -> Array:
+    order = singled_out(code)
+    values = r if order is None else r[:, order]
+    total = values.sum(axis=1, keepdims=True)
+    p = values / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, p, 1.0 / values.shape[1])
+
+
+# --- least squares --------------------------------------------------------------------------------
+
+
+def _least_squares(r: Array, code: Array, weights: Array) -> Array:
+    order = singled_out(code)
+    if order is None:
+        return _blocks(r, len(code), block_size(*code.shape), SimplexQuadratic(code, weights).solve)
+    inverse = 1.0 / weights[order][:, None]
+    return _blocks(r, len(code), _wide(code), lambda block: _project(block[order], inverse))
+
+
+def _wide(code: Array) -> int:
+    """Rows of a block where no matrices are needed."""
+    return block_size(1, 2 * len(code))
+
+
+def _project(r: Array, inverse: Array) -> Array:
+    """min Σ n_c(p_c − r_c)²: p = (r − τ/n)₊ with the τ at which it sums to one, by sorting."""
+    by_limit = np.argsort(-r / inverse, axis=0)
+    ordered = np.take_along_axis(r, by_limit, axis=0)
+    steps = inverse[by_limit, 0]
+    tau = (np.cumsum(ordered, axis=0) - 1.0) / np.cumsum(steps, axis=0)
+    inside = ordered > tau * steps
+    last = len(r) - 1 - np.argmax(inside[::-1], axis=0)
+    p = np.maximum(r - np.take_along_axis(tau, last[None], axis=0) * inverse, 0.0)
+    return np.asarray(p / p.sum(axis=0))
+
+
+# --- coupling -------------------------------------------------------------------------------------
+
+
+def _coupling(r: Array, code: Array, weights: Array) -> Array:
+    order = singled_out(code)
+    if order is not None:
+        own = weights[order][:, None]
+        return _blocks(r, len(code), _wide(code), lambda block: _balance(block[order], own))
+    likelihood = _Likelihood(code, weights)
+    size, left = block_size(*code.shape), np.arange(len(r))
+    p = _blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
+    for at, rounds in enumerate(ROUNDS):
+        later = []
+        for begin in range(0, len(left), size):
+            rows = left[begin : begin + size]
+            block = np.ascontiguousarray(r[rows].T)
+            begun = np.ascontiguousarray(p[rows].T)
+            if at == 0:
+                open_ = ~likelihood.fits(block, begun)
+                rows, block = rows[open_], block[:, open_]
+                begun = (1.0 - likelihood.share) * begun[:, open_] + likelihood.share / len(code)
+            found, open_ = likelihood.descend(block, begun, rounds)
+            p[rows] = found.T
+            later.append(rows[open_])
+        left = np.concatenate(later) if later else left
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def _balance(r: Array, n: Array) -> Array:
+    """Coupling of one against all: n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1.
+
+    Each p_c rises with μ, so μ is found by Newton's method inside a bracket that only shrinks.
+    """
+    k, total = len(r), r.sum(axis=0)
+    low = np.where(total > 1.0, -n.sum(), 0.0)
+    high = np.where(total > 1.0, 0.0, n.max() * k / (k - 1.0))
+    mu, result, left = np.zeros(r.shape[1]), np.empty(r.shape), np.arange(r.shape[1])
+    for _ in range(120):
+        p, root = _share(r, n, mu)
+        excess = p.sum(axis=0) - 1.0
+        result[:, left] = p
+        open_ = (np.abs(excess) > 4e-16 * k) & (high - low > 1e-15 * np.abs(mu))
+        if not open_.any():
+            break
+        low, high = np.where(excess < 0, mu, low), np.where(excess < 0, high, mu)
+        slope = (p * (1.0 - p) / np.maximum(root, 1e-300)).sum(axis=0)
+        new = mu - excess / np.maximum(slope, 1e-300)
+        outside = ~((new > low) & (new < high))
+        mu = np.where(outside, 0.5 * (low + high), new)
+        left, r, mu, low, high = left[open_], r[:, open_], mu[open_], low[open_], high[open_]
+    return np.asarray(result / result.sum(axis=0))
+
+
+def _share(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
+    """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
+    q = n - mu
+    gap = np.where(mu > 0, q * q + 4.0 * mu * n * r, (n + mu) ** 2 - 4.0 * mu * n * (1.0 - r))
+    root = np.sqrt(gap)
+    upper = (root - q) / np.where(q > 0, 1.0, 2.0 * mu)
+    lower = 2.0 * n * r / np.where(q > 0, q + root, 1.0)
+    return np.minimum(np.where(q > 0, lower, upper), 1.0), root
+
+
+class _Likelihood:
+    """F(p) = −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)] and its descent.
+
+    A_b and B_b are the sums of p over the positives and negatives of column b. Write p∘(1+u) for a
+    step; v = p∘∇F is the gradient in u. The matrix of Newton's method is D·∇²F·D + diag(v₊) with
+    D = diag(p): the added diagonal makes convergence quadratic at the border too (Coleman and Li).
+    For pairs it is the Hessian in ln p, a Laplacian. F does not change with the scale of p, and
+    N·ppᵀ fixes it. Where the step would raise F, shorter ones are tried, and at last the
+    multiplicative step p_c·[Σ n r/A + Σ n(1−r)/B]/[Σ n/(A+B)], which never raises it.
+    """
+
+    def __init__(self, code: Array, weights: Array) -> None:
+        columns = code.T
+        plus, minus = (columns > 0).astype(float), (columns < 0).astype(float)
+        self.plus, self.minus, self.n = plus, minus, weights[:, None]
+        self.plus_t, self.minus_t = plus.T.copy(), minus.T.copy()
+        self.part_t, self.signs = self.plus_t + self.minus_t, self.plus_t - self.minus_t
+        self.k, self.total = len(code), float(weights.sum())
+        self.pairs, self.full = is_pairs(code), bool((code != 0).all())
+        self.share = SHARE_PAIRS if self.pairs else SHARE
+        if self.pairs:
+            self.both = outer_pattern(columns, columns)
+        else:
+            self.own, self.other = outer_pattern(plus, plus), outer_pattern(minus, minus)
+            self.both = outer_pattern(plus + minus, plus + minus)
+
+    def sums(self, p: Array) -> tuple[Array, Array]:
+        """A and B."""
+        return product(self.plus, p), product(self.minus, p)
+
+    def fits(self, r: Array, p: Array) -> Flags:
+        """Where every column gets just the r it asks for: no p can do better."""
+        a, b = self.sums(p)
+        return np.asarray(np.abs((1.0 - r) * a - r * b).max(axis=0) <= AGREES)
+
+    def value(self, r: Array, p: Array) -> Array:
+        """F of every row."""
+        a, b = self.sums(p)
+        s = a + b
+        return np.asarray((self.n * (r * np.log(s / a) + (1.0 - r) * np.log(s / b))).sum(axis=0))
+
+    def newton(self, r: Array, p: Array) -> tuple[Array, Array, Array]:
+        """v, the step u, and the factors of the multiplicative step."""
+        a, b = self.sums(p)
+        s = a + b
+        i, j = np.tril_indices(self.k)
+        if self.pairs:
+            share = a / s
+            v = product(self.signs, self.n * (share - r))
+            curve = product(self.both, self.n * share * (b / s))
+            curve += self.total * (p[i] * p[j])
+            gain = product(self.plus_t, self.n * r) + product(self.minus_t, self.n * (1.0 - r))
+            return v, self._step(curve, v, RIDGE * self.total), _ratio(gain, gain + v)
+        from_a, from_b = self.n * r / a, self.n * (1.0 - r) / b
+        gain = product(self.plus_t, from_a) + product(self.minus_t, from_b)
+        loss = product(self.part_t, self.n / s)
+        v = p * (loss - gain)
+        curve = product(self.own, from_a / a) + product(self.other, from_b / b)
+        if not self.full:  # else it is just what fixes the scale
+            curve += self.total - product(self.both, self.n / s**2)
+        curve *= p[i] * p[j]
+        small = np.maximum(v, 0.0) + RIDGE * self.total * (p * p + 1e-30)
+        return v, self._step(curve, v, small), _ratio(gain, loss)
+
+    def _step(self, curve: Array, v: Array, diagonal: Array | float) -> Array:
+        """u from the lower triangles of the matrices."""
+        matrices, each = symmetric(curve, self.k), np.arange(self.k)
+        matrices[each, each] += diagonal
+        factor(matrices)
+        return backward(matrices, -v)
+
+    def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Flags]:
+        """At most that many steps for every row; returns p and which rows are still open."""
+        result, left = p.copy(), np.arange(p.shape[1])
+        before = self.value(r, p)
+        for _ in range(rounds):
+            v, u, factors = self.newton(r, p)
+            done = self._done(p, u, v)
+            new = _moved(p, np.maximum(1.0 + u, KEEP))
+            after = self.value(r, new)
+            raised = ~(after <= before + 1e-14 * (self.total + before))
+            stay = raised & done
+            new[:, stay], after[stay] = p[:, stay], before[stay]
+            raised &= ~done
+            if raised.any():
+                new[:, raised], after[raised] = self._careful(
+                    r[:, raised], p[:, raised], u[:, raised], factors[:, raised]
+                )
+            result[:, left] = new
+            if done.any():
+                left, r, new, after = left[~done], r[:, ~done], new[:, ~done], after[~done]
+            p, before = new, after
+            if not len(left):
+                break
+        open_ = np.zeros(result.shape[1], dtype=bool)
+        open_[left] = True
+        return result, open_
+
+    def _done(self, p: Array, u: Array, v: Array) -> Flags:
+        """Where the conditions of a minimum hold."""
+        done = np.asarray(np.abs(p * u).max(axis=0) <= MOVE)
+        if self.pairs:
+            # of classes this small all that matters is that they stay small, and for pairs the
+            # step shows whether they do
+            v = np.where(p > TINY, v, 0.0)
+        else:  # where the minimum is not unique, steps along it may be long: then the fall decides
+            done |= np.abs((v * u).sum(axis=0)) <= FALL * self.total
+        return np.asarray(done & (np.abs(v).max(axis=0) <= GRADIENT * self.total))
+
+    def _careful(self, r: Array, p: Array, u: Array, factors: Array) -> tuple[Array, Array]:
+        """The best of several shorter steps and the multiplicative one, which never raises F."""
+        new = _moved(p, factors)
+        after = self.value(r, new)
+        inside = (1.0 - KEEP) / np.maximum(-u.min(axis=0), 1.0)
+        width = np.ptp(u, axis=0)
+        mild = np.log1p(width) / np.where(width > 0, width, 1.0)
+        trials = [np.exp(np.clip(mild * u, -30.0, 30.0)), np.maximum(1.0 + inside * u, KEEP)]
+        trials += [np.maximum(1.0 + t * u, KEEP) for t in SHORTER]
+        for change in trials:
+            trial = _moved(p, change)
+            value = self.value(r, trial)
+            better = value < after
+            new, after = np.where(better, trial, new), np.where(better, value, after)
+        return new, after
+
+
+def _ratio(gain: Array, loss: Array) -> Array:
+    """gain / loss; 1 for classes that no column knows."""
+    return np.divide(gain, loss, out=np.ones_like(gain), where=loss > FLOOR)
+
+
+def _moved(p: Array, change: Array) -> Array:
+    new = p * change
+    return np.asarray(np.maximum(new / new.sum(axis=0), FLOOR))
+
+
+#: by name; "pairwise" (Wu, Lin and Weng's second method) is least squares over all pairs
+COMBINERS: dict[str, Callable[..., Array]] = {
+    "normalize": _normalize,
+    "least_squares": _least_squares,
+    "coupling": _coupling,
+    "pairwise": _least_squares,
+}
+
+
+# --- Many small quadratic problems on the simplex at once: the arithmetic under the combiners -----
+# Rows lie along the last axis, so that every step is one operation on long contiguous vectors.
+
+
+#: multiplications of one matrix product. Larger ones make BLAS start threads, which cost more than
+#: they bring on matrices of this size
+PRODUCT = 1 << 19
+#: numbers that the temporaries of one block of rows may hold
+BLOCK = 1 << 19
+#: what is added to the diagonal, relative to the mean weight of columns; refinement undoes it
+SIMPLEX_RIDGE = 1e-11
+#: how far below zero a value or a gradient may lie and still count as zero
+ZERO = 1e-13
+#: a table with a larger share of numbers other than zero is not kept sparse
+DENSE = 0.15
+#: the least that stands in for a pivot that is not positive
+PIVOT = 1e-10
+#: the most rounds of pivoting: far more than any row needs
+PIVOTS = 200
+
+
+def block_size(classes: int, columns: int) -> int:
+    """How many rows to treat at once."""
+    return max(1, BLOCK // (6 * columns + 3 * classes * classes))
+
+
+def product(matrix: Any, rows: Array) -> Array:
+    """matrix @ rows, on one thread; the matrix may be sparse."""
+    if not isinstance(matrix, np.ndarray):
+        return np.asarray(matrix @ rows)
+    step = max(16, PRODUCT // max(matrix.size, 1))
+    if step >= rows.shape[1]:
+        return np.asarray(matrix @ rows)
+    out = np.empty((len(matrix), rows.shape[1]))
+    for start in range(0, rows.shape[1], step):
+        np.matmul(matrix, rows[:, start : start + step], out=out[:, start : start + step])
+    return out
+
+
+def outer_pattern(left: Array, right: Array) -> Any:
+    """T of shape (k(k+1)/2, columns): T @ x is the lower triangle of Σ_b x_b·sym(left_b right_bᵀ).
+
+    ``left`` and ``right`` have shape (columns, k); sym(A) = (A + Aᵀ)/2. Sparse where that pays.
+    """
+    columns, k = left.shape
+    at, value, pointer = [], [], [0]
+    for a, b in zip(left, right, strict=True):
+        used = np.flatnonzero((a != 0) | (b != 0))
+        i, j = (used[side] for side in np.tril_indices(len(used)))
+        both = (a[i] * b[j] + a[j] * b[i]) / 2
+        keep = both != 0
+        at.append((i * (i + 1) // 2 + j)[keep])
+        value.append(both[keep])
+        pointer.append(pointer[-1] + int(keep.sum()))
+    index, data = np.concatenate(at), np.concatenate(value)
+    shape = (k * (k + 1) // 2, columns)
+    if len(data) > DENSE * shape[0] * shape[1]:
+        dense = np.zeros(shape)
+        dense[index, np.repeat(np.arange(columns), np.diff(pointer))] = data
+        return dense
+    try:
+        from scipy.sparse import csc_array
+    except ImportError:
+        return PlainSparse(index, data, pointer, shape[0])
+    return csc_array((data, index, pointer), shape=shape).tocsr()
+
+
+@dataclass(frozen=True)
+class PlainSparse:
+    """A sparse matrix by columns, where SciPy is not installed; products are the same to the bit.
+
+    >>> matrix = PlainSparse(np.array([0, 2]), np.array([3.0, 4.0]), [0, 1, 2], 3)
+    >>> (matrix @ np.array([[1.0], [10.0]])).ravel().tolist()
+    [3.0, 0.0, 40.0]
+    """
+
+    index: Index
+    data: Array
+    pointer: list[int]
+    rows: int
+
+    def __matmul__(self, other: Array) -> Array:
+        total = np.zeros((self.rows, other.shape[1]))
+        for column, (begin, end) in enumerate(itertools.pairwise(self.pointer)):
+            total[self.index[begin:end]] += self.data[begin:end, None] * other[column]
+        return total
+
+    def sum(self, axis: int) -> Array:
+        """The sum of each row (axis 1)."""
+        order = np.argsort(self.index, kind="stable")
+        present, starts = np.unique(self.index[order], return_index=True)
+        total = np.zeros(self.rows)
+        total[present] = np.add.reduceat(self.data[order], starts)
+        return total
+
+
+def symmetric(triangle: Array, k: int) -> Array:
+    """The (k, k, rows) matrices whose lower triangles are given row by row."""
+    i, j = np.tril_indices(k)
+    full = np.empty((k, k, triangle.shape[1]))
+    full[i, j] = triangle
+    full[j, i] = triangle
+    return full
+
+
+def factor(matrices: Array) -> None:
+    """L·D·Lᵀ of (k, k, rows) in place; a pivot that is not positive changes its sign."""
+    for j in range(len(matrices)):
+        pivot = matrices[j, j]
+        positive = pivot > 0
+        if not positive.all():
+            pivot[~positive] = np.maximum(-pivot[~positive], PIVOT)
+        below = matrices[j + 1 :, j]
+        scaled = below / pivot
+        matrices[j + 1 :, j + 1 :] -= scaled[:, None] * below[None]
+        matrices[j + 1 :, j] = scaled
+
+
+def backward(factors: Array, b: Array) -> Array:
+    """The solutions x (k, rows) of A·x = b from what `factor` left."""
+    x, k = b.copy(), len(b)
+    for j in range(k - 1):
+        x[j + 1 :] -= factors[j + 1 :, j] * x[j]
+    for j in range(k):
+        x[j] /= factors[j, j]
+    for j in range(k - 2, -1, -1):
+        x[j] -= (factors[j + 1 :, j] * x[j + 1 :]).sum(axis=0)
+    return x
+
+
+class SimplexQuadratic:
+    """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1, for blocks of rows r.
+
+    With Q the matrix of that form, p = y/Σy where y ≥ 0 minimises ½yᵀ(Q+c·11ᵀ)y − 1ᵀy: along a
+    ray y = tp the best t leaves −1/(2(pᵀQp+c)). Such problems are solved exactly by block
+    principal pivoting: guess which classes are zero, solve for the others, and flip every class of
+    the wrong sign. Where that does not help soon, only the last such class is flipped: that rule
+    cannot cycle. Where the minimum is not unique, a ridge of 1e-11 and two steps of refinement
+    choose the one nearest to uniform.
+    """
+
+    def __init__(self, code: Array, weights: Array) -> None:
+        columns = code.T
+        plus, minus = (columns > 0).astype(float), (columns < 0).astype(float)
+        self.k, mean = len(code), weights.sum() / len(code)
+        scale = weights[:, None]
+        # (1−r)²·II − r(1−r)·(IJ+JI) + r²·JJ, by powers of r
+        self.constant = np.asarray(outer_pattern(scale * plus, plus).sum(axis=1))[:, None] + mean
+        self.linear = outer_pattern(-2.0 * scale * plus, plus + minus)
+        self.square = outer_pattern(scale * (plus + minus), plus + minus)
+        self.ridge = SIMPLEX_RIDGE * mean
+
+    def solve(self, r: Array) -> Array:
+        """The p (k, rows) of r (columns, rows)."""
+        triangle = product(self.linear, r)
+        triangle += product(self.square, r * r)
+        triangle += self.constant
+        full = symmetric(triangle, self.k)
+        rows = r.shape[1]
+        free = np.ones((self.k, rows), dtype=bool)
+        fewest, patience = np.full(rows, self.k + 1), np.full(rows, 3)
+        result, left = np.empty((self.k, rows)), np.arange(rows)
+        for _ in range(PIVOTS):
+            y, wrong = self._solve_free(full, free)
+            result[:, left] = y
+            count = wrong.sum(axis=0)
+            open_ = count > 0
+            if not open_.any():
+                break
+            better = count < fewest
+            fewest, patience = np.where(better, count, fewest), np.where(better, 3, patience - 1)
+            free ^= _flips(wrong, patience < 0)
+            if not open_.all():
+                left, free, full = left[open_], free[:, open_], full[:, :, open_]
+                fewest, patience = fewest[open_], patience[open_]
+        p = np.maximum(result, 0.0)
+        return np.asarray(p / p.sum(axis=0))
+
+    def _solve_free(self, full: Array, free: Flags) -> tuple[Array, Flags]:
+        """y with the classes that are not free at zero, and which classes are of the wrong sign."""
+        b = free.astype(float)
+        matrices = full.copy() if free.all() else full * b[:, None] * b[None]
+        diagonal = np.arange(self.k)
+        matrices[diagonal, diagonal] += self.ridge + (1.0 - b)
+        factor(matrices)
+        y = backward(matrices, b)
+        for _ in range(2):
+            y += backward(matrices, (b - (full * y).sum(axis=1)) * b)
+        slope = (full * y).sum(axis=1) - 1.0
+        return y, np.where(free, y < -ZERO * y.max(axis=0), slope < -ZERO)
+
+
+def _flips(wrong: Flags, one: Flags) -> Flags:
+    """All that are wrong, or only the last of them."""
+    if not one.any():
+        return wrong
+    k = len(wrong)
+    last = k - 1 - np.argmax(wrong[::-1], axis=0)
+    return np.asarray(wrong & (~one | (np.arange(k)[:, None] == last)))

@@ -1,0 +1,312 @@
+"""Lookup tables: cells of scores, the pieces that each of them touches, and trees as parts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.array_types import Array
+from calibrant.data.score_table import Cells
+from calibrant.rules.base import Map
+from calibrant.rules.plan.borders import LARGEST_DOUBLE, borders, regions_between
+from calibrant.rules.plan.nodes import (
+    Function,
+    Input,
+    Node,
+    PieceChoice,
+    PlanColumn,
+    Variable,
+    columns_of,
+    names_of,
+    uses,
+)
+
+Index = NDArray[np.int64]
+
+#: cells of a lookup table: the fewest, the most, and how many for each piece
+FEWEST, MOST, ROOM = 2**12, 2**18, 4
+#: the fewest cells for each of many maps
+LEAST = 16
+#: differences of scores beyond ± this may overflow
+FAR = 1e280
+#: so many borders may lie in crowded cells, which hold more than one
+SOME = 32
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of scores from ``first`` to ``last``: floor(K · t^(1/2^roots)), t from 0 to 1.
+
+    Every operation is one that IEEE 754 fixes to the last bit, so all engines find the same cell.
+    With ``cells`` the rule is that of `Cells`, applied to score − ``first``.
+    """
+
+    count: int
+    first: float = 0.0
+    last: float = 1.0
+    roots: int = 0
+    cells: Cells | None = None
+
+    @property
+    def factor(self) -> float:
+        """1 / (last − first)."""
+        return 1.0 / (self.last - self.first)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the largest cell."""
+        ends = self(np.array([-LARGEST_DOUBLE, LARGEST_DOUBLE]))
+        return int(ends[0]), int(ends[1])
+
+    def __call__(self, scores: Array) -> Index:
+        with np.errstate(over="ignore"):
+            if self.cells is not None:
+                return self.cells(scores - self.first)
+            t = (np.clip(scores, self.first, self.last) - self.first) * self.factor
+        for _ in range(self.roots):
+            t = np.sqrt(t)
+        return np.floor(t * float(self.count)).astype(np.int64)
+
+
+def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
+    """Cells for a lookup among regions with these lower ends: enough that few hold several.
+
+    Rules are tried from the cheapest on, until only a few borders lie in cells that hold more than
+    one. With several ``owners`` the ends are those of as many maps. A ``lean`` grid has about as
+    many cells as there are regions, for tables that are written out as text.
+
+    >>> grid_of(np.linspace(0, 1, 100)).roots
+    0
+    >>> crowded = np.append(0.3 + 1e-9 * np.arange(99), 1.0)
+    >>> len(set(grid_of(crowded)(crowded).tolist())) > 90
+    True
+    """
+    inner = low[low > -LARGEST_DOUBLE]
+    inner = inner if len(inner) else low
+    most = max(MOST // owners, LEAST)
+    room, fewest = (1, LEAST) if lean else (ROOM, FEWEST)
+    count = min(_power(max(room * len(inner) / owners, fewest / owners, 2.0)), _power(most))
+    most = count if lean else most
+    best, least = Grid(count), np.inf
+    if lean and np.abs(inner).max() > FAR:
+        return best
+    while True:
+        for grid in _grids(inner, count):
+            _, held = np.unique(grid(inner), return_counts=True)
+            crowded = float((held * (held > owners)).sum())
+            if crowded < 0.7 * least:  # a dearer rule must be worth it
+                best, least = grid, crowded
+            if least <= SOME:
+                return best
+        count *= 4
+        if count > most:
+            return best
+
+
+def _grids(inner: Array, count: int) -> list[Grid]:
+    """The rules that can be used for these ends, the cheapest first."""
+    first, last = float(inner[0]), float(inner[-1])
+    grids = []
+    if first >= 0.0 and last <= 1.0:
+        grids = [Grid(count, roots=roots) for roots in (0, 1, 2)]
+        grids.append(Grid(count, cells=Cells(count)))
+    elif 1e-300 < last / 2 - first / 2 < 1e300:
+        grids = [Grid(count, first, last)]
+    lower, centre, upper = np.quantile(inner, [0.25, 0.5, 0.75], method="lower")
+    half = float(upper / 2 - lower / 2) or max(abs(float(centre)) / 2, 1.0)
+    # a power of two is read without loss, however an engine reads decimals
+    spread = float(np.ldexp(1.0, int(np.clip(np.frexp(half)[1], -1000, 1000))))
+    return [*grids, Grid(count, float(centre), cells=Cells(count, 0.0, spread))]
+
+
+def _power(count: float) -> int:
+    """The power of two at or above a count."""
+    return 1 << int(np.ceil(np.log2(count)))
+
+
+def listed(grid: Grid, low: Array, high: Array, beside: int = 0) -> tuple[Index, Index]:
+    """Each region once for every cell that it touches: the cells, and the regions' indices.
+
+    With ``beside`` also for as many cells before and after those.
+
+    >>> cell, region = listed(Grid(2), np.array([0.0, 0.6]), np.array([0.59, 1.0]))
+    >>> cell.tolist(), region.tolist()
+    ([0, 1, 1, 2], [0, 0, 1, 1])
+    """
+    first = grid(low) - beside
+    times = grid(high) + beside - first + 1
+    region = np.repeat(np.arange(len(low)), times)
+    before = np.cumsum(times) - times
+    return np.arange(len(region)) - before[region] + first[region], region
+
+
+class Packed(NamedTuple):
+    """Regions in one row per cell: the cells, the regions of each, and those in crowded cells."""
+
+    cell: Index
+    regions: list[Index]
+    crowded: Index
+
+
+def packed(cell: Index, region: Index, wide: int) -> Packed:
+    """What `listed` gives, with one row per cell: its first region, its second, and so on. A cell
+    with fewer than ``wide`` regions repeats its last; cells with more are left out.
+
+    >>> found = packed(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
+    >>> found.cell.tolist(), [column.tolist() for column in found.regions]
+    ([0, 1], [[0, 0], [0, 1]])
+    """
+    order = np.argsort(cell, kind="stable")
+    cell, region = cell[order], region[order]
+    cells, at, held = np.unique(cell, return_index=True, return_counts=True)
+    fits = held <= wide
+    wide = int(held[fits].max()) if fits.any() else 1
+    columns = [region[at[fits] + np.minimum(i, held[fits] - 1)] for i in range(wide)]
+    return Packed(cells[fits], columns, np.unique(region[~np.repeat(fits, held)]))
+
+
+# --- Trees on the columns of a row, as exports take them ------------------------------------------
+
+
+class ExportedColumn(NamedTuple):
+    """A column that trees look at: its name (or place), and its categories, if it has any."""
+
+    name: str | int
+    categories: tuple[Any, ...] | None
+
+
+class TreeParts(NamedTuple):
+    """A map of the score, and rounds of trees: z ← factor · (z + Σ trees), from its logit.
+
+    ``trees`` are the `SmallTrees` of `calibrant.methods.features.rule`. They count ``columns``
+    from 0; the column after the last is z. ``facts`` is the fitted value that they come from.
+    """
+
+    start: Map
+    columns: tuple[ExportedColumn, ...]
+    trees: Any
+    sizes: tuple[int, ...]
+    factors: tuple[float, ...]
+    facts: Any
+
+    @property
+    def ends(self) -> list[tuple[int, int, float]]:
+        """For each round: its first tree, the first tree after it, and its factor."""
+        lasts = np.cumsum(self.sizes).tolist()
+        firsts = [0, *lasts[:-1]]
+        return list(zip(firsts, lasts, self.factors, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------
+# Plans of the same form, written as one plan in which each row has its own parameters and table
+#
+# So a target needs no more formulas and joins for thousands of segments than for one.
+
+
+class StackedPlans(NamedTuple):
+    """Several plans written as one: their indices among the plans given, and the plan."""
+
+    members: list[int]
+    node: Node
+
+
+def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[StackedPlans]:
+    """Plans, stacked with those of the same form; ``shared`` variables have one value in all of
+    them.
+
+    >>> from calibrant.rules.plan.nodes import Linear
+    >>> s = Input()
+    >>> [found] = stacked([Linear(0.5, ((2.0, s),)), Linear(0.7, ((2.0, s),))])
+    >>> found.node.base.values.tolist(), found.node.terms[0][0]
+    ([0.5, 0.7], 2.0)
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for i, plan in enumerate(plans):
+        groups.setdefault(_form(plan, shared), []).append(i)
+    find_borders(plans)
+    return [
+        StackedPlans(own, _Stacking(shared).node([plans[i] for i in own]))
+        for own in groups.values()
+    ]
+
+
+def parameter_table(
+    stacks: Sequence[StackedPlans], shares: Array
+) -> tuple[dict[str, Array | Index], dict[PlanColumn, str]]:
+    """A table with a row for each plan, and the names of the columns that hold its parameters.
+
+    Columns are the number of the plan's stack, its number in the stack, its share, and the
+    parameters. Where a plan has no such parameter, the entry is that of another plan.
+    """
+    count = len(shares)
+    part, code = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    table: dict[str, Array | Index] = {"part": part, "code": code, "share": shares}
+    names: dict[PlanColumn, str] = {}
+    for i, (members, node) in enumerate(stacks):
+        part[members], code[members] = i, np.arange(len(members))
+        for parameter in columns_of(node):
+            names[parameter] = f"parameter_{len(names) + 1}"
+            filled = np.full(count, parameter.values[0])
+            filled[members] = parameter.values
+            table[names[parameter]] = filled
+    return table, names
+
+
+def _form(value: Any, shared: Sequence[Variable]) -> Any:
+    """What two plans must have in common to be stacked."""
+    if isinstance(value, PieceChoice):
+        return value.stretches is None
+    if isinstance(value, Node) and value not in shared:
+        kind = type(value)
+        return (kind, *[_form(getattr(value, name), shared) for name in names_of(kind)])
+    if isinstance(value, tuple):
+        return tuple(_form(item, shared) for item in value)
+    return value if isinstance(value, Node) else type(value)
+
+
+class _Stacking:
+    """One stack in the making; a node that is shared within a plan stays so."""
+
+    def __init__(self, shared: Sequence[Variable]) -> None:
+        self.shared = shared
+        self.known: dict[tuple[Node, ...], Node] = {}
+
+    def node(self, nodes: Sequence[Node]) -> Node:
+        first, key = nodes[0], tuple(nodes)
+        if len(nodes) == 1 or isinstance(first, Input) or first in self.shared:
+            return first
+        if key not in self.known:
+            names = names_of(type(first))
+            parts = {name: self.value([getattr(n, name) for n in nodes]) for name in names}
+            self.known[key] = type(first)(**parts)
+        return self.known[key]
+
+    def value(self, values: Sequence[Any]) -> Any:
+        first = values[0]
+        if isinstance(first, Node):
+            return self.node(values)
+        if isinstance(first, float):
+            return first if len(set(values)) == 1 else PlanColumn(np.array(values))
+        if first and isinstance(first[0], tuple):  # terms of a sum
+            both = (zip(*term, strict=True) for term in zip(*values, strict=True))
+            return tuple(tuple(map(self.value, pair)) for pair in both)
+        return tuple(item for own in values for item in own)  # tables
+
+
+def find_borders(plans: Sequence[Node]) -> None:
+    """Find the borders of many tables in one search, where tables read the same function."""
+    groups: dict[tuple[Function, int], list[PieceChoice]] = {}
+    for node in uses(plans):
+        for place in getattr(node, "places", ()):
+            known = place.stretches
+            if place.function is not None and known is not None and len(known.first) == 1:
+                groups.setdefault((place.function, int(known.sign[0])), []).append(place)
+    for (function, sign), places in groups.items():
+        ranks = borders(np.concatenate([place.knots for place in places]), function, sign < 0)
+        ends = np.cumsum([len(place.knots) for place in places])[:-1]
+        for place, own in zip(places, np.split(ranks, ends), strict=True):
+            place.__dict__["regions"] = regions_between(own, sign < 0)

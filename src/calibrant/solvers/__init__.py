@@ -1,0 +1,1 @@
+"""What several methods solve with: Newton's method, softmax fits, splines, knots, threads."""

@@ -1,0 +1,510 @@
+"""Guarded Newton for softmax fits: a factor and an offset per class, or a full matrix.
+
+Rows come in blocks that may be made when they are needed, so that a fit needs memory for one block
+only. Every objective is convex and never allowed to rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from calibrant.array_types import Array, Index
+from calibrant.errors import ConvergenceError
+from calibrant.solvers.block_arrays import (
+    NUMPY,
+    RowFacts,
+    Source,
+    ops_of,
+    powers,
+    row_powers,
+    tensor_ops,
+)
+from calibrant.solvers.newton import ENOUGH, descend, newton_step
+from calibrant.solvers.threads import one_thread
+
+#: with more parameters than this, conjugate gradients find Newton's direction: of a full matrix,
+#: and of factors and offsets, whose products with the Hessian are much cheaper than the Hessian
+DENSE, DENSE_VECTOR = 600, 80
+#: while conjugate gradients run, up to so many probabilities are kept
+SHARES_KEPT = 1 << 22
+#: conjugate gradients end where what is left is below this share of what ends the descent
+BELOW = 1e-3
+
+
+class SoftmaxProblem(NamedTuple):
+    """Minimise Σ w·(lse(η) − Σ target·η) + ½·Σ strength·(θ − centre)².
+
+    θ is (k, k + 1) with η = W·x + b, θ = [W, b], if ``full``; else (k, 2) with η = v·x + b,
+    θ = [v, b]. Targets are 1 for the row's own class and 0 else, smoothed towards 1/k.
+    """
+
+    source: Source
+    strength: Array
+    centre: Array
+    smoothing: float
+    total: float
+
+    @property
+    def full(self) -> bool:
+        return bool(self.centre.shape[1] != 2)
+
+
+class SoftmaxFit(NamedTuple):
+    """θ, the least objective, the largest entry of its gradient, and steps."""
+
+    theta: Array
+    loss: float
+    gradient: float
+    steps: int
+
+
+class _SoftmaxPoint(NamedTuple):
+    theta: Array
+    objective: float
+    gradient: Array
+    hessian: Array | None
+    diagonal: Array
+    #: of factors and offsets: the Hessian's entry between those of one class
+    between: Array
+
+
+def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> SoftmaxFit:
+    """`descend` on θ; raises where no optimum is found.
+
+    Notes
+    -----
+    With p parameters of k classes a step costs O(n·p²) where the Hessian is formed (see
+    `forms_hessian`), and else O(n·p) times the steps of conjugate gradients.
+    """
+    sizes = [(len(x) * x.shape[1], ops_of(x) is NUMPY) for x, _, _ in problem.source()]
+    dense = forms_hessian(start.size, full=problem.full) and sizes[0][1]
+    keeps = not dense and sum(size for size, _ in sizes) <= SHARES_KEPT
+    with one_thread():
+        moments = _moments(problem) if problem.full and not dense else None
+
+    def at(theta: Array) -> _SoftmaxPoint:
+        return _evaluate(problem, theta, dense)
+
+    def step(here: _SoftmaxPoint) -> Array:
+        if here.hessian is None:
+            curve = here.diagonal[:, -1] - problem.strength[:, -1]
+            nearly = (
+                by_pairs(here.diagonal, here.between)
+                if moments is None
+                else by_rows(moments, problem.strength, curve)
+            )
+            return _conjugate(problem, here, nearly, keeps)
+        return newton_step(here.hessian, here.gradient)
+
+    with one_thread():
+        found = descend(at, at(start), step, problem.total, max_steps).required()
+        last = _evaluate(problem, found.theta, False)
+    gradient = float(np.abs(last.gradient).max())
+    return SoftmaxFit(found.theta, last.objective, gradient, found.steps)
+
+
+def forms_hessian(parameters: int, *, full: bool) -> bool:
+    """Whether a fit of so many parameters forms its Hessian."""
+    return parameters <= (DENSE if full else min(DENSE, DENSE_VECTOR))
+
+
+def _scores(theta: Array, x: Array, full: bool) -> Array:
+    """η = W·x + b or v·x + b."""
+    ops = ops_of(x)
+    eta = x @ theta[:, :-1].T if full else x * ops.beside(theta[:, 0].copy(), x)
+    eta += ops.beside(theta[:, -1].copy(), x)
+    return eta  # type: ignore[no-any-return]
+
+
+def _collect(share: Array, parts: Array, x: Array, full: bool) -> Array:
+    """Σ share·parts·∂η/∂θ, with a share for each row; parts are written over."""
+    if full:
+        parts *= share[:, None]
+        return np.column_stack((parts.T @ x, parts.sum(axis=0)))
+    ops = ops_of(x)
+    last = ops.weighted(share, parts)
+    parts *= x
+    return np.column_stack((ops.weighted(share, parts), last))
+
+
+def _slopes(
+    problem: SoftmaxProblem, e: Array, total: Array, x: Array, codes: Index, w: Array
+) -> Array:
+    """Σ w·(p − target)·∂η/∂θ of a block, p = e / total; e is written over."""
+    k, kept, even = x.shape[1], 1.0 - problem.smoothing, problem.smoothing / x.shape[1]
+    ops = ops_of(x)
+    if problem.full:
+        e /= total[:, None]
+        e[np.arange(len(x)), codes] -= kept
+        if even:
+            e -= even
+        return _collect(w, e, x, True)
+    slopes = _collect(w / total, e, x, False)
+    slopes[:, 0] -= kept * ops.by_class(codes, w * ops.own(x, codes), k)
+    slopes[:, 1] -= kept * ops.by_class(codes, w, k)
+    if even:
+        slopes -= even * np.column_stack((ops.weighted(w, x), np.full(k, float(w.sum()))))
+    return slopes
+
+
+def _losses(eta: Array, codes: Index, smoothing: float) -> tuple[Array, Array, Array]:
+    """The loss of each row of a block, exp(η − top) written over η, and their sums."""
+    ops = ops_of(eta)
+    aim = (1.0 - smoothing) * ops.own(eta, codes)
+    if smoothing:
+        aim += smoothing * eta.mean(axis=1)
+    e, top, total = powers(eta)
+    return ops.log(total) + (top - aim), e, total
+
+
+def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoint:
+    """Loss, gradient and (if dense) Hessian in one pass over the blocks."""
+    away, full = theta - problem.centre, problem.full
+    loss = 0.5 * float((problem.strength * away * away).sum())
+    gradient, diagonal = problem.strength * away, problem.strength.copy()
+    hessian = np.diag(problem.strength.reshape(-1)) if dense else None
+    between = np.zeros(len(theta))
+    for x, codes, w in problem.source():
+        losses, e, total = _losses(_scores(theta, x, full), codes, problem.smoothing)
+        loss += ops_of(x).total(w, losses)
+        if hessian is not None:
+            hessian += _curvature(e / total[:, None], x, w, full)
+        else:
+            own, mixed = _own_curvature(e, x, w / total, total, full)
+            diagonal += own
+            between += mixed
+        gradient += _slopes(problem, e, total, x, codes, w)
+    return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal, between)
+
+
+def _own_curvature(
+    e: Array, x: Array, share: Array, total: Array, full: bool
+) -> tuple[Array, Array | float]:
+    """Σ w·p(1 − p)·(∂η/∂θ)², the diagonal of the Hessian of a block, p = e / total; and, of factors
+    and offsets, what is between the two of a class."""
+    if full:
+        spare = e * (1.0 - e / total[:, None])
+        return _collect(share, spare, x * x, full), 0.0
+    ex, squared, add = e * x, share / total, ops_of(x).weighted
+    first = add(share, ex * x) - add(squared, ex * ex)
+    last, mixed = add(share, e) - add(squared, e * e), add(share, ex) - add(squared, ex * e)
+    return np.column_stack((first, last)), mixed
+
+
+def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
+    """Σ w·J(diag p − p·pᵀ)J of a block."""
+    m, k = p.shape
+    ones = np.ones((m, 1))
+    f = (
+        np.hstack((x, ones))[:, None, :]
+        if full
+        else np.stack((x, np.broadcast_to(ones, x.shape)), 2)
+    )
+    r = f.shape[2]
+    z = (p[:, :, None] * f * np.sqrt(w)[:, None, None]).reshape(m, k * r)
+    result = -(z.T @ z)
+    weighted = p * w[:, None]
+    for a in range(k):
+        g = f[:, 0 if full else a, :]
+        part = slice(a * r, (a + 1) * r)
+        result[part, part] += (g * weighted[:, a : a + 1]).T @ g
+    return np.asarray(result)
+
+
+def _moments(problem: SoftmaxProblem) -> Array:
+    """The weighted mean of f·fᵀ, f = (x, 1)."""
+    k = len(problem.centre)
+    result = np.zeros((k + 1, k + 1))
+    for x, _, w in problem.source():
+        f = np.column_stack((x, np.ones(len(x))))
+        result += (f * w[:, None]).T @ f
+    return result / problem.total
+
+
+def _conjugate(problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, keeps: bool) -> Array:
+    """The Newton direction by conjugate gradients on Hessian products, helped by ``nearly``.
+
+    It is the more exact the nearer the optimum is, so that the last steps are Newton's own; but
+    what is far below the gain that `descend` looks for is not sought.
+    """
+    norm = float(np.sqrt((here.gradient * nearly(here.gradient)).sum()))
+    wanted = norm * min(0.1, np.sqrt(norm / max(problem.total, 1.0)))
+    wanted = max(wanted, min(BELOW * np.sqrt(ENOUGH * abs(here.objective)), 0.5 * norm))
+    shares = _shares(problem, here.theta) if keeps else None
+    direction, residual = np.zeros_like(here.theta), -here.gradient
+    scaled = nearly(residual)
+    search, size = scaled, float((residual * scaled).sum())
+    for _ in range(200):
+        if np.sqrt(size) <= wanted:
+            break
+        product = _product(problem, here.theta, search, shares)
+        length = size / float((search * product).sum())
+        direction = direction + length * search
+        residual = residual - length * product
+        scaled = nearly(residual)
+        size, before = float((residual * scaled).sum()), size
+        search = scaled + size / before * search
+    return direction
+
+
+def _shares(problem: SoftmaxProblem, theta: Array) -> list[Array]:
+    """The probabilities of all blocks."""
+    found = []
+    for x, _, _ in problem.source():
+        e, _, total = powers(_scores(theta, x, problem.full))
+        e /= total[:, None]
+        found.append(e)
+    return found
+
+
+def _product(
+    problem: SoftmaxProblem, theta: Array, v: Array, shares: list[Array] | None = None
+) -> Array:
+    """Hessian times v; ``shares`` are the probabilities of all blocks, where they are known."""
+    result = problem.strength * v
+    for i, (x, _, w) in enumerate(problem.source()):
+        move = _scores(v, x, problem.full)
+        total: Array | float = 1.0
+        if shares is None:
+            p, _, total = powers(_scores(theta, x, problem.full))
+        else:
+            p = shares[i]
+        move -= (ops_of(x).dots(p, move) / total)[:, None]
+        move *= p
+        result += _collect(w / total, move, x, problem.full)
+    return result
+
+
+def objective(problem: SoftmaxProblem, theta: Array) -> float:
+    """What `fit_softmax` minimises, at θ."""
+    away = theta - problem.centre
+    loss = 0.5 * float((problem.strength * away * away).sum())
+    for x, codes, w in problem.source():
+        losses, _, _ = _losses(_scores(theta, x, problem.full), codes, problem.smoothing)
+        loss += ops_of(x).total(w, losses)
+    return loss
+
+
+def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
+    """The log loss of each row of a block."""
+    return ops_of(x).host(_losses(_scores(theta, x, full), codes, 0.0)[0])
+
+
+# --- Functions that nearly solve H·u = r for the Hessians of softmax fits -------------------------
+# The closer they come, the fewer steps conjugate gradients need.
+
+
+Solve = Callable[[Array], Array]
+
+#: where the determinant of a pair is a smaller share of its diagonal's than this, only the diagonal
+#: is taken
+FLAT = 1e-12
+
+
+def by_pairs(diagonal: Array, between: Array) -> Solve:
+    """Of a factor and an offset for each class: the two of a class are solved together.
+
+    >>> solve = by_pairs(np.array([[2.0, 2.0]]), np.array([1.0]))
+    >>> solve(np.array([[3.0, 3.0]])).round(9).tolist()
+    [[1.0, 1.0]]
+    """
+    first, last = diagonal.T
+    size = first * last - between**2
+    good = size > FLAT * first * last
+    size = np.where(good, size, first * last)
+    mixed = np.where(good, between, 0.0) / size
+    own, other = last / size, first / size
+
+    def solve(r: Array) -> Array:
+        a, b = r.T
+        return np.column_stack((own * a - mixed * b, other * b - mixed * a))
+
+    return solve
+
+
+def by_rows(moments: Array, strength: Array, curve: Array) -> Solve:
+    """Of a full matrix and offsets: row j of H is taken for S_j + c_j·E[f·fᵀ], f = (x, 1).
+
+    Parameters
+    ----------
+    moments : array of shape (k + 1, k + 1)
+        E[f·fᵀ].
+    strength : array of shape (k, k + 1)
+        The ridges S. They are the same for all rows but on the diagonal, so that one decomposition
+        serves all; that one entry is put right by the formula of Sherman and Morrison.
+    curve : array of shape (k,)
+        c_j = Σ w·p_j(1 − p_j).
+
+    >>> strength = np.array([[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]])
+    >>> solve = by_rows(np.eye(3), strength, np.array([0.5, 1.0]))
+    >>> solve(np.array([[1.5, 3.5, 2.5], [4.0, 2.0, 3.0]])).round(9).tolist()
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    k, each = len(strength), np.arange(len(strength))
+    ridge = np.append(strength[(each + 1) % k, each], strength[0, k])
+    unit = 1.0 / np.sqrt(ridge)
+    values, vectors = np.linalg.eigh(moments * unit * unit[:, None])
+    basis = unit[:, None] * vectors
+    shrunk = 1.0 / (1.0 + curve[:, None] * np.maximum(values, 0.0))
+    column = (basis[:k] * shrunk) @ basis.T
+    excess = ridge[:k] - strength[each, each]
+    share = excess / (1.0 - excess * column[each, each])
+
+    def solve(r: Array) -> Array:
+        u = ((r @ basis) * shrunk) @ basis.T
+        return np.asarray(u + (share * u[each, each])[:, None] * column)
+
+    return solve
+
+
+# --- Guarded Newton for one temperature: sums over rows, and the descent in 1/T -------------------
+
+
+#: the flattest temperature: 1/T times the spread of the logits is at least this
+FLATTEST = 1e-3
+#: precision of every parameter in units of the spread, per unit of weight (so that neither the
+#: scale of the weights nor repeated rows matter): it has no effect unless the classes separate
+RIDGE = 1e-7
+
+
+class TemperatureFit(NamedTuple):
+    """1/T, and the loss and the slope of the objective there."""
+
+    factor: float
+    loss: float
+    slope: float
+
+
+class TemperatureSums(Protocol):
+    """What `fit_temperature` asks of rows."""
+
+    def spread(self) -> float:
+        """Root mean square difference of two entries of a row, weighted; 1 where all are equal."""
+
+    def along(self, t: float, smoothing: float) -> tuple[float, float, float, float]:
+        """Σ w·(lse(t·u) − t·Σ target·u), its first and second derivative, and Σw.
+
+        u are the differences to the own class.
+        """
+
+    def own_losses(self, t: float) -> Array:
+        """lse(t·u) of each row: −ln of the probability of its own class."""
+
+
+class BlockSums(NamedTuple):
+    """Sums that are made block by block."""
+
+    source: Source
+
+    def spread(self) -> float:
+        return spread(self.source)
+
+    def along(self, t: float, smoothing: float) -> tuple[float, float, float, float]:
+        loss = slope = curve = weight = 0.0
+        for x, codes, w in self.source():
+            ops = ops_of(x)
+            u = x - ops.own(x, codes)[:, None]  # the loss is then ln Σ exp, with no cancellation
+            e, top, total = powers(t * u)
+            e *= u
+            mean = e.sum(axis=1) / total
+            variance = ops.dots(e, u) / total - mean * mean
+            target = smoothing * u.mean(axis=1) if smoothing else 0.0 * mean
+            loss += ops.total(w, ops.log(total) + top - t * target)
+            slope += ops.total(w, mean - target)
+            curve += ops.total(w, ops.clip(variance, 0.0, np.inf))  # rounding
+            weight += float(w.sum())
+        return loss, slope, curve, weight
+
+    def own_losses(self, t: float) -> Array:
+        parts = []
+        for x, codes, _ in self.source():
+            ops = ops_of(x)
+            _, top, total = powers(t * (x - ops.own(x, codes)[:, None]))
+            parts.append(ops.host(ops.log(total) + top))
+        return np.concatenate(parts)
+
+
+class FusedSums:
+    """Sums of the rows of a tensor that a kernel can read (`calibrant.solvers.block_arrays`).
+
+    All that has a number for each row stays on the tensor's device, in float64.
+    """
+
+    def __init__(self, x: Any, facts: RowFacts, codes: Any, weight: Array) -> None:
+        ops = tensor_ops(x)
+        self.x, self.facts, self.host_weight = x, facts, weight
+        wide = ops.wide(x[:0])
+        high, mean, self.weight = (ops.beside(v, wide) for v in (facts.high, facts.mean, weight))
+        own = ops.wide(ops.own(x, ops.beside(codes, x)))
+        self.top, self.away, self.even = high.float(), high - own, mean - own  # v + away = u
+
+    def spread(self) -> float:
+        k, w = self.x.shape[1], self.host_weight
+        mean = float(w @ self.facts.square) / float(w.sum())
+        return float(np.sqrt(2.0 * k / (k - 1) * mean)) or 1.0
+
+    def along(self, t: float, smoothing: float) -> tuple[float, float, float, float]:
+        lse, mean, variance = row_powers(self.x, t, self.top)
+        away = self.away - smoothing * self.even
+        found = (lse + t * away, mean + away, variance)
+        loss, slope, curve = ((self.weight * rows).sum() for rows in found)
+        return float(loss), float(slope), float(curve), float(self.host_weight.sum())
+
+    def own_losses(self, t: float) -> Array:
+        return tensor_ops(self.x).host(row_powers(self.x, t, self.top).lse + t * self.away)
+
+
+def spread(source: Source) -> float:
+    """Root mean square difference of two entries of a row, weighted; 1 where all are equal."""
+    total = weight = 0.0
+    with one_thread():
+        for x, _, w in source():
+            ops, centred = ops_of(x), x - x.mean(axis=1)[:, None]
+            total += 2.0 / (x.shape[1] - 1) * ops.total(w, ops.dots(centred, centred))
+            weight += float(w.sum())
+    return float(np.sqrt(total / weight)) or 1.0
+
+
+def fit_temperature(
+    sums: TemperatureSums,
+    *,
+    smoothing: float = 0.0,
+    start: float | None = None,
+    max_passes: int = 60,
+) -> TemperatureFit:
+    """The factor t = 1/T > 0 with the least Σ w·(lse(t·x) − t·Σ target·x).
+
+    The objective is convex in t. Newton's method runs inside a bracket that shrinks with each pass;
+    where a step would leave the bracket, it is halved on the scale of ln t. Converged when the step
+    is below 1e-6 of t; that step is still taken, and leaves an error of about its square. Raises
+    where no optimum is found.
+    """
+    size = sums.spread()
+    flattest = FLATTEST / size
+    low, high = flattest, np.inf
+    t = max(1.0 / size if start is None else start, flattest)
+    for _ in range(max_passes):
+        with one_thread():
+            loss, slope, curve, weight = sums.along(t, smoothing)
+        ridge = RIDGE * weight * size * size
+        loss, slope, curve = loss + 0.5 * ridge * t * t, slope + ridge * t, curve + ridge
+        if t == flattest and slope >= 0.0:
+            return TemperatureFit(t, loss, slope)
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        step = -slope / curve
+        if abs(step) <= 1e-6 * t or high - low <= 1e-14 * t:
+            return TemperatureFit(max(t + step, flattest), loss, slope)
+        new = min(t + step, 10.0 * t)
+        if new <= flattest == low:
+            new = flattest
+        elif not low < new < high:
+            new = float(np.sqrt(low * high))
+        t = new
+    raise ConvergenceError(
+        f"the temperature must end at its optimum, but after {max_passes} passes its factor was "
+        f"still between {low:.6g} and {high:.6g}. Scores or weights that differ by many orders of "
+        "magnitude can do this: rescale or cut them."
+    )

@@ -1,0 +1,140 @@
+"""How models of one family are scored, weighted and chosen before they are averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from calibrant.array_types import Array, Index
+
+
+def shares(criterion: Array) -> Array:
+    """Weights ∝ exp(−½·criterion), of sum 1; a model of infinite criterion has none.
+
+    >>> shares(np.array([10.0, 10.0, np.inf])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    weight = np.exp(-0.5 * (criterion - criterion.min()))
+    return np.asarray(weight / weight.sum())
+
+
+def _bic(log_likelihood: Array, df: Array, total: float) -> Array:
+    return np.asarray(-2.0 * log_likelihood + df * np.log(total))
+
+
+def _aic(log_likelihood: Array, df: Array, total: float) -> Array:
+    return np.asarray(-2.0 * log_likelihood + 2.0 * df)
+
+
+def _aicc(log_likelihood: Array, df: Array, total: float) -> Array:
+    """Infinite where the model has as many parameters as the correction can bear."""
+    room = total - df - 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = -2.0 * log_likelihood + 2.0 * df + 2.0 * df * (df + 1.0) / room
+    return np.where(room > 0.0, value, np.inf)
+
+
+#: (log-likelihood, degrees of freedom, total weight) → criterion, smaller is better
+CRITERIA: dict[str, Callable[[Array, Array, float], Array]] = {
+    "bic": _bic,
+    "aic": _aic,
+    "aicc": _aicc,
+}
+
+
+def _kept(weights: Array, chosen: Index) -> Array:
+    """The weights of the chosen models, of sum 1 again; 0 for all others."""
+    kept = np.zeros(len(weights))
+    kept[chosen] = weights[chosen] / weights[chosen].sum()
+    return kept
+
+
+def _elbow(weights: Array) -> Array:
+    """The authors' pruning of BBQ: down the sorted weights while each drop is steep.
+
+    Steep is a drop of more than .001 variances, of weights relative to the largest.
+    """
+    order = np.argsort(-weights, kind="stable")
+    ranked = weights[order] / weights.max()
+    variance = float(np.var(ranked))
+    k = 1
+    while k < len(ranked) and variance > 0 and (ranked[k - 1] - ranked[k]) / variance > 0.001:
+        k += 1
+    return _kept(weights, order[: max(k - 1, 1)])
+
+
+def _elbow_of_enir(weights: Array) -> Array:
+    """The authors' pruning of ENIR: the same with .005 variances, from the second drop on."""
+    order = np.argsort(-weights, kind="stable")
+    ranked = weights[order] / weights.max()
+    least = 0.005 * float(np.var(ranked, ddof=1)) if len(ranked) > 1 else 0.0
+    k = 2
+    while k < len(ranked) and ranked[k - 1] - ranked[k] > least:
+        k += 1
+    return _kept(weights, order[: k - 1])
+
+
+def _best(weights: Array) -> Array:
+    return _kept(weights, np.array([np.argmax(weights)]))
+
+
+def _all(weights: Array) -> Array:
+    return weights
+
+
+#: which models keep their weight, by name; weights sum to 1 again
+SELECT: dict[str, Callable[[Array], Array]] = {"elbow": _elbow, "all": _all, "best": _best}
+#: the same for ENIR
+SELECT_ENIR: dict[str, Callable[[Array], Array]] = {**SELECT, "elbow": _elbow_of_enir}
+
+
+# --- The shares of a mixture that make rows likeliest ---------------------------------------------
+
+
+#: added to the curvature, as a share of the weight of all rows: members that give every row the
+#: same probability have no curvature between them
+RIDGE = 1e-12
+
+
+def mixture_weights(likelihood: Array, weight: Array, pseudo: float = 1.0) -> Array:
+    """The shares of m members that make n rows likeliest, with a pseudo-count for each member.
+
+    With c = ``pseudo`` and W = Σw, the shares s maximise Σ w·ln(L·s) + c·Σ ln s − (W + c·m)·Σ s.
+    This is concave, and at its maximum the shares sum to one. Newton's method in ln s, with steps
+    halved until the value rises, needs a handful of passes over the rows, where EM needs a
+    thousand. Rows to which no member gave any probability do not count. With c = 0 shares may end
+    next to zero, and members that are all alike share in any way.
+
+    >>> p = np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]])
+    >>> mixture_weights(p, np.ones(3)).round(3).tolist()
+    [0.482, 0.518]
+    >>> mixture_weights(p[:2], np.ones(2), 0.0).round(3).tolist()
+    [1.0, 0.0]
+    """
+    m = int(likelihood.shape[1])
+    largest = likelihood.max(axis=1, initial=0.0)
+    some = largest > 0
+    scaled, w = likelihood[some] / largest[some, None], weight[some]
+    total = float(w.sum()) + pseudo * m
+
+    def height(shares: Array) -> float:
+        rows = float(w @ np.log(scaled @ shares))
+        prior = pseudo * float(np.log(shares).sum()) if pseudo else 0.0
+        return rows + prior - total * float(shares.sum())
+
+    shares = np.full(m, 1.0 / m)
+    before = height(shares)
+    for _ in range(100):
+        part = scaled * shares / (scaled @ shares)[:, None]
+        slope = w @ part + pseudo - total * shares
+        curve = (part.T * w) @ part + (pseudo + RIDGE * total) * np.eye(m)
+        move = np.linalg.solve(curve, slope)
+        longest = size = min(1.0, 0.9 / max(-float(move.min()), 0.9))  # shares stay positive
+        while height(shares * (1.0 + size * move)) < before and size > 1e-9 * longest:
+            size *= 0.5
+        new = shares * (1.0 + size * move)
+        if np.abs(new - shares).max() < 1e-12 or size <= 1e-9 * longest:
+            break
+        shares, before = new, height(new)
+    return np.asarray(shares / shares.sum())

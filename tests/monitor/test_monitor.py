@@ -522,3 +522,18 @@ def test_a_monitor_takes_one_column_of_segments():
     with pytest.raises(InputError, match="must be one column here"):
         monitor.update_table(table, segments={("a", "b"): table})
     assert monitor.batches == 0
+
+
+def test_an_update_within_an_update_is_an_error():
+    """It would wait for itself for ever."""
+    monitor = Monitor()
+
+    class Late:
+        def __array__(self, dtype=None, copy=None):
+            monitor.update([0, 1], [0.2, 0.7])
+            return np.array([0.1, 0.8])
+
+    with pytest.raises(InputError, match="one after another"):
+        monitor.update([0, 1], Late())
+    monitor.update([0, 1], [0.3, 0.6])
+    assert monitor.rows == 2

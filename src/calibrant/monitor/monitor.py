@@ -6,7 +6,8 @@ import hashlib
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -117,6 +118,7 @@ class Monitor:
         check_weights(weights)
         self._fitted: Fitted | None = None
         self._lock = threading.Lock()  # held while a batch is taken
+        self._updating = 0  # the thread that holds it
         self._state = MonitorState(
             alpha,
             least,
@@ -148,10 +150,27 @@ class Monitor:
         return self._fitted
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        known = vars(self).items()
+        return {name: value for name, value in known if name not in ("_lock", "_updating")}
 
     def __setstate__(self, known: Mapping[str, Any]) -> None:
-        vars(self).update(known, _lock=threading.Lock())
+        vars(self).update(known, _lock=threading.Lock(), _updating=0)
+
+    @contextmanager
+    def _one_batch(self) -> Iterator[None]:
+        """Wait until the batches of other threads are taken."""
+        thread = threading.get_ident()
+        if self._updating == thread:  # a signal handler, or rows that are made when they are read
+            raise InputError(
+                "update was called while another update of the same monitor runs in this thread. "
+                "Call them one after another."
+            )
+        with self._lock:
+            self._updating = thread
+            try:
+                yield
+            finally:
+                self._updating = 0
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -186,7 +205,7 @@ class Monitor:
         MonitorReading
             If anything is wrong with the rows, the monitor stays as it was.
         """
-        with self._lock:
+        with self._one_batch():
             rows = self._read(y, p, scores, sample_weight)
             tables: dict[Key, ScoreTable] = {}
             self._check_segments(segments)
@@ -231,7 +250,7 @@ class Monitor:
         error is no change. A table does not know its heaviest row: the largest √Σw² of a cell is
         taken, which is at least as much.
         """
-        with self._lock:
+        with self._one_batch():
             self._check_segments(None if segments is None else list(segments))
             given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
             found = self._table(table, scores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import secrets
 import shutil
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 import unicodedata
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import combinations
@@ -279,19 +281,23 @@ def _own_place(final: Path) -> Iterator[Path]:
 
 
 def _beside(final: Path, word: str) -> Path:
-    return final.with_name(f".{final.name[:55]}.calibrant-{word}.tmp")
+    return final.with_name(f".{final.name[:45]}.calibrant-{_machine()}-{word}.tmp")
 
 
-def _remove_stale(final: Path, number: int) -> None:
+def _machine() -> str:
+    """What tells this machine from others: on some shared disks (NFS, Lustre) locks keep out only
+    processes of the same one."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _remove_stale(final: Path, first: int) -> None:
     """Remove what killed processes left under the names from this number on."""
-    while True:
+    for number in range(first, MOST_WRITERS):
         place = _beside(final, str(number))
-        if not os.path.lexists(place.with_suffix(".lock")):
-            return
-        with _held(place.with_suffix(".lock")) as alone:
-            if alone:
-                _removed(place)
-        number += 1
+        if os.path.lexists(place.with_suffix(".lock")):  # of some numbers the writer has ended well
+            with _held(place.with_suffix(".lock")) as alone:
+                if alone:
+                    _removed(place)
 
 
 def _removed(path: Path) -> bool:
@@ -305,8 +311,8 @@ def _removed(path: Path) -> bool:
 def _held(lock: Path) -> Iterator[bool | None]:
     """Whether this process has a lock, on a file that is removed at the end; see `try_lock`."""
     try:
-        number = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
-    except PermissionError:  # that of another user
+        number = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except OSError:  # that of another user, or a link or folder of theirs
         yield False
         return
     alone = try_lock(number)
@@ -409,15 +415,15 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
     """A folder for temporary files; what killed processes left of such folders is removed first.
 
     >>> with TemporaryFolder() as folder:
-    ...     os.listdir(folder)
-    ['temporary-folder.lock']
+    ...     Path(folder).name[:10], len(os.listdir(folder))  # the lock alone
+    ('calibrant-', 1)
     """
 
     def __init__(self) -> None:
         _remove_left_folders()
         while True:
             super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
-            lock = Path(self.name) / _FOLDER_LOCK
+            lock = Path(self.name) / _folder_lock()
             self._lock = lock.open("wb")
             number = self._lock.fileno()
             if try_lock(number) is not False and is_still(lock, number):
@@ -429,8 +435,13 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
         super().cleanup()
 
 
-#: how folders of temporary files begin, and what no other folder holds
-_FOLDERS, _FOLDER_LOCK = "calibrant-", "temporary-folder.lock"
+#: how folders of temporary files begin
+_FOLDERS = "calibrant-"
+
+
+def _folder_lock() -> str:
+    """The file that only folders of temporary files of this machine hold."""
+    return f"temporary-folder-{_machine()}.lock"
 
 
 def _remove_left_folders() -> None:
@@ -443,9 +454,11 @@ def _remove_left_folders() -> None:
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != user:
                 continue
-            with open(Path(folder.path) / _FOLDER_LOCK, "rb+") as lock:
+            with open(Path(folder.path) / _folder_lock(), "rb+") as lock:
                 gone = try_lock(lock.fileno())
-            if gone:
+                if gone:  # held until all is gone: a folder that was just made has no lock yet
+                    shutil.rmtree(folder.path, ignore_errors=True)
+            if gone and WINDOWS:  # where no open file can be removed
                 shutil.rmtree(folder.path, ignore_errors=True)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import errno
 import os
+import platform
 import resource
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -476,6 +479,69 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_pat
     assert len(list(tmp_path.glob(".out.csv*"))) == 0
     assert len(list(tmp_path.glob(".other.csv*"))) == 2  # nobody wrote that one again
     assert (tmp_path / "out.csv").read_text() == "ours again"
+
+
+def test_what_a_killed_process_left_is_removed_behind_one_that_ended_well(tmp_path):
+    with ExitStack() as writers:
+        places = [writers.enter_context(whole_file(tmp_path / "o.csv")) for _ in range(4)]
+        locks = [path for path in tmp_path.iterdir() if path.suffix == ".lock"]
+    for path in (places[1], places[3], *locks):  # as if the second and the fourth were killed
+        if path.stem in (places[1].stem, places[3].stem):
+            path.touch()
+    write_whole(tmp_path / "o.csv", "ours")
+    assert names(tmp_path) == ["o.csv"]
+
+
+def test_a_folder_is_removed_under_its_lock(tmp_path, monkeypatch):
+    """One that was just made has no lock yet, and must not be taken for one that was left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = TemporaryFolder()
+    left._lock.close()  # as if its process were killed
+    (lock,) = Path(left.name).iterdir()
+    remove, held = shutil.rmtree, []
+
+    def watched(path, **options):
+        if path == left.name:
+            with lock.open("rb+") as stream:
+                held.append(outputs.try_lock(stream.fileno()) is False)
+        remove(path, **options)
+
+    monkeypatch.setattr(outputs.shutil, "rmtree", watched)
+    with TemporaryFolder() as folder:
+        assert names(tmp_path) == [Path(folder).name]
+    monkeypatch.undo()
+    left.cleanup()
+    assert held == [True]
+
+
+def test_what_another_machine_writes_stays(tmp_path, monkeypatch):
+    """Locks of some shared disks are known to the processes of one machine only."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with monkeypatch.context() as there:
+        there.setattr(platform, "node", lambda: "another")
+        writer, folder = whole_file(tmp_path / "o.csv"), TemporaryFolder()
+        place = writer.__enter__()
+    place.write_text("theirs")
+    monkeypatch.setattr(outputs, "try_lock", lambda number: True)
+    write_whole(tmp_path / "o.csv", "ours")
+    with TemporaryFolder():
+        pass
+    assert place.read_text() == "theirs"
+    assert Path(folder.name).is_dir()
+    folder.cleanup()
+    writer.__exit__(None, None, None)
+    assert names(tmp_path) == ["o.csv"]
+    assert (tmp_path / "o.csv").read_text() == "theirs"
+
+
+def test_what_lies_in_the_place_of_a_lock_is_neither_followed_nor_an_error(tmp_path):
+    with whole_file(tmp_path / "o.csv") as first, whole_file(tmp_path / "o.csv") as second:
+        pass
+    first.with_suffix(".lock").symlink_to(tmp_path / "elsewhere")
+    second.with_suffix(".lock").mkdir()
+    write_whole(tmp_path / "o.csv", "ours")
+    assert (tmp_path / "o.csv").read_text() == "ours"
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_other_folders_of_such_a_name_stay(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,10 @@ from calibrant.data.labels import read_in_order, read_many
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.solvers.block_arrays import RowFacts, TensorOps, can_fuse, row_facts, tensor_ops
-from calibrant.solvers.softmax import FusedSums
 from calibrant.tensors import library_of, on_host
+
+if TYPE_CHECKING:
+    from calibrant.solvers.softmax import FusedSums
 
 #: float64, or float32 where float32 came: a matrix may be larger than memory
 Scores = NDArray[Any]
@@ -451,6 +453,8 @@ class ScoreTensor(ScoreMatrix):
     def temperature_sums(self) -> FusedSums | None:
         if not can_fuse(self.scores):
             return None
+        from calibrant.solvers.softmax import FusedSums  # needs SciPy; saved files need NumPy only
+
         weight = np.ones(len(self)) if self.weight is None else self.weight
         return FusedSums(self.scores, self.facts, self.codes, weight)
 

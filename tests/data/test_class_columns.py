@@ -96,7 +96,7 @@ def test_measures_take_the_order_of_classes_where_it_is_given():
 def test_labels_that_do_not_exclude_each_other():
     marks = pd.DataFrame(P[:, :2] > 0.3, columns=["u", "v"]).astype(int)
     scores = pd.DataFrame(P[:, :2], columns=["u", "v"])
-    fitted = cal.MultiLabelCalibrator(cal.Platt()).fit(scores, marks)
+    fitted = cal.MultiLabelCalibrator(cal.Platt()).fit(P[:, :2], marks)
     swapped = scores[["v", "u"]]
     for ask in (
         lambda: cal.MultiLabelCalibrator(cal.Platt()).fit(swapped, marks),
@@ -246,6 +246,24 @@ def test_names_of_the_classes_go_before_those_of_the_fit():
     assert np.array_equal(fitted.predict_proba(named), fitted.predict_proba(P))
     with pytest.raises(InputError, match="'p_a', 'p_b', 'p_c' in this order"):
         fitted.predict_proba(named[["p_c", "p_a", "p_b"]])
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["p_a", "p_b", "p_c"]])
+def test_names_of_the_fit_that_are_those_of_the_classes_may_come_in_any_order(names, tmp_path):
+    frame = pd.DataFrame(P, columns=names)
+    fitted = cal.VectorScaling().fit(frame, Y)
+    cal.save(fitted, tmp_path / "c.json")
+    for one in (fitted, cal.load(tmp_path / "c.json")):
+        assert np.array_equal(one.predict_proba(frame[names[::-1]]), fitted.predict_proba(P))
+
+
+def test_names_that_a_file_made_words_of_are_the_same_names():
+    numbers = pd.DataFrame(P, columns=[3, 1, 2])
+    words = numbers.rename(columns=str)  # as in Parquet, CSV and Polars
+    for first, later in ((numbers, words), (words, numbers)):
+        fitted = cal.VectorScaling().fit(first, Y)
+        other = later.iloc[:, [2, 0, 1]]
+        assert np.array_equal(fitted.predict_proba(other), fitted.predict_proba(P))
 
 
 def test_files_that_know_no_names_are_read_by_place():

@@ -509,7 +509,8 @@ def as_in_fit(
     ['low', 'mid', 'high']
     """
     known = _usable(provenance.get("score_columns"))
-    if known and _by_classes(column_names(scores), classes) is not None:
+    found = column_names(scores) if known else ()
+    if set(found) != set(known) and _by_classes(found, classes) is not None:
         check_class_columns(scores, classes, "scores")
         return scores
     return in_order(scores, known, "scores")
@@ -547,8 +548,9 @@ def in_order(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
     found = column_names(frame) if len(names) else ()
     if found == tuple(names) or len(found) != len(names):
         return frame
-    if set(found) == set(names):
-        return _frame_of(frame)[:, [found.index(name) for name in names]].to_native()
+    texts = list(map(str, found))  # files may have made words of numbers
+    if set(texts) == set(map(str, names)):
+        return _frame_of(frame)[:, [texts.index(str(name)) for name in names]].to_native()
     if refused_as and type(found[0]) is type(names[0]):
         lacking, other = (
             ", ".join([repr(one) for one in these if one not in those][:8])

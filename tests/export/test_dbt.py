@@ -118,6 +118,9 @@ def test_what_dbt_would_read_is_no_part_of_a_model(evil):
         to_sql(STEP, column=evil, **refs)
     with pytest.raises(InputError, match="dbt would read"):
         to_sql(STEP, into=evil, table=refs["table"], view="v")
+    for asked in ({"column": refs["table"]}, {"into": refs["table"]}, {"keep": [refs["table"]]}):
+        with pytest.raises(InputError, match="dbt would read"):
+            to_sql(STEP, **asked, **refs)
     fitted = Fitted(STEP, (evil, "z"), evil, evil)
     for asked in ({}, refs):
         assert evil[:2] not in to_sql(fitted, **asked).replace(refs["table"], "")

@@ -784,6 +784,15 @@ def test_names_that_would_be_cut_to_the_same_are_refused(dialect, most):
     for names in ({"lookup": "l" * (most - 1)}, {"view": "v" * (most + 1)}, {"lookup": "ü" * most}):
         with pytest.raises(InputError, match=f"must have at most {most} bytes"):
             to_sql(two, **asked, **names)
+    labels = tuple("a category of a very long name, " * 5 + end for end in "abc")
+    fitted = Fitted(SOFT, labels, None)
+    asked_of_classes = {"column": ["x", "y", "z"], "dialect": dialect}
+    with pytest.raises(InputError, match=f"new columns must have at most {most} bytes"):
+        to_sql(fitted, **asked_of_classes)
+    assert "probability_2" in to_sql(fitted.map, **asked_of_classes)
+    with pytest.raises(InputError, match=f"new columns must have at most {most} bytes"):
+        to_sql(STEP, dialect=dialect, form="lookup", into="p" * (most + 1))
+    assert to_sql(STEP, dialect=dialect, form="lookup", column="s" * (most + 1))  # cut there, too
     own = "mart." + "l" * (most - 2)
     sql = to_sql(two, **asked, view="v" * most, lookup=own)
     assert tables_of(sql) == {own, f"{own}_2", f"{own}_3"}

@@ -31,7 +31,7 @@ from calibrant.export.sql.text import (
     guarded,
     inside,
     label,
-    name,
+    new_name,
     script,
     shifted,
     table_name,
@@ -92,7 +92,8 @@ def to_sql(
     into : str, optional
         The new column of a query; by default "probability", or "decision" with a threshold. With
         several classes its name is followed by their labels: ``probability_cat``, or by numbers
-        from 0 where labels are not known.
+        from 0 where labels are not known. New names that Postgres or Redshift would cut (beyond 63
+        and 127 bytes) are refused.
     lookup : str, optional
         The table that a script creates; further ones get a number at the end. By default its name
         is "calibrant_", the view or else the new column, and the fingerprint of the map: each
@@ -311,9 +312,10 @@ class Request:
 
     def check_dbt(self, sql: str) -> None:
         """Refuse SQL for a table that dbt names where dbt would read more of it as its own."""
-        own = DBT_TABLE.fullmatch(str(self.table))
-        marks = [mark for mark in DBT_MARKS if mark in sql.replace(self.table, "")] if own else []
-        if marks:
+        if not DBT_TABLE.fullmatch(str(self.table)):
+            return
+        rest = sql.replace(f"FROM {self.table} AS r", "")
+        if marks := [mark for mark in DBT_MARKS if mark in rest]:
             raise InputError(
                 "the SQL of a table that dbt names must hold nothing else that dbt would read, but "
                 f"{marks[0]} is in the name of a column or the key of a segment. Rename it, or "
@@ -329,7 +331,7 @@ class Request:
             text = _checked(self._one(plan, ""))
             return Sql(self._header(text) + text)
         value = _checked(self._one(plan, "r"))
-        query = self._steps(self.keep).query([f"{value} AS {name(self.into, dialect)}"])
+        query = self._steps(self.keep).query([f"{value} AS {new_name(self.into, dialect)}"])
         new = "calibrated probability" if self.threshold is None else "decision"
         return self._script(query, f"The query: every row as it is, and its {new}.")
 
@@ -388,7 +390,7 @@ class Request:
         """The names of the columns of several classes: by their labels, if all of those differ."""
         labels = self.fitted.classes if self.fitted else range(count)
         ends = [text.replace("${", "_{") for text in class_column_names("", labels)]
-        return [name(f"{self.into}{end}", self.writer.dialect) for end in ends]
+        return [new_name(f"{self.into}{end}", self.writer.dialect) for end in ends]
 
     def _script(self, query: str, about: str) -> Sql:
         """The statements that make tables, and the query or the view of it."""

@@ -93,15 +93,24 @@ def table_name(text: str, dialect: Dialect, suffix: str = "") -> str:
     if not isinstance(text, str):
         raise InputError(f"names of columns and tables must be text, but {text!r} came.")
     *above, own = text.split(".")
-    parts = (*above, own and own + suffix)
-    most = dialect.name_bytes
-    for part in parts:
-        if most is not None and len(part.encode("utf-8", "replace")) > most:
-            raise InputError(
-                f"names of tables and views must have at most {most} bytes, since {dialect.name} "
-                f"reads no more of them, but {part!r} came. Take a shorter one."
-            )
-    return ".".join(name(part, dialect) for part in parts)
+    return ".".join(new_name(part, dialect) for part in (*above, own and own + suffix))
+
+
+def new_name(text: str, dialect: Dialect) -> str:
+    """One name of what may be made: two that the database cuts to the same would be mistaken.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> new_name("p" * 63, dialect_of("postgres")) == "p" * 63
+    True
+    """
+    written, most = name(text, dialect), dialect.name_bytes
+    if most is not None and len(text.encode()) > most:
+        raise InputError(
+            f"names of tables, views and new columns must have at most {most} bytes, since "
+            f"{dialect.name} reads no more of them, but {text!r} came. Take a shorter one. (Of a "
+            "bare map, as in to_sql(calibrator.map_, ...), classes are numbered.)"
+        )
+    return written
 
 
 def column_name(text: str, source: str, dialect: Dialect) -> str:

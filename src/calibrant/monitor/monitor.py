@@ -117,8 +117,8 @@ class Monitor:
         least = check_least(least, 0.5)
         check_weights(weights)
         self._fitted: Fitted | None = None
-        self._lock = threading.Lock()  # held while a batch is taken
-        self._updating = 0  # the thread that holds it
+        self._lock = threading.RLock()  # held while a batch is taken
+        self._updating = False
         self._state = MonitorState(
             alpha,
             least,
@@ -154,23 +154,22 @@ class Monitor:
         return {name: value for name, value in known if name not in ("_lock", "_updating")}
 
     def __setstate__(self, known: Mapping[str, Any]) -> None:
-        vars(self).update(known, _lock=threading.Lock(), _updating=0)
+        vars(self).update(known, _lock=threading.RLock(), _updating=False)
 
     @contextmanager
     def _one_batch(self) -> Iterator[None]:
         """Wait until the batches of other threads are taken."""
-        thread = threading.get_ident()
-        if self._updating == thread:  # a signal handler, or rows that are made when they are read
-            raise InputError(
-                "update was called while another update of the same monitor runs in this thread. "
-                "Call them one after another."
-            )
         with self._lock:
-            self._updating = thread
+            if self._updating:  # a signal handler, or rows that are made when they are read
+                raise InputError(
+                    "update was called while another update of the same monitor runs in this "
+                    "thread. Call them one after another."
+                )
+            self._updating = True
             try:
                 yield
             finally:
-                self._updating = 0
+                self._updating = False
 
     # --- rows -----------------------------------------------------------------------------------
 

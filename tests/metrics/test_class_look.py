@@ -114,7 +114,9 @@ def test_swapped_columns_are_named_and_the_way_out():
         "Columns look swapped: `p_a` goes with 'bee', `p_b` goes with 'ape'. Say which is which: "
         "--score CLASS=COLUMN."
     )
-    assert "sorted order of the classes" in two.headline(ClassNames.of("abc"))
+    assert "in the order of the classes (sorted, or as classes= names them)" in two.headline(
+        ClassNames.of("abc")
+    )
     three = class_look(ScoreMatrix(p[:, [1, 2, 0]], y))
     assert three.headline(NAMES).startswith("Columns look mixed up: `p_a` goes with 'bee'")
 

@@ -185,7 +185,7 @@ class TakesFeatures(OneOrMany):
     def predict(
         self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
     ) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
+        """The most probable class of each row (of a tie the first of ``classes_``)."""
         if self._by_features:
             labels: NDArray[Any] = self.calibrator_.predict(
                 scores, features=features, on_range=on_range

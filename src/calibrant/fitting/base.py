@@ -138,7 +138,7 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
         return self._applied.predict_proba(scores, on_range=on_range)
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties).
+        """The most probable class of each row (of a tie the first of ``classes_``).
 
         ``on_range`` is as in `predict_proba`.
         """

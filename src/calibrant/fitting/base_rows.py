@@ -223,7 +223,7 @@ class LooksAtFeatures:
     def predict(
         self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
     ) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
+        """The most probable class of each row (of a tie the first of ``classes_``)."""
         best = self._applied_rule.predict(scores, self._inputs(features), on_range)
         labels: NDArray[Any] = self.classes_[best]
         return labels

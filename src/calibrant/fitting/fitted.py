@@ -296,7 +296,7 @@ class Fitted(Frozen):
     def predict(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
     ) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties).
+        """The most probable class of each row (of a tie the first of ``classes``).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         """
@@ -705,7 +705,7 @@ class LocalFitted(Frozen):
         upper: Any = None,
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
+        """The most probable class of each row (of a tie the first of ``classes``)."""
         best = self._applied.predict(scores, RowInputs(features, lower, upper), on_range)
         labels: NDArray[Any] = label_array(self.classes)[best]
         return labels

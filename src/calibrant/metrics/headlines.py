@@ -316,7 +316,7 @@ class ClassNames(NamedTuple):
     def order(self) -> str:
         """How to say which column is which."""
         typed = "Say which is which: --score CLASS=COLUMN."
-        written = "Columns must be in the sorted order of the classes."
+        written = "Columns must be in the order of the classes (sorted, or as classes= names them)."
         on_terminal = "On the command line, --score CLASS=COLUMN says which is which."
         if self.face == "check":
             return "Are these the columns that the calibrator was fitted to?"

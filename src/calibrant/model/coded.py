@@ -300,7 +300,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
         return self.map_(scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
+        """The most probable class of each row (of a tie the first of ``classes_``)."""
         check_is_fitted(self)
         labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return labels

@@ -289,7 +289,7 @@ class ACP(LocalCalibrator):
         upper: Any = None,
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
-        """The more probable class (the first in sorted order on ties): see `predict_proba`."""
+        """The more probable class (of a tie the first of ``classes_``): see `predict_proba`."""
         best = self._applied_rule.predict(scores, RowInputs(lower=lower, upper=upper), on_range)
         labels: NDArray[Any] = self.classes_[best]
         return labels

@@ -50,7 +50,7 @@ class Temperature(OneOrMany):
     pos_label : see `Calibrator`
         With two classes only.
     classes : see `Calibrator`
-        With several classes all of them, in sorted order: that of the columns.
+        With several classes all of them, in the order of the columns (default: sorted).
 
     Attributes
     ----------

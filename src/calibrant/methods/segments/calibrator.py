@@ -294,7 +294,7 @@ class SegmentedCalibrator(ScoreEstimator):
     def predict(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
     ) -> NDArray[Any]:
-        """The more probable class of each row (the first in sorted order on ties)."""
+        """The more probable class of each row (of a tie the first of ``classes_``)."""
         best = self._applied.predict(scores, _given(segments), on_range)
         labels: NDArray[Any] = self.classes_[best]
         return labels

@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 import calibrant as cal
 from calibrant.data.attributes import Attribute, Schema
-from calibrant.fitting.fitted import LocalFitted
 from calibrant.maps import (
     Chain,
     Coded,
@@ -19,6 +18,7 @@ from calibrant.maps import (
     Identity,
     Interval,
     Logistic,
+    Map,
     Mixture,
     Piecewise,
     Segmented,
@@ -101,9 +101,7 @@ def fit_all(n: int = 60) -> dict[str, Any]:
 def saved() -> dict[str, Any]:
     """What would be saved of every calibrator, and of maps of each kind inside each other."""
     made = {name: one.to_fitted() for name, one in fit_all().items()}
-    return (
-        made | nested() | {"hand-trees": cal.local.LocalFitted(fixed_trees(), ("no", "yes"), "no")}
-    )
+    return made | nested() | {"hand-trees": cal.Fitted(fixed_trees(), ("no", "yes"), "no")}
 
 
 def fixed_trees() -> TreeRounds:
@@ -182,11 +180,11 @@ def use(fitted: Any) -> np.ndarray:
     """Probabilities of finite scores, checked; a warning is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        p = _use_local(fitted) if isinstance(fitted, LocalFitted) else _use(fitted)
+        p = _use(fitted) if isinstance(fitted.rule, Map) else _use_local(fitted)
     assert np.isfinite(p).all()
     assert p.min() >= 0.0
     assert p.max() <= 1.0
-    whole = isinstance(fitted, LocalFitted) or getattr(fitted.map, "distribution", True)
+    whole = getattr(fitted.rule, "distribution", True)
     if whole:
         assert np.abs(p.sum(axis=1) - 1.0).max() <= 1e-8
     return p
@@ -221,7 +219,7 @@ def _matrix(map_: VectorMap) -> np.ndarray:
     return np.vstack((shares / shares.sum(axis=1, keepdims=True), np.eye(k)[:5]))
 
 
-def _use_local(fitted: LocalFitted) -> np.ndarray:
+def _use_local(fitted: cal.Fitted) -> np.ndarray:
     n, k = len(SCORES), len(fitted.classes)
     if isinstance(fitted.rule, IntervalBins):
         middle = np.resize(fitted.rule.scores, n)

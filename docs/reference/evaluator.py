@@ -171,6 +171,7 @@ def check_document(d):
         check_facts(d[name])
     m = d.get("map")
     check_map(m)
+    need("arrays" not in d, "it names arrays, but its map has none")
     known = d.get("score_range")
     if known is not None:
         fine = isinstance(known, dict) and set(known) == {"kind", "low", "high"}

@@ -21,7 +21,6 @@ import calibrant as cal
 from calibrant.cli import main
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import open_engine
-from calibrant.fitting.fitted import LocalFitted
 from calibrant.maps import Identity, Logistic, Piecewise
 from cases import CASES
 from file_jobs import apply_file
@@ -143,7 +142,7 @@ def test_the_range_is_in_the_file(tmp_path):
         loaded = cal.load(tmp_path / "c.json")
         assert loaded.score_range == c.score_range_
         assert loaded == c.to_fitted()
-    assert isinstance(cal.load(tmp_path / "c.json"), cal.Fitted | LocalFitted)
+    assert isinstance(cal.load(tmp_path / "c.json"), cal.Fitted)
 
 
 def test_tables_know_their_range():

@@ -12,7 +12,7 @@ import pytest
 import calibrant as cal
 from calibrant.data.attributes import Attribute, Schema
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.fitted import LocalFitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Identity
 from calibrant.methods.features.rule import TreeRounds
 from saved import fixed_trees
@@ -27,8 +27,8 @@ def some_rows(n: int) -> tuple[np.ndarray, pd.DataFrame]:
     return rng.random(n), pd.DataFrame({"age": age, "colour": colour})
 
 
-def fitted(labels: tuple = ("no", "yes")) -> LocalFitted:
-    return LocalFitted(fixed_trees(), labels, "yes", "FeatureCalibrator")
+def fitted(labels: tuple = ("no", "yes")) -> Fitted:
+    return Fitted(fixed_trees(), labels, "yes", "FeatureCalibrator")
 
 
 def run_onnx(model, scores, X):
@@ -71,13 +71,13 @@ def test_onnx_takes_whole_numbers_that_are_categories_without_a_point(numbers):
     assert np.abs(got - fitted.calibrate(s, features=X)).max() < 1e-12
 
 
-def with_categories(categories: tuple) -> LocalFitted:
+def with_categories(categories: tuple) -> Fitted:
     """The trees by hand, with other categories in the place of the colours."""
     rule = fixed_trees()
     schema = Schema((Attribute("age"), Attribute("colour", categories)), named=True)
     trees = replace(rule.trees, sets=((0,), (1,)))
     made = TreeRounds(rule.start, schema, trees, rule.sizes, rule.factors)
-    return LocalFitted(made, (0, 1), 1)
+    return Fitted(made, (0, 1), 1)
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,7 @@ def test_columns_without_names_are_places():
     rule = fixed_trees()
     colour = rule.schema.attributes[1].categories
     schema = Schema((Attribute("column 0"), Attribute("column 1", colour)), named=False)
-    one = LocalFitted(
-        TreeRounds(rule.start, schema, rule.trees, rule.sizes, rule.factors), (0, 1), 1
-    )
+    one = Fitted(TreeRounds(rule.start, schema, rule.trees, rule.sizes, rule.factors), (0, 1), 1)
     module: dict = {}
     exec(cal.to_python(one), module)
     p = one.calibrate([0.4], features=[[1.0, "red"]])
@@ -185,7 +183,7 @@ def test_sql_is_refused_with_the_reason():
 
 
 def test_without_trees_it_is_a_map_for_every_export():
-    one = LocalFitted(TreeRounds.of_map(Identity()), (0, 1), 1, "FeatureCalibrator")
+    one = Fitted(fixed_trees().of_rounds(Identity(), Schema((), True), [], []), (0, 1), 1)
     assert "CASE" in cal.to_sql(one, column="p") or "p" in cal.to_sql(one, column="p")
     module: dict = {}
     exec(cal.to_python(one), module)
@@ -195,8 +193,6 @@ def test_without_trees_it_is_a_map_for_every_export():
 def test_categories_that_are_spelled_alike_are_refused_for_onnx():
     rule = fixed_trees()
     schema = Schema((Attribute("age"), Attribute("colour", (1, "1", "2"))), named=True)
-    one = LocalFitted(
-        TreeRounds(rule.start, schema, rule.trees, rule.sizes, rule.factors), (0, 1), 1
-    )
+    one = Fitted(TreeRounds(rule.start, schema, rule.trees, rule.sizes, rule.factors), (0, 1), 1)
     with pytest.raises(InputError, match="spelled alike"):
         cal.to_onnx(one)

@@ -216,7 +216,8 @@ def damaged():
     yield "null", 'its "format" must be'
     yield json.dumps(good | {"version": 3}), "version must be 1 or 2"
     yield json.dumps(good | {"score_range": {"kind": "x"}}), "score_range"
-    yield json.dumps(good | {"format": "calibrant-local"}), "keeps calibration rows"
+    yield json.dumps(good | {"format": "calibrant-local"}), "needs more of a row than its score"
+    yield json.dumps(good | {"map": {"kind": "bins", "version": 1}}), "needs more of a row"
     yield json.dumps(good | {"classes": ["a"]}), "two labels"
     yield json.dumps(good | {"map": {"kind": "toString", "version": 1}}), "does not know"
     yield (

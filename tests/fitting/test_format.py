@@ -17,7 +17,7 @@ import calibrant as cal
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import CalibrationWarning, InputError
 from calibrant.fitting.files import to_json
-from calibrant.fitting.fitted import Fitted, LocalFitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.maps import (
     Chain,
     Coded,
@@ -33,9 +33,10 @@ from calibrant.maps import (
     VectorMixture,
     map_from_dict,
 )
-from calibrant.rules.base import known_kinds
+from calibrant.rules.base import OF_METHODS, known_kinds
 from cases import CASES
 from saved import fixed_trees
+from saved import saved as everything
 from subjects import (
     ENDS,
     JUMP,
@@ -117,8 +118,9 @@ def test_the_schema_has_every_kind_with_its_fields(schema):
 def test_the_schema_knows_who_takes_rows(schema):
     groups = {
         group: {entry["$ref"].rsplit("/", 1)[1] for entry in schema["$defs"][group]["oneOf"]}
-        for group in ("map_of_one_score", "map_of_a_row")
+        for group in ("map_of_one_score", "map_of_a_row", "rule_of_more")
     }
+    assert groups.pop("rule_of_more") == set(OF_METHODS)
     rows = {name for name, kind in known_kinds().items() if issubclass(kind, VectorMap)}
     (told,) = re.findall(r"enum': \[(.*?)\]", str(schema["if"]))
     assert set(told.replace("'", "").split(", ")) == rows
@@ -134,6 +136,31 @@ def test_what_save_writes_is_valid(name, margins, validator, tmp_path):
 @pytest.mark.parametrize("name", VECTORS)
 def test_calibrators_of_rows_are_valid(name, validator, tmp_path):
     validator.validate(saved(fitted_vector(name), tmp_path))
+
+
+@pytest.mark.parametrize("name", ["acp", "similarity", "similarity-classes", "hand-trees"])
+def test_rules_that_need_more_are_valid_and_refused_by_the_evaluator(
+    name, validator, evaluator, tmp_path
+):
+    document = saved(everything()[name], tmp_path)
+    validator.validate(document)
+    kind = everything()[name].rule
+    known = schema_fields(validator.schema, kind.kind)
+    assert set(document["map"]) == set(kind.to_dict()) == known
+    with pytest.raises(ValueError, match="a map of an unknown kind"):
+        evaluator["load"](tmp_path / "c.json")
+
+
+def schema_fields(schema, kind):
+    entry = schema["$defs"][kind]
+    assert set(entry["required"]) == set(entry["properties"])
+    return set(entry["properties"])
+
+
+def test_arrays_that_no_map_has_are_refused_by_both(evaluator, tmp_path):
+    document = saved(cal.Platt().fit([0.1, 0.9], [0, 1]), tmp_path)
+    text = json.dumps(document | {"arrays": {"file": "c.npz", "sha256": ""}})
+    assert read_by_both(text, evaluator, tmp_path / "c.json") == (None, None)
 
 
 @pytest.mark.parametrize("own", [None, cal.Isotonic()], ids=repr)
@@ -488,7 +515,7 @@ def test_what_is_saved_can_be_read_however_deep(kind, evaluator, tmp_path):
         cal.save(saved_one, tmp_path / "c.json")
         assert cal.load(tmp_path / "c.json") == saved_one
     before = (tmp_path / "c.json").read_bytes()
-    trees = LocalFitted(replace(fixed_trees(), start=inside(JUMP, "chain", 21)), ("a", "b"), "a")
+    trees = Fitted(replace(fixed_trees(), start=inside(JUMP, "chain", 21)), ("a", "b"), "a")
     with pytest.raises(InputError, match="nest at most 20 deep"):
         cal.save(trees, tmp_path / "c.json")
     deeper = labelled(inside(start, kind, 21))

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.fitting.files import pack, unpack
-from calibrant.fitting.fitted import LocalFitted
 from calibrant.maps import Coded, Identity, Map, Piecewise, Segmented, Softmax, VectorMixture
 from saved import saved, use
 
@@ -132,11 +131,11 @@ def saved_again(folder):
 
 
 def of_maps():
-    return {n: one for n, one in saved().items() if not isinstance(one, LocalFitted)}
+    return {n: one for n, one in saved().items() if isinstance(one.rule, Map)}
 
 
 def of_rows():
-    return {n: one for n, one in saved().items() if isinstance(one, LocalFitted)}
+    return {n: one for n, one in saved().items() if not isinstance(one.rule, Map)}
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +184,7 @@ def test_damaged_objects_are_refused_or_work(folder, data):
 def test_damaged_rules_are_refused_or_work(folder, data):
     known = of_rows()
     fitted = known[data.draw(st.sampled_from(sorted(known)))]
-    document, arrays = fitted.to_parts()
+    document, arrays = fitted.to_dict(), fitted.rule.arrays
     arrays = {name: data.draw(damaged_array(array)) for name, array in arrays.items()}
     if data.draw(st.booleans()):
         document = data.draw(damaged(document))
@@ -231,7 +230,7 @@ def test_damaged_bytes_are_refused_or_work(folder, data):
         cal.save(saved()["hand-band"], path)
         path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
     else:
-        document, arrays = saved()["acp"].to_parts()
+        document, arrays = saved()["acp"].to_dict(), saved()["acp"].rule.arrays
         write_pair(path, document, data.draw(damaged_bytes(pack(arrays))))
     reason = outcome(lambda: cal.load(path), saved_again(folder))
     assert reason is None or reason.startswith(str(path))
@@ -584,20 +583,20 @@ def test_arrays_of_all_shapes_survive():
 
 
 def test_rules_that_would_overflow_are_refused():
-    document, arrays = saved()["acp"].to_parts()
+    document, arrays = saved()["acp"].to_dict(), saved()["acp"].rule.arrays
     heavy = {**arrays, "negative": np.full(len(arrays["negative"]), 1e308)}
     with pytest.raises(cal.errors.InputError, match=r"at most 1e\+100"):
-        LocalFitted.from_parts(document, heavy)
-    document["rule"]["state"]["pseudo"] = 10**400
+        cal.Fitted.from_dict(document, heavy)
+    document["map"]["pseudo"] = 10**400
     with pytest.raises(cal.errors.InputError, match="pseudo must be a number from 0"):
-        LocalFitted.from_parts(document, arrays)
-    document, arrays = saved()["similarity"].to_parts()
+        cal.Fitted.from_dict(document, arrays)
+    document, arrays = saved()["similarity"].to_dict(), saved()["similarity"].rule.arrays
     heavy = {**arrays, "counts": arrays["counts"] * 1e200}
     with pytest.raises(cal.errors.InputError, match="out of range"):
-        LocalFitted.from_parts(document, heavy)
-    document["rule"]["state"]["attributes"][1][1] = ["\ud800", "x", "y"]
+        cal.Fitted.from_dict(document, heavy)
+    document["map"]["attributes"][1][1] = ["\ud800", "x", "y"]
     with pytest.raises(cal.errors.InputError, match="is no attribute"):
-        LocalFitted.from_parts(document, arrays)
+        cal.Fitted.from_dict(document, arrays)
 
 
 def test_large_files_are_read_and_written(tmp_path):

@@ -81,9 +81,7 @@ def documents():
     found = {}
     for size, n in SIZES.items():
         for name, one in fit_all(n).items():
-            fitted = one.to_fitted()
-            local = not isinstance(fitted, cal.Fitted)
-            found[name, size] = fitted.to_parts()[0] if local else fitted.to_dict()
+            found[name, size] = one.to_fitted().to_dict()
     return found
 
 

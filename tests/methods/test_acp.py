@@ -18,11 +18,11 @@ from sklearn.svm import LinearSVC
 
 import calibrant as cal
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.fitting.fitted import LocalFitted, RowInputs
+from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.model_scores import ModelRows
 from calibrant.methods.acp.acp import ACP
 from calibrant.methods.acp.intervals import prediction_interval
-from calibrant.methods.acp.rule import IntervalBins
+from calibrant.rules.base import RowInputs, rule_from_dict
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, rows
 from twins import acp as naive
 
@@ -332,11 +332,10 @@ def test_rule_is_a_value():
 def test_parts_round_trip(problem):
     s, y, w, queries, lower, upper = problem
     c = ACP(smoothing="laplace").fit(s, y, w)
-    state, arrays = c.rule_.to_parts()
-    rule = IntervalBins.from_parts(state, {name: array.copy() for name, array in arrays.items()})
-    assert rule == c.rule_
+    arrays = {name: array.copy() for name, array in c.rule_.arrays.items()}
+    assert rule_from_dict(c.rule_.to_dict(), arrays) == c.rule_
     fitted = c.to_fitted()
-    assert LocalFitted.from_parts(*fitted.to_parts()) == fitted
+    assert Fitted.from_dict(fitted.to_dict(), arrays) == fitted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         np.testing.assert_array_equal(
@@ -365,18 +364,19 @@ def test_parts_round_trip(problem):
     ],
 )
 def test_damaged_parts_are_refused(name, value, message):
-    document, arrays = ACP().fit([0.1, 0.4, 0.8], [0, 1, 1]).to_fitted().to_parts()
+    fitted = ACP().fit([0.1, 0.4, 0.8], [0, 1, 1]).to_fitted()
+    document, arrays = fitted.to_dict(), fitted.rule.arrays
     if name == "pseudo":
-        document["rule"]["state"]["pseudo"] = value
+        document["map"]["pseudo"] = value
     else:
         arrays = {**arrays, name: value}
     with pytest.raises(InputError, match=message):
-        LocalFitted.from_parts(document, arrays)
+        Fitted.from_dict(document, arrays)
     empty = {key: np.empty(0) for key in arrays}
     with pytest.raises(InputError, match="damaged"):
-        LocalFitted.from_parts(document, empty)
+        Fitted.from_dict(document, empty)
     with pytest.raises(InputError, match="damaged"):
-        LocalFitted.from_parts(document, {})
+        Fitted.from_dict(document, {})
 
 
 # --- the intervals of a model -------------------------------------------------------------------

@@ -23,12 +23,12 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import calibrant as cal
 from calibrant import SimilarityBinning
-from calibrant.fitting.fitted import LocalFitted, RowInputs
+from calibrant.fitting.fitted import Fitted
 from calibrant.methods.similarity import distance
 from calibrant.methods.similarity import nearest as nearest_rows
 from calibrant.methods.similarity import similarity as choose_k
 from calibrant.methods.similarity.distance import mutual_information
-from calibrant.methods.similarity.neighbours import Neighbours
+from calibrant.rules.base import RowInputs, rule_from_dict
 from twins import local as naive
 
 WORDS = ("a", "b", "c")
@@ -698,7 +698,7 @@ def test_large_whole_numbers_are_categories_of_their_own():
     assert c.rule_.schema.attributes[0].categories == (3, a, b)
     assert c.calibrate(np.zeros(3), features=X[[0, 1, 4]]).tolist() == [0.0, 1.0, 1.0]
     assert c.calibrate([0.0], features=np.array([[b]])).tolist() == [1.0]
-    assert Neighbours.from_parts(*c.rule_.to_parts()) == c.rule_
+    assert rule_from_dict(c.rule_.to_dict(), c.rule_.arrays) == c.rule_
     numbers = SimilarityBinning(gate=False, k=1, use_scores=False).fit(
         np.zeros(5), y[:5], features=X[:5]
     )
@@ -711,7 +711,7 @@ def test_words_and_numbers_are_different_categories():
     X = np.array([["1"], [1], ["1"], [1]], dtype=object)
     c = SimilarityBinning(gate=False, k=1).fit([0.5] * 4, [0, 1, 0, 1], features=X)
     assert c.rule_.schema.attributes[0].categories == (1, "1")
-    again = Neighbours.from_parts(*c.rule_.to_parts())
+    again = rule_from_dict(c.rule_.to_dict(), c.rule_.arrays)
     assert again == c.rule_
     p = again(np.array([0.5, 0.5]), RowInputs(features=np.array([["1"], [1]], dtype=object)))
     assert p[:, 1].tolist() == [0.0, 1.0]
@@ -863,7 +863,7 @@ def test_clone_pickle_refit():
 @given(problems(most=12))
 def test_save_and_load(p):
     c = fitted(p)
-    again = LocalFitted.from_parts(*c.to_fitted().to_parts())
+    again = Fitted.from_dict(c.to_fitted().to_dict(), c.rule_.arrays)
     assert again == c.to_fitted()
     features = table(p["queries"], len(p["nominal"]))
     np.testing.assert_array_equal(
@@ -943,8 +943,8 @@ def _damages():
 def test_damaged_files_are_refused(damage):
     where, key, change = damage
     c = SimilarityBinning(gate=False, k=2).fit(S3, Y3, features=GOOD)
-    document, arrays = c.to_fitted().to_parts()
-    state = document["rule"]["state"]
+    document, arrays = c.to_fitted().to_dict(), c.rule_.arrays
+    state = document["map"]
     if where == "state":
         state[key] = change
     elif change is None:
@@ -953,7 +953,7 @@ def test_damaged_files_are_refused(damage):
         with np.errstate(invalid="ignore"):
             arrays[key] = change(arrays[key])
     with pytest.raises(cal.errors.InputError):
-        LocalFitted.from_parts(document, arrays)
+        Fitted.from_dict(document, arrays)
 
 
 def test_reading_needs_no_scikit_learn():
@@ -1024,7 +1024,10 @@ def test_the_gate_of_several_classes(tmp_path):
     cal.save(right, tmp_path / "c.json")
     loaded = cal.load(tmp_path / "c.json")
     assert np.array_equal(loaded.predict_proba(P), right.predict_proba(P, features=X))
-    assert "ClassScores" in repr(loaded)
+    assert np.array_equal(loaded.predict_proba(P, features=X), loaded.predict_proba(P))
+    with pytest.raises(cal.errors.InputError, match="lower must not be given: this calib"):
+        loaded.predict_proba(P, lower=P[:, 0])
+    assert "map: Softmax" in repr(loaded)
 
     sharp = P**3 / (P**3).sum(axis=1, keepdims=True)
     softened = cal.SimilarityBinning().fit(sharp, labels[drawn], features=X)

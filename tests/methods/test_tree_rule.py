@@ -15,11 +15,12 @@ import pytest
 import calibrant as cal
 from calibrant.data.attributes import read_table
 from calibrant.errors import InputError
-from calibrant.fitting.fitted import LocalFitted, RowInputs
+from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit
 from calibrant.maps import Identity
 from calibrant.methods.features import rule as tree_module
 from calibrant.methods.features.rule import SmallTrees, TreeRounds, matrix_of, sum_of_leaves
+from calibrant.rules.base import RowInputs, rule_from_dict
 from saved import fixed_trees
 from twins.trees import logit_of
 
@@ -34,14 +35,14 @@ def some_rows(n: int, seed: int = 0) -> tuple[np.ndarray, pd.DataFrame]:
     return rng.random(n), pd.DataFrame({"age": age, "colour": colour})
 
 
-def fitted() -> LocalFitted:
-    return LocalFitted(RULE, ("no", "yes"), "yes")
+def fitted() -> Fitted:
+    return Fitted(RULE, ("no", "yes"), "yes")
 
 
 @pytest.mark.parametrize("n", [7, 6000])
 def test_the_rule_is_its_twin_row_by_row(n):
     scores, X = some_rows(n)
-    state = RULE.to_parts()[0]
+    state = RULE.to_dict()
     assert [name for name, _ in state["attributes"]] == ["age", "colour"]
     codes = {c: float(i) for i, c in enumerate(state["attributes"][1][1])}
     p = fitted().calibrate(scores, features=X)
@@ -89,11 +90,12 @@ def test_frames_go_by_name_and_need_no_other_columns():
         fitted().calibrate(scores[:9], features=X)
 
 
-def test_without_rounds_the_map_is_the_rule_and_no_features_are_needed():
-    rule = TreeRounds.of_map(Identity())
-    one = LocalFitted(rule, (0, 1), 1)
-    assert one.calibrate([0.0, 0.3, 1.0]).tolist() == [0.0, 0.3, 1.0]
-    assert rule.used == ()
+def test_without_rounds_the_map_is_the_rule():
+    rule = TreeRounds.of_rounds(Identity(), RULE.schema, [], [])
+    assert rule == Identity()
+    state = RULE.to_dict() | {"attributes": [], "sizes": [], "factors": []}
+    state["trees"] = {name: [] for name in state["trees"]}
+    assert rule_from_dict(state) == RULE.start
 
 
 def test_it_is_saved_as_one_json_file_and_loaded(tmp_path):
@@ -158,11 +160,10 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_damaged_trees_are_refused(what):
     field, value, message = WRONG[what]
-    document, arrays = fitted().to_parts()
-    document = json.loads(json.dumps(document))
-    document["rule"]["state"]["trees"][field] = value
+    document = json.loads(json.dumps(fitted().to_dict()))
+    document["map"]["trees"][field] = value
     with pytest.raises(InputError, match=message):
-        LocalFitted.from_parts(document, arrays)
+        Fitted.from_dict(document)
 
 
 @pytest.mark.parametrize(
@@ -179,18 +180,16 @@ def test_damaged_trees_are_refused(what):
     ],
 )
 def test_damaged_rounds_are_refused(field, value, message):
-    document, arrays = fitted().to_parts()
-    document = json.loads(json.dumps(document))
-    document["rule"]["state"][field] = value
+    document = json.loads(json.dumps(fitted().to_dict()))
+    document["map"][field] = value
     with pytest.raises(InputError, match=message):
-        LocalFitted.from_parts(document, arrays)
+        Fitted.from_dict(document)
 
 
 @pytest.mark.parametrize("splits", [255, 256])
 def test_trees_of_more_leaves_than_are_grown_are_refused(splits):
-    document, arrays = fitted().to_parts()
-    document = json.loads(json.dumps(document))
-    state = document["rule"]["state"]
+    document = json.loads(json.dumps(fitted().to_dict()))
+    state = document["map"]
     chain = {name: [0] * splits for name in ("column", "missing_left")}
     chain |= {"threshold": [float(i) for i in range(splits)], "subset": [-1] * splits}
     chain |= {"left": [-1] * splits, "right": [*range(1, splits), -2]}
@@ -198,9 +197,9 @@ def test_trees_of_more_leaves_than_are_grown_are_refused(splits):
     state |= {"sizes": [1], "factors": [1.0]}
     if splits == 256:
         with pytest.raises(InputError, match="at most 256 leaves"):
-            LocalFitted.from_parts(document, arrays)
+            Fitted.from_dict(document)
         return
-    loaded = LocalFitted.from_parts(document, arrays)
+    loaded = Fitted.from_dict(document)
     assert loaded.calibrate([0.3], features=[[999.0, "red"]])[0] < 0.5
     pytest.importorskip("onnx")
     assert cal.to_onnx(loaded).graph.node
@@ -209,7 +208,7 @@ def test_trees_of_more_leaves_than_are_grown_are_refused(splits):
 def test_no_trees_give_zero_and_joining_none_is_none():
     assert len(SmallTrees.joined([])) == 0
     assert sum_of_leaves(SmallTrees.none().layout, np.zeros((3, 1))).tolist() == [0.0] * 3
-    assert RULE(np.array([0.5]), RowInputs(features=[[0.0, "red"]])).shape == (1, 2)
+    assert RULE(np.array([0.5]), RowInputs(features=[[0.0, "red"]])).shape == (1,)
 
 
 @pytest.mark.parametrize("n", [4, 6000])

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.array_types import Array
 from calibrant.auto.advice import Advice, advise_table, said_first, warn_of
 from calibrant.auto.classes import (
     MIXTURE,
@@ -25,13 +24,13 @@ from calibrant.auto.classes import (
 from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, refusal, too_few
 from calibrant.data.columns import to_column
 from calibrant.data.door import Rows, read_binary, read_weight
-from calibrant.data.scale import OnRange, kind_of
+from calibrant.data.scale import kind_of
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.base_classes import OneOrMany, VectorCalibrator, count_columns
-from calibrant.fitting.fitted import Fitted
+from calibrant.fitting.fitted import Applied, Fitted, PredictsByRule
 from calibrant.fitting.folds import FOLDS, Fold, Splits, parts_of_rows, parts_of_table, table_cv
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
@@ -70,13 +69,14 @@ from calibrant.rules.base import Map
 # --- Columns of the rows as one more candidate of the automatic choice ----------------------------
 
 
-class TakesFeatures(OneOrMany):
+class TakesFeatures(PredictsByRule, OneOrMany):
     """What the automatic choice does where it is given the columns of rows.
 
     If they are chosen there is no map of the score: ``map_`` is absent, and what is saved is the
     rule of the `FeatureCalibrator`.
     """
 
+    _takes: ClassVar[frozenset[str]] = frozenset({"features"})
     cv: Any
     random_state: int
     chosen_: str
@@ -163,35 +163,10 @@ class TakesFeatures(OneOrMany):
 
     # --- what it gives --------------------------------------------------------------------------
 
-    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
-        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
-
-        ``features`` are needed where ``chosen_`` is ``"features"``, and not looked at elsewhere.
-        ``on_range`` is as in `Calibrator`.
-        """
-        if self._by_features:
-            return self.calibrator_.calibrate(scores, features=features, on_range=on_range)
-        return super().calibrate(scores, on_range=on_range)
-
-    def predict_proba(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> Array:
-        """The probability of each class, columns in the order of ``classes_``: see `calibrate`."""
-        if self._by_features:
-            p: Array = self.calibrator_.predict_proba(scores, features=features, on_range=on_range)
-            return p
-        return super().predict_proba(scores, on_range=on_range)
-
-    def predict(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> NDArray[Any]:
-        """The most probable class of each row (of a tie the first of ``classes_``)."""
-        if self._by_features:
-            labels: NDArray[Any] = self.calibrator_.predict(
-                scores, features=features, on_range=on_range
-            )
-            return labels
-        return super().predict(scores, on_range=on_range)
+    @property
+    def _applied(self) -> Applied:  # type: ignore[override]
+        applied: Applied = self.calibrator_._applied if self._by_features else super()._applied
+        return applied
 
     def to_fitted(self) -> Any:
         return self.calibrator_.to_fitted() if self._by_features else super().to_fitted()

@@ -15,8 +15,8 @@ from calibrant.cli.console import Guarded, command, say, say_json, say_pairs, te
 from calibrant.cli.fitting import compare, evaluate, fit, plot, report
 from calibrant.cli.reading import load_any, load_map
 from calibrant.errors import quoted
-from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.registry import METHODS, OF_CLASSES
+from calibrant.rules.base import Map
 from calibrant.version import __version__
 
 app = typer.Typer(
@@ -136,10 +136,10 @@ def show_file(
             say(results.score_in_words(found, at))
         return
     if json:
-        say_json(fitted.to_dict() if isinstance(fitted, Fitted) else fitted.to_parts()[0])
+        say_json(fitted.to_dict())
         return
     say_pairs(results.facts(fitted))
-    if not isinstance(fitted, Fitted):
+    if not isinstance(fitted.rule, Map):
         return
     say()
     say("Apply it: ", command("calibrant apply", quoted(str(calibrator)), "NEW.csv -o OUT.csv"))

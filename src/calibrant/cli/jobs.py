@@ -562,7 +562,7 @@ def refuse_wrong_way(result: FitResult) -> None:
     look, fitted = result.look, result.fitted
     if not isinstance(look, FirstLook) or look.found != "wrong way":
         return
-    if not isinstance(fitted, Fitted) or fitted.map.segments is not None:
+    if fitted.rule.needs:
         return
     given = fitted.map(result.read.table.scores)
     if np.ptp(given) > 1e-9:

@@ -34,13 +34,13 @@ from calibrant.engines.open_engine import Engine
 from calibrant.engines.rows import ColumnsRead, FileMatrix, FileTable, RowsOfFiles, read_rows
 from calibrant.errors import InputError, ParameterError, quoted
 from calibrant.fitting.files import load
-from calibrant.fitting.fitted import Fitted, LocalFitted, label_array
+from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.metrics.cells import Bins
 from calibrant.metrics.evaluating import Evaluation, Records, evaluate_rows
 from calibrant.metrics.facts import OutsideError
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.outputs import is_still, try_lock
-from calibrant.rules.base import VectorMap
+from calibrant.rules.base import Map, VectorMap
 
 
 def file_facts(read: FileTable | FileMatrix) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def locked(state: Path) -> Iterator[None]:
 # that they were fitted to.
 
 
-def load_any(path: Path) -> Fitted | LocalFitted:
+def load_any(path: Path) -> Fitted:
     """A calibrator of any kind from its file; files of data are told as such."""
     if path.is_dir():
         raise InputError(f"a calibrator must be a file, but {path} is a folder.")
@@ -214,9 +214,9 @@ def load_any(path: Path) -> Fitted | LocalFitted:
 def load_map(path: Path, *, by_row: bool = False) -> Fitted:
     """A calibrator of scores from its file; with ``by_row`` also one of trees on other columns."""
     loaded = load_any(path)
-    fitted = loaded if isinstance(loaded, Fitted) else loaded.plain
-    if fitted is None and isinstance(loaded, LocalFitted) and by_row:
-        fitted = RowFitted.of(loaded)
+    if isinstance(loaded.rule, Map):
+        return loaded
+    fitted = RowFitted.of(loaded) if by_row else None
     if fitted is None:
         raise InputError(
             f"{path} holds {loaded.method}, which needs more of each row than its score. Apply it "

@@ -16,7 +16,7 @@ from calibrant.cli.sources import is_standard, said_name, write_standard
 from calibrant.data.frozen import thaw
 from calibrant.errors import quoted
 from calibrant.fitting.files import save, to_json
-from calibrant.fitting.fitted import Fitted, LocalFitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.metrics.evaluating import Evaluation, in_words
 from calibrant.metrics.facts import Measure
 from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
@@ -30,6 +30,7 @@ from calibrant.result_tables import (
     shown_value,
     worded,
 )
+from calibrant.rules.base import Map
 from calibrant.rules.piecewise import ScoreAt
 
 
@@ -125,7 +126,7 @@ def score_in_words(found: ScoreAt, asked: float) -> str:
     return f"The score {found.score!r} has probability {asked:g}; scores {some} on have more."
 
 
-def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
+def facts(fitted: Fitted) -> dict[str, str]:
     """A fitted calibrator for people: method, labels, map, and where it came from."""
     params = ((k, list(v) if isinstance(v, tuple) else v) for k, v in fitted.params.items())
     given = [f"{k}={v}" for k, v in params if k not in ("pos_label", "classes")]
@@ -136,10 +137,7 @@ def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
     }
     if fitted.pos_label is not None:
         shown["probability of"] = repr(fitted.pos_label)
-    if isinstance(fitted, LocalFitted):
-        shown["rule"] = _brief(repr(fitted.rule))
-    else:
-        shown["map"] = _brief(repr(fitted.map))
+    shown["map" if isinstance(fitted.rule, Map) else "rule"] = _brief(repr(fitted.rule))
     known = {key: words for key, words in _PROVENANCE.items() if key in fitted.provenance}
     sizes = {fitted.provenance.get(key) for key in ("rows", "weight", "effective_size")}
     if len(sizes) == 1:  # every row counts once

@@ -17,7 +17,7 @@ from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.arguments import check_whole
 from calibrant.result_tables import PlainFields
-from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.base import Map, Rule, VectorMap
 
 NONE = np.empty(0)
 
@@ -162,13 +162,13 @@ def map_curve(
 
 def map_of(fitted: Any) -> Map:
     """The map of one score inside a Map, a Fitted or anything with ``map_``."""
-    inner = fitted.map if isinstance(fitted, Fitted) else getattr(fitted, "map_", fitted)
+    inner = fitted.rule if isinstance(fitted, Fitted) else getattr(fitted, "map_", fitted)
     if isinstance(inner, VectorMap):
         raise InputError(
             f"only a map of one score can be drawn, but {type(inner).__name__} maps one score per "
             "class. Draw its members, or the reliability diagram of one class."
         )
-    if hasattr(fitted, "rule_") or hasattr(fitted, "rule"):
+    if hasattr(fitted, "rule_") or (isinstance(inner, Rule) and not isinstance(inner, Map)):
         raise InputError(
             f"only a map of one score can be drawn, but {type(fitted).__name__} looks at more than "
             "the score. Draw the reliability diagram of its probabilities."

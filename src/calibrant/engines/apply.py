@@ -55,7 +55,7 @@ from calibrant.engines.frame_printer import (
     usable_keys,
 )
 from calibrant.errors import InputError, how_many
-from calibrant.fitting.fitted import Fitted, LocalFitted, fitted_of, map_of
+from calibrant.fitting.fitted import Fitted, fitted_of, map_of
 from calibrant.methods.features.rule import TreeRounds
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan.nodes import BySegment
@@ -449,13 +449,13 @@ class RowFitted(Fitted):
 
     Parameters
     ----------
-    rule : TreeRounds, beside all that `Fitted` has
+    trees : TreeRounds, beside all that `Fitted` has
     """
 
-    rule: TreeRounds | None = None
+    trees: TreeRounds | None = None
 
     @classmethod
-    def of(cls, fitted: LocalFitted) -> RowFitted | None:
+    def of(cls, fitted: Fitted) -> RowFitted | None:
         """What engines can apply; None for rules of another kind."""
         rule = fitted.rule
         if not isinstance(rule, TreeRounds):
@@ -466,12 +466,12 @@ class RowFitted(Fitted):
                 "file can be found. Fit it to a frame, or with calibrant fit --features."
             )
         beside = (fitted.classes, fitted.pos_label, fitted.method, fitted.params, fitted.provenance)
-        return cls(rule.start, *beside, fitted.score_range, rule=rule)
+        return cls(rule.start, *beside, fitted.score_range, trees=rule)
 
     @property
     def columns(self) -> tuple[FeatureColumn, ...]:
         """The columns that trees look at."""
-        used = () if self.rule is None else self.rule.used
+        used = () if self.trees is None else self.trees.used
         return tuple(FeatureColumn(str(a.name), a.nominal) for a in used)
 
     def of_columns(
@@ -481,7 +481,7 @@ class RowFitted(Fitted):
 
         ``families`` are told what kind of categories came.
         """
-        rule = self.rule
+        rule = self.trees
         assert rule is not None
         found: list[Array] = []
         for attribute, values in zip(rule.used, columns, strict=True):

@@ -14,7 +14,6 @@ TYPES = {
     "data.score_matrix": "ScoreMatrix",
     "data.score_table": "ScoreTable",
     "fitting.base_rows": "AsFeatures",
-    "fitting.fitted": "ClassScores",
     "fitting.held_out": "Sample Standing",
     "methods.acp.acp": "ACP",
     "methods.acp.intervals": "Delta Intervals IntervalsOfModel Members NoInputs",

@@ -22,11 +22,11 @@ from calibrant.data.labels import read_classes
 from calibrant.data.scale import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable, cell_facts
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.fitting.fitted import AppliedMap, Fitted
+from calibrant.fitting.fitted import BESIDE, Applied, Fitted
 from calibrant.fitting.limits import Limit, OneOf, check_parameters
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.rules.base import Map, VectorMap
-from calibrant.rules.piecewise import ScoreAt
+from calibrant.rules.base import Map, RowInputs, Rule, VectorMap
+from calibrant.rules.piecewise import ScoreAt, score_at
 from calibrant.version import __version__
 
 # --------------------------------------------------------------------------------------------------
@@ -35,19 +35,23 @@ from calibrant.version import __version__
 
 #: scikit-learn's metadata routing takes every argument but X and y for metadata; these are none
 NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
+#: what only some calibrators take beside new scores
+NOT_TAKEN: dict[str, Any] = dict.fromkeys(BESIDE, UNUSED)
 #: a subclass may call them otherwise, and what a signature lacks can only be removed once it is
 #: declared
 DECLARED: dict[str, Any] = dict.fromkeys(NOT_ROUTED)
+ALL_DECLARED: dict[str, Any] = dict.fromkeys(NOT_ROUTED | NOT_TAKEN)
 
 
-class KeepsMap:
-    """An estimator whose fitted state is a map, the labels that it speaks of, and facts of the fit.
+class KeepsRule:
+    """An estimator whose fitted state is a rule, the labels of its probabilities, and facts.
 
-    A fit sets ``map_``, ``classes_``, ``score_range_``, ``_provenance`` and, with two classes,
-    ``pos_label_``.
+    A fit sets ``map_`` (or ``rule_``), ``classes_``, ``score_range_``, ``_provenance`` and, with
+    two classes, ``pos_label_``.
     """
 
-    map_: Map
+    #: the attribute that holds the rule
+    _kept_as: ClassVar[str] = "map_"
     classes_: NDArray[Any]
     score_range_: ScoreRange
     _provenance: dict[str, Any]
@@ -55,12 +59,9 @@ class KeepsMap:
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it."""
         check_is_fitted(self)
-        return Fitted(self.map_, *self._saved_beside())
-
-    def _saved_beside(self) -> tuple[Any, ...]:
-        """What is saved beside the map: labels, method, parameters, facts, range of the scores."""
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return (
+        return Fitted(
+            getattr(self, self._kept_as),
             tuple(plain(label) for label in self._class_labels),
             plain(getattr(self, "pos_label_", None)),
             type(self).__name__,
@@ -80,10 +81,10 @@ class KeepsMap:
         return getattr(self, "score_range_", None)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
+        return hasattr(self, self._kept_as)
 
 
-class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A calibrator as scikit-learn sees it: a classifier whose rows are scores.
 
     A subclass declares its parameters in ``__init__`` and their limits in ``_limits``, and writes
@@ -97,13 +98,20 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
     multiclass: ClassVar[bool] = False
     #: whether scores are one column, or several of which each has its own meaning
     _one_column: ClassVar[bool] = True
+    #: what it takes beside new scores, even where the rule that was fitted does not look at it
+    _takes: ClassVar[frozenset[str]] = frozenset()
     # read in the order of their names (before scikit-learn 1.8), or of the class
     _A__metadata_request__fit: ClassVar[dict[str, Any]] = DECLARED
-    _A__metadata_request__predict: ClassVar[dict[str, Any]] = DECLARED
-    _A__metadata_request__predict_proba: ClassVar[dict[str, Any]] = DECLARED
+    _A__metadata_request__predict: ClassVar[dict[str, Any]] = ALL_DECLARED
+    _A__metadata_request__predict_proba: ClassVar[dict[str, Any]] = ALL_DECLARED
     __metadata_request__fit: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED | NOT_TAKEN
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED | NOT_TAKEN
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        for method in ("predict", "predict_proba"):  # read after what is declared above
+            setattr(cls, f"_Z__metadata_request__{method}", dict.fromkeys(cls._takes))
+        super().__init_subclass__(**options)
 
     def _check_fit(self, scores: Any, y: Any) -> None:
         """Refuse parameters outside their limits, and a fit without labels."""
@@ -122,12 +130,12 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
         return int(label is None or self.classes_[0] != label)
 
     @property
-    def _applied(self) -> AppliedMap:
+    def _applied(self) -> Applied:
         check_is_fitted(self)
+        rule: Rule = getattr(self, self._kept_as)
         known: dict[str, Any] = getattr(self, "_provenance", {})
-        return AppliedMap(
-            self.map_, self._positive_column, self._fitted_range, self._class_labels, known
-        )
+        labels, column = self._class_labels, self._positive_column
+        return Applied(rule, labels, column, self._fitted_range, known, self._takes)
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``.
@@ -135,15 +143,15 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
         Where the scores of the fit were probabilities, so must these be: others are refused
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        return self._applied.predict_proba(scores, on_range=on_range)
+        return self._applied.of_classes(scores, RowInputs(), on_range)
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (of a tie the first of ``classes_``).
 
+        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         ``on_range`` is as in `predict_proba`.
         """
-        best = self._applied.predict(scores, on_range=on_range)  # refuses what is unfitted
-        return self.classes_.take(best)
+        return self._applied.most_probable(scores, RowInputs(), on_range)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -355,7 +363,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         the fit were probabilities, so must these be: others are refused (``on_range="error"``),
         moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        return self._applied.calibrate(scores, on_range=on_range)
+        return self._applied.positive(scores, RowInputs(), on_range)
 
     def score_at(self, probability: Any) -> ScoreAt:
         """Which score has this probability of ``pos_label_``? As `Fitted.score_at`.
@@ -363,7 +371,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         For maps that rise or fall throughout; others are refused. Where the map is flat the answer
         has both ends, where it jumps over the probability the first score beyond.
         """
-        return self._applied.score_at(probability)
+        check_is_fitted(self)
+        return score_at(self.map_, probability)
 
 
 def range_of_table(table: ScoreTable) -> ScoreRange:

@@ -35,10 +35,7 @@ class Views:
     """Two ways to look at a distribution: its top label, and one class at a time."""
 
     classes_: NDArray[Any]
-
-    @abstractmethod
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
+    predict_proba: Callable[..., Array]
 
     def top_label(self, scores: Any, *, on_range: OnRange = "error") -> tuple[NDArray[Any], Array]:
         """The most probable class of each row, and its probability: the confidence."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attributes import AttributeTable, Schema, read_table
-from calibrant.data.columns import column_facts, plain, to_matrix
-from calibrant.data.door import check_lengths, check_pair_order, read_weight
+from calibrant.data.columns import check_class_columns, column_facts, plain, to_matrix
+from calibrant.data.door import check_lengths, check_pair_order, read_scores, read_weight
 from calibrant.data.labels import read_in_order, read_labels, read_many
-from calibrant.data.scale import OnRange, ScoreRange
+from calibrant.data.scale import ScoreRange
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError
 from calibrant.fitting.base import ScoreEstimator, row_facts
-from calibrant.fitting.fitted import AppliedRule, LocalFitted, RowInputs, Rule, read_columns
+from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.model_scores import ModelRows
+from calibrant.rules.base import RowInputs, Rule
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,12 @@ class LocalRows:
         return np.asarray(self.codes == 1)
 
 
-class LocalCalibrator(ScoreEstimator):
+class LocalCalibrator(PredictsByRule, ScoreEstimator):
     """Turns scores, labels and what else is known of each row into a rule.
 
-    A subclass declares its parameters and their limits. It writes ``fit`` and ``predict_proba``
-    with the arguments that it needs, by means of `_read`, `_keep` and `_applied_rule`.
+    A subclass declares its parameters and their limits, and what it needs beside new scores
+    (``_takes``). It writes ``fit`` with the arguments that it needs, by means of `_read` and
+    `_keep`.
 
     Attributes
     ----------
@@ -66,6 +67,8 @@ class LocalCalibrator(ScoreEstimator):
     pos_label_ : label
         With two classes: the one whose probability `calibrate` gives; else None.
     """
+
+    _kept_as: ClassVar[str] = "rule_"
 
     weights: str | None = None
     pos_label: Any
@@ -170,27 +173,13 @@ class LocalCalibrator(ScoreEstimator):
         if len(rows.classes) == 2:
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         self._provenance |= rows.columns
+        if unused := self._takes - rule.needs:  # a gate kept a map of the score
+            self._provenance["unused"] = sorted(unused)
         return self
-
-    @property
-    def _applied_rule(self) -> AppliedRule:
-        check_is_fitted(self)
-        known: dict[str, Any] = getattr(self, "_provenance", {})
-        return AppliedRule(
-            self.rule_, self.classes_, self._positive_column, self._fitted_range, known
-        )
 
     def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
         """As predict_proba, for the model's own scores and what `companion` found."""
-        return self._applied_rule.predict_proba(scores, rows, "allow")
-
-    def to_fitted(self) -> LocalFitted:  # type: ignore[override]
-        """The fitted state as a plain value, as `save` writes it."""
-        check_is_fitted(self)
-        return LocalFitted(self.rule_, *self._saved_beside())
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "rule_")
+        return self._applied.of_classes(scores, rows, "allow")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -198,44 +187,33 @@ class LocalCalibrator(ScoreEstimator):
         return tags
 
 
+def read_columns(scores: Any, classes: NDArray[Any], positive_column: int) -> Array:
+    """Finite scores: (n,) of the positive class for two classes, (n, k) for more."""
+    k = len(classes)
+    if k == 2:
+        return read_scores(scores, positive_column=positive_column, classes=classes)
+    matrix = to_matrix(scores, "scores")
+    if matrix.ndim != 2 or matrix.shape[1] != k:
+        raise InputError(
+            f"scores must have one column for each of the {k} classes, but their shape is "
+            f"{matrix.shape}. If y lacks some of the classes, name them all: classes=[...]."
+        )
+    check_class_columns(scores, classes, "scores")
+    return np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
+
+
 class LooksAtFeatures:
     """What the local calibrators share that look at the features of each row."""
 
-    progress: bool = False
-    classes_: NDArray[Any]
+    _takes: ClassVar[frozenset[str]] = frozenset({"features"})
     n_features_in_: int
     feature_names_in_: NDArray[Any]
-    _applied_rule: AppliedRule
-
-    def predict_proba(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
-        return self._applied_rule.predict_proba(scores, self._inputs(features), on_range)
-
-    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
-        """With two classes: the probability of ``pos_label_``, shape (n,).
-
-        Features are not looked at if ``kept_`` says that a map of the score is used.
-        """
-        return self._applied_rule.calibrate(scores, self._inputs(features), on_range)
-
-    def predict(
-        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
-    ) -> NDArray[Any]:
-        """The most probable class of each row (of a tie the first of ``classes_``)."""
-        best = self._applied_rule.predict(scores, self._inputs(features), on_range)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
 
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None
     ) -> Callable[[Any], RowInputs]:
         """Rows of the model are the features."""
         return AsFeatures()
-
-    def _inputs(self, features: Any) -> RowInputs:
-        return RowInputs(features, progress=self.progress)
 
     def _read_features(
         self, features: Any, rows: LocalRows, nominal: Any

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.documents import measures_of, read_document, read_notes, read_period, shown
 from calibrant.errors import InputError
-from calibrant.fitting.fitted import LOCAL_FORMAT as LOCAL
-from calibrant.fitting.fitted import Fitted, LocalFitted, came, refuse_models, value_of
+from calibrant.fitting.fitted import FORMAT, OLD_FORMAT, Fitted, came, refuse_models, value_of
 from calibrant.outputs import find_target, write_whole
 
 
@@ -38,7 +37,7 @@ def save(
 
     Parameters
     ----------
-    calibrator : fitted calibrator, Fitted or LocalFitted
+    calibrator : fitted calibrator or Fitted
         For a `CalibratedClassifier` pass its ``to_fitted()``: the model is not written.
     path : path of the file
     period : str, or a pair of dates or ISO texts, optional
@@ -83,8 +82,7 @@ def save(
     file = target.path
     fitted = _with_record(calibrator.to_fitted(), period, evaluation, notes)
     old = None if target.old is None or target.stream else _arrays_of(file)
-    local = isinstance(fitted, LocalFitted)
-    document, arrays = fitted.to_parts() if local else (fitted.to_dict(), {})
+    document, arrays = fitted.to_dict(), fitted.rule.arrays
     if not arrays:
         _write_json(file, document)
         if old is not None:
@@ -97,7 +95,9 @@ def save(
     content = pack(arrays)
     checksum = hashlib.sha256(content).hexdigest()
     beside = file.with_name(f"{file.name}.{checksum[:12]}.npz")
-    document["arrays"] = {"file": beside.name, "sha256": checksum}
+    entry = {"file": beside.name, "sha256": checksum}
+    first = {name: document[name] for name in ("format", "version")}
+    document = {**first, "arrays": entry, **document}
     existed = beside.exists()
     write_whole(beside, content)
     try:
@@ -110,17 +110,17 @@ def save(
         old.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike[str]) -> Fitted | LocalFitted:
+def load(path: str | os.PathLike[str]) -> Fitted:
     """Read a calibrator file. Only data is read; nothing in the file is ever executed.
 
     Parameters
     ----------
     path : path of the file
-        As `save` wrote it; the arrays of a local calibrator must lie beside it.
+        As `save` wrote it; a file of arrays must lie beside it.
 
     Returns
     -------
-    Fitted or LocalFitted
+    Fitted
         Its ``provenance`` says where it came from, see `save`.
 
     Notes
@@ -140,11 +140,9 @@ def load(path: str | os.PathLike[str]) -> Fitted | LocalFitted:
     file = Path(path)
     document = read_document(file)
     try:
-        if isinstance(document, dict) and document.get("format") == LOCAL:
-            entry = document.get("arrays")
-            arrays = _read_arrays(file, entry) if "arrays" in document else {}
-            return LocalFitted.from_parts(document, arrays)
-        return Fitted.from_dict(document)
+        keeps_arrays = isinstance(document, dict) and "arrays" in document
+        arrays = _read_arrays(file, document["arrays"]) if keeps_arrays else {}
+        return Fitted.from_dict(document, arrays)
     except InputError as wrong:
         raise InputError(f"{file}: {wrong}") from wrong
 
@@ -210,12 +208,13 @@ def _arrays_of(file: Path) -> Path | None:
     """The file of arrays that an existing calibrator file uses, if it is one of ours."""
     try:
         with file.open("rb") as stream:
-            if LOCAL.encode() not in stream.read(100):  # the format comes first
-                return None
+            head = stream.read(100)  # both words come first
+        if OLD_FORMAT.encode() not in head and b'"arrays"' not in head:
+            return None
         document = read_document(file)
     except (OSError, InputError):
         return None
-    if not isinstance(document, dict) or document.get("format") != LOCAL:
+    if not isinstance(document, dict) or document.get("format") not in (FORMAT, OLD_FORMAT):
         return None
     found = _beside(file, document.get("arrays"))
     return found if found is not None and found.name.startswith(file.name + ".") else None
@@ -345,10 +344,7 @@ def to_json(calibrator: Any) -> str:
             "calibrator must be a fitted calibrator or what load returns, but "
             f"{came(calibrator)} came. A bare map has to_dict()."
         )
-    if not isinstance(fitted, Fitted):
-        document, arrays = fitted.to_parts()
-        if not arrays:
-            return json_text(document)
+    if fitted.rule.arrays:
         raise InputError(
             f"{fitted.method} cannot be one JSON text: it keeps calibration rows, which are arrays "
             "in a second file beside the JSON. Write both with calibrant.save."

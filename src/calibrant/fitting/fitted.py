@@ -1,29 +1,20 @@
-"""The value that is saved and loaded: a map, the labels it speaks of, and where it came from."""
+"""The value that is saved and loaded: a rule, the labels it speaks of, and where it came from."""
 
 from __future__ import annotations
 
 import hashlib
 import html
-import importlib
 import json
 import math
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
-from calibrant.data.columns import (
-    as_in_fit,
-    check_class_columns,
-    like_series,
-    plain,
-    to_column,
-    to_matrix,
-)
+from calibrant.data.columns import as_in_fit, like_series, plain, to_column, to_matrix
 from calibrant.data.documents import (
     as_text,
     check_saved,
@@ -38,122 +29,136 @@ from calibrant.data.scale import OnRange, ScoreRange, check_range
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.segments import NewSegments, segment_columns
 from calibrant.errors import InputError
-from calibrant.rules.base import Map, VectorMap, check_depth, map_from_dict
+from calibrant.rules.base import Map, RowInputs, Rule, VectorMap, check_depth, rule_from_dict
 from calibrant.rules.piecewise import ScoreAt, score_at
 from calibrant.rules.plan.tables import TreeParts
 from calibrant.rules.segmented import Segmented
 
 FORMAT = "calibrant"
 VERSION = 2
+#: the format of files in which rules that need more than scores were once saved
+OLD_FORMAT = "calibrant-local"
+#: what may come beside scores, by the names of arguments
+BESIDE = ("features", "segments", "lower", "upper")
 
 
-class AppliedMap(NamedTuple):
-    """A map, and how scores are read for it: what a calibrator and its saved value both predict by.
+class Applied(NamedTuple):
+    """A rule, and how scores and what is beside them are read for it.
+
+    Calibrators and `Fitted` predict by it.
 
     Parameters
     ----------
-    map : Map
-    positive_column : int
-        With two classes: which column of probabilities the map gives.
-    expects : ScoreRange or None
-        The scores that the map is for.
+    rule : Rule
     labels : sequence of labels
         The classes or labels; a frame whose columns bear their names must have them in this order.
+    positive_column : int
+        Of a binary rule: which column of probabilities is that of the positive class.
+    expects : ScoreRange or None
+        The scores that the rule is for.
     provenance : mapping
         What is known of the fit: the names of several columns of scores or segments are among it.
+    takes : set of str
+        What may come beside the scores even where the rule does not look at it: a calibrator that
+        takes features may have kept a map of the score.
     """
 
-    map: Map
+    rule: Rule
+    labels: Any
     positive_column: int
     expects: ScoreRange | None
-    labels: Any
     provenance: Mapping[str, Any]
+    takes: frozenset[str] = frozenset()
 
-    def calibrate(self, scores: Any, segments: Any = None, on_range: str = "error") -> Any:
-        """The probability of the positive class for each score, (n,); of a series, a series."""
-        if isinstance(self.map, VectorMap):
+    def positive(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
+        """The probability of the positive class of each row, (n,); of a series, a series."""
+        if not self.rule.binary:
             raise InputError(
-                "a multiclass calibrator gives one probability per class: use predict_proba."
+                "calibrate gives the probability of one of two classes, but this calibrator gives "
+                "one probability per class: use predict_proba."
             )
-        self._check_segments(segments)
-        ordered = as_in_fit(scores, self.provenance, self.labels)
-        clean = read_scores(ordered, positive_column=self.positive_column, classes=self.labels)
-        clean = check_range(clean, self.expects, on_range)
-        if isinstance(self.map, Segmented):
-            given = segment_columns(segments, self._segment_names)
-            columns = [to_column(column, "segments") for column in given]
-            codes = self.map.find(columns)
-            _warn_of_new(self.map, codes, columns)
-            return like_series(scores, self.map.of_codes(clean, codes))
-        return like_series(scores, self.map(clean))
+        p = self._evaluated(scores, rows, on_range)
+        return like_series(scores, p if p.ndim == 1 else p[:, 1])
 
-    def predict_proba(self, scores: Any, segments: Any = None, on_range: str = "error") -> Array:
+    def of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
         """The probability of each class, shape (n, k)."""
-        if isinstance(self.map, VectorMap):
-            return self.map(self._rows(self.map, scores, segments, on_range))
-        p = np.asarray(self.calibrate(scores, segments, on_range))
-        return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
+        p = self._evaluated(scores, rows, on_range)
+        if p.ndim == 1:
+            return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
+        return p[:, ::-1] if self.rule.binary and self.positive_column == 0 else p
 
-    def predict(self, scores: Any, segments: Any = None, on_range: str = "error") -> Index:
-        """The column of the most probable class of each row (the first on ties).
+    def most_probable(self, scores: Any, rows: RowInputs, on_range: str) -> NDArray[Any]:
+        """The label of the most probable class of each row (the first on ties).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         """
-        if not isinstance(self.map, VectorMap):
-            p = self.predict_proba(scores, segments, on_range)
-            return np.asarray(np.argmax(p, axis=1))
-        rows = self._rows(self.map, scores, segments, on_range)
-        if not self.map.distribution:
-            return (self.map(rows) >= 0.5).astype(np.int64)
-        best = np.empty(len(rows), dtype=np.intp)
-        for block in row_blocks(len(rows), self.map.n_classes):
-            best[block] = np.argmax(self.map(rows[block]), axis=1)
-        return best
+        rule = self.rule
+        if isinstance(rule, VectorMap):
+            self._check_inputs(rows)
+            clean = self.read(scores, on_range)
+            if not rule.distribution:
+                return (rule(clean) >= 0.5).astype(np.int64)
+            best = np.empty(len(clean), dtype=np.intp)
+            for block in row_blocks(len(clean), rule.n_classes):
+                best[block] = np.argmax(rule(clean[block]), axis=1)
+        else:
+            best = np.argmax(self.of_classes(scores, rows, on_range), axis=1)
+        known = self.labels if isinstance(self.labels, np.ndarray) else label_array(self.labels)
+        return known.take(best)
 
-    def score_at(self, probability: Any) -> ScoreAt:
-        """The score at which the probability of the positive class reaches a value."""
-        return score_at(self.map, probability)
-
-    def _rows(self, fitted: VectorMap, scores: Any, segments: Any, on_range: str) -> NDArray[Any]:
-        """Rows of scores of the kind of the fit; distributions if the map takes such."""
-        self._check_segments(segments)
-        ordered = as_in_fit(scores, self.provenance, self.labels)
-        rows = read_column_scores(ordered, fitted.n_columns, self.labels)
-        clean = check_range(rows, self.expects, on_range)
-        if fitted.reads == "probability" and on_range != "allow":
+    def read(self, scores: Any, on_range: str) -> NDArray[Any]:
+        """Scores as the rule takes them, checked against those of the fit."""
+        rule, labels = self.rule, self.labels
+        ordered = as_in_fit(scores, self.provenance, labels)
+        if rule.binary:
+            clean = read_scores(ordered, positive_column=self.positive_column, classes=labels)
+        else:
+            clean = read_column_scores(ordered, rule.n_columns, labels)
+        clean = check_range(clean, self.expects, on_range)
+        if isinstance(rule, VectorMap) and rule.reads == "probability" and on_range != "allow":
             check_distributions(clean)
         return clean
 
-    @property
-    def _segment_names(self) -> tuple[str, ...]:
-        """The names of several columns of segments, if the fit knew them."""
-        known = self.provenance.get("segment_column")
-        several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
-        return tuple(known) if several and known is not None else ()
+    def _evaluated(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
+        """What the rule gives for these scores and what is beside them."""
+        self._check_inputs(rows)
+        clean, rule = self.read(scores, on_range), self.rule
+        if isinstance(rule, Segmented):
+            return rule.of_codes(clean, self._find(rule, rows.segments))
+        return rule(clean, rows) if rule.needs else rule(clean)
 
-    def _check_segments(self, segments: Any) -> None:
-        segmented = self.map.segments is not None
-        if segmented and segments is None:
+    def _check_inputs(self, rows: RowInputs) -> None:
+        """Refuse what the rule does not look at, and rows without their segments."""
+        given = {name for name in BESIDE if getattr(rows, name) is not None}
+        needless = sorted(given - self.rule.needs - self.takes)
+        if needless:
+            advice = "does not look at them. Leave them out."
+            if "segments" in needless:
+                advice = "has one map for all rows. Leave them out, or fit a SegmentedCalibrator."
+            raise InputError(
+                f"{' and '.join(needless)} must not be given: this calibrator {advice}"
+            )
+        if "segments" in self.rule.needs and rows.segments is None:
             raise InputError(
                 "this calibrator has a map for each segment, so each row's segment must be given, "
                 "but none came. Pass segments=[...]; for the map of all rows use map.default."
             )
-        if segments is not None and not segmented:
-            raise InputError(
-                "segments must not be given: this calibrator has one map for all rows. Leave them "
-                "out, or fit a SegmentedCalibrator."
-            )
 
-
-def _warn_of_new(fitted: Segmented, codes: Index, columns: list[NDArray[Any]]) -> None:
-    """Warn if most rows are of segments that were never seen."""
-    new = fitted.is_new(codes)
-    if fitted.seen and new.any():
-        row = int(np.argmax(new))
-        first = tuple(plain(column[row]) for column in columns)
-        example = first if len(first) > 1 else first[0]
-        found = NewSegments(len(codes), int(np.count_nonzero(new)), example)
-        found.warn_of_most(fitted.seen, "Are segments spelled as in the fit?")
+    def _find(self, rule: Segmented, segments: Any) -> Index:
+        """The number of each row's segment; a warning if most rows are of segments never seen."""
+        known = self.provenance.get("segment_column")
+        several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
+        names = tuple(known) if several and known is not None else ()
+        columns = [to_column(column, "segments") for column in segment_columns(segments, names)]
+        codes = rule.find(columns)
+        new = rule.is_new(codes)
+        if rule.seen and new.any():
+            row = int(np.argmax(new))
+            first = tuple(plain(column[row]) for column in columns)
+            example = first if len(first) > 1 else first[0]
+            found = NewSegments(len(codes), int(np.count_nonzero(new)), example)
+            found.warn_of_most(rule.seen, "Are segments spelled as in the fit?")
+        return codes
 
 
 def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
@@ -171,20 +176,93 @@ def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
     return read_scores(matrix)[:, None]
 
 
+class PredictsByRule:
+    """The predictions of calibrators whose rule may need more of a row than its score."""
+
+    _applied: Applied
+
+    def calibrate(
+        self,
+        scores: Any,
+        segments: Any = None,
+        *,
+        features: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
+    ) -> Any:
+        """With two classes: the calibrated probability of the positive one, shape (n,).
+
+        A NumPy array; of a pandas or Polars series, a series with its index. What a calibrator
+        needs beside the scores must come, and what it cannot use is refused.
+
+        Parameters
+        ----------
+        scores : as in the fit
+        segments : column or several columns, for calibrators of segments
+            The segment of each row. Segments never seen get the map of all rows; most rows of such
+            are a CalibrationWarning.
+        features : array, list of rows, or frame, for calibrators that look at features
+        lower, upper : array-likes of shape (n,), for `ACP`
+            The ends of each row's interval, on the scale of the scores; they may be infinite.
+        on_range : {"error", "clip", "allow"}
+            Where the scores of the fit were probabilities, so must these be: others are refused,
+            moved to 0 or 1, or taken as they are.
+        """
+        rows = RowInputs(features, segments, lower, upper, getattr(self, "progress", False))
+        return self._applied.positive(scores, rows, on_range)
+
+    def predict_proba(
+        self,
+        scores: Any,
+        segments: Any = None,
+        *,
+        features: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
+    ) -> Array:
+        """The probability of each class, columns in the order of the classes.
+
+        What comes beside the scores is as in `calibrate`.
+        """
+        rows = RowInputs(features, segments, lower, upper, getattr(self, "progress", False))
+        return self._applied.of_classes(scores, rows, on_range)
+
+    def predict(
+        self,
+        scores: Any,
+        segments: Any = None,
+        *,
+        features: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
+    ) -> NDArray[Any]:
+        """The most probable class of each row (the first in the order of the classes on ties).
+
+        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
+        What comes beside the scores is as in `calibrate`.
+        """
+        rows = RowInputs(features, segments, lower, upper, getattr(self, "progress", False))
+        return self._applied.most_probable(scores, rows, on_range)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Fitted(Frozen):
+class Fitted(PredictsByRule, Frozen):
     """A fitted calibrator as a plain value: what `load` returns and `save` writes.
 
     Parameters
     ----------
-    map : Map
+    rule : Rule
+        Most often a `Map`, which is a function of scores alone.
     classes : tuple of labels
         The labels, of JSON types (``"1"``, ``1`` and ``True`` are three different labels), in the
         order of the columns: sorted, unless the fit of several classes named another.
     pos_label : label
-        The class whose probability the map gives; None for a multiclass map.
+        With two classes: the one whose probability `calibrate` gives; else None.
     method : str
-        The name of the calibrator that made the map.
+        The name of the calibrator that made the rule.
     params : dict
         Its parameters.
     provenance : dict
@@ -204,7 +282,7 @@ class Fitted(Frozen):
     ([[0.2, 0.8]], ['ham', 'spam'])
     """
 
-    map: Map
+    rule: Rule
     classes: tuple[Label, ...]
     pos_label: Label | None
     method: str = ""
@@ -216,16 +294,16 @@ class Fitted(Frozen):
         if not isinstance(self.method, str):
             raise InputError(f"method must be text, but {shown(self.method)} came.")
         object.__setattr__(self, "method", as_text(self.method))
-        if not isinstance(self.map, Map):
-            raise InputError(f"map must be a Map, but {type(self.map).__name__} came.")
+        if not isinstance(self.rule, Rule):
+            raise InputError(f"rule must be a Map or another Rule, but {came(self.rule)} came.")
         object.__setattr__(self, "classes", check_labels(self.classes))
         if not isinstance(self.score_range, ScoreRange | None):
-            came = shown(self.score_range)
-            raise InputError(f"score_range must be a ScoreRange or None, but {came} came.")
+            came_range = shown(self.score_range)
+            raise InputError(f"score_range must be a ScoreRange or None, but {came_range} came.")
         for name in ("params", "provenance"):
             object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
-        if isinstance(self.map, VectorMap):
-            k = self.map.n_classes
+        if not self.rule.binary:
+            k = self.rule.n_classes
             if len(self.classes) != k or self.pos_label is not None:
                 raise InputError(
                     f"this map gives {k} probabilities, so classes must be {k} labels and "
@@ -233,12 +311,21 @@ class Fitted(Frozen):
                     "came."
                 )
             return
-        object.__setattr__(self, "pos_label", check_label(self.pos_label))
-        if len(self.classes) != 2 or self.positive_column is None:
+        two = len(self.classes) == 2
+        if two:
+            object.__setattr__(self, "pos_label", check_label(self.pos_label))
+        if not two or self.positive_column is None:
             raise InputError(
                 "classes must be two labels with pos_label among them, but "
                 f"{shown(self.classes)} and {shown(self.pos_label)} came."
             )
+
+    @property
+    def map(self) -> Map:
+        """The rule, if it is a function of scores alone; others are refused."""
+        if isinstance(self.rule, Map):
+            return self.rule
+        raise NoMapError(_why_no_map(self))
 
     @property
     def positive_column(self) -> int | None:
@@ -251,20 +338,15 @@ class Fitted(Frozen):
     @property
     def expects(self) -> ScoreRange | None:
         """The scores that it is for: those of the fit, or what the map says of them."""
-        if self.score_range is None and self.map.takes_probabilities:
+        if self.score_range is None and self.rule.takes_probabilities:
             return ScoreRange("probability", 0.0, 1.0)
         return self.score_range
 
-    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Any:
-        """The calibrated probability of ``pos_label`` for each score, shape (n,).
-
-        A NumPy array; of a pandas or Polars series, a series with its index. ``segments`` says
-        which segment each row is in: needed by a calibrator of segments, and refused by all others.
-        Segments never seen get the map of all rows; most rows of such are a CalibrationWarning.
-        Where the scores of the fit were probabilities, so must these be: others are refused
-        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
-        """
-        return self._applied.calibrate(scores, segments, on_range)
+    @property
+    def _applied(self) -> Applied:  # type: ignore[override]
+        column, unused = self.positive_column or 0, self.provenance.get("unused")
+        takes = frozenset(map(str, unused if isinstance(unused, tuple) else ()))
+        return Applied(self.rule, self.classes, column, self.expects, self.provenance, takes)
 
     def score_at(self, probability: Any) -> ScoreAt:
         """Which score has this probability of ``pos_label``? A threshold, to the exact double.
@@ -277,107 +359,73 @@ class Fitted(Frozen):
         >>> fitted.score_at(0.3)  # no score has 30 %: from 0.5 on it is 80 %
         ScoreAt(score=0.5, low=0.5, high=0.5, probability=0.8, rising=True)
         """
-        return self._applied.score_at(probability)
-
-    @property
-    def _applied(self) -> AppliedMap:
-        column = self.positive_column or 0
-        return AppliedMap(self.map, column, self.expects, self.classes, self.provenance)
-
-    def predict_proba(
-        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
-    ) -> Array:
-        """The probability of each class, columns in the order of ``classes``.
-
-        ``segments`` and ``on_range`` are as in `calibrate`.
-        """
-        return self._applied.predict_proba(scores, segments, on_range)
-
-    def predict(
-        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
-    ) -> NDArray[Any]:
-        """The most probable class of each row (of a tie the first of ``classes``).
-
-        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
-        """
-        best = self._applied.predict(scores, segments, on_range)
-        return best if best.ndim == 2 else label_array(self.classes).take(best)
+        return score_at(self.map, probability)
 
     def __repr__(self) -> str:
-        return "\n  ".join(in_lines(self, f"map: {self.map!r}"))
+        return "\n  ".join(_in_lines(self))
 
     def _repr_html_(self) -> str:
-        return as_html(in_lines(self, f"map: {self.map!r}"))
+        first, *rest = (html.escape(line) for line in _in_lines(self))
+        return f"<div><b>{first}</b><br>{'<br>'.join(rest)}</div>"
 
     def to_fitted(self) -> Fitted:
         """Itself: what `save` asks of everything it is given."""
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object that `save` writes."""
-        check_depth(self.map)
-        return document_of(self, FORMAT, VERSION, {"map": self.map.to_dict()})
+        """The JSON object that `save` writes; the ``arrays`` of the rule are not in it."""
+        if isinstance(self.rule, Map):
+            check_depth(self.rule)
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "method": self.method,
+            "params": thaw(self.params),
+            "classes": list(self.classes),
+            "pos_label": self.pos_label,
+            "map": self.rule.to_dict(),
+            "score_range": None if self.score_range is None else self.score_range.to_dict(),
+            "provenance": thaw(self.provenance),
+        }
 
     @staticmethod
-    def from_dict(document: Any) -> Fitted:
-        """Read the object that `to_dict` wrote; anything else is refused with a reason."""
-        check_header(document, FORMAT, VERSION)
-        return Fitted(map_from_dict(document.get("map", {})), *fields_of(document))
+    def from_dict(document: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Fitted:
+        """Read the object that `to_dict` wrote, and the ``arrays`` of its rule; anything else is
+        refused with a reason."""
+        if isinstance(document, Mapping) and document.get("format") == OLD_FORMAT:
+            document = _in_new_form(document)
+        check_version(document, FORMAT, VERSION, "a calibrant calibrator")
+        kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
+        for name, kind in kinds.items():
+            complete = isinstance(document.get(name), kind)
+            check_saved(complete, f"{name!r} is missing or of a wrong type.")
+        check_saved(is_text(document["method"]), "its 'method' is no text.")
+        return Fitted(
+            rule_from_dict(document.get("map", {}), arrays),
+            tuple(document["classes"]),
+            document.get("pos_label"),
+            document["method"],
+            document["params"],
+            document["provenance"],
+            ScoreRange.from_dict(document.get("score_range")),
+        )
 
 
-def refuse_models(calibrator: Any) -> None:
-    """Refuse a model with its calibrator where the calibrator alone would be taken.
-
-    Whatever is made of it would take scores, where the object itself takes rows. Classes of such
-    objects say so by ``takes_rows``.
-    """
-    if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
-        return
-    raise InputError(
-        f"a calibrator of scores must come, but {type(calibrator).__name__} is a model with its "
-        "calibrator: it takes rows, and its model cannot be a part of this. Pass its to_fitted(), "
-        "the calibrator of the model's scores, and give that the scores of the same model. To have "
-        "both in one, pickle it, or write ONNX: calibrant.to_onnx of a CalibratedClassifier, or "
-        "calibrant.compose_onnx of a model that you convert yourself."
-    )
-
-
-def document_of(fitted: Any, form: str, version: int, content: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object of a fitted calibrator; ``content`` holds its map, or what stands for it."""
-    return {
-        "format": form,
-        "version": version,
-        "method": fitted.method,
-        "params": thaw(fitted.params),
-        "classes": list(fitted.classes),
-        "pos_label": fitted.pos_label,
-        **content,
-        "score_range": None if fitted.score_range is None else fitted.score_range.to_dict(),
-        "provenance": thaw(fitted.provenance),
-    }
-
-
-def fields_of(document: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What follows the map in a fitted calibrator, from a document whose header was checked."""
-    return (
-        tuple(document["classes"]),
-        document.get("pos_label"),
-        document["method"],
-        document["params"],
-        document["provenance"],
-        ScoreRange.from_dict(document.get("score_range")),
-    )
-
-
-def check_header(document: Any, form: str, newest: int) -> None:
-    """Refuse a document that is not a calibrator file of a known version."""
-    check_version(document, form, newest, "a calibrant calibrator")
-    kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
-    for name, kind in kinds.items():
-        if not isinstance(document.get(name), kind):
-            raise InputError(f"the file is damaged: {name!r} is missing or of a wrong type.")
-    if not is_text(document["method"]):
-        raise InputError("the file is damaged: its 'method' is no text.")
+def _in_new_form(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of the format "calibrant-local", in which rules that need more than scores were
+    once saved, in the form of today."""
+    check_version(document, OLD_FORMAT, VERSION, "a calibrant calibrator")
+    rule: Any = document.get("rule")
+    complete = isinstance(rule, dict) and isinstance(rule.get("state"), dict)
+    check_saved(complete, "its 'rule' is missing or of a wrong type.")
+    state = rule["state"]
+    map_: Any = {**state, "kind": rule.get("kind"), "version": rule.get("version")}
+    if rule.get("kind") == "class scores":
+        map_ = state.get("map")
+    facts = document.get("provenance")
+    if rule.get("kind") == "class scores" or state.get("sizes") == []:  # a gate kept a map
+        facts = {"unused": sorted(BESIDE), **facts} if isinstance(facts, dict) else facts
+    return {**document, "format": FORMAT, "version": VERSION, "map": map_, "provenance": facts}
 
 
 def check_version(document: Any, form: str, newest: int, what: str) -> None:
@@ -400,10 +448,28 @@ def check_version(document: Any, form: str, newest: int, what: str) -> None:
         )
 
 
+def refuse_models(calibrator: Any) -> None:
+    """Refuse a model with its calibrator where the calibrator alone would be taken.
+
+    Whatever is made of it would take scores, where the object itself takes rows. Classes of such
+    objects say so by ``takes_rows``.
+    """
+    if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
+        return
+    raise InputError(
+        f"a calibrator of scores must come, but {type(calibrator).__name__} is a model with its "
+        "calibrator: it takes rows, and its model cannot be a part of this. Pass its to_fitted(), "
+        "the calibrator of the model's scores, and give that the scores of the same model. To have "
+        "both in one, pickle it, or write ONNX: calibrant.to_onnx of a CalibratedClassifier, or "
+        "calibrant.compose_onnx of a model that you convert yourself."
+    )
+
+
 def tree_parts_of(calibrator: Any) -> TreeParts | None:
     """The trees of a calibrator that has some; None for all others."""
-    parts: TreeParts | None = getattr(value_of(calibrator), "tree_parts", None)
-    return parts
+    fitted = value_of(calibrator)
+    parts = getattr(None if fitted is None else fitted.rule, "tree_parts", None)
+    return None if parts is None else parts(fitted)
 
 
 # --- What an export is given: a map, or anything that holds one -----------------------------------
@@ -429,30 +495,36 @@ def map_of(calibrator: Any) -> Map:
     )
 
 
-def value_of(calibrator: Any) -> Any:
-    """The value that `save` writes: a `Fitted`, or a `LocalFitted` where more of a row than its
-    scores is needed; None for a bare map and for what is no calibrator."""
+def value_of(calibrator: Any) -> Fitted | None:
+    """The value that `save` writes; None for a bare map and for what is no calibrator."""
     if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
         return None
     refuse_models(calibrator)
-    return calibrator.to_fitted()
+    fitted: Fitted = calibrator.to_fitted()
+    return fitted
 
 
 def fitted_of(calibrator: Any) -> Fitted | None:
-    """The fitted value with its labels; None for a bare map.
+    """The fitted value of a map with its labels; None for a bare map.
 
     A calibrator that needs more of a row than its scores has no map to write, and is refused.
     """
-    fitted: Any = value_of(calibrator)
-    if fitted is None or isinstance(fitted, Fitted):
-        return fitted
-    plain: Fitted | None = fitted.plain
-    if plain is not None:
-        return plain
-    raise InputError(
-        f"{fitted.method} cannot be exported: it is no function of the score alone, but needs "
-        "each row's features or interval and the calibration rows it keeps. Save it with "
-        "calibrant.save and apply it with calibrant.load(...).predict_proba."
+    fitted = value_of(calibrator)
+    if fitted is not None and not isinstance(fitted.rule, Map):
+        raise InputError(_why_no_map(fitted))
+    return fitted
+
+
+class NoMapError(InputError, AttributeError):
+    """A calibrator that needs more of a row than its scores has no attribute ``map``."""
+
+
+def _why_no_map(fitted: Fitted) -> str:
+    needed = " and ".join(sorted(fitted.rule.needs))
+    return (
+        f"{fitted.method or 'this calibrator'} has no map and cannot be exported: it is no "
+        f"function of the score alone, but needs each row's {needed}. Save it with calibrant.save "
+        "and apply it with calibrant.load(...).predict_proba."
     )
 
 
@@ -474,320 +546,6 @@ def came(value: object) -> str:
     ('float', 'the class Map')
     """
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-
-
-# --------------------------------------------------------------------------------------------------
-# What a local calibrator is once fitted: a frozen rule, and the value that is saved and loaded
-
-
-LOCAL_FORMAT = "calibrant-local"
-LOCAL_VERSION = 2
-
-
-@dataclass(frozen=True)
-class RowInputs:
-    """What is known of each row beside its score: its features, or the ends of its interval.
-
-    ``progress`` says whether to show a bar while a rule is applied to the rows.
-    """
-
-    features: Any = None
-    lower: Any = None
-    upper: Any = None
-    progress: bool = False
-
-
-class Rule(Frozen):
-    """A frozen function of scores and rows; subclasses are frozen dataclasses.
-
-    Scores are (n,) for two classes and (n, k) for more. The columns of the result are in the order
-    of the codes: of two classes, the positive one is the last.
-    """
-
-    kind: ClassVar[str]
-    version: ClassVar[int] = 1
-
-    @abstractmethod
-    def __call__(self, scores: Array, rows: RowInputs) -> Array:
-        """The probabilities of the classes, shape (n, k)."""
-
-    @property
-    @abstractmethod
-    def n_classes(self) -> int:
-        """How many columns the result has."""
-
-    @property
-    def only_map(self) -> Map | None:
-        """The map of the score, if the rule is nothing else; None if it looks at more."""
-        return None
-
-    def tree_parts(self, facts: Any) -> TreeParts | None:
-        """Its trees, as exports take them, if it is made of trees."""
-        return None
-
-    @abstractmethod
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What JSON can hold, and the arrays by name."""
-
-    @classmethod
-    @abstractmethod
-    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The rule of such parts; anything else is refused with a reason."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClassScores(Rule):
-    """A map from a row's scores to its probabilities. Nothing else of the row counts."""
-
-    kind: ClassVar[str] = "class scores"
-
-    map: VectorMap
-
-    @property
-    def n_classes(self) -> int:
-        return self.map.n_columns
-
-    @property
-    def only_map(self) -> Map | None:
-        return self.map
-
-    def __call__(self, scores: Array, rows: RowInputs) -> Array:
-        return self.map(scores)
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        check_depth(self.map)
-        return {"map": self.map.to_dict()}, {}
-
-    @classmethod
-    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        found = Map.from_dict(state.get("map"))  # type: ignore[arg-type]
-        fine = isinstance(found, VectorMap) and not arrays
-        check_saved(fine, "its map must be one of several classes.")
-        return cls(found)  # type: ignore[arg-type]
-
-
-def read_columns(scores: Any, classes: Sequence[Any] | NDArray[Any], positive_column: int) -> Array:
-    """Finite scores: (n,) of the positive class for two classes, (n, k) for more."""
-    k = len(classes)
-    if k == 2:
-        return read_scores(scores, positive_column=positive_column, classes=classes)
-    matrix = to_matrix(scores, "scores")
-    if matrix.ndim != 2 or matrix.shape[1] != k:
-        raise InputError(
-            f"scores must have one column for each of the {k} classes, but their shape is "
-            f"{matrix.shape}. If y lacks some of the classes, name them all: classes=[...]."
-        )
-    check_class_columns(scores, classes, "scores")
-    return np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
-
-
-class AppliedRule(NamedTuple):
-    """A rule and how scores are read for it: calibrators and saved values predict by it.
-
-    ``positive_column`` says, with two classes, which column of probabilities is pos_label's.
-    ``expects`` are the scores that the rule is for. ``provenance`` is what is known of the fit: the
-    names of the columns of scores are among it.
-    """
-
-    rule: Rule
-    classes: Sequence[Any] | NDArray[Any]
-    positive_column: int
-    expects: ScoreRange | None
-    provenance: Mapping[str, Any]
-
-    def read(self, scores: Any, on_range: str) -> Array:
-        """New scores as the rule takes them, checked against the range of the fit."""
-        scores = as_in_fit(scores, self.provenance, self.classes)
-        clean = read_columns(scores, self.classes, self.positive_column)
-        return check_range(clean, self.expects, on_range)
-
-    def predict_proba(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
-        """The probability of each class, columns in the order of the classes."""
-        p = self.rule(self.read(scores, on_range), rows)
-        return p if self.positive_column == 1 else p[:, ::-1]
-
-    def calibrate(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
-        """With two classes: the probability of pos_label, shape (n,)."""
-        if len(self.classes) != 2:
-            raise InputError(
-                "calibrate gives the probability of one of two classes, but "
-                f"{len(self.classes)} were fitted. Use predict_proba."
-            )
-        p = self.predict_proba(scores, rows, on_range)
-        return like_series(scores, p[:, self.positive_column])
-
-    def predict(self, scores: Any, rows: RowInputs, on_range: str) -> Index:
-        """The column of the most probable class of each row (the first on ties)."""
-        return np.asarray(np.argmax(self.predict_proba(scores, rows, on_range), axis=1))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LocalFitted(Frozen):
-    """A fitted local calibrator as a plain value: what `load` returns for it.
-
-    Parameters
-    ----------
-    rule : Rule
-    classes : tuple of labels
-        In the order of the columns of probabilities, which is sorted unless the fit named another.
-    pos_label : label
-        With two classes: the one whose probability `calibrate` gives; else None.
-    method, params, provenance, score_range
-        As in `Fitted`.
-    """
-
-    rule: Rule
-    classes: tuple[Label, ...]
-    pos_label: Label | None
-    method: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    score_range: ScoreRange | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", check_labels(self.classes))
-        for name in ("params", "provenance"):
-            object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
-        if not isinstance(self.rule, Rule):
-            raise InputError(f"rule must be a Rule, but {type(self.rule).__name__} came.")
-        known = any(type(c) is type(self.pos_label) and c == self.pos_label for c in self.classes)
-        fitting = known if len(self.classes) == 2 else self.pos_label is None
-        if len(self.classes) < 2 or not fitting:
-            raise InputError(
-                "classes must be two labels with pos_label among them, or more labels without, "
-                f"but {shown(self.classes)} and {shown(self.pos_label)} came."
-            )
-
-    @property
-    def positive_column(self) -> int:
-        """With two classes: which column of predict_proba is pos_label's."""
-        first = self.classes[0]
-        return int(type(first) is not type(self.pos_label) or first != self.pos_label)
-
-    @property
-    def _applied(self) -> AppliedRule:
-        known = self.score_range, self.provenance
-        return AppliedRule(self.rule, self.classes, self.positive_column, *known)
-
-    def predict_proba(
-        self,
-        scores: Any,
-        *,
-        features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
-        on_range: OnRange = "error",
-    ) -> Array:
-        """The probability of each class, columns in the order of ``classes``.
-
-        ``on_range`` is as in `Fitted`.
-        """
-        return self._applied.predict_proba(scores, RowInputs(features, lower, upper), on_range)
-
-    def calibrate(
-        self,
-        scores: Any,
-        *,
-        features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
-        on_range: OnRange = "error",
-    ) -> Any:
-        """With two classes: the probability of ``pos_label``, shape (n,), as in `Fitted`."""
-        return self._applied.calibrate(scores, RowInputs(features, lower, upper), on_range)
-
-    def predict(
-        self,
-        scores: Any,
-        *,
-        features: Any = None,
-        lower: Any = None,
-        upper: Any = None,
-        on_range: OnRange = "error",
-    ) -> NDArray[Any]:
-        """The most probable class of each row (of a tie the first of ``classes``)."""
-        best = self._applied.predict(scores, RowInputs(features, lower, upper), on_range)
-        labels: NDArray[Any] = label_array(self.classes)[best]
-        return labels
-
-    def __repr__(self) -> str:
-        return "\n  ".join(in_lines(self, f"rule: {self.rule!r}"))
-
-    def _repr_html_(self) -> str:
-        return as_html(in_lines(self, f"rule: {self.rule!r}"))
-
-    @property
-    def plain(self) -> Fitted | None:
-        """The same as a calibrator of the score alone; None if the rule looks at more."""
-        own = self.rule.only_map
-        if own is None:
-            return None
-        beside = (self.classes, self.pos_label, self.method, self.params, self.provenance)
-        return Fitted(own, *beside, self.score_range)
-
-    @property
-    def tree_parts(self) -> TreeParts | None:
-        """The trees of the rule as exports take them, if it has some."""
-        return None if self.rule.only_map is not None else self.rule.tree_parts(self)
-
-    def to_fitted(self) -> LocalFitted:
-        """Itself: what `save` asks of everything it is given."""
-        return self
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """The JSON object and the arrays that `save` writes."""
-        state, arrays = self.rule.to_parts()
-        rule = {"kind": self.rule.kind, "version": self.rule.version, "state": state}
-        document = document_of(self, LOCAL_FORMAT, LOCAL_VERSION, {"rule": rule})
-        return document, arrays
-
-    @staticmethod
-    def from_parts(document: Any, arrays: Mapping[str, NDArray[Any]]) -> LocalFitted:
-        """Read what `to_parts` made; anything else is refused with a reason."""
-        check_header(document, LOCAL_FORMAT, LOCAL_VERSION)
-        rule = document.get("rule")
-        complete = isinstance(rule, dict) and isinstance(rule.get("state"), dict)
-        check_saved(complete, "its 'rule' is missing or of a wrong type.")
-        name, version = rule.get("kind"), rule.get("version")
-        if not isinstance(name, str) or name not in RULES:
-            raise InputError(
-                f"unknown kind of rule {shown(name)}; known are {', '.join(sorted(RULES))}. It may "
-                "need a newer calibrant: pip install --upgrade calibrant"
-            )
-        kind = _rule_kind(name)
-        if type(version) is not int or not 1 <= version <= kind.version:
-            raise InputError(
-                f"this {kind.kind} rule has format version {shown(version)}, but this calibrant "
-                f"reads 1 to {kind.version}. Upgrade: pip install --upgrade calibrant"
-            )
-        try:
-            made = kind.from_parts(rule["state"], arrays)
-        except InputError:
-            raise
-        except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
-            raise InputError(f"the file is damaged: {type(wrong).__name__}: {wrong}") from wrong
-        fitted = LocalFitted(made, *fields_of(document))
-        check_saved(
-            made.n_classes == len(fitted.classes),
-            f"its rule speaks of {made.n_classes} classes, but {len(fitted.classes)} are named.",
-        )
-        return fitted
-
-
-#: the kinds of rules that a file may name, and where each is. They are imported when a file names
-#: them: loading a calibrator imports no method.
-RULES = {
-    "bins": "calibrant.methods.acp.rule:IntervalBins",
-    "class scores": "calibrant.fitting.fitted:ClassScores",
-    "neighbours": "calibrant.methods.similarity.neighbours:Neighbours",
-    "trees": "calibrant.methods.features.rule:TreeRounds",
-}
-
-
-def _rule_kind(name: str) -> type[Rule]:
-    """The kind of rule with this name in `RULES`."""
-    module, kind = RULES[name].split(":")
-    return getattr(importlib.import_module(module), kind)  # type: ignore[no-any-return]
 
 
 # --- Labels that a file can hold, and that come back from it as what they were --------------------
@@ -840,8 +598,8 @@ def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
 WIDEST = 160
 
 
-def in_lines(fitted: Any, what: str) -> list[str]:
-    """At most five lines; ``what`` describes the map, or what stands for it."""
+def _in_lines(fitted: Fitted) -> list[str]:
+    """At most five lines: what it gives, its map or rule, labels, scores, origin."""
     method = fitted.method or "an unknown method"
     if fitted.pos_label is None:
         first = f"probabilities of {len(fitted.classes)} classes by {method}"
@@ -849,7 +607,8 @@ def in_lines(fitted: Any, what: str) -> list[str]:
         first = f"the probability of {shown(fitted.pos_label)} by {method}"
     labels = " and ".join(shown(label) for label in fitted.classes[:6])
     more = f" and {len(fitted.classes) - 6} more" if len(fitted.classes) > 6 else ""
-    lines = [f"{type(fitted).__name__}: {first}", what, f"labels: {labels}{more}"]
+    rule = f"{'map' if isinstance(fitted.rule, Map) else 'rule'}: {fitted.rule!r}"
+    lines = [f"{type(fitted).__name__}: {first}", rule, f"labels: {labels}{more}"]
     known = fitted.score_range
     if known is not None:
         kind = "probabilities" if known.probabilities else "scores"
@@ -865,9 +624,3 @@ def _origin(facts: Mapping[str, Any]) -> str:
     found = [f"fitted to {rows:,} rows"] if isinstance(rows, int) else []
     found += [f"by calibrant {version}"] if isinstance(version, str) else []
     return " ".join(found)
-
-
-def as_html(lines: list[str]) -> str:
-    """The same for notebooks: the first line in bold."""
-    first, *rest = (html.escape(line) for line in lines)
-    return f"<div><b>{first}</b><br>{'<br>'.join(rest)}</div>"

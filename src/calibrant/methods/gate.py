@@ -12,14 +12,12 @@ from calibrant.data.door import Rows
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.fitting.base_rows import LocalRows
-from calibrant.fitting.fitted import ClassScores
 from calibrant.fitting.folds import FOLDS, Pair, split_present
 from calibrant.fitting.held_out import CLASS_ERRORS, Sample, choose
 from calibrant.fitting.model_scores import ModelRows
 from calibrant.fitting.registry import BEFORE, calibrator_of
-from calibrant.methods.features.rule import TreeRounds
 from calibrant.metrics.tests import chance_that_right
-from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.base import Map
 from calibrant.rules.softmax import Softmax
 
 #: what may be kept beside the scores as they came: a smooth curve; of several classes one factor
@@ -106,12 +104,6 @@ def kept_of_three(
 def _too_few(rows: LocalRows, several: bool) -> bool:
     counts = np.bincount(rows.codes, minlength=2)
     return bool(np.count_nonzero(counts >= FOLDS) < 2 if several else counts.min() < 2)
-
-
-def score_rule(name: str, rows: LocalRows) -> TreeRounds | ClassScores:
-    """The rule that looks at the scores alone: a map of that name, fitted to all rows."""
-    found = score_map(name, rows)
-    return ClassScores(found) if isinstance(found, VectorMap) else TreeRounds.of_map(found)
 
 
 def score_map(name: str, rows: LocalRows, some: Index | None = None) -> Map:

@@ -28,7 +28,7 @@ from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import soft_labels
 from calibrant.errors import InputError, ParameterError, in_our_words
 from calibrant.fitting.base import Calibrator
-from calibrant.fitting.fitted import Fitted, LocalFitted
+from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import SPLITTING, cv_kind
 from calibrant.fitting.limits import Limit, OneOf, check_parameters
 from calibrant.fitting.model_scores import (
@@ -363,7 +363,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def to_fitted(self) -> Fitted | LocalFitted:
+    def to_fitted(self) -> Fitted:
         """The calibrator as a plain value for `save`: a map of the **model's scores**.
 
         The model itself is not in it. To use it, pass the model's scores of new rows; their kind

@@ -25,7 +25,7 @@ from calibrant.errors import (
     caller_level,
     in_our_words,
 )
-from calibrant.fitting.base import Calibrator, KeepsMap, row_facts
+from calibrant.fitting.base import Calibrator, KeepsRule, row_facts
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
 from calibrant.fitting.limits import Limit, OneOf, check_parameters
@@ -75,7 +75,7 @@ class ColumnModel:
     map: Map
 
 
-class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Any binary classifier, for several classes: one model per column of a code matrix.
 
     Each column asks a binary question (one class against the rest, one against another, or one

@@ -19,7 +19,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import VectorCalibrator
 from calibrant.fitting.base_rows import LocalCalibrator
-from calibrant.fitting.fitted import Fitted, LocalFitted, RowInputs
+from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import SPLITTING, check_calibrating, row_pairs, warn_of_missing
 from calibrant.fitting.model_scores import (
     Method,
@@ -37,6 +37,7 @@ from calibrant.fitting.registry import calibrator_of
 from calibrant.methods.codes.calibrator import CodedCalibrator
 from calibrant.methods.codes.codes import one_vs_rest, read_code
 from calibrant.methods.segments.calibrator import SegmentedCalibrator
+from calibrant.rules.base import RowInputs
 
 #: what can calibrate a model: of one score, of all classes' scores, or of more than scores
 AnyCalibrator = (
@@ -107,7 +108,7 @@ class Member:
             scores = _pair(scores, self.margins)
         return self.calibrator.predict_proba(scores, on_range="allow")
 
-    def to_fitted(self) -> Fitted | LocalFitted:
+    def to_fitted(self) -> Fitted:
         """What calibrates the scores, as a plain value; the model is not in it."""
         fitted = self.calibrator.to_fitted()
         known = fitted.score_range

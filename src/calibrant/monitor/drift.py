@@ -801,7 +801,7 @@ class Drift(Frozen):
         }
         return replace(
             fitted,
-            map=map_.corrected(line[0], 1.0 + line[1]),
+            rule=map_.corrected(line[0], 1.0 + line[1]),
             provenance={**facts, "updated": [*records(facts, "updated"), note]},
         )
 

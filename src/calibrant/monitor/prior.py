@@ -401,8 +401,8 @@ def _kind_of_map(
 
 def _fitted(calibrator: Any) -> Fitted:
     refuse_models(calibrator)
-    fitted = calibrator.to_fitted()
-    if isinstance(fitted, Fitted):
+    fitted: Fitted = calibrator.to_fitted()
+    if isinstance(fitted.rule, Map):
         return fitted
     raise InputError(
         f"{fitted.method} is no function of the score alone, so that it cannot be adjusted as a "
@@ -416,7 +416,7 @@ def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
     facts = fitted.provenance
     return replace(
         fitted,
-        map=_adjust_map(fitted.map, shift),
+        rule=_adjust_map(fitted.map, shift),
         provenance={**facts, "prior": [*records(facts, "prior"), shift.record]},
     )
 

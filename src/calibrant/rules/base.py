@@ -1,4 +1,4 @@
-"""What every map is: a frozen value, a function of scores, and a small JSON object."""
+"""What a fit gives: a rule, which is a frozen value, a function of scores and a JSON object."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import math
 import pkgutil
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import partial
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array
-from calibrant.data.documents import shown
+from calibrant.data.documents import check_saved, shown
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -30,24 +30,96 @@ from calibrant.rules.plan.map_input import (
 )
 from calibrant.rules.plan.nodes import Node
 
+#: the kinds of rules that methods define, and where: a class is imported when a file names it
+OF_METHODS = {
+    "bins": "calibrant.methods.acp.rule:IntervalBins",
+    "neighbours": "calibrant.methods.similarity.neighbours:Neighbours",
+    "trees": "calibrant.methods.features.rule:TreeRounds",
+}
 #: how many others a map in a file may lie in
 DEEPEST = 20
 #: how deep lists lie in each other: rows of a matrix, terms of a formula, keys of several columns
 LISTS = 2
 
 
-class Map(Frozen):
-    """A function from finite scores to probabilities.
+@dataclass(frozen=True)
+class RowInputs:
+    """What is known of each row beside its score: features, segment, or the ends of an interval.
 
-    Subclasses are ``@dataclass(frozen=True, eq=False)`` whose fields are floats, strings, arrays
-    and other maps; they validate themselves when made, so a map that exists is a map that works.
+    ``progress`` says whether to show a bar while a rule is applied to the rows.
+    """
 
-    A map also says what is known of it, in the properties below. A new kind is one file that
-    defines them. What a kind does not define is refused where it is asked for, never guessed.
+    features: Any = None
+    segments: Any = None
+    lower: Any = None
+    upper: Any = None
+    progress: bool = False
+
+
+class Rule(Frozen):
+    """What a fit gives: a function from scores, and what it needs beside them, to probabilities.
+
+    Subclasses are ``@dataclass(frozen=True, eq=False)``. Most are maps, which need scores alone. A
+    rule that needs more is called with the scores and `RowInputs`. It gives the probability of
+    the positive of two classes, shape (n,), or one for each class, (n, k): the positive one of two
+    classes is then the last.
     """
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    #: the fields of `RowInputs` that it looks at
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def __call__(self, *scores_and_rows: Any, **options: Any) -> Array:
+        """The probabilities of scores."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether it gives the probability of one of two classes, given a single score."""
+        return True
+
+    @property
+    def n_columns(self) -> int:
+        """How many scores a row has."""
+        return 1
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes or labels get a probability."""
+        return 2
+
+    @property
+    def takes_probabilities(self) -> bool:
+        """Whether scores must lie in [0, 1], whatever those of the fit were."""
+        return False
+
+    # --- saving -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description: kind, format version and the fields that are no `arrays`."""
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that are saved in a second file, by name."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def _of_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Rule:
+        """The rule of these fields and arrays of a file; others are refused with a reason."""
+
+
+class Map(Rule):
+    """A function from finite scores to probabilities: a rule that needs nothing else.
+
+    The fields of its subclasses are floats, strings, arrays and other maps; they validate
+    themselves when made, so a map that exists is a map that works.
+
+    A map also says what is known of it, in the properties below. A new kind is one file that
+    defines them. What a kind does not define is refused where it is asked for, never guessed.
+    """
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
@@ -74,6 +146,22 @@ class Map(Frozen):
     def from_dict(description: Mapping[str, Any]) -> Map:
         """The map that `to_dict` described; anything else is refused with a reason."""
         return map_from_dict(description)
+
+    @classmethod
+    def _of_parts(
+        cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int = 0
+    ) -> Self:
+        check_saved(not arrays, "it names arrays, but its map has none.")
+        _check_fields(cls, state)
+        decoded = {
+            name: _decode(value, f"{cls.kind}.{name}", depth) for name, value in state.items()
+        }
+        try:
+            return cls(**decoded)
+        except InputError:
+            raise
+        except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
+            raise InputError(f"a {cls.kind} map cannot be made of these fields: {wrong}") from wrong
 
     # --- what is known of it without evaluating it ------------------------------------------------
 
@@ -253,6 +341,10 @@ class VectorMap(Map):
     distribution: ClassVar[bool] = True
 
     @property
+    def binary(self) -> bool:
+        return False
+
+    @property
     @abstractmethod
     def n_columns(self) -> int:
         """How many scores a row has."""
@@ -320,43 +412,54 @@ def _refuse_depth() -> NoReturn:
     raise InputError(f"a map may nest at most {DEEPEST} deep in a file, but this one is deeper.")
 
 
+def rule_from_dict(
+    description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None
+) -> Rule:
+    """Read a rule of any kind, checking kind, version and fields on the way."""
+    kind, state = _kind_and_state(description)
+    try:
+        return kind._of_parts(state, arrays or {})
+    except InputError:
+        raise
+    except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
+        raise InputError(f"the file is damaged: {type(wrong).__name__}: {wrong}") from wrong
+
+
 def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
     """Read a map of any kind, checking kind, version and fields on the way."""
     if depth > DEEPEST:
         _refuse_depth()
+    kind, state = _kind_and_state(description)
+    if not issubclass(kind, Map):
+        raise InputError(
+            f"a map must come, but {kind.kind!r} is a rule that needs more than scores."
+        )
+    return kind._of_parts(state, {}, depth)
+
+
+def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
+    """The class of the kind that a description names, and its fields."""
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
-    kind = description["kind"]
-    cls = known_kinds().get(kind)
-    if cls is None:
-        known = ", ".join(sorted(known_kinds()))
+    name, version = description["kind"], description.get("version")
+    kind = known_kinds().get(name) or _of_methods(name)
+    if kind is None:
+        known = ", ".join(sorted([*known_kinds(), *OF_METHODS]))
         raise InputError(
-            f"unknown kind of map {shown(kind)}; known are {known}. It may "
+            f"unknown kind of map {shown(name)}; known are {known}. It may "
             "need a newer calibrant: pip install --upgrade calibrant"
         )
-    _check_version(cls, description.get("version"))
-    given = {key: value for key, value in description.items() if key not in ("kind", "version")}
-    _check_fields(cls, given)
-    decoded = {name: _decode(value, f"{kind}.{name}", depth) for name, value in given.items()}
-    try:
-        return cls(**decoded)
-    except InputError:
-        raise
-    except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
-        raise InputError(f"a {kind} map cannot be made of these fields: {wrong}") from wrong
-
-
-def _check_version(cls: type[Map], version: Any) -> None:
     if type(version) is not int or version < 1:
         raise InputError(
-            f"the {cls.kind} map must carry a format version, a whole number from 1, but "
+            f"the {name} map must carry a format version, a whole number from 1, but "
             f"{shown(version)} came."
         )
-    if version > cls.version:
+    if version > kind.version:
         raise InputError(
-            f"this {cls.kind} map has format version {shown(version)}, but this calibrant reads up "
-            f"to {cls.version}. Upgrade: pip install --upgrade calibrant"
+            f"this {name} map has format version {shown(version)}, but this calibrant reads up "
+            f"to {kind.version}. Upgrade: pip install --upgrade calibrant"
         )
+    return kind, {key: v for key, v in description.items() if key not in ("kind", "version")}
 
 
 def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
@@ -383,6 +486,14 @@ def known_kinds() -> dict[str, type[Map]]:
             if isinstance(value, type) and issubclass(value, Map) and "kind" in vars(value):
                 kinds[value.kind] = value
     return kinds
+
+
+def _of_methods(name: str) -> type[Rule] | None:
+    """The kind of rule that a method defines; None for names that are not known."""
+    if name not in OF_METHODS:
+        return None
+    module, kind = OF_METHODS[name].split(":")
+    return getattr(importlib.import_module(module), kind)  # type: ignore[no-any-return]
 
 
 def _encode(value: Any) -> Any:

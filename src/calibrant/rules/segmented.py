@@ -103,6 +103,7 @@ class Segmented(Map):
     kind: ClassVar[str] = "segmented"
     #: version 1 had neither weights nor input, version 2 no default_keys, version 3 one column
     version: ClassVar[int] = 4
+    needs: ClassVar[frozenset[str]] = frozenset({"segments"})
 
     default: Map = field(metadata=one_map("the default of a segmented map"))
     keys: tuple[Any, ...] = field(metadata=read_by(_keys))

@@ -107,7 +107,7 @@ def _with_probability(
         segments = [f"{hidden}_segment_{i}" for i in range(len(keys.columns))]
         for name, segment, spelling in zip(segments, options.segments, keys.columns, strict=True):
             columns[name] = _checked_segment(source, segment, options.on_missing, spelling)
-        fitted = replace(fitted, map=keys.map)
+        fitted = replace(fitted, rule=keys.map)
     names: list[str] = source.frame.columns
     # a dot in a column's name would be taken for a part of it
     safe = [f"calibrant_{i}" for i in range(len(names))]

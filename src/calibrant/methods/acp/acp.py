@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.isotonic_blocks import SMOOTHING
@@ -14,7 +13,6 @@ from calibrant.data.scale import OnRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LocalRows
-from calibrant.fitting.fitted import RowInputs
 from calibrant.fitting.limits import Limit, OneOf
 from calibrant.fitting.model_scores import ModelRows, score_method
 from calibrant.methods.acp.intervals import (
@@ -28,8 +26,8 @@ from calibrant.methods.acp.intervals import (
     TrainingRows,
 )
 from calibrant.methods.acp.rule import IntervalBins, RowBins, read_interval
-from calibrant.methods.features.rule import TreeRounds
-from calibrant.methods.gate import kept_of_three, score_rule, table_of
+from calibrant.methods.gate import kept_of_three, score_map, table_of
+from calibrant.rules.base import Map, RowInputs
 
 #: what ``kept_`` says where bins are used
 BINS = "bins"
@@ -89,9 +87,9 @@ class ACP(LocalCalibrator):
 
     Attributes
     ----------
-    rule_ : IntervalBins or TreeRounds
-        The calibration scores and their weights, a value. If the gate keeps a map of the score, it
-        is that map, as TreeRounds without trees.
+    rule_ : IntervalBins or Map
+        The calibration scores and their weights, a value; or the map of the score that the gate
+        keeps.
     kept_ : {"bins", "BLS", "uncalibrated"}
         What `calibrate` uses; always ``"bins"`` where nothing was judged.
     classes_ : ndarray of shape (2,)
@@ -140,6 +138,7 @@ class ACP(LocalCalibrator):
     ([True], [6.0], [0.5])
     """
 
+    _takes: ClassVar[frozenset[str]] = frozenset({"lower", "upper"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "level": (LEVEL,),
         "scale": (SCALE,),
@@ -149,7 +148,7 @@ class ACP(LocalCalibrator):
         "weights": (WEIGHTS,),
     }
 
-    rule_: IntervalBins | TreeRounds
+    rule_: IntervalBins | Map
 
     def __init__(
         self,
@@ -215,7 +214,7 @@ class ACP(LocalCalibrator):
         self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
             return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
-        return self._keep(score_rule(self.kept_, rows), rows)
+        return self._keep(score_map(self.kept_, rows), rows)
 
     def _bins_of(self, rows: LocalRows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""
@@ -248,52 +247,6 @@ class ACP(LocalCalibrator):
         """Whether the gate asks for the intervals of the rows of the fit."""
         return self.gate is not False
 
-    def predict_proba(
-        self,
-        scores: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        on_range: OnRange = "error",
-    ) -> Array:
-        """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,), (n, 1) or (n, 2)
-        lower, upper : array-likes of shape (n,)
-            The ends of each row's interval, on the scale of the scores of ``pos_label_``; they may
-            be infinite.
-        on_range : {"error", "clip", "allow"}
-            As in `Calibrator`.
-        """
-        inputs = RowInputs(lower=lower, upper=upper)
-        return self._applied_rule.predict_proba(scores, inputs, on_range)
-
-    def calibrate(
-        self,
-        scores: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        on_range: OnRange = "error",
-    ) -> Any:
-        """The calibrated probability of ``pos_label_``, shape (n,): see `predict_proba`."""
-        return self._applied_rule.calibrate(scores, RowInputs(lower=lower, upper=upper), on_range)
-
-    def predict(
-        self,
-        scores: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        on_range: OnRange = "error",
-    ) -> NDArray[Any]:
-        """The more probable class (of a tie the first of ``classes_``): see `predict_proba`."""
-        best = self._applied_rule.predict(scores, RowInputs(lower=lower, upper=upper), on_range)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
-
     def bins(
         self, scores: Any, *, lower: Any = None, upper: Any = None, on_range: OnRange = "error"
     ) -> RowBins:
@@ -301,7 +254,7 @@ class ACP(LocalCalibrator):
 
         Scores and ``on_range`` are as in `predict_proba`.
         """
-        clean = self._applied_rule.read(scores, on_range)
+        clean = self._applied.read(scores, on_range)
         if not isinstance(self.rule_, IntervalBins):
             raise InputError(
                 f"the gate kept {self.kept_!r}, so that there are no bins. Use calibrate, or fit "

@@ -19,9 +19,9 @@ from calibrant.data.columns import plain
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.fitted import RowInputs
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.fitting.model_scores import ModelRows, model_scores, take, weight_argument
+from calibrant.rules.base import RowInputs
 
 LEVEL = Number(0.0, 0.9999, open=True)
 SCALE = OneOf(("probability", "logit"))

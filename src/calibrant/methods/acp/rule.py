@@ -18,7 +18,7 @@ from calibrant.data.documents import check_saved, shown
 from calibrant.data.door import HEAVIEST, check_lengths
 from calibrant.data.frozen import Frozen
 from calibrant.errors import CalibrationWarning, InputError, caller_level
-from calibrant.fitting.fitted import RowInputs, Rule
+from calibrant.rules.base import RowInputs, Rule
 
 #: gives the weight of each class in ranges of cells, by the first and the stop of each range
 Sums = Callable[[Index, Index], tuple[Array, Array]]
@@ -84,6 +84,7 @@ class IntervalBins(Rule):
     """
 
     kind: ClassVar[str] = "bins"
+    needs: ClassVar[frozenset[str]] = frozenset({"lower", "upper"})
 
     scores: Array
     negative: Array
@@ -91,6 +92,7 @@ class IntervalBins(Rule):
     pseudo: float = 0.0
 
     def __call__(self, scores: Array, rows: RowInputs) -> Array:
+        """The probability of the positive class of each row, shape (n,)."""
         found = self.bins(scores, rows)
         if found.empty.any():
             empty, n = int(found.empty.sum()), len(found.empty)
@@ -102,8 +104,7 @@ class IntervalBins(Rule):
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
-        p = found.probability
-        return np.column_stack((1.0 - p, p))
+        return found.probability
 
     def bins(self, scores: Array, rows: RowInputs) -> RowBins:
         """The bin of each row, given its score and the ends of its interval."""
@@ -118,16 +119,15 @@ class IntervalBins(Rule):
         p = (positive + self.pseudo) / (weight + 2.0 * self.pseudo)
         return RowBins(p, weight, empty)
 
-    @property
-    def n_classes(self) -> int:
-        return 2
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "version": self.version, "pseudo": float(self.pseudo)}
 
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        arrays = {"scores": self.scores, "negative": self.negative, "positive": self.positive}
-        return {"pseudo": float(self.pseudo)}, arrays
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"scores": self.scores, "negative": self.negative, "positive": self.positive}
 
     @classmethod
-    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _of_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         pseudo: Any = state.get("pseudo")
         number = isinstance(pseudo, Real) and not isinstance(pseudo, bool)
         check_saved(

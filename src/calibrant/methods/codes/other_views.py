@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array
 from calibrant.data.columns import column_facts, refuse_unordered, to_incomplete
 from calibrant.data.door import check_lengths, read_weight
-from calibrant.data.scale import OnRange
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import SCALES, Calibrator, row_facts
@@ -125,10 +124,6 @@ class MultiLabelCalibrator(ColumnsCalibrator):
                 "came."
             )
         return tuple(names)
-
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[np.int64]:
-        """1 where a label is at least as probable as not, shape (n, k)."""
-        return self._applied.predict(scores, on_range=on_range)
 
     @property
     def _class_labels(self) -> tuple[Any, ...]:

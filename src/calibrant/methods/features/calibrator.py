@@ -18,7 +18,6 @@ from calibrant.data.scale import kind_between
 from calibrant.errors import AdviceWarning, caller_level
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LocalRows, LooksAtFeatures
-from calibrant.fitting.fitted import RowInputs
 from calibrant.fitting.folds import Splits
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.fitting.registry import BEFORE
@@ -26,8 +25,9 @@ from calibrant.losses import logit
 from calibrant.methods.features.growth import Growth, TrainingMatrix, TreeOptions, lightgbm
 from calibrant.methods.features.judging import FEATURES, FeatureTrial, judge_features
 from calibrant.methods.features.rule import MOST_LEAVES, MOST_ROUNDS, TreeRounds, matrix_of
-from calibrant.methods.gate import SMOOTH, score_map, score_rule
+from calibrant.methods.gate import SMOOTH, score_map
 from calibrant.result_tables import rows_in_words, shown_loss
+from calibrant.rules.base import Map, RowInputs
 
 
 class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
@@ -67,8 +67,8 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
     ----------
     kept_ : {"features", "BLS", "uncalibrated"}
         What `calibrate` uses: the trees, a smooth curve of the score, or the score as it came.
-    rule_ : TreeRounds
-        The fitted rule: a value.
+    rule_ : TreeRounds or Map
+        The fitted rule, a value: the trees, or the map of the score that is kept.
     rounds_ : int
         How many rounds of trees it has; 0 where trees are not kept.
     losses_ : dict of name to float, or None if nothing was held out
@@ -138,7 +138,7 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         "weights": (WEIGHTS,),
     }
 
-    rule_: TreeRounds
+    rule_: TreeRounds | Map
     trial_: FeatureTrial | None
 
     def __init__(
@@ -237,7 +237,7 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         """Fit what is kept to all rows."""
         self.importances_: dict[str, float] = {}
         if kept != FEATURES:
-            self._keep(score_rule(kept, rows), rows)
+            self._keep(score_map(kept, rows), rows)
             self.kept_, self.rounds_ = kept, 0
             return
         start = score_map(SMOOTH, rows)

@@ -15,9 +15,8 @@ from calibrant.data import door
 from calibrant.data.attributes import Attribute, AttributeTable, Schema, read_table
 from calibrant.data.documents import check_saved, shown
 from calibrant.data.frozen import Frozen
-from calibrant.fitting.fitted import RowInputs, Rule
 from calibrant.losses import logit, sigmoid
-from calibrant.rules.base import Map, check_depth, maps_of_one_score
+from calibrant.rules.base import Map, RowInputs, Rule, check_depth, maps_of_one_score
 from calibrant.rules.plan.tables import ExportedColumn, TreeParts
 
 Index = NDArray[np.int32]
@@ -318,7 +317,7 @@ class TreeRounds(Rule):
     Parameters
     ----------
     start : Map
-        From the score to a probability. Without rounds this is the whole rule.
+        From the score to a probability.
     schema : Schema
         The attributes of rows, with only those categories that a tree names.
     trees : SmallTrees
@@ -329,6 +328,7 @@ class TreeRounds(Rule):
     """
 
     kind: ClassVar[str] = "trees"
+    needs: ClassVar[frozenset[str]] = frozenset({"features"})
 
     start: Map
     schema: Schema
@@ -337,22 +337,16 @@ class TreeRounds(Rule):
     factors: Array
 
     @classmethod
-    def of_map(cls, start: Map) -> Self:
-        """The rule that looks at the score alone."""
-        return cls(start, Schema((), named=True), SmallTrees.none(), (), np.empty(0))
-
-    @classmethod
     def of_rounds(
         cls, start: Map, schema: Schema, rounds: Sequence[SmallTrees], factors: Sequence[float]
-    ) -> Self:
-        """The rule of fitted rounds, without the categories that no tree names."""
+    ) -> Self | Map:
+        """The rule of fitted rounds, without the categories that no tree names; ``start`` if there
+        are none."""
+        if not rounds:
+            return start
         trees = SmallTrees.joined(rounds)
         schema, trees = _pruned(schema, trees)
         return cls(start, schema, trees, tuple(map(len, rounds)), np.array(factors, dtype=float))
-
-    @property
-    def n_classes(self) -> int:
-        return 2
 
     @property
     def used_places(self) -> list[int]:
@@ -363,10 +357,6 @@ class TreeRounds(Rule):
     def used(self) -> tuple[Attribute, ...]:
         """The attributes that trees look at."""
         return tuple(self.schema.attributes[j] for j in self.used_places)
-
-    @property
-    def only_map(self) -> Map | None:
-        return None if self.sizes else self.start
 
     def tree_parts(self, facts: Any) -> TreeParts:
         columns = self.used_places
@@ -385,20 +375,17 @@ class TreeRounds(Rule):
         )
 
     def __call__(self, scores: Array, rows: RowInputs) -> Array:
-        """The probabilities of the two classes, shape (n, 2)."""
-        if not self.sizes:
-            p = self.start(scores)
-        else:
-            schema, table = self._arranged(rows.features, len(scores))
-            door.check_lengths(scores=len(scores), features=len(table))
-            p = np.empty(len(scores))
-            for first in range(0, len(scores), BLOCK):
-                part = slice(first, first + BLOCK)
-                columns = schema.floats(table.take(part))
-                if schema is self.schema:
-                    columns = [columns[j] for j in self.used_places]
-                p[part] = self.probabilities(scores[part], columns)
-        return np.column_stack((1.0 - p, p))
+        """The probability of the positive class of each row, shape (n,)."""
+        schema, table = self._arranged(rows.features, len(scores))
+        door.check_lengths(scores=len(scores), features=len(table))
+        p = np.empty(len(scores))
+        for first in range(0, len(scores), BLOCK):
+            part = slice(first, first + BLOCK)
+            columns = schema.floats(table.take(part))
+            if schema is self.schema:
+                columns = [columns[j] for j in self.used_places]
+            p[part] = self.probabilities(scores[part], columns)
+        return p
 
     def _arranged(self, features: Any, count: int) -> tuple[Schema, AttributeTable]:
         """The columns of rows in order. Named ones that no tree looks at need not be there."""
@@ -432,19 +419,21 @@ class TreeRounds(Rule):
 
     # --- saving ---------------------------------------------------------------------------------
 
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_dict(self) -> dict[str, Any]:
         check_depth(self.start)
-        state = {
+        return {
+            "kind": self.kind,
+            "version": self.version,
             **self.schema.to_state(),
             "start": self.start.to_dict(),
             "sizes": list(self.sizes),
             "factors": self.factors.tolist(),
             "trees": state_of(self.trees),
         }
-        return state, {}
 
     @classmethod
-    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _of_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self | Map:
+        """Older files hold a map of the score as trees without rounds: it is that map."""
         schema = Schema.from_state(state)
         start = maps_of_one_score([Map.from_dict(state.get("start"))], "start")[0]  # type: ignore[arg-type]
         known = [None if a.categories is None else len(a.categories) for a in schema.attributes]
@@ -461,6 +450,8 @@ class TreeRounds(Rule):
             f"the factors of rounds must be numbers from {1 / STEEPEST:g} to {STEEPEST:g}, but "
             f"{shown(factors)} came.",
         )
+        if not sizes:
+            return start
         return cls(start, schema, trees, tuple(sizes), np.array(factors, dtype=float))
 
 

@@ -14,11 +14,11 @@ from sklearn.base import clone
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows, check_lengths, read_binary
 from calibrant.data.labels import read_classes
-from calibrant.data.scale import OnRange
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.data.segments import SegmentKey, coarse_codes, names_of_columns, segment_codes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator, ScoreEstimator, range_of_table, table_facts
+from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.folds import FOLDS, Splits, table_cv
 from calibrant.fitting.limits import Limit, Number, OneOf, check_parameters
 from calibrant.fitting.registry import calibrator_of
@@ -59,7 +59,7 @@ class OneScore:
         return "None or a calibrator of one score or its name, such as Platt() or 'isotonic'"
 
 
-class SegmentedCalibrator(ScoreEstimator):
+class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
     """A map for each segment, shrunk to the map of all rows.
 
     A row of segment g with score s gets p = λ · m_g(s) + (1 − λ) · m(s). Here m is fitted to all
@@ -134,6 +134,7 @@ class SegmentedCalibrator(ScoreEstimator):
     [('de', 0.98), ('fr', 0.98), ('it', 0.98)]
     """
 
+    _takes: ClassVar[frozenset[str]] = frozenset({"segments"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "calibrator": (OneScore(),),
         "shrinkage": (OneOf(("cv",)), Number(0.0)),
@@ -277,27 +278,6 @@ class SegmentedCalibrator(ScoreEstimator):
             "shrinkage": known if len(done) > 1 else known[0],
         }
         return self
-
-    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Any:
-        """The calibrated probability of ``pos_label_`` for each score and segment, shape (n,).
-
-        ``on_range`` is as in `Calibrator`.
-        """
-        return self._applied.calibrate(scores, _given(segments), on_range)
-
-    def predict_proba(
-        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
-    ) -> Array:
-        """The probability of each class, shape (n, 2), columns in the order of ``classes_``."""
-        return self._applied.predict_proba(scores, _given(segments), on_range)
-
-    def predict(
-        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
-    ) -> NDArray[Any]:
-        """The more probable class of each row (of a tie the first of ``classes_``)."""
-        best = self._applied.predict(scores, _given(segments), on_range)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
 
 
 def _given(segments: Any) -> Any:

@@ -14,9 +14,9 @@ from calibrant.array_types import Array, Flags
 from calibrant.data import door
 from calibrant.data.attributes import MISSING, CodedRows, Schema
 from calibrant.data.documents import check_saved, shown
-from calibrant.fitting.fitted import RowInputs, Rule
 from calibrant.methods.similarity.distance import Space
 from calibrant.methods.similarity.nearest import FoundRows, Search, reach
+from calibrant.rules.base import RowInputs, Rule
 
 #: the power of a metric's differences
 METRICS: dict[str, int] = {"ibk": 2, "manhattan": 1}
@@ -65,6 +65,7 @@ class Neighbours(Rule):
     """
 
     kind: ClassVar[str] = "neighbours"
+    needs: ClassVar[frozenset[str]] = frozenset({"features"})
 
     schema: Schema
     numeric: Array
@@ -81,6 +82,14 @@ class Neighbours(Rule):
     @property
     def n_classes(self) -> int:
         return int(self.counts.shape[1])
+
+    @property
+    def binary(self) -> bool:
+        return self.n_classes == 2
+
+    @property
+    def n_columns(self) -> int:
+        return 1 if self.binary else self.n_classes
 
     @property
     def score_columns(self) -> int:
@@ -142,12 +151,16 @@ class Neighbours(Rule):
 
     # --- saving ---------------------------------------------------------------------------------
 
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_dict(self) -> dict[str, Any]:
         words = {name: getattr(self, name) for name in ("k", *WORDS)}
-        return {**self.schema.to_state(), **words}, {name: getattr(self, name) for name in ARRAYS}
+        return {"kind": self.kind, "version": self.version, **self.schema.to_state(), **words}
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in ARRAYS}
 
     @classmethod
-    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _of_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         check_saved(
             set(arrays) == set(ARRAYS),
             f"its arrays must be {sorted(ARRAYS)}, but {sorted(arrays)} came.",

@@ -18,10 +18,8 @@ from calibrant.data.frozen import own
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LocalRows, LooksAtFeatures
-from calibrant.fitting.fitted import ClassScores, RowInputs
 from calibrant.fitting.limits import Limit, Number, OneOf
-from calibrant.methods.features.rule import TreeRounds
-from calibrant.methods.gate import kept_of_three, score_rule
+from calibrant.methods.gate import kept_of_three, score_map
 from calibrant.methods.similarity.distance import given_weights, relevance
 from calibrant.methods.similarity.nearest import PAIRS, TIE, FoundRows, reach
 from calibrant.methods.similarity.neighbours import (
@@ -30,6 +28,7 @@ from calibrant.methods.similarity.neighbours import (
     SMOOTHING,
     Neighbours,
 )
+from calibrant.rules.base import Map, RowInputs
 
 #: what ``kept_`` says where similar rows are used
 NEIGHBOURS = "neighbours"
@@ -76,9 +75,9 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
 
     Attributes
     ----------
-    rule_ : Neighbours, TreeRounds or ClassScores
-        The distinct calibration rows and the metric: a value. If the gate keeps a map of the score,
-        it is that map: TreeRounds without trees, or the ClassScores of several classes.
+    rule_ : Neighbours or Map
+        The distinct calibration rows and the metric, a value; or the map of the scores that the
+        gate keeps.
     kept_ : {"neighbours", "BLS", "temperature", "uncalibrated"}
         What `calibrate` uses; always ``"neighbours"`` without a gate.
     k_ : int
@@ -156,7 +155,7 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         "gate": (OneOf((True, False)),),
     }
 
-    rule_: Neighbours | TreeRounds | ClassScores
+    rule_: Neighbours | Map
 
     def __init__(
         self,
@@ -237,7 +236,7 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         n = len(rows.codes) if shares is None else shares.owners
         rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
         self.kept_ = self._gated(rows, table, groups)
-        self._keep(rule if self.kept_ == NEIGHBOURS else score_rule(self.kept_, rows), rows)
+        self._keep(rule if self.kept_ == NEIGHBOURS else score_map(self.kept_, rows), rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
         self._keep_names(schema)

@@ -42,140 +42,6 @@ OLD_FORMAT = "calibrant-local"
 BESIDE = ("features", "segments", "lower", "upper")
 
 
-class Applied(NamedTuple):
-    """A rule, and how scores and what is beside them are read for it.
-
-    Calibrators and `Fitted` predict by it.
-
-    Parameters
-    ----------
-    rule : Rule
-    labels : sequence of labels
-        The classes or labels; a frame whose columns bear their names must have them in this order.
-    positive_column : int
-        Of a binary rule: which column of probabilities is that of the positive class.
-    expects : ScoreRange or None
-        The scores that the rule is for.
-    provenance : mapping
-        What is known of the fit: the names of several columns of scores or segments are among it.
-    takes : set of str
-        What may come beside the scores even where the rule does not look at it: a calibrator that
-        takes features may have kept a map of the score.
-    """
-
-    rule: Rule
-    labels: Any
-    positive_column: int
-    expects: ScoreRange | None
-    provenance: Mapping[str, Any]
-    takes: frozenset[str] = frozenset()
-
-    def positive(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
-        """The probability of the positive class of each row, (n,); of a series, a series."""
-        if not self.rule.binary:
-            raise InputError(
-                "calibrate gives the probability of one of two classes, but this calibrator gives "
-                "one probability per class: use predict_proba."
-            )
-        p = self._evaluated(scores, rows, on_range)
-        return like_series(scores, p if p.ndim == 1 else p[:, 1])
-
-    def of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
-        """The probability of each class, shape (n, k)."""
-        p = self._evaluated(scores, rows, on_range)
-        if p.ndim == 1:
-            return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
-        return p[:, ::-1] if self.rule.binary and self.positive_column == 0 else p
-
-    def most_probable(self, scores: Any, rows: RowInputs, on_range: str) -> NDArray[Any]:
-        """The label of the most probable class of each row (the first on ties).
-
-        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
-        """
-        rule = self.rule
-        if isinstance(rule, VectorMap):
-            self._check_inputs(rows)
-            clean = self.read(scores, on_range)
-            if not rule.distribution:
-                return (rule(clean) >= 0.5).astype(np.int64)
-            best = np.empty(len(clean), dtype=np.intp)
-            for block in row_blocks(len(clean), rule.n_classes):
-                best[block] = np.argmax(rule(clean[block]), axis=1)
-        else:
-            best = np.argmax(self.of_classes(scores, rows, on_range), axis=1)
-        known = self.labels if isinstance(self.labels, np.ndarray) else label_array(self.labels)
-        return known.take(best)
-
-    def read(self, scores: Any, on_range: str) -> NDArray[Any]:
-        """Scores as the rule takes them, checked against those of the fit."""
-        rule, labels = self.rule, self.labels
-        ordered = as_in_fit(scores, self.provenance, labels)
-        if rule.binary:
-            clean = read_scores(ordered, positive_column=self.positive_column, classes=labels)
-        else:
-            clean = read_column_scores(ordered, rule.n_columns, labels)
-        clean = check_range(clean, self.expects, on_range)
-        if isinstance(rule, VectorMap) and rule.reads == "probability" and on_range != "allow":
-            check_distributions(clean)
-        return clean
-
-    def _evaluated(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
-        """What the rule gives for these scores and what is beside them."""
-        self._check_inputs(rows)
-        clean, rule = self.read(scores, on_range), self.rule
-        if isinstance(rule, Segmented):
-            return rule.of_codes(clean, self._find(rule, rows.segments))
-        return rule(clean, rows) if rule.needs else rule(clean)
-
-    def _check_inputs(self, rows: RowInputs) -> None:
-        """Refuse what the rule does not look at, and rows without their segments."""
-        given = {name for name in BESIDE if getattr(rows, name) is not None}
-        needless = sorted(given - self.rule.needs - self.takes)
-        if needless:
-            advice = "does not look at them. Leave them out."
-            if "segments" in needless:
-                advice = "has one map for all rows. Leave them out, or fit a SegmentedCalibrator."
-            raise InputError(
-                f"{' and '.join(needless)} must not be given: this calibrator {advice}"
-            )
-        if "segments" in self.rule.needs and rows.segments is None:
-            raise InputError(
-                "this calibrator has a map for each segment, so each row's segment must be given, "
-                "but none came. Pass segments=[...]; for the map of all rows use map.default."
-            )
-
-    def _find(self, rule: Segmented, segments: Any) -> Index:
-        """The number of each row's segment; a warning if most rows are of segments never seen."""
-        known = self.provenance.get("segment_column")
-        several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
-        names = tuple(known) if several and known is not None else ()
-        columns = [to_column(column, "segments") for column in segment_columns(segments, names)]
-        codes = rule.find(columns)
-        new = rule.is_new(codes)
-        if rule.seen and new.any():
-            row = int(np.argmax(new))
-            first = tuple(plain(column[row]) for column in columns)
-            example = first if len(first) > 1 else first[0]
-            found = NewSegments(len(codes), int(np.count_nonzero(new)), example)
-            found.warn_of_most(rule.seen, "Are segments spelled as in the fit?")
-        return codes
-
-
-def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
-    """Finite scores of shape (n, columns); of one column also (n,).
-
-    Columns that bear the names of the classes or labels must be in the order of ``labels``.
-    """
-    if columns > 1:
-        return read_score_matrix(scores, columns, classes=labels)
-    matrix = to_matrix(scores, "scores")
-    if matrix.ndim == 2 and matrix.shape[1] != 1:
-        raise InputError(
-            f"scores must have one column, that of the only question, but {matrix.shape[1]} came."
-        )
-    return read_scores(matrix)[:, None]
-
-
 class PredictsByRule:
     """The predictions of calibrators whose rule may need more of a row than its score."""
 
@@ -448,6 +314,146 @@ def check_version(document: Any, form: str, newest: int, what: str) -> None:
         )
 
 
+# --- How new rows are read for a rule, and what it gives for them ---------------------------------
+
+
+class Applied(NamedTuple):
+    """A rule, and how scores and what is beside them are read for it.
+
+    Calibrators and `Fitted` predict by it.
+
+    Parameters
+    ----------
+    rule : Rule
+    labels : sequence of labels
+        The classes or labels; a frame whose columns bear their names must have them in this order.
+    positive_column : int
+        Of a binary rule: which column of probabilities is that of the positive class.
+    expects : ScoreRange or None
+        The scores that the rule is for.
+    provenance : mapping
+        What is known of the fit: the names of several columns of scores or segments are among it.
+    takes : set of str
+        What may come beside the scores even where the rule does not look at it: a calibrator that
+        takes features may have kept a map of the score.
+    """
+
+    rule: Rule
+    labels: Any
+    positive_column: int
+    expects: ScoreRange | None
+    provenance: Mapping[str, Any]
+    takes: frozenset[str] = frozenset()
+
+    def positive(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
+        """The probability of the positive class of each row, (n,); of a series, a series."""
+        if not self.rule.binary:
+            raise InputError(
+                "calibrate gives the probability of one of two classes, but this calibrator gives "
+                "one probability per class: use predict_proba."
+            )
+        p = self._evaluated(scores, rows, on_range)
+        return like_series(scores, p if p.ndim == 1 else p[:, 1])
+
+    def of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
+        """The probability of each class, shape (n, k)."""
+        p = self._evaluated(scores, rows, on_range)
+        if p.ndim == 1:
+            return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
+        return p[:, ::-1] if self.rule.binary and self.positive_column == 0 else p
+
+    def most_probable(self, scores: Any, rows: RowInputs, on_range: str) -> NDArray[Any]:
+        """The label of the most probable class of each row (the first on ties).
+
+        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
+        """
+        rule = self.rule
+        if isinstance(rule, VectorMap):
+            self._check_inputs(rows)
+            clean = self.read(scores, on_range)
+            if not rule.distribution:
+                return (rule(clean) >= 0.5).astype(np.int64)
+            best = np.empty(len(clean), dtype=np.intp)
+            for block in row_blocks(len(clean), rule.n_classes):
+                best[block] = np.argmax(rule(clean[block]), axis=1)
+        else:
+            best = np.argmax(self.of_classes(scores, rows, on_range), axis=1)
+        known = self.labels if isinstance(self.labels, np.ndarray) else label_array(self.labels)
+        return known.take(best)
+
+    def read(self, scores: Any, on_range: str) -> NDArray[Any]:
+        """Scores as the rule takes them, checked against those of the fit."""
+        rule, labels = self.rule, self.labels
+        ordered = as_in_fit(scores, self.provenance, labels)
+        if rule.binary:
+            clean = read_scores(ordered, positive_column=self.positive_column, classes=labels)
+        else:
+            clean = read_column_scores(ordered, rule.n_columns, labels)
+        clean = check_range(clean, self.expects, on_range)
+        if isinstance(rule, VectorMap) and rule.reads == "probability" and on_range != "allow":
+            check_distributions(clean)
+        return clean
+
+    def _evaluated(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
+        """What the rule gives for these scores and what is beside them."""
+        self._check_inputs(rows)
+        clean, rule = self.read(scores, on_range), self.rule
+        if isinstance(rule, Segmented):
+            return rule.of_codes(clean, self._find(rule, rows.segments))
+        return rule(clean, rows) if rule.needs else rule(clean)
+
+    def _check_inputs(self, rows: RowInputs) -> None:
+        """Refuse what the rule does not look at, and rows without their segments."""
+        given = {name for name in BESIDE if getattr(rows, name) is not None}
+        needless = sorted(given - self.rule.needs - self.takes)
+        if needless:
+            advice = "does not look at them. Leave them out."
+            if "segments" in needless:
+                advice = "has one map for all rows. Leave them out, or fit a SegmentedCalibrator."
+            raise InputError(
+                f"{' and '.join(needless)} must not be given: this calibrator {advice}"
+            )
+        if "segments" in self.rule.needs and rows.segments is None:
+            raise InputError(
+                "this calibrator has a map for each segment, so each row's segment must be given, "
+                "but none came. Pass segments=[...]; for the map of all rows use map.default."
+            )
+
+    def _find(self, rule: Segmented, segments: Any) -> Index:
+        """The number of each row's segment; a warning if most rows are of segments never seen."""
+        known: Any = self.provenance.get("segment_column")
+        several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
+        names = tuple(known) if several else ()
+        columns = [to_column(column, "segments") for column in segment_columns(segments, names)]
+        codes = rule.find(columns)
+        new = rule.is_new(codes)
+        if rule.seen and new.any():
+            row = int(np.argmax(new))
+            first = tuple(plain(column[row]) for column in columns)
+            example = first if len(first) > 1 else first[0]
+            found = NewSegments(len(codes), int(np.count_nonzero(new)), example)
+            found.warn_of_most(rule.seen, "Are segments spelled as in the fit?")
+        return codes
+
+
+def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
+    """Finite scores of shape (n, columns); of one column also (n,).
+
+    Columns that bear the names of the classes or labels must be in the order of ``labels``.
+    """
+    if columns > 1:
+        return read_score_matrix(scores, columns, classes=labels)
+    matrix = to_matrix(scores, "scores")
+    if matrix.ndim == 2 and matrix.shape[1] != 1:
+        raise InputError(
+            f"scores must have one column, that of the only question, but {matrix.shape[1]} came."
+        )
+    return read_scores(matrix)[:, None]
+
+
+# --- What exports are given: a fitted calibrator, what `load` returns, or a map -------------------
+
+
 def refuse_models(calibrator: Any) -> None:
     """Refuse a model with its calibrator where the calibrator alone would be taken.
 
@@ -470,9 +476,6 @@ def tree_parts_of(calibrator: Any) -> TreeParts | None:
     fitted = value_of(calibrator)
     parts = getattr(None if fitted is None else fitted.rule, "tree_parts", None)
     return None if parts is None else parts(fitted)
-
-
-# --- What an export is given: a map, or anything that holds one -----------------------------------
 
 
 def map_of(calibrator: Any) -> Map:

@@ -59,10 +59,10 @@ class RowInputs:
 class Rule(Frozen):
     """What a fit gives: a function from scores, and what it needs beside them, to probabilities.
 
-    Subclasses are ``@dataclass(frozen=True, eq=False)``. Most are maps, which need scores alone. A
-    rule that needs more is called with the scores and `RowInputs`. It gives the probability of
-    the positive of two classes, shape (n,), or one for each class, (n, k): the positive one of two
-    classes is then the last.
+    Subclasses are ``@dataclass(frozen=True, eq=False)``. Most are maps, which are called with
+    scores alone; a rule that needs more is called with scores and `RowInputs`. The result is the
+    probability of the positive one of two classes, shape (n,), or that of each class, (n, k). Of
+    two columns the last is that of the positive class.
     """
 
     kind: ClassVar[str]

@@ -105,7 +105,7 @@ class PredictsByRule:
         upper: Any = None,
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
-        """The most probable class of each row (the first in the order of the classes on ties).
+        """The most probable class of each row (of a tie the first).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         What comes beside the scores is as in `calibrate`.

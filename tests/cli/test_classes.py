@@ -336,6 +336,25 @@ def test_apply_names_its_columns_and_reads_others(run):
     assert "Columns: 'A', 'B'. Classes: 'ape', 'bee', 'cat'." in text
 
 
+def test_apply_and_check_take_the_names_of_the_fit_in_any_order(run):
+    P = np.random.default_rng(0).dirichlet([1, 2, 3], 200)
+    labels = np.array(["a", "b", "c"])[P.argmax(axis=1)]
+    scores = pa.table(dict(zip("xyz", P.T, strict=True)))
+    cal.save(cal.VectorScaling().fit(scores, labels), "d.json")
+    rows = [("x", "y", "z", "kind"), *zip(*P.T, labels, strict=True)]
+    Path("xyz.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+
+    def applied(*columns):
+        words = [word for column in columns for word in ("-s", column)]
+        assert run("apply", "d.json", "xyz.csv", "-o", "o.csv", *words)[0] == 0
+        return Path("o.csv").read_text()
+
+    assert applied("z", "x", "y") == applied("x,z,y") == applied()
+    assert applied("a=z", "b=y", "c=x") != applied()  # what is said of a class goes before
+    words = ("-c", "d.json", "-l", "kind", "-s", "z", "-s", "x", "-s", "y")
+    assert run("check", "xyz.csv", *words, "--json")[0] == 0
+
+
 def test_a_calibrator_that_does_not_know_its_columns_asks(run):
     cal.save(cal.VectorScaling().fit(*animals(200)), "bare.json")
     text = refused(run, "apply", "bare.json", "new.csv", "-o", "o.csv")

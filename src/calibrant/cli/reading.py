@@ -21,6 +21,7 @@ from calibrant.cli.sources import (
     are_special,
     assign,
     expand,
+    in_order,
     read_segment,
 )
 from calibrant.data.door import Rows, are_distributions, read_weight
@@ -280,8 +281,12 @@ def fitted_columns(
             f"{path} reads {k} columns, which are no scores of its {len(fitted.classes)} classes. "
             "Apply it in Python: calibrant.load(...).predict_proba(scores)."
         )
-    if words:
-        asked = expand(words, names, option="--score")
+    kept = fitted.provenance.get("score_columns")
+    known = tuple(map(str, kept)) if isinstance(kept, (tuple, list)) and len(kept) == k else ()
+    asked = expand(words, names, option="--score")
+    plain = [one.column for one in asked if one.said is None]
+    as_in_fit = sorted(plain) == sorted(known) and in_order(plain, fitted.classes) is None
+    if words and not as_in_fit:
         found = assign(asked, fitted.classes, None, option="--score", fewest=1)
         by_class = dict(zip(found.classes, found.columns, strict=True))
         if len(by_class) != k:
@@ -290,13 +295,12 @@ def fitted_columns(
                 f"{list(fitted.classes)[:20]}, but {list(found.classes)[:20]} came."
             )
         return ColumnsByClass(fitted.classes, tuple(by_class[label] for label in fitted.classes))
-    known = fitted.provenance.get("score_columns")
-    if not isinstance(known, (tuple, list)) or len(known) != k:
+    if not known:
         example = " ".join(f"--score '{label}=COLUMN'" for label in fitted.classes[:SHOWN])
         raise InputError(
             f"{path} does not know the columns of scores. Name one for each class: {example}"
         )
-    return ColumnsByClass(fitted.classes, tuple(map(str, known)))
+    return ColumnsByClass(fitted.classes, known)
 
 
 def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -> FileMatrix:

@@ -14,8 +14,7 @@ from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, TimeSer
 
 import calibrant as cal
 from calibrant.auto import why as explain
-from calibrant.fitting.folds import parts_of_table
-from calibrant.fitting.held_out import Judged, Sample, Standing, choose
+from calibrant.fitting.held_out import HeldOutCells, Sample, Standing, Trial, choose
 from calibrant.solvers.weights import mixture_weights
 from twins import auto as naive
 
@@ -123,23 +122,19 @@ def test_folds_of_a_table_add_up(data):
     rng = np.random.default_rng(seed)
     scores, y = rng.integers(0, 12, n) / 11, rng.integers(0, 2, n)
     table = cal.ScoreTable.from_arrays(scores, y, rng.integers(1, 4, n), classes=[0, 1])
-    parts, _ = parts_of_table(table, data.draw(st.integers(2, 6)), seed=0)
+    held = HeldOutCells.of_table(table, data.draw(st.integers(2, 6)), seed=0)
     rarer = min(n - y.sum(), y.sum())
     if rarer >= 4:
-        assert len(parts) >= 2
-    if not parts:
+        assert held.folds >= 2
+    if not held.folds:
         return
-    held = cal.ScoreTable.from_counts(
-        np.concatenate([part.scores for part in parts]),
-        *(np.concatenate(c) for c in zip(*(part.held for part in parts), strict=True)),
-    )
-    assert held.scores.tolist() == table.scores.tolist()
-    for one, other in zip(held._columns(), table._columns(), strict=True):
+    whole = cal.ScoreTable.from_counts(held.scores, *held.columns)
+    assert whole.scores.tolist() == table.scores.tolist()
+    for one, other in zip(whole.columns, table.columns, strict=True):
         assert one == pytest.approx(other, rel=1e-12)
-    for part in parts:
-        assert part.rest.total + part.held.negative.sum() + part.held.positive.sum() == (
-            pytest.approx(table.total)
-        )
+    for rest, here in zip(held.rests, held.cells, strict=True):
+        negative, positive, _, _ = held.columns.take(here)
+        assert rest.total + negative.sum() + positive.sum() == pytest.approx(table.total)
 
 
 def test_whole_weights_by_rows():
@@ -308,7 +303,7 @@ def test_our_own_method_is_not_taken_where_it_does_not_help_itself():
     noise = rng.normal(size=n)
     noise -= noise.mean()
     luck = {"uncalibrated": before, "BLS": before + 0.001 + noise, "other": before - 0.01}
-    judged = {name: Judged(loss, loss, None, False) for name, loss in luck.items()}
+    judged = {name: Trial(loss, loss, loss, certain=False) for name, loss in luck.items()}
     sample = Sample(np.ones(n), np.ones(n))
     assert sample.mean(luck["BLS"]) > sample.mean(before)  # worse than nothing,
     behind = luck["BLS"] - luck["other"]
@@ -318,10 +313,8 @@ def test_our_own_method_is_not_taken_where_it_does_not_help_itself():
 
 def test_folds_of_whole_tables_are_whole():
     table = cal.ScoreTable.from_counts([0.2, 0.3, 0.7], [1157, 49, 97], [343, 51, 103])
-    parts, _ = parts_of_table(table, 5, 0)
-    for part in parts:
-        for column in part.held:
-            assert (column == np.rint(column)).all()
+    for column in HeldOutCells.of_table(table, 5, 0).columns:
+        assert (column == np.rint(column)).all()
 
 
 def test_zero_weights_are_absent():
@@ -370,7 +363,7 @@ def test_a_table_gives_the_same_as_its_rows():
 
 
 def test_many_scores_are_judged_on_cells(monkeypatch):
-    from calibrant.fitting import folds as parts
+    from calibrant.fitting import held_out as parts
 
     monkeypatch.setattr(parts, "MOST_CELLS", 500)
     monkeypatch.setattr(parts, "POOLED_CELLS", 300)

@@ -7,11 +7,11 @@ import pytest
 from sklearn.model_selection import GroupKFold
 
 import calibrant as cal
-from calibrant.fitting.held_out import Judged, Sample, choose
+from calibrant.fitting.held_out import Sample, Trial, choose
 
 
 def judged_of(losses):
-    return {name: Judged(loss, loss, None, False) for name, loss in losses.items()}
+    return {name: Trial(loss, loss, loss, certain=False) for name, loss in losses.items()}
 
 
 @pytest.mark.parametrize("weighted", [False, True])

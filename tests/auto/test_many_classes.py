@@ -10,8 +10,10 @@ from scipy.special import softmax
 
 import calibrant as cal
 from calibrant.auto import classes as room
-from calibrant.auto.classes import left_out, members_for, row_splits, single_part
+from calibrant.auto.classes import left_out, members_for
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.fitting import held_out
+from calibrant.fitting.held_out import matrix_pairs, single_part
 from calibrant.solvers.weights import mixture_weights
 
 
@@ -73,16 +75,16 @@ def test_it_helps_and_says_what_was_left_out(kind, tmp_path):
 def test_a_large_matrix_holds_out_a_single_part(monkeypatch):
     z, y = draw(600, 40)
     matrix = ScoreMatrix(z, y)
-    pairs, clusters = row_splits(matrix, np.arange(40), 5, None, 0)
+    pairs, clusters = matrix_pairs(matrix, np.arange(40), 5, None, 0)
     assert len(pairs) == 5
-    monkeypatch.setattr(room, "FOLDED_NUMBERS", 1000)
-    [(train, test)], clusters = row_splits(matrix, np.arange(40), 5, None, 0)
+    monkeypatch.setattr(held_out, "FOLDED_NUMBERS", 1000)
+    [(train, test)], clusters = matrix_pairs(matrix, np.arange(40), 5, None, 0)
     assert clusters is None
     assert len(test) == 120
     assert sorted([*train, *test]) == list(range(600))
-    monkeypatch.setattr(room, "HELD_NUMBERS", 2400)
-    monkeypatch.setattr(room, "LEAST_HELD", 50)
-    [(train, test)], _ = row_splits(matrix, np.arange(40), 5, None, 0)
+    monkeypatch.setattr(held_out, "HELD_NUMBERS", 2400)
+    monkeypatch.setattr(held_out, "LEAST_HELD", 50)
+    [(train, test)], _ = matrix_pairs(matrix, np.arange(40), 5, None, 0)
     assert len(test) == 60
     auto = cal.AutoCalibrator().fit(z, y)
     assert auto.leaderboard_.folds == 1
@@ -93,7 +95,7 @@ def test_a_large_matrix_holds_out_a_single_part(monkeypatch):
 
 def test_the_mixture_of_a_single_part_is_judged_by_halves(monkeypatch):
     """Shares found on the very rows that they are judged on would flatter the mixture."""
-    monkeypatch.setattr(room, "FOLDED_NUMBERS", 1000)
+    monkeypatch.setattr(held_out, "FOLDED_NUMBERS", 1000)
     z, y = draw(800, 40)
     auto = cal.AutoCalibrator().fit(z, y)
     oof = {name: one.scores.astype(float) for name, one in auto.oof_.items()}

@@ -14,8 +14,10 @@ from sklearn.base import clone
 
 import calibrant as cal
 from calibrant.auto import classes as room
-from calibrant.auto.classes import members_for, row_splits, view_of
+from calibrant.auto.classes import members_for, view_of
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.fitting import held_out
+from calibrant.fitting.held_out import HeldOutMatrix, matrix_pairs
 from calibrant.maps import Softmax, VectorMixture
 from calibrant.rules.softmax import seen_by_members
 from calibrant.solvers.weights import mixture_weights
@@ -122,12 +124,14 @@ def test_mixture_against_plain_steps():
 def test_only_the_ratios_of_weights_count_for_shares_and_judgement():
     z, y = draw(200)
     matrix = ScoreMatrix(z, y, np.full(200, 1e-6))
-    pairs, clusters = row_splits(matrix, np.arange(3), 4, None, 0)
-    trials, sample = room.judge_classes({}, matrix, pairs, clusters, progress=False)
-    plain, same = room.judge_classes({}, ScoreMatrix(z, y), pairs, clusters, progress=False)
-    one, other = trials["temperature"], plain["temperature"]
-    assert sample.mean(one.judged.log_loss) == pytest.approx(same.mean(other.judged.log_loss))
-    assert sample.error(one.judged.log_loss) == pytest.approx(same.error(other.judged.log_loss))
+    pairs, _ = matrix_pairs(matrix, np.arange(3), 4, None, 0)
+    light, whole = (HeldOutMatrix(one, pairs) for one in (matrix, ScoreMatrix(z, y)))
+    one, other = (
+        room.judge_classes({}, held, progress=False)["temperature"].log_loss
+        for held in (light, whole)
+    )
+    assert light.sample.mean(one) == pytest.approx(whole.sample.mean(other))
+    assert light.sample.error(one) == pytest.approx(whole.sample.error(other))
 
 
 def test_the_order_of_rows_plays_no_part():
@@ -141,7 +145,7 @@ def test_the_order_of_rows_plays_no_part():
 
 def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     z, y = draw(900)
-    monkeypatch.setattr(room, "MOST_JUDGED", 300)
+    monkeypatch.setattr(held_out, "MOST_JUDGED", 300)
     auto = cal.AutoCalibrator().fit(z, y)
     assert auto.leaderboard_.weight == 300
     monkeypatch.undo()
@@ -150,7 +154,7 @@ def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     for name in ("uncalibrated", "temperature", "mixture"):
         one, other = auto.leaderboard_[name], all_rows.leaderboard_[name]
         assert abs(one.log_loss - other.log_loss) < 4 * one.log_loss_se
-    kept = [np.concatenate(pair) for pair in row_splits(ScoreMatrix(z, y), None, 5, None, 0)[0]]
+    kept = [np.concatenate(pair) for pair in matrix_pairs(ScoreMatrix(z, y), None, 5, None, 0)[0]]
     assert all(sorted(rows) == list(range(900)) for rows in kept)
 
 

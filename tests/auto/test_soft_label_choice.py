@@ -8,7 +8,7 @@ import pytest
 import calibrant as cal
 from calibrant import ScoreTable
 from calibrant.data.door import read_binary
-from calibrant.fitting.folds import parts_of_rows
+from calibrant.fitting.held_out import HeldOutCells
 
 RNG = np.random.default_rng(8)
 N = 300
@@ -93,21 +93,21 @@ def test_the_order_of_rows_does_not_matter():
 @pytest.mark.parametrize(("cv", "groups"), [(4, None), (4, GROUPS), (0.3, None), (0.3, GROUPS)])
 def test_both_halves_of_a_row_are_in_one_fold(cv, groups):
     rows = read_binary(P, Q, W, soft=True)
-    table, parts = parts_of_rows(rows, cv, groups, 0, counts=False)
-    assert table == ScoreTable.from_soft_labels(P, Q, W)
+    held_out = HeldOutCells.of_rows(rows, cv, groups, 0)
+    assert ScoreTable.from_rows(rows) == ScoreTable.from_soft_labels(P, Q, W)
     place = {score: row for row, score in enumerate(P)}  # all scores are different
-    for part in parts:
-        held = np.array([place[score] for score in part.scores])
-        assert part.held.positive == pytest.approx(W[held] * Q[held], rel=1e-12)
-        assert part.held.negative == pytest.approx(W[held] * (1 - Q[held]), rel=1e-12)
-        learned = np.array([place[score] for score in part.rest.scores])
+    for rest, here in zip(held_out.rests, held_out.cells, strict=True):
+        held = np.array([place[score] for score in held_out.scores[here]])
+        negative, positive, _, _ = held_out.columns.take(here)
+        assert positive == pytest.approx(W[held] * Q[held], rel=1e-12)
+        assert negative == pytest.approx(W[held] * (1 - Q[held]), rel=1e-12)
+        learned = np.array([place[score] for score in rest.scores])
         assert not set(held) & set(learned)
-        assert part.rest == ScoreTable.from_soft_labels(P[learned], Q[learned], W[learned])
+        assert rest == ScoreTable.from_soft_labels(P[learned], Q[learned], W[learned])
         if groups is not None:
             assert not set(groups[held]) & set(groups[learned])
     if cv == 4:
-        seen = sorted(score for part in parts for score in part.scores)
-        assert seen == sorted(P[W > 0])
+        assert sorted(held_out.scores) == sorted(P[W > 0])
 
 
 def test_fewer_folds_for_a_rare_class_and_none_for_a_single_row():

@@ -149,11 +149,11 @@ def test_out_of_fold_figures_are_those_of_rows_held_out(run):
     assert found["provenance"]["weight_column"] == "w"
     p, y = animals(400)
     w = 1 + np.arange(400) % 3
-    from calibrant.auto.classes import row_splits
     from calibrant.data.score_matrix import read_matrix
+    from calibrant.fitting.held_out import matrix_pairs
 
     matrix, classes = read_matrix(p, KINDS[y], w)
-    pairs, _ = row_splits(matrix, classes, 4, None, 0)
+    pairs, _ = matrix_pairs(matrix, classes, 4, None, 0)
     after = np.empty_like(p)
     for train, test in pairs:
         one = cal.CodedCalibrator(cal.Platt()).fit(p[train], KINDS[y[train]], w[train])

@@ -43,7 +43,7 @@ def table(kind, columns, **options):
 def close(found: ScoreTable, wanted: ScoreTable) -> bool:
     """The same scores, and sums that differ by their rounding alone."""
     same = np.array_equal(found.scores, wanted.scores)
-    pairs = zip(found._columns(), wanted._columns(), strict=True)
+    pairs = zip(found.columns, wanted.columns, strict=True)
     return same and all(np.allclose(a, b, rtol=1e-12, atol=0.0) for a, b in pairs)
 
 
@@ -370,10 +370,10 @@ def check_pooled(found: ScoreTable, s, y, w, cells: Cells) -> None:
     number, wanted = cells(exact.scores), []
     for k in np.unique(number):
         part = number == k
-        wanted.append([column[part].sum() for column in exact._columns()])
+        wanted.append([column[part].sum() for column in exact.columns])
     sums = np.array(wanted).T
     assert len(found) == sums.shape[1] <= cells.count + 1
-    for column, sum_ in zip(found._columns(), sums, strict=True):
+    for column, sum_ in zip(found.columns, sums, strict=True):
         np.testing.assert_allclose(column, sum_, rtol=1e-12)
     place = found.scores[np.searchsorted(np.unique(number), number)]
     moved = np.abs(place - exact.scores).max()
@@ -670,7 +670,7 @@ def test_files(tmp_path, name, cells):
     for asked_ in (path, str(path), [path], (str(path),), tmp_path / f"*{Path(name).suffix}"):
         found = cal.score_table(asked_, **options)
         np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-12)
-        for mine, theirs in zip(found._columns(), wanted._columns(), strict=True):
+        for mine, theirs in zip(found.columns, wanted.columns, strict=True):
             assert mine.tolist() == theirs.tolist()
         assert found.error == pytest.approx(wanted.error, rel=1e-9)
         assert found.made == wanted.made

@@ -983,7 +983,7 @@ def frame(spark, data):
 
 def same_table(ours, theirs):
     assert np.array_equal(ours.scores, theirs.scores)
-    for mine, other in zip(ours._columns(), theirs._columns(), strict=True):
+    for mine, other in zip(ours.columns, theirs.columns, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-12, atol=0)
 
 
@@ -1000,7 +1000,7 @@ def test_table_of_cells(frame, data):
     theirs = cal.score_table(pl.LazyFrame(data), score="s", label="y", weight="w", cells=64)
     assert len(ours) < 65
     np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-12)
-    for mine, other in zip(ours._columns(), theirs._columns(), strict=True):
+    for mine, other in zip(ours.columns, theirs.columns, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-12)
     assert ours.error == pytest.approx(theirs.error, rel=1e-9)
 

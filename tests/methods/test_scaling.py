@@ -19,6 +19,7 @@ from calibrant.data import door as matrix_module
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.errors import ConvergenceError
 from calibrant.fitting import base_classes as vector_base
+from calibrant.fitting.folds import deal_by_scores
 from calibrant.maps import Softmax, map_from_dict
 from calibrant.methods.scaling import affine
 from calibrant.methods.scaling.affine import (
@@ -451,11 +452,13 @@ def test_refusals_of_temperature():
 def test_rows_are_dealt_evenly_and_whatever_their_order():
     z, y = draw_rows(103, 3, 11)
     m, _ = read_matrix(z, y)
-    fold = affine.deal(m)
+    fold = deal_by_scores(m, 5)
     assert sorted(np.bincount(fold)) == [20, 20, 21, 21, 21]
-    assert (affine.deal(read_matrix(z, np.roll(y, 7))[0]) == fold).all()  # labels play no part
+    assert (
+        deal_by_scores(read_matrix(z, np.roll(y, 7))[0], 5) == fold
+    ).all()  # labels play no part
     turn = np.random.default_rng(0).permutation(103)
-    assert (affine.deal(read_matrix(z[turn], y[turn])[0]) == fold[turn]).all()
+    assert (deal_by_scores(read_matrix(z[turn], y[turn])[0], 5) == fold[turn]).all()
 
 
 @pytest.mark.parametrize("name", ["vector", "matrix", "dirichlet", "structured"])
@@ -478,7 +481,7 @@ def test_the_gate_falls_back_to_a_temperature(name):
 
 def held_out_naively(method, z, y):
     """Refits on the rows of the other folds; per row: loss, and gain over the scores."""
-    fold, loss = affine.deal(read_matrix(z, y)[0]), np.zeros(len(y))
+    fold, loss = deal_by_scores(read_matrix(z, y)[0], 5), np.zeros(len(y))
     for j in range(5):
         fitted = fit_all(method, z[fold != j], y[fold != j])
         p = fitted.predict_proba(z[fold == j])
@@ -575,7 +578,7 @@ def test_where_folds_are_too_dear_one_part_judges_a_fit_to_the_others(name, monk
     monkeypatch.setattr(affine, "MOST_HELD", 30)
     z, y = draw_rows(300, 3, 14)
     fitted = fit_all(clone(PLAIN[name]).set_params(gate=True), z, y)
-    held = affine.deal(read_matrix(z, y)[0], 10) == 0
+    held = deal_by_scores(read_matrix(z, y)[0], 10) == 0
     assert held.sum() == 30
     p = fit_all(PLAIN[name], z[~held], y[~held]).predict_proba(z[held])
     own = np.arange(30), y[held]

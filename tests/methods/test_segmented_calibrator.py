@@ -26,7 +26,7 @@ from calibrant.methods.segments.shrink import (
     SLOPE,
     Own,
     ShrinkageTrial,
-    choose,
+    choose_shrinkage,
     cross_validate,
     dealt,
     solve,
@@ -155,9 +155,9 @@ def test_the_largest_shrinkage_within_an_error_is_taken():
         ShrinkageTrial(1.0, 0.4, 0.0, 0.0),
         ShrinkageTrial(2.0, 0.41, 0.01, 0.02),
     )
-    assert choose(path) == 2.0
-    assert choose((*path, ShrinkageTrial(math.inf, 0.45, 0.05, 0.04))) == 2.0
-    assert choose(()) == math.inf
+    assert choose_shrinkage(path) == 2.0
+    assert choose_shrinkage((*path, ShrinkageTrial(math.inf, 0.45, 0.05, 0.04))) == 2.0
+    assert choose_shrinkage(()) == math.inf
 
 
 def test_shrinkage_by_bayes_is_refused_but_its_files_are_read(tmp_path):

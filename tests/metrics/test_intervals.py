@@ -45,7 +45,7 @@ def sample(y, p, weight=None, weights="counts"):
 def test_means_are_students_interval_moved_for_skewness(rows):
     p, y, w = (np.array(column) for column in zip(*rows, strict=True))
     table = ScoreTable.from_arrays(p, y, w, classes=[False, True])
-    columns = interval_formulas.class_columns(table_in_rows(table, "counts"))
+    columns = table_in_rows(table, "counts").columns
     m = interval_formulas.moments(
         table.scores, columns, interval_formulas.brier_losses(table.scores)
     )

@@ -21,7 +21,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.fitting.base import too_few
-from calibrant.fitting.folds import HeldOutCells, TableFolds, possible_folds
+from calibrant.fitting.held_out import HeldOutCells, Trial, fit_bare, try_all, unit_losses
 from calibrant.fitting.registry import calibrator_of
 from calibrant.losses import logit, sigmoid
 from calibrant.methods.splines.bls import BLS
@@ -269,27 +269,34 @@ def advise(
 
 
 def advise_table(
-    table: ScoreTable, calibrator: Any = None, *, names: LabelNames | None = None
+    table: ScoreTable,
+    calibrator: Any = None,
+    *,
+    names: LabelNames | None = None,
+    judged: CurveHeldOut | None = None,
 ) -> tuple[Advice, ...]:
     """The checks that need only a table, and perhaps a calibrator (fitted or not).
 
-    ``names`` says what the labels are called.
+    ``names`` says what the labels are called. ``judged`` is how `BLS` did on what was held out of
+    the table; None if that is to be found here.
     """
     if not table:
         raise InputError("table must hold at least one score, but it is empty.")
     if len(table) > MOST_CELLS:
         table = table.pool(MOST_CELLS)
-    return tuple(_checks(table, calibrator, names or LabelNames()))
+    return tuple(_checks(table, calibrator, names or LabelNames(), judged))
 
 
-def _checks(table: ScoreTable, calibrator: Any, names: LabelNames) -> Iterator[Advice]:
+def _checks(
+    table: ScoreTable, calibrator: Any, names: LabelNames, judged: CurveHeldOut | None
+) -> Iterator[Advice]:
     fitted, look = _map(calibrator), first_look(table)
     yield from said_first(look, names)
     if look.found == "one class":
         return  # that is all there is to say
     yield from few_cases(table, calibrator, look, names)
     yield from separated(table)
-    yield from shifted(table, names.face)
+    yield from shifted(table, names.face, judged)
     yield from not_probabilities(table)
     if look.found != "wrong way":
         yield from falling(table)
@@ -386,11 +393,16 @@ def segment_gaps(
 FAR_SHIFT, FAR_LOGIT = 4.0, 0.4
 #: a shift is advised if it mends at least this share of what BLS mends
 MOST_OF_IT = 0.75
-#: folds, and the most scores, of the measurement
+#: folds, and the most scores, where this is measured here
 FOLDS, MOST_POOLED = 5, 10_000
 
+#: what was held out, and how BLS did on it
+CurveHeldOut = tuple[HeldOutCells, Trial]
 
-def shifted(table: ScoreTable, face: Face = "python") -> Iterator[Advice]:
+
+def shifted(
+    table: ScoreTable, face: Face = "python", judged: CurveHeldOut | None = None
+) -> Iterator[Advice]:
     """A base rate far from the mean score, where a constant on the logit mends it.
 
     In Python the text ends in the map that adds the constant; elsewhere nobody could use it.
@@ -408,7 +420,13 @@ def shifted(table: ScoreTable, face: Face = "python") -> Iterator[Advice]:
     gap = _logit(rate) - _logit(mean)
     if abs(rate - mean) <= FAR_SHIFT * error or abs(gap) <= FAR_LOGIT:
         return
-    mended = _mended(table.pool(MOST_POOLED) if len(table) > MOST_POOLED else table)
+    if judged is None:
+        some = table.pool(MOST_POOLED) if len(table) > MOST_POOLED else table
+        held = HeldOutCells.of_table(some, FOLDS, 0)
+        if not held.folds:
+            return
+        judged = held, try_all({"BLS": fit_bare(BLS())}, held)["BLS"]
+    mended = _mended(*judged, table.effective_size)
     if mended is None or mended < MOST_OF_IT:
         return
     shift = _shift(table)
@@ -426,34 +444,22 @@ def _as_map(shift: float, face: Face) -> str:
     return f': calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),))' if face == "python" else ""
 
 
-def _mended(table: ScoreTable) -> float | None:
-    """The share of what BLS mends out of fold that a shift mends, too: the smaller one of two
-    losses. None where nothing can be held out, or BLS mends nothing."""
-    folds = possible_folds(FOLDS, table.rarest)
-    if not folds:
-        return None
-    deal = TableFolds(table, folds, seed=0)
-    p, z = table.scores, logit(table.scores)
-    before, shift, best = np.zeros(2), np.zeros(2), np.zeros(2)
-    least = 0.5 / (table.effective_size + 1.0)
-    for fold in range(folds):
-        held = deal.held(fold)
-        rest = deal.rest(held)
-        if not rest or one_class(rest):
-            continue
-        before += _losses(p, held, least)
-        shift += _losses(sigmoid(z + _shift(rest)), held, least)
-        best += _losses(BLS().fit_table(rest).map_(p), held, least)
-    gains = before - best
-    return float(((before - shift) / gains).min()) if (gains > 0.0).all() else None
+def _mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
+    """The share of what the curve of BLS mends out of fold that a shift mends, too: the smaller one
+    of two losses. None where the curve mends nothing."""
+    (cell, positive), mean = held.units, held.sample.mean
+    least = 0.5 / (size + 1.0)
 
+    def losses(p: Array) -> Array:
+        """The Brier score and the log loss of predictions that are no nearer to 0 and 1."""
+        brier = unit_losses(p[cell], positive)[1]
+        log_loss = unit_losses(np.clip(p[cell], least, 1.0 - least), positive)[0]
+        return np.array([mean(brier), mean(log_loss)])
 
-def _losses(p: Array, held: HeldOutCells, least: float) -> Array:
-    """The Brier score and the log loss of rows held out, as sums."""
-    inside = np.clip(p, least, 1.0 - least)
-    brier = held.negative @ p**2 + held.positive @ (1.0 - p) ** 2
-    log = -(held.negative @ np.log1p(-inside) + held.positive @ np.log(inside))
-    return np.array([brier, log])
+    moved = [sigmoid(logit(asked) + _shift(rest)) for rest, asked in held.parts()]
+    before, after = losses(held.scores), losses(np.concatenate(moved))
+    gains = before - losses(curve.p)
+    return float(((before - after) / gains).min()) if (gains > 0.0).all() else None
 
 
 def _shift(table: ScoreTable) -> float:

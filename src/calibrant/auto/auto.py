@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -18,7 +19,6 @@ from calibrant.auto.classes import (
     count_distinct,
     judge_classes,
     left_out,
-    row_splits,
     rows_to_count,
 )
 from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, refusal, too_few
@@ -31,18 +31,20 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.base_classes import OneOrMany, VectorCalibrator, count_columns
 from calibrant.fitting.fitted import Applied, Fitted, PredictsByRule
-from calibrant.fitting.folds import FOLDS, Fold, Splits, parts_of_rows, parts_of_table, table_cv
+from calibrant.fitting.folds import FOLDS, Splits, table_cv
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     ONE_SIDED,
-    CandidateTrial,
-    Sample,
+    HeldOut,
+    HeldOutCells,
+    HeldOutMatrix,
+    Trial,
     choose,
-    judge,
-    judge_maps,
-    pairs_of,
+    fit_bare,
+    matrix_pairs,
+    progress_bar,
     standings,
-    told_certain,
+    try_all,
 )
 from calibrant.fitting.limits import Limit, Number, OneOf, check_parameters
 from calibrant.fitting.registry import BEFORE, calibrators_of, check_orientation, named_methods
@@ -54,7 +56,7 @@ from calibrant.methods.features.calibrator import (
 )
 from calibrant.methods.features.judging import FEATURES, HELD_PART, MANY_ROWS
 from calibrant.methods.splines.bls import BLS
-from calibrant.methods.uncalibrated import Uncalibrated
+from calibrant.methods.uncalibrated import Uncalibrated, as_they_came
 from calibrant.metrics.headlines import (
     ClassLook,
     ClassNames,
@@ -83,7 +85,6 @@ class TakesFeatures(PredictsByRule, OneOrMany):
     calibrator_: Any
     advice_: Any
     feature_calibrator_: FeatureCalibrator | None
-    _feature_seconds: float
 
     def _fit_features(
         self, scores: Any, y: Any, sample_weight: Any, groups: Any, features: Any
@@ -98,7 +99,6 @@ class TakesFeatures(PredictsByRule, OneOrMany):
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         check_orientation(self._named((Calibrator,)), rows)
         cv, notes = self._feature_cv(rows.count)
-        start = time.perf_counter()
         local = FeatureCalibrator(
             cv=cv,
             weights=self.weights or "importance",
@@ -106,21 +106,36 @@ class TakesFeatures(PredictsByRule, OneOrMany):
             pos_label=rows.pos_label,
             classes=list(rows.classes),
         )
-        local.fit(scores, y, features=features, sample_weight=sample_weight, groups=groups)
-        self._feature_seconds = time.perf_counter() - start
-        self.feature_calibrator_ = local
-        if local.trial_ is None:  # nothing can be held out
-            table = ScoreTable.from_rows(rows)
-            return self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, []))
-        return self._learn_by_rows(rows, cv, groups, notes)
+        read = local._read(scores, y, sample_weight)
 
-    def _learn_by_rows(self, rows: Rows, cv: Any, groups: Any, notes: tuple[str, ...] = ()) -> Self:
-        """Judge the candidates on splits of the rows, and fit the one that is taken."""
+        def correct(judged: Any) -> FeatureCalibrator:
+            """Columns as one more candidate, on the rows that the others are judged on."""
+            return local._fit_rows(read, features, lambda: judged)
+
+        few = np.bincount(read.codes, minlength=2).min() < 2
+        held = None if few else self._hold_out(rows, cv, groups)
+        return self._learn_by_rows(rows, held, notes, correct)
+
+    def _hold_out(self, rows: Rows, cv: Any, groups: Any) -> HeldOutCells:
         counts = self.weights == "counts"
-        table, parts = parts_of_rows(rows, cv, groups, self.random_state, counts=counts)
+        return HeldOutCells.of_rows(rows, cv, groups, self.random_state, counts=counts)
+
+    def _learn_by_rows(
+        self,
+        rows: Rows,
+        held: HeldOutCells | None,
+        notes: tuple[str, ...] = (),
+        correct: Callable[[Any], FeatureCalibrator] | None = None,
+    ) -> Self:
+        """Judge the candidates on splits of the rows, and fit the one that is taken.
+
+        ``correct`` fits the corrections by columns, given how the curve did in each fold.
+        """
+        table = ScoreTable.from_rows(rows)
         if rows.share is not None:
             notes = (*notes, SOFT)
-        self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, parts, notes))
+        judge = partial(self._judge, held=held, notes=notes, correct=correct)
+        self._learn(table, rows.classes, rows.pos_label, judge)
         self._provenance |= rows.facts
         if self._by_features:
             del self.map_
@@ -136,18 +151,6 @@ class TakesFeatures(PredictsByRule, OneOrMany):
         if isinstance(self.cv, Real) or hasattr(self.cv, "split"):
             return self.cv, ()
         return list(self.cv), ()
-
-    def _feature_trials(self, parts: list[Fold]) -> dict[str, CandidateTrial]:
-        """The columns as a candidate, on the same rows held out; none without columns."""
-        local = getattr(self, "feature_calibrator_", None)
-        if local is None or local.trial_ is None:
-            return {}
-        p = local.trial_.judged[FEATURES].p
-        ends = np.cumsum([len(part.scores) for part in parts])[:-1]
-        maps = [(lambda _, own=own: own) for own in np.split(p, ends)]
-        judged, oof = judge_maps(maps, parts)
-        trial = CandidateTrial(lambda _: p, self._feature_seconds, judged, oof, local)
-        return {FEATURES: trial}
 
     @property
     def _by_features(self) -> bool:
@@ -312,6 +315,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     p_value_: float | None
     look_: FirstLook | ClassLook
     scores_are_: str
+    oof_: Mapping[str, ScoreTable | ScoreMatrix]
+    _judged: Any
 
     def __init__(
         self,
@@ -369,7 +374,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         rows = self._read(scores, y, sample_weight)
         if groups is not None or rows.share is not None or not table_cv(self.cv):
             check_orientation(self._named((Calibrator,)), rows)
-            return self._learn_by_rows(rows, self.cv, groups)
+            return self._learn_by_rows(rows, self._hold_out(rows, self.cv, groups))
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         facts = rows.facts
         del rows  # the columns may be copies, and fits are to stay small
@@ -390,8 +395,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             )
         self.feature_calibrator_ = None
         folds = FOLDS if self.cv is None else int(self.cv)
-        parts, notes = parts_of_table(table, folds, self.random_state)
-        return self._judge(table, parts, notes)
+        return self._judge(table, HeldOutCells.of_table(table, folds, self.random_state))
 
     def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:
         if not self.candidates:
@@ -404,25 +408,48 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             )
         return named
 
-    def _judge(self, table: ScoreTable, parts: list[Fold], notes: tuple[str, ...] = ()) -> Map:
-        named = {BEFORE: Uncalibrated(), "BLS": BLS(), **self._named((Calibrator,))}
+    def _judge(
+        self,
+        table: ScoreTable,
+        held: HeldOutCells | None,
+        notes: tuple[str, ...] = (),
+        correct: Callable[[Any], FeatureCalibrator] | None = None,
+    ) -> Map:
+        named = {BLS.__name__: BLS(), **self._named((Calibrator,))}
         self.look_, self.scores_are_, self.p_value_ = first_look(table), kind_of(table), None
-        if self.scores_are_ == "points":
-            notes = (*notes, POINTS)
-        if not parts:
+        if held is None or not held.folds:
+            if correct is not None:
+                self.feature_calibrator_ = correct(None)
             return self._cannot_judge(table)
-        trials, sample = judge(named, table, parts, progress=self.progress)
-        trials |= self._feature_trials(parts)
-        whole = table.through(trials[BEFORE].map)  # the folds may be of pooled cells
-        trials[BEFORE] = told_certain(trials[BEFORE], whole)
-        grouped = sample.cluster is not None or SOFT in notes
+        notes = (*notes, *held.notes, *([POINTS] if self.scores_are_ == "points" else []))
+        bar = progress_bar(len(named) * (held.folds + 1), show=self.progress)
+        fits = {name: fit_bare(one) for name, one in named.items()}
+        trials = {BEFORE: as_they_came(table, held), **try_all(fits, held, table, bar=bar)}
+        next(bar, None)  # ends the bar
+        whole = table.through(trials[BEFORE].fitted.map_)  # the folds may be of pooled cells
+        certain = bool(whole.scores[0] <= 0.0 or whole.scores[-1] >= 1.0)
+        trials[BEFORE] = replace(trials[BEFORE], certain=certain)
+        grouped = held.sample.cluster is not None or SOFT in notes
         self.p_value_ = chance_that_right(
             whole, grouped=grouped, weights=self.weights, seed=self.random_state
         )
-        self._settle(trials, sample, table.scores, len(parts), notes)
-        self.oof_ = {name: trial.oof for name, trial in trials.items()}
-        self.pairs_ = pairs_of({name: trial.judged for name, trial in trials.items()}, parts)
-        fitted: Map = trials["BLS" if self.chosen_ == FEATURES else self.chosen_].map
+        if correct is not None:
+            start = time.perf_counter()
+            local = correct((held, trials, self.p_value_))
+            seconds = time.perf_counter() - start
+            if local.trial_ is not None:
+                p = local.trial_.judged[FEATURES].p
+                trials[FEATURES] = replace(held.trial(p), fitted=local, seconds=seconds)
+            self.feature_calibrator_ = local
+        distinct = {
+            name: count_distinct(trial.p if trial.map is None else trial.map(table.scores))
+            for name, trial in trials.items()
+        }
+        self._settle(trials, held, distinct, notes)
+        self.oof_ = {name: held.predictions(trial) for name, trial in trials.items()}
+        self.pairs_ = {name: held.paired(trial) for name, trial in trials.items()}
+        self._judged = held, trials[BLS.__name__]
+        fitted: Map = trials[BLS.__name__ if self.chosen_ == FEATURES else self.chosen_].fitted.map_
         return fitted
 
     @property
@@ -439,10 +466,13 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         pos_label: Any,
         fit: Callable[[ScoreTable], Map] | None = None,
     ) -> Self:
+        self._judged = None
         super()._learn(table, classes, pos_label, fit)
         names = LabelNames.of(classes, pos_label)
         known = None if self.chosen_ == FEATURES else self.calibrator_
-        self.advice_ = advise_table(self._in_rows(table), known, names=names)
+        self.advice_ = advise_table(
+            self._in_rows(table), known, names=names, judged=self.__dict__.pop("_judged")
+        )
         return self
 
     def _cannot_judge(self, table: ScoreTable) -> Map:
@@ -454,35 +484,28 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
 
     def _settle(
         self,
-        trials: Mapping[str, CandidateTrial],
-        sample: Sample,
-        scores: NDArray[Any],
-        folds: int,
+        trials: Mapping[str, Trial],
+        held: HeldOut,
+        distinct: Mapping[str, int],
         notes: tuple[str, ...] = (),
         left_out: tuple[str, ...] = (),
     ) -> None:
         """Take one of the candidates, and keep how all of them did.
 
-        Their different predictions are counted on the ``scores``.
+        ``distinct`` says how many different predictions each of them makes.
         """
-        judged = {name: trial.judged for name, trial in trials.items()}
         errors = CLASS_ERRORS if self.scores_are_ == "distributions" else ONE_SIDED
-        costly = {FEATURES} & set(judged)
-        chosen, tied = choose(judged, sample, right=self.p_value_, errors=errors, demanding=costly)
+        costly = {FEATURES} & set(trials)
+        sample = held.sample
+        chosen, tied = choose(trials, sample, right=self.p_value_, errors=errors, demanding=costly)
         rows = standings(
-            judged,
-            sample,
-            level=self.level,
-            chosen=chosen,
-            tied=tied,
-            distinct={name: count_distinct(trial.map(scores)) for name, trial in trials.items()},
-            seconds={name: trial.seconds for name, trial in trials.items()},
+            trials, sample, level=self.level, chosen=chosen, tied=tied, distinct=distinct
         )
-        board = Leaderboard(rows, folds, self.level, sample.total, notes, left_out)
+        board = Leaderboard(rows, held.folds, self.level, sample.total, notes, left_out)
         kept = chosen == BEFORE
         self.refused_ = refusal(board, self.scores_are_, self.p_value_) if kept else None
         self.chosen_, self.leaderboard_ = chosen, board
-        self.calibrator_ = trials[chosen].calibrator
+        self.calibrator_ = trials[chosen].fitted
 
     # --- several classes ------------------------------------------------------------------------
 
@@ -493,18 +516,16 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         self.look_, self.scores_are_ = class_look(matrix, self.weights), "distributions"
         weight = read_weight(sample_weight, len(to_column(y, "y")))
         present = None if weight is None else weight > 0
-        pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state, present)
+        pairs, groups = matrix_pairs(matrix, classes, self.cv, groups, self.random_state, present)
         if len(matrix) < 2 or not pairs:
             raise InputError("scores of several classes must have two rows or more to be judged.")
-        trials, sample = judge_classes(
-            named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
-        )
+        held = HeldOutMatrix(matrix, pairs, self.weights, groups)
+        trials = judge_classes(named, held, progress=self.progress)
+        counted = rows_to_count(matrix.scores)
+        distinct = {name: count_distinct(trial.map(counted)) for name, trial in trials.items()}
         out = left_out(matrix.n_classes, len(matrix))
-        self._settle(trials, sample, rows_to_count(matrix.scores), len(pairs), left_out=out)
-        held = matrix.take(np.concatenate([test for _, test in pairs]))
-        self.oof_ = {
-            name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
-        }
+        self._settle(trials, held, distinct, left_out=out)
+        self.oof_ = {name: held.predictions(trial) for name, trial in trials.items()}
         self.pairs_, self.advice_ = {}, tuple(said_first(self.look_, ClassNames.of(classes)))
         self._learn_rows(trials[self.chosen_].map, matrix, classes, scores)
         warn_of(self._warnings)

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array
 from calibrant.data.door import row_blocks
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import weight_in_rows
 from calibrant.fitting.base import Calibrator
-from calibrant.fitting.folds import FOLDS, split_present
-from calibrant.fitting.held_out import CandidateTrial, Judged, Progress, Sample, pairs_in_order
-from calibrant.fitting.model_scores import ModelRows, counting_rows
+from calibrant.fitting.held_out import (
+    FEW_CLASSES,
+    FOLDED_NUMBERS,
+    Fit,
+    HeldOutMatrix,
+    Trial,
+    fit_bare,
+    progress_bar,
+    try_all,
+)
+from calibrant.fitting.model_scores import counting_rows
 from calibrant.fitting.registry import BEFORE
 from calibrant.methods.codes.calibrator import CodedCalibrator
 from calibrant.methods.codes.other_views import TopLabelCalibrator
-from calibrant.methods.scaling.affine import StructuredScaling, deal
+from calibrant.methods.scaling.affine import StructuredScaling
 from calibrant.methods.scaling.temperature import EnsembleTemperature, Temperature
 from calibrant.methods.splines.bls import BLS
-from calibrant.metrics.arguments import class_tables
 from calibrant.rules.base import VectorMap
-from calibrant.rules.softmax import Softmax, VectorMixture, seen_by_members
+from calibrant.rules.softmax import VectorMixture, seen_by_members
 from calibrant.solvers.weights import mixture_weights
-
-Pairs = list[tuple[Index, Index]]
 
 #: the name of the average of the members
 MIXTURE = "mixture"
@@ -39,8 +43,6 @@ MOST_COUNTED = 200_000
 COUNTED_NUMBERS = 1 << 19
 #: members see no probability below a floor: half the smallest that came, but within these limits
 LEAST_FLOOR, LARGEST_FLOOR = 1e-7, 1e-2
-#: folds hold out at most so many rows; candidates are fitted to all rows
-MOST_JUDGED = 50_000
 #: the pseudo-count of each member in the mixture
 PSEUDO = 0.3
 #: a member of less than this share is left out of the mixture
@@ -82,7 +84,7 @@ def view_of(matrix: ScoreMatrix) -> View:
     if matrix.n_classes > FEW_CLASSES:
         return View("score", 0.0, 1.0)
     kind = matrix.kind()
-    factor = min(1.0, 1.0 / _fit(Temperature(), matrix).temperature_)
+    factor = min(1.0, 1.0 / fit_bare(Temperature())(matrix).temperature_)
     smallest = 1.0
     for rows in row_blocks(*matrix.scores.shape):
         part = seen_by_members(matrix.scores[rows], kind, 0.0, factor)
@@ -91,196 +93,60 @@ def view_of(matrix: ScoreMatrix) -> View:
     return View(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
 
 
-def row_splits(
-    matrix: ScoreMatrix,
-    classes: NDArray[Any],
-    cv: Any,
-    groups: Any,
-    random_state: Any,
-    present: Flags | None = None,
-) -> tuple[Pairs, Index | None]:
-    """Rows to learn from and to judge on, and which rows belong together.
-
-    A number of folds is dealt from the rows in the order of their scores; if there are more than
-    `MOST_JUDGED` rows, only so many of them are dealt. Of large matrices with many classes a single
-    part is held out. ``present`` is as in `split_present`.
-    """
-    cv = FOLDS if cv is None else cv
-    if isinstance(cv, (int, np.integer)) and groups is None:
-        count = min(int(cv), len(matrix))
-        parts = single_part(matrix, count)
-        if parts:
-            fold = deal(matrix, parts)
-            return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None
-        step = -(-len(matrix) // MOST_JUDGED)
-        fold = deal(matrix, count * step)
-        return [
-            (np.flatnonzero((fold != f) & (fold < count)), np.flatnonzero(fold == f))
-            for f in range(count)
-        ], None
-    data = ModelRows(matrix.scores, matrix.codes, matrix.weight, classes, 1, "auto")
-    splits = split_present(cv, data, present, groups, random_state)
-    return splits.pairs, splits.cluster
-
-
 def judge_classes(
-    named: Mapping[str, Any],
-    matrix: ScoreMatrix,
-    pairs: Pairs,
-    clusters: Index | None,
-    *,
-    weights: str = "importance",
-    progress: bool,
-) -> tuple[dict[str, CandidateTrial], Sample]:
-    """Judge the scores as they came, the mixture, its members and every candidate."""
-    held = HeldOutMatrix(matrix, pairs, weights)
-    square = held.weight if weights == "counts" else held.weight**2
+    named: Mapping[str, Any], held: HeldOutMatrix, *, progress: bool
+) -> dict[str, Trial]:
+    """The scores as they came, the mixture, its members and every candidate on rows held out."""
+    matrix, weights = held.matrix, held.weights
     if weights == "counts":
         named = {name: counting_rows(clone(one)) for name, one in named.items()}
-    sample = Sample(held.weight, square, None if clusters is None else clusters[held.rows])
     view = view_of(matrix)
     members = members_for(matrix.n_classes, weights, rows=len(matrix))
     seen = view.of(matrix)
-    bar = Progress((len(named) + len(members)) * (len(pairs) + 1), show=progress)
-    inner = {name: _tried(one, seen, held, bar) for name, one in members.items()}
-    others = {name: _tried(one, matrix, held, bar) for name, one in named.items()}
-    bar.close()
-    trials = {
-        BEFORE: CandidateTrial(
-            unchanged(matrix), 0.0, held.judged(held.before), held.kept(held.before)
-        ),
-        MIXTURE: _mix(inner, held, view),
-    }
+    bar = progress_bar((len(named) + len(members)) * (held.folds + 1), show=progress)
+    inner = try_all(fits_of(members), held.reading(seen), seen, bar=bar)
+    others = try_all(fits_of(named), held, matrix, bar=bar)
+    next(bar, None)  # ends the bar
+    trials = {BEFORE: held.unchanged(), MIXTURE: _mix(inner, held, view)}
     for name, one in inner.items():
         trials[name] = replace(one, map=view.map([1.0], (one.map,)))
-    return {**trials, **others}, sample
+    return {**trials, **others}
 
 
-class HeldOutClasses(NamedTuple):
-    """The distributions of rows that were held out before and after calibration, AUC of both, the
-    number of folds, and the places of the rows."""
+def fits_of(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
+    """The fits of calibrators to matrices; those of one score are fitted one class at a time.
 
-    before: ScoreMatrix
-    after: ScoreMatrix
-    aucs: tuple[float | None, float | None]
-    folds: int
-    rows: Index
-
-
-class HeldOutMatrix:
-    """The rows of a matrix that are held out, fold after fold.
-
-    A row that is held out r times counts 1/r each time. ``weight`` is in the units of the weights
-    that came, ``size`` in units of rows. ``before`` are the distributions without a calibrator.
+    ``classes`` is as in `fit_bare`.
     """
 
-    def __init__(self, matrix: ScoreMatrix, pairs: Pairs, weights: str) -> None:
-        self.pairs = pairs
-        self._rest: tuple[ScoreMatrix, ScoreMatrix] | None = None
-        self.rows = np.concatenate([test for _, test in pairs])
-        self.fold = np.repeat(np.arange(len(pairs)), [len(test) for _, test in pairs])
-        self.codes = matrix.codes[self.rows]
-        share = 1.0 / np.bincount(self.rows)[self.rows]
-        size = weight_in_rows(matrix.weight, weights)
-        self.weight = share if matrix.weight is None else matrix.weight[self.rows] * share
-        self.size = share if size is None else size[self.rows] * share
-        self.before = as_they_came(matrix, self.rows)
-        whole, apart = self._area(self.before, [slice(None)]), self._area(self.before, self._folds)
-        self.beyond = 0.0 if whole is None or apart is None else whole - apart
+    def of_all_classes(one: Any) -> Any:
+        if not isinstance(one, Calibrator) or one.multiclass:
+            return one
+        return CodedCalibrator(clone(one).set_params(pos_label=None, classes=None))
 
-    @property
-    def _folds(self) -> list[Flags]:
-        return [self.fold == f for f in range(len(self.pairs))]
-
-    def rests(self, matrix: ScoreMatrix) -> Iterator[ScoreMatrix]:
-        """The rows to learn from, fold after fold. A single part is taken once for all candidates,
-        since it may be large."""
-        if len(self.pairs) > 1:
-            yield from (matrix.take(train) for train, _ in self.pairs)
-            return
-        if self._rest is None or self._rest[0] is not matrix:
-            self._rest = matrix, matrix.take(self.pairs[0][0])
-        yield self._rest[1]
-
-    def kept(self, p: Array) -> NDArray[Any]:
-        """Predictions as they are kept: of many classes in float32, to save memory."""
-        return p if p.shape[1] <= FEW_CLASSES else p.astype(np.float32)
-
-    def judged(self, p: Array) -> Judged:
-        """The losses of predictions of these rows.
-
-        AUC is the mean over the classes that came, each against the rest. It is that of the scores
-        over all rows, plus what changed within folds: each fold has a map of its own.
-        """
-        auc = self._area(p, self._folds)
-        if auc is not None:
-            auc = min(max(auc + self.beyond, 0.0), 1.0)
-        return judged_rows(p, self.codes, auc)
-
-    def _area(self, p: Array, parts: list[Any]) -> float | None:
-        """The mean over classes of the share of pairs within parts that are in order; None of many
-        classes."""
-        if p.shape[1] > FEW_CLASSES:
-            return None
-        pairs, ordered = np.zeros((2, p.shape[1]))
-        for here in parts:
-            part = ScoreMatrix(p[here], self.codes[here], self.weight[here])
-            for column, table in enumerate(class_tables(part) if len(part) else ()):
-                n, right = pairs_in_order(table)
-                pairs[column] += n
-                ordered[column] += right
-        some = pairs > 0
-        return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
+    return {name: fit_bare(of_all_classes(one), classes) for name, one in named.items()}
 
 
-def judged_rows(p: Array, codes: Index, auc: float | None) -> Judged:
-    """The losses of each row, given the places of the classes that came."""
-    own = p[np.arange(len(p)), codes]
-    with np.errstate(divide="ignore"):
-        surprise = -np.log(own)
-    square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
-    return Judged(surprise, square, auc, bool(p.min(initial=1.0) <= 0.0))
-
-
-def _tried(
-    calibrator: Any, matrix: ScoreMatrix, held: HeldOutMatrix, bar: Progress
-) -> CandidateTrial:
-    """A candidate fitted to the other rows of each fold, and to all rows."""
-    rests = held.rests(matrix)
-    maps, fitted, seconds = bar.fit_all(lambda rest: _fit(calibrator, rest), rests, matrix)
-    tests = (matrix.scores[test] for _, test in held.pairs)
-    p = np.concatenate([own(scores) for own, scores in zip(maps, tests, strict=True)])
-    return CandidateTrial(fitted.map_, seconds, held.judged(p), held.kept(p), fitted)
-
-
-def _fit(calibrator: Any, matrix: ScoreMatrix) -> Any:
-    one = clone(calibrator)
-    if isinstance(one, Calibrator) and not one.multiclass:
-        one = CodedCalibrator(one.set_params(pos_label=None, classes=None))
-    one.set_params(classes=list(range(matrix.n_classes)))
-    return one.fit(matrix.scores, matrix.codes, matrix.weight)
-
-
-def _mix(inner: Mapping[str, CandidateTrial], held: HeldOutMatrix, view: View) -> CandidateTrial:
+def _mix(inner: Mapping[str, Trial], held: HeldOutMatrix, view: View) -> Trial:
     """The average of all members; each fold is judged with shares found on the other folds.
 
     A single part that is held out is halved for this.
     """
     rows = np.arange(len(held.codes))
-    own = np.column_stack([one.oof[rows, held.codes] for one in inner.values()]).astype(np.float64)
-    output = np.zeros(next(iter(inner.values())).oof.shape)
-    fold = held.fold if len(held.pairs) > 1 else rows % 2
-    for f in range(max(len(held.pairs), 2)):
+    own = np.column_stack([one.p[rows, held.codes] for one in inner.values()]).astype(np.float64)
+    output = np.zeros(next(iter(inner.values())).p.shape)
+    fold = held.fold if held.folds > 1 else rows % 2
+    for f in range(max(held.folds, 2)):
         here = fold == f
         shares = mixture_weights(own[~here], held.size[~here], PSEUDO)
         for share, one in zip(shares, inner.values(), strict=True):
-            output[here] += share * one.oof[here]
+            output[here] += share * one.p[here]
     shares = mixture_weights(own, held.size, PSEUDO)
     kept = shares > LEAST_SHARE
     maps = tuple(one.map for one, k in zip(inner.values(), kept, strict=True) if k)
     average = view.map(shares[kept] / shares[kept].sum(), maps)
     seconds = sum(one.seconds for one in inner.values())
-    return CandidateTrial(average, seconds, held.judged(output), held.kept(output))
+    return replace(held.trial(output), map=average, seconds=seconds)
 
 
 def rows_to_count(scores: NDArray[Any]) -> NDArray[Any]:
@@ -298,34 +164,14 @@ def count_distinct(p: Array) -> int:
     return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))
 
 
-def as_they_came(matrix: ScoreMatrix, rows: Index) -> Array:
-    """The distributions of some rows without a calibrator."""
-    before, scores = unchanged(matrix), matrix.scores[rows]
-    p = before(scores)
-    if before.input == "probability":
-        p[scores == 0] = 0.0  # the map gives 5e-324, but a wrong zero has an infinite loss
-    return p
-
-
-def unchanged(matrix: ScoreMatrix) -> Softmax:
-    """Distributions as they are, logits through the softmax."""
-    return Softmax.unchanged(matrix.n_classes, matrix.kind())
-
-
 # --------------------------------------------------------------------------------------------------
 # Which methods the mixture for several classes is made of: all that pay, and none that take too
 #
 # long.
 
 
-#: up to so many classes, a calibrator is fitted to each of them
-FEW_CLASSES = 30
 #: the most rows times squared classes that a full matrix is fitted to, where classes are many
 MATRIX_WORK = 50_000_000
-#: many classes: folds are made of at most so many scores; of more, a single part is held out
-FOLDED_NUMBERS = 1 << 20
-#: many classes: that part holds about so many scores at most, but no fewer rows than the next
-HELD_NUMBERS, LEAST_HELD = 1 << 20, 2000
 
 
 def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, Any]:
@@ -395,12 +241,3 @@ def _structured(strength: float, weights: str, structure: str = "matrix") -> Str
         gate=False,
         weights=weights,
     )
-
-
-def single_part(matrix: ScoreMatrix, count: int) -> int:
-    """How many parts a large matrix of many classes is dealt into, of which one is held out; 0
-    where ``count`` folds take no long time."""
-    n, k = len(matrix), matrix.n_classes
-    if k <= FEW_CLASSES or not _is_large(k, n) or count < 2:
-        return 0
-    return max(count, n // max(HELD_NUMBERS // k, LEAST_HELD))

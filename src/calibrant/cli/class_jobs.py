@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,6 @@ from calibrant.metrics.intervals import IntervalOptions, read_interval_options
 
 if TYPE_CHECKING:
     from calibrant.auto.auto import AutoCalibrator
-    from calibrant.auto.classes import HeldOutClasses
     from calibrant.reports.value import Report
 
 
@@ -66,7 +66,7 @@ class ClassFitResult(FitResult):
     diagram_title = "The most probable class of each row:"
     too_few_words = "There are too few rows for an estimate for new rows."
 
-    unseen: HeldOutClasses | None = None
+    unseen: UnseenClasses | None = None
 
     @property
     def sizes(self) -> str:
@@ -93,7 +93,7 @@ class ClassFitResult(FitResult):
         if self.unseen is None:
             raise InputError("a report needs rows that are held out, but there are too few.")
         words = page_words(self.read, saved_as)
-        return report_of(self.calibrator, self.read.matrix, unseen=self.unseen, **words)
+        return report_of(self.calibrator, self.read.matrix, **self.unseen.judged, **words)
 
 
 def _few_rows(read: FileMatrix) -> str:
@@ -139,29 +139,33 @@ def fit(read: FileMatrix, calibrator: Any, folds: int) -> ClassFitResult:
     )
 
 
-def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> HeldOutClasses:
+class UnseenClasses(NamedTuple):
+    """Distributions of rows that were held out before and after calibration, AUC of both, and the
+    folds; and what `report_of` asks for, unless an automatic choice has it."""
+
+    before: ScoreMatrix
+    after: ScoreMatrix
+    aucs: tuple[float | None, float | None]
+    folds: int
+    judged: Mapping[str, Any] = MappingProxyType({})
+
+
+def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
     """The predictions of rows held out; an automatic choice has made them already."""
-    from sklearn.base import clone
+    from calibrant.auto.classes import fits_of
+    from calibrant.fitting.held_out import HeldOutMatrix, matrix_pairs, ranked_as, try_all
 
-    from calibrant.auto.classes import HeldOutClasses, HeldOutMatrix, row_splits
-
-    pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
         oof, aucs = calibrator.oof_, (board[BEFORE].scores_auc, board.chosen.auc)
-        places = np.concatenate([test for _, test in pairs])
-        return HeldOutClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds, places)
-    parts = []
-    for train, test in pairs:
-        rest = matrix.take(train)
-        one = clone(calibrator).fit(rest.scores, labels_of(rest, classes), rest.weight)
-        parts.append(one.predict_proba(matrix.scores[test], on_range="allow"))
-    held = HeldOutMatrix(matrix, pairs, "importance")
-    rows = matrix.take(held.rows)
-    both = held.before, np.concatenate(parts)
-    before, after = (ScoreMatrix(p, rows.codes, rows.weight) for p in both)
-    first, second = (held.judged(p).auc for p in both)
-    return HeldOutClasses(before, after, (first, second), len(pairs), held.rows)
+        return UnseenClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
+    labels = label_array(tuple(classes))
+    held = HeldOutMatrix(matrix, matrix_pairs(matrix, labels, folds, None, 0)[0])
+    trials = {BEFORE: held.unchanged(), **try_all(fits_of({"after": calibrator}, labels), held)}
+    before, after = trials.values()
+    aucs = (before.whole_auc, ranked_as(after, before)[0])
+    made = held.predictions(before), held.predictions(after)
+    return UnseenClasses(*made, aucs, held.folds, {"held": held, "trials": trials})
 
 
 def evaluate(

@@ -116,19 +116,14 @@ def _of_choice(calibrator: Any) -> Unseen | None:
 
 def _held_out(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
     """The predictions of rows held out in turn."""
-    from sklearn.base import clone
+    from calibrant.fitting.held_out import HeldOutCells, fit_bare, ranked_as, try_all
+    from calibrant.methods.uncalibrated import as_they_came
 
-    from calibrant.fitting.folds import parts_of_table
-    from calibrant.fitting.held_out import judge_maps, pairs_of, ranked_as
-    from calibrant.methods.uncalibrated import Uncalibrated
-
-    parts, _ = parts_of_table(table, folds, 0)
-    before = Uncalibrated().fit_table(table).map_
-    first, _ = judge_maps([before] * len(parts), parts, ranks=True)
-    maps = [clone(calibrator).fit_table(part.rest).map_ for part in parts]
-    judged, after = judge_maps(maps, parts)
-    aucs = (first.whole_auc, ranked_as(judged, first)[0])
-    return Unseen(after, pairs_of({"after": judged}, parts)["after"], aucs, len(parts))
+    held = HeldOutCells.of_table(table, folds, 0)
+    before = as_they_came(table, held)
+    after = try_all({"after": fit_bare(calibrator)}, held)["after"]
+    aucs = (before.whole_auc, ranked_as(after, before)[0])
+    return Unseen(held.predictions(after), held.paired(after), aucs, held.folds)
 
 
 def _judged(result: FitResult, seen: Unseen, before: ScoreTable, values: int) -> FitResult:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, column_facts, plain, to_column, to_matrix
 from calibrant.data.documents import shown
 from calibrant.data.labels import check_not_swapped, read_labels
@@ -44,6 +44,11 @@ class Rows:
     def count(self) -> int:
         """How many rows there are; those of weight zero are absent."""
         return len(self.scores) if self.weight is None else int(np.count_nonzero(self.weight))
+
+    @property
+    def codes(self) -> Index:
+        """1 of positive rows, 0 of the others."""
+        return self.positive.astype(np.intp)
 
     def take(self, which: NDArray[Any]) -> Rows:
         """Some of the rows, by their numbers or by True and False for each."""

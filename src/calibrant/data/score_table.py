@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,28 @@ from calibrant.losses import sigmoid
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+
+class CellColumns(NamedTuple):
+    """Σw and Σw² of the negatives and of the positives in each cell of equal scores."""
+
+    negative: Array
+    positive: Array
+    negative_sq: Array
+    positive_sq: Array
+
+    @property
+    def filled(self) -> Flags:
+        """Which cells have any weight."""
+        return np.asarray((self.negative > 0.0) | (self.positive > 0.0))
+
+    def take(self, cells: Any) -> CellColumns:
+        """Some of the cells."""
+        return CellColumns(*(column[cells] for column in self))
+
+    def less(self, others: CellColumns) -> CellColumns:
+        """What is left of each cell when others are taken away."""
+        return CellColumns(*(np.maximum(a - b, 0.0) for a, b in zip(self, others, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,7 +213,7 @@ class ScoreTable(Frozen):
         parts = [table for table in tables if table]
         if not parts:
             return cls.empty()
-        columns = tuple(map(np.concatenate, zip(*(part._columns() for part in parts), strict=True)))
+        columns = tuple(map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
         if all(part.negative is part.negative_sq for part in parts):  # unit weights: Σw² is Σw
             columns = (columns[0], columns[1], columns[0], columns[1])
         scores = np.concatenate([part.scores for part in parts])
@@ -212,8 +234,10 @@ class ScoreTable(Frozen):
 
     # --- reading --------------------------------------------------------------------------------
 
-    def _columns(self) -> tuple[Array, Array, Array, Array]:
-        return self.negative, self.positive, self.negative_sq, self.positive_sq
+    @property
+    def columns(self) -> CellColumns:
+        """Σw and Σw² of negatives and positives at each score."""
+        return CellColumns(self.negative, self.positive, self.negative_sq, self.positive_sq)
 
     def __len__(self) -> int:
         """The number D of distinct scores."""
@@ -348,7 +372,7 @@ class ScoreTable(Frozen):
         >>> table.through(np.abs).positive.tolist()
         [3.0, 3.0]
         """
-        return ScoreTable.from_counts(function(self.scores), *self._columns())
+        return ScoreTable.from_counts(function(self.scores), *self.columns)
 
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500
@@ -359,7 +383,7 @@ class ScoreTable(Frozen):
         return fit(self, start)
 
     def _merged(self, starts: Index) -> ScoreTable:
-        n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in self._columns())
+        n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in self.columns)
         first, last = self.scores[starts], self.scores[np.append(starts[1:], len(self)) - 1]
         size = float(np.abs(self.scores[[0, -1]]).max()) or 1.0  # a sum of scores could overflow
         moment = self.scores / size

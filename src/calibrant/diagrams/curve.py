@@ -31,7 +31,6 @@ from calibrant.metrics.cells import (
     BINNINGS,
     Bins,
     check_bin_count,
-    class_columns,
     equal_mass_starts,
     last_cells,
     run_means,
@@ -720,7 +719,7 @@ class BinSums:
 
     @classmethod
     def of(cls, table: ScoreTable, starts: Index) -> BinSums:
-        return cls(*(np.add.reduceat(column, starts) for column in class_columns(table)))
+        return cls(*(np.add.reduceat(column, starts) for column in table.columns))
 
     @property
     def weight(self) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attributes import AttributeTable, Schema, read_table
 from calibrant.data.columns import check_class_columns, column_facts, plain, to_matrix
-from calibrant.data.door import check_lengths, check_pair_order, read_scores, read_weight
+from calibrant.data.door import Rows, check_lengths, check_pair_order, read_scores, read_weight
 from calibrant.data.labels import read_in_order, read_labels, read_many
 from calibrant.data.scale import ScoreRange
 from calibrant.data.score_table import weight_in_rows
@@ -48,6 +48,12 @@ class LocalRows:
     def positive(self) -> Flags:
         """With two classes: which rows are positive."""
         return np.asarray(self.codes == 1)
+
+    @property
+    def of_one_score(self) -> Rows:
+        """With two classes: the scores, labels and weights alone."""
+        weight = None if (self.given == 1.0).all() else self.given
+        return Rows(self.scores, self.positive, weight, self.classes, self.pos_label)
 
 
 class LocalCalibrator(PredictsByRule, ScoreEstimator):

@@ -1,12 +1,12 @@
-"""Folds of rows and of tables: what candidates learn from, and what they are judged on."""
+"""Folds of tables, of rows, and of matrices: what is learned from, and what is held out."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,112 +15,10 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import plain, to_column
 from calibrant.data.documents import shown
 from calibrant.data.door import Rows, check_lengths
-from calibrant.data.score_table import ScoreTable, table_in_rows
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.model_scores import ModelRows, score_method
-
-#: a table with more scores than this is pooled to so many cells before candidates are judged
-MOST_CELLS = 200_000
-POOLED_CELLS = 100_000
-
-
-@dataclass(frozen=True)
-class Fold:
-    """One fold: the table to learn from, and the cells or rows that are held out.
-
-    ``cluster`` says which of these belong together.
-    """
-
-    rest: ScoreTable
-    scores: Array
-    held: HeldOutCells
-    cluster: Index | None = None
-
-
-def table_cv(cv: Any) -> bool:
-    """Whether folds can be dealt from a table, without its rows."""
-    return cv is None or isinstance(cv, Integral)
-
-
-def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Fold], tuple[str, ...]]:
-    """Folds of a table's rows, dealt at random, and notes for the leaderboard.
-
-    There are fewer folds where a class has fewer rows, and none below two. A table of more than
-    `MOST_CELLS` scores is pooled first.
-    """
-    notes: tuple[str, ...] = ()
-    folds = possible_folds(folds, table.rarest)
-    if not folds:
-        return [], notes
-    if len(table) > MOST_CELLS:
-        notes = (f"judged on {POOLED_CELLS:,} cells of {len(table):,} distinct scores",)
-        table = table.pool(POOLED_CELLS)
-    deal = TableFolds(table, folds, seed=seed)
-    parts = []
-    for fold in range(folds):
-        held = deal.held(fold)
-        rest, filled = deal.rest(held), held.filled
-        if rest and filled.any():
-            parts.append(Fold(rest, table.scores[filled], held.take(filled)))
-    return parts, notes
-
-
-def parts_of_rows(
-    rows: Rows, cv: Any, groups: Any, random_state: Any, *, counts: bool
-) -> tuple[ScoreTable, list[Fold]]:
-    """The table of all rows, and folds as a splitter, groups or a fraction ask for.
-
-    Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
-    estimated (unless weights are counts: then a row may be many). Of a number of folds without
-    groups there may be fewer, or none, as in `parts_of_table`.
-    """
-    present = None if rows.weight is None else rows.weight > 0
-    if present is not None:
-        rows = rows.take(np.flatnonzero(present))
-    table = ScoreTable.from_rows(rows)
-    codes = rows.positive.astype(np.intp)
-    data = ModelRows(rows.scores, codes, rows.weight, rows.classes, 1, "auto")
-    if rows.share is not None and table_cv(cv) and groups is None:
-        folds = possible_folds(FOLDS if cv is None else int(cv), table.rarest)
-        if not folds:
-            return table, []
-        cv, present = _deal(rows, folds, random_state), None
-    splits = split_present(cv, data, present, groups, random_state)
-    weight = splits.share if rows.weight is None else splits.share * rows.weight
-    positive = rows.positive if rows.share is None else rows.share
-    cluster = splits.cluster
-    if cluster is None and rows.share is not None and not counts:
-        cluster = np.arange(len(rows.scores))
-    parts = []
-    for train, test in splits.pairs:
-        rest = ScoreTable.from_rows(rows.take(train)).part_of(*table.ends)
-        zero, one = weight[test] * (1.0 - positive[test]), weight[test] * positive[test]
-        squares = (zero, one) if counts else (zero * zero, one * one)
-        parts.append(
-            Fold(
-                table_in_rows(rest, "counts") if counts else rest,
-                rows.scores[test],
-                HeldOutCells(zero, one, *squares),
-                None if cluster is None else cluster[test],
-            )
-        )
-    return table, parts
-
-
-def _deal(rows: Rows, folds: int, seed: int) -> list[tuple[Index, Index]]:
-    """Rows with soft labels dealt into folds at random, those of ½ and more apart from the others.
-
-    Whatever their order is, rows of the same score, label and weight fall to the same folds.
-    """
-    keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
-    order = np.lexsort([key for key in keys if key is not None])
-    fold = np.empty(len(order), dtype=np.intp)
-    rng = np.random.default_rng(seed)
-    low = int(np.count_nonzero(~rows.positive))
-    for some in (order[:low], order[low:]):
-        fold[some] = rng.permutation(np.arange(len(some)) % folds)
-    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(folds)]
-
 
 # --- Tables dealt into folds ----------------------------------------------------------------------
 
@@ -128,28 +26,6 @@ def _deal(rows: Rows, folds: int, seed: int) -> list[tuple[Index, Index]]:
 #: the rows of a class in a cell are dealt one by one up to this number, beyond it by a single draw
 MANY = 50
 SMALLEST = np.finfo(np.float64).tiny
-
-
-class HeldOutCells(NamedTuple):
-    """What a fold holds out: Σw and Σw² of the negatives and the positives at each score."""
-
-    negative: Array
-    positive: Array
-    negative_sq: Array
-    positive_sq: Array
-
-    @property
-    def filled(self) -> Flags:
-        """Where anything is held out."""
-        return np.asarray((self.negative > 0.0) | (self.positive > 0.0))
-
-    def take(self, cells: Flags) -> HeldOutCells:
-        """Some of the cells."""
-        return HeldOutCells(*(column[cells] for column in self))
-
-    def rest_of(self, columns: Iterable[Array]) -> HeldOutCells:
-        """What is left of a table's columns when this is held out."""
-        return HeldOutCells(*(np.maximum(a - b, 0.0) for a, b in zip(columns, self, strict=True)))
 
 
 def possible_folds(wanted: int, rarest: float) -> int:
@@ -160,6 +36,11 @@ def possible_folds(wanted: int, rarest: float) -> int:
     """
     folds = min(wanted, int(rarest + 1e-6))
     return folds if folds >= 2 else 0
+
+
+def table_cv(cv: Any) -> bool:
+    """Whether folds can be dealt from a table, without its rows."""
+    return cv is None or isinstance(cv, Integral)
 
 
 class TableFolds:
@@ -201,7 +82,7 @@ class TableFolds:
             rows = np.where(halved, table.weight, 0.0)
             self._halves = _ClassFolds(rows, squares[0] + squares[1], k, rng)
 
-    def held(self, fold: int) -> HeldOutCells:
+    def held(self, fold: int) -> CellColumns:
         """The part of the table that a fold holds out."""
         zero, one = (hand.share(fold) for hand in self._hands)
         if self._halves is not None:
@@ -210,24 +91,29 @@ class TableFolds:
         table = self.table
         n0, n1 = table.negative * zero, table.positive * one
         if table.negative_sq is table.negative and table.positive_sq is table.positive:
-            return self._rounded(HeldOutCells(n0, n1, n0, n1))
+            return self._rounded(CellColumns(n0, n1, n0, n1))
         squares = table.negative_sq * zero, table.positive_sq * one
-        return self._rounded(HeldOutCells(n0, n1, *squares))
+        return self._rounded(CellColumns(n0, n1, *squares))
 
-    def _rounded(self, held: HeldOutCells) -> HeldOutCells:
+    def _rounded(self, held: CellColumns) -> CellColumns:
         """Of whole weights: whole numbers, without the rounding errors of shares."""
         if not self._whole:
             return held
         near = [np.rint(column) for column in held]
         pairs = zip(held, near, strict=True)
-        return HeldOutCells(*(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in pairs))
+        return CellColumns(*(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in pairs))
 
-    def rest(self, held: HeldOutCells) -> ScoreTable:
+    def rest(self, held: CellColumns) -> ScoreTable:
         """The table without the cells of a fold."""
         table = self.table
-        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-        rest = ScoreTable.from_counts(table.scores, *held.rest_of(columns))
+        rest = ScoreTable.from_counts(table.scores, *table.columns.less(held))
         return rest.part_of(*table.ends)
+
+    def parts(self) -> Iterator[tuple[ScoreTable, CellColumns]]:
+        """The table to learn from, and what is held out of each cell, fold after fold."""
+        for fold in range(self.k):
+            held = self.held(fold)
+            yield self.rest(held), held
 
 
 def _halved(n0: Array, n1: Array, q0: Array, q1: Array) -> Flags:
@@ -261,6 +147,33 @@ class _ClassFolds:
         held = np.bincount(self.cell[self.fold == fold], minlength=len(self.rows))
         held[self.many] = self.drawn[:, fold]
         return np.asarray(held / np.maximum(self.rows, 1))
+
+
+# --- Rows of several classes dealt into folds -----------------------------------------------------
+
+
+#: matrices of more numbers than this are sorted by their first two columns only
+MOST_SORTED = 1 << 22
+
+
+def deal_by_scores(matrix: ScoreMatrix, count: int) -> Index:
+    """The fold of each row: rows sorted by their scores and dealt in turn.
+
+    Nothing is random, and neither the order of the rows nor their labels matter (except among
+    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
+    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
+    columns only.
+    """
+    fold = np.empty(len(matrix), dtype=np.intp)
+    fold[sorted_rows(matrix)] = np.arange(len(matrix)) % count
+    return fold
+
+
+def sorted_rows(matrix: ScoreMatrix) -> Index:
+    """Rows by their scores, then class and weight."""
+    columns = matrix.leading(matrix.n_classes if matrix.size <= MOST_SORTED else 2).T
+    least = [] if matrix.weight is None else [matrix.weight]
+    return np.lexsort((*least, matrix.codes, *columns))
 
 
 # --- Which rows train a model and which are scored, for every kind of cv --------------------------
@@ -299,6 +212,21 @@ def _kind(cv: Any) -> str | None:
         return "fraction" if 0.0 < float(cv) < 1.0 else None
     splits = cv is None or hasattr(cv, "split") or isinstance(cv, Iterable)
     return "folds" if splits else None
+
+
+def deal_soft(rows: Rows, folds: int, seed: int) -> list[tuple[Index, Index]]:
+    """Rows with soft labels dealt into folds at random, those of ½ and more apart from the others.
+
+    Whatever their order is, rows of the same score, label and weight fall to the same folds.
+    """
+    keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
+    order = np.lexsort([key for key in keys if key is not None])
+    fold = np.empty(len(order), dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    low = int(np.count_nonzero(~rows.positive))
+    for some in (order[:low], order[low:]):
+        fold[some] = rng.permutation(np.arange(len(some)) % folds)
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(folds)]
 
 
 class Splits:
@@ -363,17 +291,19 @@ class RowSplits:
 
 def split_present(
     cv: Any,
-    data: ModelRows,
-    present: Flags | None,
+    rows: Rows | ScoreMatrix,
+    classes: NDArray[Any],
+    present: Flags | None = None,
     groups: Any = None,
     random_state: Any = None,
 ) -> RowSplits:
     """Splits of the rows of positive weight, for any ``cv`` that picks rows.
 
-    ``data`` holds these rows alone. ``present`` says which of all rows they are (None: all);
-    ``groups``, and ``cv`` where it is a list of rows, speak of all rows. Splits without rows to
-    learn from, or to judge on, are left out.
+    ``rows`` are these alone. ``present`` says which of all rows they are (None: all); ``groups``,
+    and ``cv`` where it is a list of rows, speak of all rows. Splits without rows to learn from, or
+    to judge on, are left out.
     """
+    data = ModelRows(rows.scores, rows.codes, rows.weight, classes, 1, "auto")
     n = len(data.codes)
     present = np.ones(n, dtype=bool) if present is None else present
     cluster = None

@@ -1,181 +1,398 @@
-"""Candidates judged on rows that they have not seen, all of them on the same rows."""
+"""Rows held out: candidates are fitted to the others, and judged by what they say of these.
+
+`HeldOut` says what each fold learns from and what it holds out, `try_all` fits every candidate to
+each fold once, and `choose` takes one of them by its losses.
+"""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from itertools import repeat
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
+from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.folds import Fold
+from calibrant.data.door import Rows
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows, weight_in_rows
+from calibrant.fitting.folds import (
+    FOLDS,
+    Pair,
+    TableFolds,
+    deal_by_scores,
+    deal_soft,
+    possible_folds,
+    split_present,
+    table_cv,
+)
 from calibrant.fitting.registry import BEFORE, bare
+from calibrant.metrics.arguments import class_tables
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.point_measures import area, one_class
+from calibrant.rules.softmax import Softmax
 from calibrant.running import track
 
+#: learns from what a fold does not hold out; gives a calibrator, or a function of what it holds out
+Fit = Callable[[Any], Any]
+#: what a fold learns from, and what it is asked for
+Part = tuple[Any, Any]
+#: what moves where no bar is shown
+WITHOUT_BAR: Iterator[Any] = repeat(None)
+#: a table with more scores than this is pooled to so many cells before candidates are judged
+MOST_CELLS = 200_000
+POOLED_CELLS = 100_000
 
-class Judged(NamedTuple):
-    """How a candidate did on the rows held out.
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate on what was held out.
 
     Attributes
     ----------
+    p : array
+        Its predictions, fold after fold: the probability of the positive class in each cell, or the
+        distribution of each row.
     log_loss, brier : arrays
-        The loss on each cell of the sample.
-    auc : float or None
-        The share of pairs in the right order; of two classes within the folds, since the maps of
-        different folds are not to be compared.
+        The losses of each unit of the `Sample`.
     certain : bool
         Whether it gave a probability of exactly 0 or 1. If such a row is wrong, the log loss is
         infinite.
+    auc : float or None
+        The share of pairs in the right order, of two rows of one fold, since each fold has a map of
+        its own. Several classes: the mean of all classes, each against the rest.
     whole_auc : float or None
         Of the scores as they came: the share of all pairs in the right order.
-    p : array or None
-        Two classes: the probability of the positive class in each cell.
+    map : Map or None
+        Its map, fitted to all.
+    fitted : calibrator or None
+        The calibrator that made it.
+    seconds : float
+        The time of that fit.
+    maps : tuple
+        What it gave in each fold.
     """
 
+    p: NDArray[Any]
     log_loss: Array
     brier: Array
-    auc: float | None
     certain: bool
+    auc: float | None = None
     whole_auc: float | None = None
-    p: Array | None = None
+    map: Any = None
+    fitted: Any = None
+    seconds: float = 0.0
+    maps: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
-class CandidateTrial:
-    """A candidate fitted to all rows, the seconds that this took, and its predictions out of fold.
+def try_all(
+    fits: Mapping[str, Fit],
+    held: HeldOut,
+    whole: Any = None,
+    *,
+    by_rows: bool = False,
+    bar: Iterator[Any] = WITHOUT_BAR,
+) -> dict[str, Trial]:
+    """Fit every candidate to the rest of each fold, judge it on the fold, and fit it to the whole.
 
-    Of two classes ``map`` is a Map and ``oof`` a ScoreTable; of several classes they are a
-    VectorMap and the distributions of the rows held out.
+    ``whole`` are all data (None: it is not fitted to these). With ``by_rows`` candidates are given
+    the numbers of rows to learn from and to predict. ``bar`` moves by one with each fit.
     """
-
-    map: Any
-    seconds: float
-    judged: Judged
-    oof: Any
-    calibrator: Any = None
-
-
-class Progress:
-    """A bar on stderr that moves by one with each fit."""
-
-    def __init__(self, steps: int, *, show: bool) -> None:
-        self._bar = track(range(steps), steps, "calibrators", show=show)
-
-    def fit_all(
-        self, fit: Callable[[Any], Any], rests: Iterable[Any], whole: Any
-    ) -> tuple[list[Any], Any, float]:
-        """The maps of each fold's rest, the calibrator of the whole, and the seconds it took."""
-        maps = []
-        for rest in rests:
-            next(self._bar)
-            maps.append(fit(rest).map_)
-        next(self._bar)
-        start = time.perf_counter()
-        fitted = fit(whole)
-        return maps, fitted, time.perf_counter() - start
-
-    def close(self) -> None:
-        """End the bar."""
-        for _ in self._bar:
-            pass
-
-
-def judge(
-    named: Mapping[str, Any], table: ScoreTable, parts: list[Fold], *, progress: bool
-) -> tuple[dict[str, CandidateTrial], Sample]:
-    """Fit every candidate to each fold's rest and to the whole table; judge it on what is held.
-
-    There must be at least one fold.
-    """
-    bar = Progress(len(named) * (len(parts) + 1), show=progress)
-    rests = [part.rest for part in parts]
     trials = {}
-    for name, one in named.items():
-        maps, fitted, seconds = bar.fit_all(partial(_fit_table, one), rests, table)
-        if name == BEFORE:  # how scores are read does not depend on the fold
-            maps = [fitted.map_] * len(parts)
-        judged, oof = judge_maps(maps, parts, ranks=name == BEFORE)
-        trials[name] = CandidateTrial(fitted.map_, seconds, judged, oof, fitted)
-    bar.close()
-    return trials, sample_of(parts)
+    for name, fit in fits.items():
+        maps: list[Any] = []
+        outputs: list[Array] = []
+        for rest, asked in held.pairs if by_rows else held.parts():
+            next(bar)
+            fitted = fit(rest)
+            maps.append(getattr(fitted, "map_", fitted))
+            outputs.append(maps[-1](asked))
+        trial = replace(held.trial(np.concatenate(outputs)), maps=tuple(maps))
+        if whole is not None:
+            next(bar)
+            start = time.perf_counter()
+            fitted = fit(whole)
+            seconds = time.perf_counter() - start
+            trial = replace(trial, map=fitted.map_, fitted=fitted, seconds=seconds)
+        trials[name] = trial
+    return trials
 
 
-def _fit_table(calibrator: Any, table: ScoreTable) -> Any:
-    return bare(calibrator).fit_table(table)
+def fit_bare(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:
+    """The fit of copies of a calibrator to tables, or to matrices, whatever it calls the labels.
 
-
-def judge_maps(
-    maps: Sequence[Callable[[Array], Array]], parts: list[Fold], *, ranks: bool = False
-) -> tuple[Judged, ScoreTable]:
-    """The losses of a map for each fold, cell by cell, and the table of all its predictions.
-
-    With ``ranks`` the AUC is that of the scores themselves: as probabilities some may be equal.
+    Columns of matrices stand for these ``classes`` (None: 0, 1, 2, …).
     """
-    surprise, square, own, pairs, ordered = [], [], [], 0.0, 0.0
-    outputs = []
-    for fitted, part in zip(maps, parts, strict=True):
-        p, held = fitted(part.scores), part.held
-        zero, one = held.negative > 0, held.positive > 0
-        with np.errstate(divide="ignore"):
-            surprise += [-np.log1p(-p[zero]), -np.log(p[one])]
-        square += [np.square(p[zero]), np.square(1.0 - p[one])]
-        own += [p[zero], p[one]]
-        outputs.append(p)
-        n, right = pairs_in_order(ScoreTable.from_counts(part.scores if ranks else p, *held))
-        pairs, ordered = pairs + n, ordered + right
-    columns = [np.concatenate(c) for c in zip(*(part.held for part in parts), strict=True)]
-    oof = ScoreTable.from_counts(np.concatenate(outputs), *columns)
-    whole = None
-    if ranks and not one_class(oof):
-        scores = np.concatenate([part.scores for part in parts])
-        whole = area(ScoreTable.from_counts(scores, *columns))
-    auc = ordered / pairs if pairs else None
-    losses = np.concatenate(surprise), np.concatenate(square)
-    return Judged(*losses, auc, _holds_certain(oof), whole, np.concatenate(own)), oof
+
+    def fit(data: ScoreTable | ScoreMatrix) -> Any:
+        if isinstance(data, ScoreTable):
+            return bare(calibrator).fit_table(data)
+        labels = np.arange(data.n_classes) if classes is None else classes
+        one = clone(calibrator).set_params(classes=list(labels))
+        return one.fit(data.scores, labels[data.codes], data.weight)
+
+    return fit
 
 
-def told_certain(trial: CandidateTrial, whole: ScoreTable) -> CandidateTrial:
-    """The trial, with exact 0 and 1 seen where they are among the probabilities of all rows."""
-    return replace(trial, judged=trial.judged._replace(certain=_holds_certain(whole)))
+def progress_bar(fits: int, *, show: bool) -> Iterator[int]:
+    """A bar on stderr that moves by one with each fit."""
+    return iter(track(range(fits), fits, "calibrators", show=show))
 
 
-def _holds_certain(table: ScoreTable) -> bool:
-    """Whether a table of probabilities holds an exact 0 or 1."""
-    return bool(table.scores[0] <= 0.0 or table.scores[-1] >= 1.0)
+def path_losses(
+    table: ScoreTable, folds: int, losses: Callable[[CellColumns, CellColumns], Array]
+) -> Array:
+    """The summed losses of the candidates of a path, such as numbers of bins, on rows held out.
+
+    ``losses`` fits them all to what is left of a fold, and gives their losses on what it holds out.
+    Whole weights are numbers of rows.
+    """
+    deal = TableFolds(table, folds, repetitions=True)
+    held = (deal.held(fold) for fold in range(folds))
+    return np.asarray(np.sum([losses(table.columns.less(one), one) for one in held], axis=0))
 
 
-def pairs_of(judged: Mapping[str, Judged], parts: list[Fold]) -> dict[str, PairedCells]:
-    """The predictions of each candidate beside the scores of the same cells."""
-    sample = sample_of(parts)
-    scores = [part.scores[some] for part, some, _, _ in _sides(parts)]
-    is_positive = np.arange(len(scores)) % 2 == 1
-    before, hit = np.concatenate(scores), np.repeat(is_positive, [len(one) for one in scores])
-    rows = (hit, sample.weight, sample.square, sample.cluster)
-    return {n: PairedCells(one.p, before, *rows) for n, one in judged.items() if one.p is not None}
+# --- What is held out -----------------------------------------------------------------------------
 
 
-def sample_of(parts: list[Fold]) -> Sample:
-    """The weights of the cells, in the order of the losses."""
-    sides = list(_sides(parts))
-    weight, square = (np.concatenate([side[column] for side in sides]) for column in (2, 3))
-    clusters = [part.cluster[some] for part, some, _, _ in sides if part.cluster is not None]
-    return Sample(weight, square, np.concatenate(clusters) if clusters else None)
+class HeldOut(ABC):
+    """Data in folds: what is learned from, what is held out, and what happened to it."""
+
+    #: the numbers of the rows to learn from and to judge on, where there are rows
+    pairs: Sequence[Pair]
+
+    @property
+    @abstractmethod
+    def folds(self) -> int:
+        """How often rows are held out."""
+
+    @abstractmethod
+    def parts(self) -> Iterable[Part]:
+        """What each fold learns from, and the scores that it is asked for."""
+
+    @property
+    @abstractmethod
+    def sample(self) -> Sample:
+        """The weights of the units that losses are found for."""
+
+    @abstractmethod
+    def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
+        """How predictions did, fold after fold. With ``ranks`` they are the scores as they came."""
+
+    @abstractmethod
+    def predictions(self, trial: Trial) -> ScoreTable | ScoreMatrix:
+        """The predictions of a candidate, with what happened."""
 
 
-def _sides(parts: list[Fold]) -> Iterator[tuple[Fold, Flags, Array, Array]]:
-    """The negatives of each fold, then its positives: the fold, which of its cells, Σw and Σw²."""
-    for part in parts:
-        held = part.held
-        for w, q in ((held.negative, held.negative_sq), (held.positive, held.positive_sq)):
-            some = w > 0
-            yield part, some, w[some], q[some]
+@dataclass(frozen=True, eq=False)
+class HeldOutCells(HeldOut):
+    """Two classes: rows, or cells of equal rows, that are held out fold after fold.
+
+    A unit of the sample is a cell's rows of one class.
+
+    Parameters
+    ----------
+    scores : array of shape (m,)
+    columns : CellColumns
+        What happened at these scores.
+    sizes : sequence of int
+        How many of the cells each fold holds out.
+    rest_of : function of a fold's number
+        The table that the fold learns from.
+    cluster : array of shape (m,), optional
+        Which cells belong together.
+    pairs : see `HeldOut`
+    notes : tuple of str
+        What a reader of the figures should know.
+    """
+
+    scores: Array
+    columns: CellColumns
+    sizes: Sequence[int]
+    rest_of: Callable[[int], ScoreTable] | None = None
+    cluster: Index | None = None
+    pairs: Sequence[Pair] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_table(cls, table: ScoreTable, folds: int, seed: int) -> HeldOutCells:
+        """A table's rows, dealt into folds at random.
+
+        There are fewer folds where a class has fewer rows, and none below two. A table of more than
+        `MOST_CELLS` scores is pooled first.
+        """
+        folds = possible_folds(folds, table.rarest)
+        notes: tuple[str, ...] = ()
+        if folds and len(table) > MOST_CELLS:
+            notes = (f"judged on {POOLED_CELLS:,} cells of {len(table):,} distinct scores",)
+            table = table.pool(POOLED_CELLS)
+        if not folds:
+            return cls(table.scores[:0], table.columns.take(slice(0)), ())
+        deal = TableFolds(table, folds, seed=seed)
+        held, rests, filled = [], [], []
+        for rest, columns in deal.parts():
+            some = columns.filled
+            if rest and some.any():
+                held.append(columns.take(some))
+                rests.append(rest)
+                filled.append(table.scores[some])
+        return cls(
+            np.concatenate(filled),
+            joined(held),
+            [len(scores) for scores in filled],
+            rests.__getitem__,
+            notes=notes,
+        )
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Rows,
+        cv: Any,
+        groups: Any,
+        seed: Any,
+        *,
+        counts: bool = False,
+        present: Flags | None = None,
+    ) -> HeldOutCells:
+        """Rows of positive weight, as a splitter, groups or a fraction ask for.
+
+        ``groups``, and ``cv`` where it is a list of rows, speak of all rows, of which ``present``
+        marks those that came here (None: all came, also those of weight zero).
+
+        Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
+        estimated (unless weights are ``counts``: then a row may be many). Of a number of folds
+        without groups there may be fewer, or none, as in `of_table`.
+        """
+        if present is None and rows.weight is not None:
+            present = rows.weight > 0
+            rows = rows.take(np.flatnonzero(present))
+        table = ScoreTable.from_rows(rows)
+        if rows.share is not None and table_cv(cv) and groups is None:
+            folds = possible_folds(FOLDS if cv is None else int(cv), table.rarest)
+            if not folds:
+                return cls(rows.scores[:0], table.columns.take(slice(0)), ())
+            cv, present = deal_soft(rows, folds, seed), None
+        splits = split_present(cv, rows, rows.classes, present, groups, seed)
+        cluster = splits.cluster
+        if cluster is None and rows.share is not None and not counts:
+            cluster = np.arange(len(rows.scores))
+        test = np.concatenate([test for _, test in splits.pairs])
+        weight = splits.share if rows.weight is None else splits.share * rows.weight
+        share = (rows.positive if rows.share is None else rows.share)[test]
+        zero, one = weight[test] * (1.0 - share), weight[test] * share
+        squares = (zero, one) if counts else (zero * zero, one * one)
+
+        def rest_of(fold: int) -> ScoreTable:
+            train, _ = splits.pairs[fold]
+            rest = ScoreTable.from_rows(rows.take(train)).part_of(*table.ends)
+            return table_in_rows(rest, "counts") if counts else rest
+
+        return cls(
+            rows.scores[test],
+            CellColumns(zero, one, *squares),
+            [len(test) for _, test in splits.pairs],
+            rest_of,
+            None if cluster is None else cluster[test],
+            splits.pairs,
+        )
+
+    @classmethod
+    def of_all(cls, scores: Array, columns: CellColumns) -> HeldOutCells:
+        """Everything at once, for predictions that were made before."""
+        return cls(scores, columns, [len(scores)])
+
+    @property
+    def folds(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def rests(self) -> list[ScoreTable]:
+        """The table that each fold learns from."""
+        make = self.rest_of
+        return [] if make is None else [make(fold) for fold in range(self.folds)]
+
+    def parts(self) -> Iterable[Part]:
+        return [
+            (rest, self.scores[here]) for rest, here in zip(self.rests, self.cells, strict=True)
+        ]
+
+    @cached_property
+    def cells(self) -> list[slice]:
+        """The cells of each fold."""
+        ends = np.cumsum(self.sizes).tolist()
+        return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+
+    @cached_property
+    def units(self) -> tuple[Index, Flags]:
+        """The cell of each unit, and whether it is of the positive class.
+
+        Rows are in their order. Of tables come, fold after fold, the negatives of all cells and
+        then the positives.
+        """
+        some = np.array([self.columns.negative > 0.0, self.columns.positive > 0.0])
+        if self.pairs:
+            cell, label = np.nonzero(some.T)
+            return cell, label == 1
+        parts = [np.nonzero(some[:, here]) for here in self.cells]
+        cells = [here.start + cell for here, (_, cell) in zip(self.cells, parts, strict=True)]
+        return np.concatenate(cells), np.concatenate([label for label, _ in parts]) == 1
+
+    @cached_property
+    def sample(self) -> Sample:
+        (cell, positive), (n0, n1, q0, q1) = self.units, self.columns
+        weight, square = (
+            np.where(positive, one[cell], zero[cell]) for zero, one in ((n0, n1), (q0, q1))
+        )
+        return Sample(weight, square, None if self.cluster is None else self.cluster[cell])
+
+    def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
+        """How predictions did. With ``ranks`` the order is that of the scores themselves: as
+        probabilities some may be equal."""
+        cell, positive = self.units
+        q = p[cell]
+        surprise, square = unit_losses(q, positive)
+        certain = bool(q.min(initial=1.0) <= 0.0 or q.max(initial=0.0) >= 1.0)
+        order = self.scores if ranks else p
+        tables = [self._table(order[here], here) for here in self.cells]
+        pairs, ordered = np.sum([pairs_in_order(table) for table in tables], axis=0)
+        whole = None
+        if ranks:
+            everything = self._table(order, slice(None))
+            whole = None if one_class(everything) else area(everything)
+        return Trial(p, surprise, square, certain, ordered / pairs if pairs else None, whole)
+
+    def _table(self, values: Array, cells: slice) -> ScoreTable:
+        return ScoreTable.from_counts(values, *self.columns.take(cells))
+
+    def predictions(self, trial: Trial) -> ScoreTable:
+        return self._table(trial.p, slice(None))
+
+    def paired(self, trial: Trial) -> PairedCells:
+        """The predictions beside the scores of the same units."""
+        (cell, positive), sample = self.units, self.sample
+        rows = (positive, sample.weight, sample.square, sample.cluster)
+        return PairedCells(trial.p[cell], self.scores[cell], *rows)
+
+
+def unit_losses(p: Array, positive: Flags) -> tuple[Array, Array]:
+    """The log loss and the Brier score of the probability of the positive class in each unit."""
+    surprise = np.empty(len(p))
+    with np.errstate(divide="ignore"):
+        surprise[positive], surprise[~positive] = -np.log(p[positive]), -np.log1p(-p[~positive])
+    return surprise, np.square(np.where(positive, 1.0 - p, p))
+
+
+def joined(parts: Sequence[CellColumns]) -> CellColumns:
+    """The columns of several folds, one after the other."""
+    return CellColumns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def pairs_in_order(table: ScoreTable) -> tuple[float, float]:
@@ -186,69 +403,255 @@ def pairs_in_order(table: ScoreTable) -> tuple[float, float]:
     return pairs, pairs * area(table)
 
 
-def standings(
-    judged: Mapping[str, Judged],
+@dataclass(frozen=True, eq=False)
+class HeldOutMatrix(HeldOut):
+    """Several classes: the rows of a matrix that are held out, fold after fold.
+
+    A row that is held out r times counts 1/r each time. ``weights`` says whether weights are counts
+    (see `Calibrator`), and ``groups`` which rows of the matrix belong together.
+    """
+
+    matrix: ScoreMatrix
+    pairs: Sequence[Pair]
+    weights: str = "importance"
+    groups: Index | None = None
+
+    @property
+    def folds(self) -> int:
+        return len(self.pairs)
+
+    def parts(self) -> Iterable[Part]:
+        # a single part is taken once for all candidates, since it may be large
+        if len(self.pairs) == 1:
+            return [self._single]
+        return ((self.matrix.take(train), self.matrix.scores[test]) for train, test in self.pairs)
+
+    @cached_property
+    def _single(self) -> Part:
+        ((train, test),) = self.pairs
+        return self.matrix.take(train), self.matrix.scores[test]
+
+    def reading(self, matrix: ScoreMatrix) -> HeldOutMatrix:
+        """The same folds of the same rows, with other scores for the candidates."""
+        return replace(self, matrix=matrix)
+
+    @cached_property
+    def rows(self) -> Index:
+        """The places of the rows held out."""
+        return np.concatenate([test for _, test in self.pairs])
+
+    @cached_property
+    def fold(self) -> Index:
+        """The fold of each of them."""
+        return np.repeat(np.arange(self.folds), [len(test) for _, test in self.pairs])
+
+    @cached_property
+    def codes(self) -> Index:
+        """Their classes."""
+        return self.matrix.codes[self.rows]
+
+    def _shared(self, weight: Array | None) -> Array:
+        share = 1.0 / np.bincount(self.rows)[self.rows]
+        return share if weight is None else weight[self.rows] * share
+
+    @cached_property
+    def size(self) -> Array:
+        """Their weights in units of rows."""
+        return self._shared(weight_in_rows(self.matrix.weight, self.weights))
+
+    @cached_property
+    def sample(self) -> Sample:
+        weight = self._shared(self.matrix.weight)
+        square = weight if self.weights == "counts" else weight**2
+        return Sample(weight, square, None if self.groups is None else self.groups[self.rows])
+
+    def unchanged(self) -> Trial:
+        """The scores as they came: distributions as they are, logits through the softmax."""
+        before, scores = unchanged(self.matrix), self.matrix.scores[self.rows]
+        p = before(scores)
+        if before.input == "probability":
+            p[scores == 0] = 0.0  # the map gives 5e-324, but a wrong zero has an infinite loss
+        return replace(self.trial(p, ranks=True), map=before)
+
+    def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
+        own = p[np.arange(len(p)), self.codes]
+        with np.errstate(divide="ignore"):
+            surprise = -np.log(own)
+        square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
+        folds = [self.fold == f for f in range(self.folds)]
+        whole = self._area(p, [slice(None)]) if ranks else None
+        # of many classes float32 is kept, to save memory
+        kept = p if p.shape[1] <= FEW_CLASSES else p.astype(np.float32)
+        certain = bool(p.min(initial=1.0) <= 0.0)
+        return Trial(kept, surprise, square, certain, self._area(p, folds), whole)
+
+    def _area(self, p: Array, parts: list[Any]) -> float | None:
+        """The mean over classes of the share of pairs within parts that are in order; None of many
+        classes."""
+        if p.shape[1] > FEW_CLASSES:
+            return None
+        pairs, ordered = np.zeros((2, p.shape[1]))
+        for here in parts:
+            part = ScoreMatrix(p[here], self.codes[here], self.sample.weight[here])
+            for column, table in enumerate(class_tables(part) if len(part) else ()):
+                n, right = pairs_in_order(table)
+                pairs[column] += n
+                ordered[column] += right
+        some = pairs > 0
+        return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
+
+    def predictions(self, trial: Trial) -> ScoreMatrix:
+        weight = self.matrix.weight
+        return ScoreMatrix(trial.p, self.codes, None if weight is None else weight[self.rows])
+
+
+def unchanged(matrix: ScoreMatrix) -> Softmax:
+    """Distributions as they are, logits through the softmax."""
+    return Softmax.unchanged(matrix.n_classes, matrix.kind())
+
+
+#: up to so many classes, a calibrator may be fitted to each of them
+FEW_CLASSES = 30
+#: folds of a matrix hold out at most so many rows together; candidates are fitted to all rows
+MOST_JUDGED = 50_000
+#: many classes: folds are made of at most so many scores; of more, a single part is held out
+FOLDED_NUMBERS = 1 << 20
+#: many classes: that part holds about so many scores at most, but no fewer rows than the next
+HELD_NUMBERS, LEAST_HELD = 1 << 20, 2000
+
+
+def matrix_pairs(
+    matrix: ScoreMatrix,
+    classes: NDArray[Any],
+    cv: Any,
+    groups: Any,
+    random_state: Any,
+    present: Flags | None = None,
+) -> tuple[Sequence[Pair], Index | None]:
+    """Rows to learn from and to judge on, and which rows belong together.
+
+    A number of folds is dealt from the rows in the order of their scores; if there are more than
+    `MOST_JUDGED` rows, only so many of them are dealt. Of large matrices with many classes a single
+    part is held out. ``present`` is as in `split_present`.
+    """
+    cv = FOLDS if cv is None else cv
+    if isinstance(cv, (int, np.integer)) and groups is None:
+        count = min(int(cv), len(matrix))
+        parts = single_part(matrix, count)
+        if parts:
+            fold = deal_by_scores(matrix, parts)
+            return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None
+        step = -(-len(matrix) // MOST_JUDGED)
+        fold = deal_by_scores(matrix, count * step)
+        return [
+            (np.flatnonzero((fold != f) & (fold < count)), np.flatnonzero(fold == f))
+            for f in range(count)
+        ], None
+    splits = split_present(cv, matrix, classes, present, groups, random_state)
+    return splits.pairs, splits.cluster
+
+
+def single_part(matrix: ScoreMatrix, count: int) -> int:
+    """How many parts a large matrix of many classes is dealt into, of which one is held out; 0
+    where ``count`` folds take no long time."""
+    n, k = len(matrix), matrix.n_classes
+    if k <= FEW_CLASSES or n * k <= FOLDED_NUMBERS or count < 2:
+        return 0
+    return max(count, n // max(HELD_NUMBERS // k, LEAST_HELD))
+
+
+# --- Which of several candidates is taken, by their losses on what was held out -------------------
+
+
+#: a candidate replaces our own method only if it is ahead by more standard errors than this
+BENEFIT = 2.0
+#: the scores are kept unless they are found wrong at this level; and the standard errors by which
+#: noise alone is ahead in so many samples
+LEVEL, ONE_SIDED = 0.05, 1.64
+#: standard errors by which the best must be ahead of the scores of several classes
+CLASS_ERRORS = 1.0
+#: mean losses that differ by this part are equal but for rounding
+ROUNDING = 1e-12
+
+
+def choose(
+    trials: Mapping[str, Trial],
     sample: Sample,
     *,
-    level: float,
-    chosen: str,
-    tied: set[str],
-    distinct: Mapping[str, int],
-    seconds: Mapping[str, float],
-) -> tuple[Standing, ...]:
-    """A row for each candidate, the least log loss first; equal ones stay in the given order."""
-    before = judged[BEFORE]
-    rows = []
-    for name, one in judged.items():
-        gain, low, high = _gain(before.log_loss, one.log_loss, sample, level)
-        auc, change = ranked_as(one, before)
-        if auc is not None and change is not None and distinct[name] == 1:
-            auc, change = 0.5, change + (0.5 - auc)  # one rate for all rows ranks nothing
-        rows.append(
-            Standing(
-                name,
-                sample.mean(one.log_loss),
-                sample.error(one.log_loss),
-                sample.mean(one.brier),
-                sample.error(one.brier),
-                *(gain, low, high),
-                auc,
-                change,
-                distinct[name],
-                seconds[name],
-                name in tied,
-                name == chosen,
-                one.certain,
-            )
-        )
-    return tuple(sorted(rows, key=lambda row: row.log_loss))
+    right: float | None = None,
+    errors: float = ONE_SIDED,
+    demanding: Collection[str] = (),
+    by: str = "log_loss",
+) -> tuple[str, set[str]]:
+    """The candidate that is taken, and those that are as good as the best.
 
+    The first candidate is the scores as they came. They are kept unless the best is ahead of them
+    by more than so many standard ``errors``, or is ahead at all and a test refutes the scores
+    (``right`` is the p-value of the test that they are right; None without one).
 
-def ranked_as(one: Judged, before: Judged) -> tuple[float | None, float | None]:
-    """The AUC of a candidate, and what it gains over the scores as they came.
+    Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
+    same rule, and at most two standard errors behind the best. In all other cases the best is
+    taken. A candidate that gives an exact 0 or 1 is taken only if all do: if such rows were right
+    so far, this does not show what a wrong one will cost.
 
-    The gain is counted within the folds, and added to the AUC of the scores over all pairs. So the
-    AUC of the scores is the one that anyone else computes, and a map that keeps their order has the
-    same.
+    As good as the best is who is behind it by at most one standard error. Candidates that ask more
+    of their users (``demanding``) are taken only if they are ahead by more than two standard errors
+    of what would be taken without them. ``by`` is the loss: "log_loss", or "brier", which no wrong
+    0 or 1 makes infinite, so that these are as good as any probability.
     """
-    if one.auc is None or before.auc is None:
-        return one.auc, None
-    change = one.auc - before.auc
-    if before.whole_auc is None:
-        return one.auc, change
-    return min(max(before.whole_auc + change, 0.0), 1.0), change
+    losses: dict[str, Array] = {name: getattr(trial, by) for name, trial in trials.items()}
+    certain = {name for name, trial in trials.items() if trial.certain and by == "log_loss"}
+    plain = {name: loss for name, loss in losses.items() if name not in demanding}
+    taken, tied = _choose(plain, certain, sample, right, errors)
+    for name in demanding:
+        if not np.isfinite(sample.mean(losses[name])):
+            continue
+        hopeless = not np.isfinite(sample.mean(losses[taken]))
+        if hopeless or errors_behind(losses[taken], losses[name], sample) > BENEFIT:
+            taken, tied = name, {name}
+    return taken, tied
 
 
-def _gain(before: Array, after: Array, sample: Sample, level: float) -> tuple[float, float, float]:
-    """Mean loss before minus mean loss after, with the interval of the paired difference."""
-    old, new = sample.mean(before), sample.mean(after)
-    if np.isinf(new):
-        return (0.0, 0.0, 0.0) if before is after else (-np.inf, -np.inf, -np.inf)
-    if np.isinf(old):
-        return np.inf, np.inf, np.inf
-    difference = before - after
-    mean = sample.mean(difference)
-    return mean, *sample.interval(mean, sample.error(difference), level)
+def _choose(
+    losses: Mapping[str, Array],
+    certain: Collection[str],
+    sample: Sample,
+    right: float | None,
+    errors: float,
+) -> tuple[str, set[str]]:
+    """The choice among candidates of which none asks more than the others."""
+    finite = {name: loss for name, loss in losses.items() if np.isfinite(sample.mean(loss))}
+    finite = {name: loss for name, loss in finite.items() if name not in certain} or finite
+    first, second, *_ = losses
+    if not finite:
+        return first, set(losses)
+    best = min(finite, key=lambda name: sample.mean(finite[name]))
+    behind = {name: errors_behind(loss, finite[best], sample) for name, loss in finite.items()}
+    tied = {name for name, count in behind.items() if count <= 1.0}
+
+    def beats_the_scores(name: str) -> bool:
+        if first not in finite:
+            return True
+        refuted = right is not None and right <= LEVEL
+        return errors_behind(finite[first], finite[name], sample) > (0.0 if refuted else errors)
+
+    if not beats_the_scores(best):
+        return first, tied
+    own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
+    return (second if own else best), tied
+
+
+def errors_behind(one: Array, other: Array, sample: Sample) -> float:
+    """By how many standard errors of the paired difference one loss is above the other; at least
+    0."""
+    difference = one - other
+    mean, error = sample.mean(difference), sample.error(difference)
+    if one is other or mean <= ROUNDING * abs(sample.mean(other)):
+        return 0.0
+    return mean / error if error > 0 else np.inf
+
+
+# --- How the candidates did, side by side ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -304,103 +707,71 @@ class Standing:
         return self.auc - self.auc_change
 
 
-# --- Which of several candidates is taken, by their losses on rows that they have not seen --------
-
-
-#: a candidate replaces our own method only if it is ahead by more standard errors than this
-BENEFIT = 2.0
-#: the scores are kept unless they are found wrong at this level; and the standard errors by which
-#: noise alone is ahead in so many samples
-LEVEL, ONE_SIDED = 0.05, 1.64
-#: standard errors by which the best must be ahead of the scores of several classes
-CLASS_ERRORS = 1.0
-#: mean losses that differ by this part are equal but for rounding
-ROUNDING = 1e-12
-
-
-class HeldOutLosses(Protocol):
-    """How a candidate did on the rows held out."""
-
-    @property
-    def log_loss(self) -> Array:
-        """The loss on each cell of the sample."""
-
-    @property
-    def certain(self) -> bool:
-        """Whether it gave a probability of exactly 0 or 1."""
-
-
-def choose(
-    judged: Mapping[str, HeldOutLosses],
+def standings(
+    trials: Mapping[str, Trial],
     sample: Sample,
     *,
-    right: float | None = None,
-    errors: float = ONE_SIDED,
-    demanding: Collection[str] = (),
-) -> tuple[str, set[str]]:
-    """The candidate that is taken, and those that are as good as the best.
+    level: float,
+    chosen: str,
+    tied: set[str],
+    distinct: Mapping[str, int],
+) -> tuple[Standing, ...]:
+    """A row for each candidate, the least log loss first; equal ones stay in the given order."""
+    before = trials[BEFORE]
+    rows = []
+    for name, one in trials.items():
+        gain, low, high = _gain(before.log_loss, one.log_loss, sample, level)
+        auc, change = ranked_as(one, before)
+        if auc is not None and change is not None and distinct[name] == 1:
+            auc, change = 0.5, change + (0.5 - auc)  # one rate for all rows ranks nothing
+        rows.append(
+            Standing(
+                name,
+                sample.mean(one.log_loss),
+                sample.error(one.log_loss),
+                sample.mean(one.brier),
+                sample.error(one.brier),
+                *(gain, low, high),
+                auc,
+                change,
+                distinct[name],
+                one.seconds,
+                name in tied,
+                name == chosen,
+                one.certain,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: row.log_loss))
 
-    The first candidate is the scores as they came. They are kept unless the best is ahead of them
-    by more than so many standard ``errors``, or is ahead at all and a test refutes the scores
-    (``right`` is the p-value of the test that they are right; None without one).
 
-    Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
-    same rule, and at most two standard errors behind the best. In all other cases the best is
-    taken. A candidate that gives an exact 0 or 1 is taken only if all do: if such rows were right
-    so far, this does not show what a wrong one will cost.
+def ranked_as(one: Trial, before: Trial) -> tuple[float | None, float | None]:
+    """The AUC of a candidate, and what it gains over the scores as they came.
 
-    As good as the best is who is behind it by at most one standard error. Candidates that ask more
-    of their users (``demanding``) are taken only if they are ahead by more than two standard errors
-    of what would be taken without them.
+    The gain is counted within the folds, and added to the AUC of the scores over all pairs. So the
+    AUC of the scores is the one that anyone else computes, and a map that keeps their order has the
+    same.
     """
-    plain = {name: one for name, one in judged.items() if name not in demanding}
-    taken, tied = _choose(plain, sample, right, errors)
-    for name in demanding:
-        other, one = judged[taken], judged[name]
-        if not np.isfinite(sample.mean(one.log_loss)):
-            continue
-        hopeless = not np.isfinite(sample.mean(other.log_loss))
-        if hopeless or errors_behind(other, one, sample) > BENEFIT:
-            taken, tied = name, {name}
-    return taken, tied
+    if one.auc is None or before.auc is None:
+        return one.auc, None
+    change = one.auc - before.auc
+    if before.whole_auc is None:
+        return one.auc, change
+    return min(max(before.whole_auc + change, 0.0), 1.0), change
 
 
-def _choose(
-    judged: Mapping[str, HeldOutLosses], sample: Sample, right: float | None, errors: float
-) -> tuple[str, set[str]]:
-    """The choice among candidates of which none asks more than the others."""
-    finite = {n: j for n, j in judged.items() if np.isfinite(sample.mean(j.log_loss))}
-    finite = {n: j for n, j in finite.items() if not j.certain} or finite
-    first, second, *_ = judged
-    if not finite:
-        return first, set(judged)
-    best = min(finite, key=lambda name: sample.mean(finite[name].log_loss))
-    behind = {name: errors_behind(one, finite[best], sample) for name, one in finite.items()}
-    tied = {name for name, count in behind.items() if count <= 1.0}
-
-    def beats_the_scores(name: str) -> bool:
-        if first not in finite:
-            return True
-        ahead = errors_behind(finite[first], finite[name], sample)
-        refuted = right is not None and right <= LEVEL
-        return ahead > (0.0 if refuted else errors)
-
-    if not beats_the_scores(best):
-        return first, tied
-    own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
-    return (second if own else best), tied
+def _gain(before: Array, after: Array, sample: Sample, level: float) -> tuple[float, float, float]:
+    """Mean loss before minus mean loss after, with the interval of the paired difference."""
+    old, new = sample.mean(before), sample.mean(after)
+    if np.isinf(new):
+        return (0.0, 0.0, 0.0) if before is after else (-np.inf, -np.inf, -np.inf)
+    if np.isinf(old):
+        return np.inf, np.inf, np.inf
+    difference = before - after
+    mean = sample.mean(difference)
+    return mean, *sample.interval(mean, sample.error(difference), level)
 
 
-def errors_behind(one: HeldOutLosses, other: HeldOutLosses, sample: Sample) -> float:
-    """How many standard errors of the paired difference one is behind the other; at least 0."""
-    difference = one.log_loss - other.log_loss
-    mean, error = sample.mean(difference), sample.error(difference)
-    if one is other or mean <= ROUNDING * abs(sample.mean(other.log_loss)):
-        return 0.0
-    return mean / error if error > 0 else np.inf
-
-
-# --- Means over rows that were held out, and how sure they are ------------------------------------
+# --- Means over what was held out, and how sure they are ------------------------------------------
 
 
 @dataclass(frozen=True)

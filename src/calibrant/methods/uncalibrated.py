@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from calibrant.data.scale import kind_of, percent_ends
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.fitting.base import Calibrator
+from calibrant.fitting.held_out import HeldOutCells, Trial
 from calibrant.fitting.limits import Limit, OneOf
 from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise
@@ -55,6 +58,19 @@ class Uncalibrated(Calibrator):
             rows = table if table.is_whole else table_in_rows(table, "importance")
             return Piecewise.constant(rows.total_positive / rows.total)
         return Identity() if kind == "probabilities" else Logistic(0.0, (("x", 1.0),))
+
+
+def as_they_came(table: ScoreTable, held: HeldOutCells) -> Trial:
+    """The scores as they came on what is held out of a table.
+
+    How they are read is told by the whole table, and does not depend on the fold.
+    """
+    start = time.perf_counter()
+    one = Uncalibrated().fit_table(table)
+    seconds = time.perf_counter() - start
+    trial = held.trial(one.map_(held.scores), ranks=True)
+    maps = (one.map_,) * held.folds
+    return replace(trial, map=one.map_, fitted=one, seconds=seconds, maps=maps)
 
 
 # --- The papers' rescalings of margins to [0, 1], by name -----------------------------------------

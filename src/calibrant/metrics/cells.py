@@ -252,8 +252,6 @@ def _rises(mass: Array, positive: Array, starts: Index) -> bool:
 # The cells of a table: weights, labels minus predictions, what chance does, and runs of cells
 
 
-ClassColumns = tuple[Array, Array, Array, Array]
-
 NOT_WHOLE = (
     'weights="counts" reads weights as numbers of rows, but they are not whole. Pass '
     'weights="importance" if each row was seen once and its weight says how much it matters.'
@@ -288,11 +286,6 @@ def table_for_test(table: ScoreTable, weights: str) -> ScoreTable:
     return table_in_rows(table, weights)
 
 
-def class_columns(table: ScoreTable) -> ClassColumns:
-    """Σw of negatives and of positives, and Σw² of both, at each cell."""
-    return table.negative, table.positive, table.negative_sq, table.positive_sq
-
-
 def take_cells(table: ScoreTable, which: Flags) -> ScoreTable:
     """Some of the cells, by True and False for each; the table itself where all are taken.
 
@@ -302,7 +295,7 @@ def take_cells(table: ScoreTable, which: Flags) -> ScoreTable:
     """
     if which.all():
         return table
-    n0, n1, q0, q1 = (own(column[which]) for column in class_columns(table))
+    n0, n1, q0, q1 = (own(column[which]) for column in table.columns)
     return ScoreTable(own(table.scores[which]), n0, n1, q0, q1)
 
 
@@ -312,7 +305,7 @@ def class_sizes(table: ScoreTable) -> tuple[float, float]:
     >>> class_sizes(ScoreTable.from_arrays([0.1, 0.2, 0.2, 0.3], [1, 0, 0, 0], [2, 3, 1, 2]))
     (2.5714285714285716, 1.0)
     """
-    n0, n1, q0, q1 = (float(column.sum()) for column in class_columns(table))
+    n0, n1, q0, q1 = (float(column.sum()) for column in table.columns)
     return n0**2 / (q0 or 1.0), n1**2 / (q1 or 1.0)
 
 

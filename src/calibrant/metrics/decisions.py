@@ -28,7 +28,7 @@ from calibrant.metrics.arguments import (
     refuse_positive,
     square_losses_of_rows,
 )
-from calibrant.metrics.cells import check_counts, check_weights, class_columns, table_for_test
+from calibrant.metrics.cells import check_counts, check_weights, table_for_test
 from calibrant.metrics.formulas import (
     Moments,
     RowWeights,
@@ -293,7 +293,7 @@ def benefits(table: ScoreTable, thresholds: Array) -> Benefits:
     def above(column: Array) -> Array:
         return np.append(np.cumsum(column[::-1])[::-1], 0.0)[first]
 
-    n0, n1, q0, q1 = class_columns(table)
+    n0, n1, q0, q1 = table.columns
     total, odds = table.total, thresholds / (1.0 - thresholds)
     upper0, upper1 = above(n0), above(n1)
     mean = (upper1 - upper0 * odds) / total

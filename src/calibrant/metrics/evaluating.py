@@ -29,7 +29,7 @@ from calibrant.data.lazy import (
 )
 from calibrant.data.refine import narrowed, ties
 from calibrant.data.scale import kind_between, kind_of, probability_of, reading_between
-from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for
+from calibrant.data.score_table import CellColumns, Cells, ScoreTable, fine_cells_for
 from calibrant.errors import InputError, ParameterError, in_our_words
 from calibrant.metrics.arguments import (
     has_several,
@@ -466,7 +466,7 @@ def _pairs(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
     found = rows.group(both, ["z", "x"], rows.sums(), EXACT)
     if "z" not in found:
         return None
-    return PairedCells.of_counts(found["x"], found["z"] + 0.0, columns_of(found))
+    return PairedCells.of_counts(found["x"], found["z"] + 0.0, CellColumns(*columns_of(found)))
 
 
 def _start(rows: LazyRows, cells: CellsOption) -> Grouped | Cells:

@@ -11,12 +11,10 @@ import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.score_table import ScoreTable, weight_in_rows
+from calibrant.data.score_table import CellColumns, ScoreTable, weight_in_rows
 from calibrant.metrics.cells import (
     Bins,
-    ClassColumns,
     chance_variance,
-    class_columns,
     group_starts,
     last_cells,
     raised,
@@ -61,14 +59,14 @@ class RowWeights(NamedTuple):
             squares = float(np.square(np.bincount(self.cluster, self.weight)).sum())
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
 
-    def by_class(self, positive: Flags) -> ClassColumns:
+    def by_class(self, positive: Flags) -> CellColumns:
         """w of negatives and of positives, and w² of both; 0 where a row is of the other class."""
         n0, n1, q0, q1 = (
             np.where(at, w, 0.0)
             for w in (self.weight, self.squares)
             for at in (~positive, positive)
         )
-        return n0, n1, q0, q1
+        return CellColumns(n0, n1, q0, q1)
 
     def error(self, influence: Array) -> float:
         """The standard error of a quantity that each row moves by its weight · influence / Σw.
@@ -118,7 +116,7 @@ def brier_losses(p: Array) -> tuple[Array, Array]:
     return p**2, (1.0 - p) ** 2
 
 
-def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Moments:
+def moments(p: Array, columns: CellColumns, losses: tuple[Array, Array]) -> Moments:
     """Moments of the mean of a loss, from what negatives and positives lose at each cell."""
     n0, n1, q0, q1 = columns
     v0, v1 = (np.where(n > 0, v, 0.0) for n, v in zip((n0, n1), losses, strict=True))
@@ -190,7 +188,7 @@ def share_interval(share: float, size: float, level: float) -> Span:
 
 def area_interval(sample: ScoreTable, level: float) -> Span:
     """The interval of the AUC: Wilson's, with DeLong's variance."""
-    n0, n1, q0, q1 = class_columns(sample)
+    n0, n1, q0, q1 = sample.columns
     total0, total1 = float(n0.sum()), float(n1.sum())
     above = (total1 - np.cumsum(n1) + n1 / 2) / total1  # of positives, for a negative
     below = (np.cumsum(n0) - n0 / 2) / total0
@@ -277,7 +275,7 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
     """The sums of each bin, of equal width or those of ``"auto"``."""
     starts = group_starts(sample, bins)
     p, total = sample.scores, sample.total
-    n0, n1, q0, q1 = class_columns(sample)
+    n0, n1, q0, q1 = sample.columns
 
     def add(column: Array) -> Array:
         return np.asarray(np.add.reduceat(column, starts))

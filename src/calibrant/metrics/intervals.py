@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import ScoreTable, table_in_rows
+from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import (
     check_number,
@@ -24,7 +24,7 @@ from calibrant.metrics.arguments import (
     top_labels,
     top_table,
 )
-from calibrant.metrics.cells import Bins, ClassColumns, check_weights, class_columns, class_sizes
+from calibrant.metrics.cells import Bins, check_weights, class_sizes
 from calibrant.metrics.facts import TableFacts
 from calibrant.metrics.formulas import (
     Binned,
@@ -199,7 +199,7 @@ class TableIntervals(MeasureIntervals):
         return self._moments(brier_losses(self.sample.scores))
 
     def _moments(self, losses: tuple[Array, Array]) -> Moments:
-        return moments(self.sample.scores, class_columns(self.sample), losses)
+        return moments(self.sample.scores, self.sample.columns, losses)
 
     @cached_property
     def binned(self) -> Binned:
@@ -478,7 +478,7 @@ class PairedCells(NamedTuple):
         return cls(p, scores[kept], after.positive[kept], weight)
 
     @classmethod
-    def of_counts(cls, after: Array, before: Array, columns: ClassColumns) -> PairedCells:
+    def of_counts(cls, after: Array, before: Array, columns: CellColumns) -> PairedCells:
         """Cells from the Σw of both classes, and their Σw², at each pair of predictions."""
         n0, n1, q0, q1 = columns
         zero, one = n0 > 0, n1 > 0

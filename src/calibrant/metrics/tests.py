@@ -22,7 +22,6 @@ from calibrant.metrics.cells import (
     BINNINGS,
     chance_variance,
     check_weights,
-    class_columns,
     deviation,
     group_starts,
     impossible,
@@ -252,7 +251,7 @@ def cox_line(table: ScoreTable) -> CoxLine:
         return _no_line(math.nan)
     off = -middle / spread
     inverse = np.array([[1.0 / information - middle * off, off], [off, 1.0 / spread]])
-    _, _, q0, q1 = class_columns(table)
+    _, _, q0, q1 = table.columns
     # labels that the line does not explain vary more than it says; rare ones may seem not to
     parts = squares(table) * chance, q0 * q**2 + q1 * (1.0 - q) ** 2
     pulls = [(first + second * z) ** 2 for first, second in inverse]
@@ -324,7 +323,7 @@ def offset_intercept(table: ScoreTable) -> Coefficient:
     a = float(brentq(short, -FURTHEST - z.max(), FURTHEST - z.min(), xtol=1e-14, rtol=1e-14))
     q, rest = sigmoid(a + z), sigmoid(-a - z)
     information = float(weight @ (q * rest))
-    _, _, q0, q1 = class_columns(table)
+    _, _, q0, q1 = table.columns
     promised, seen = squares(table) @ (q * rest), q0 @ q**2 + q1 @ rest**2
     error = math.sqrt(float(max(promised, seen))) / information
     return Coefficient(a, error, partial(_offset_pull, a, information))
@@ -341,7 +340,7 @@ def ratio_interval(sample: ScoreTable, level: float) -> Span:
     their own ratio. With one prediction, c = 1 and r ≤ 1 it is Wilson's of the rate, divided by
     the prediction. E must be above 0; weights are in units of rows.
     """
-    q, (_, _, q0, q1) = squares(sample), class_columns(sample)
+    q, (_, _, q0, q1) = squares(sample), sample.columns
     observed, expected = sample.total_positive, float(sample.weight @ sample.scores)
     share = sample.scores / expected  # of all that is expected: the unknown is r·E
     first, second = float(q @ share), float(q @ share**2)

@@ -14,17 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.array_types import Array, Index
+from calibrant.array_types import Array
 from calibrant.auto.advice import SAID_FIRST, advise_table, segment_gaps
 from calibrant.auto.auto import KINDS, AutoCalibrator
-from calibrant.auto.classes import (
-    HeldOutClasses,
-    HeldOutMatrix,
-    count_distinct,
-    judged_rows,
-    row_splits,
-    unchanged,
-)
+from calibrant.auto.classes import count_distinct, fits_of
 from calibrant.data.columns import as_in_fit, plain, to_matrix
 from calibrant.data.door import (
     Rows,
@@ -36,7 +29,7 @@ from calibrant.data.door import (
 from calibrant.data.labels import read_classes
 from calibrant.data.scale import kind_of
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.data.segments import read_segments, segment_names
 from calibrant.diagrams.curve import cell_edges, histogram_of, reliability_curve, window
 from calibrant.diagrams.map_lines import MapCurve, map_curve
@@ -44,22 +37,23 @@ from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import provenance_of, range_of_rows
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.folds import Fold, HeldOutCells, parts_of_table, table_cv
+from calibrant.fitting.folds import table_cv
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
-    Judged,
-    Sample,
+    HeldOut,
+    HeldOutCells,
+    HeldOutMatrix,
     Standing,
+    Trial,
     choose,
-    judge,
-    judge_maps,
-    pairs_of,
-    sample_of,
+    fit_bare,
+    matrix_pairs,
     standings,
+    try_all,
+    unchanged,
 )
 from calibrant.fitting.registry import BEFORE, calibrators_of, in_plain_words, named_methods
-from calibrant.methods.codes.calibrator import CodedCalibrator
-from calibrant.methods.uncalibrated import Uncalibrated
+from calibrant.methods.uncalibrated import as_they_came
 from calibrant.metrics.arguments import class_table, top_table
 from calibrant.metrics.evaluating import (
     Evaluation,
@@ -204,7 +198,8 @@ def report_of(
     calibrator: Any,
     data: ScoreTable | ScoreMatrix,
     *,
-    unseen: HeldOutClasses | None = None,
+    held: HeldOutMatrix | None = None,
+    trials: Mapping[str, Trial] | None = None,
     title: str | None = None,
     score_name: str = "score",
     label_name: str = "label",
@@ -215,8 +210,9 @@ def report_of(
     """The report of a calibrator that is fitted to this table, or matrix, already: nothing is
     fitted.
 
-    It is an `AutoCalibrator`, or any of several classes beside its predictions of ``unseen`` rows.
-    The options are those of `calibration_report`.
+    It is an `AutoCalibrator`, or any of several classes with what was ``held`` out and the
+    ``trials`` of the scores and the calibrator on it. The other options are those of
+    `calibration_report`.
 
     >>> from calibrant import AutoCalibrator, ScoreTable
     >>> table = ScoreTable.from_counts([0.2, 0.4, 0.8], [30, 20, 10], [10, 20, 30])
@@ -231,8 +227,9 @@ def report_of(
         several = SeveralClasses(data, np.asarray(calibrator.classes_))
         if judged:
             return _report(several, contest_behind(calibrator), None, words, shown)
-        if unseen is not None:
-            return _report(several, several.behind(calibrator, unseen), None, words, shown)
+        if held is not None and trials is not None:
+            contest = several.behind(calibrator, held, trials)
+            return _report(several, contest, None, words, shown)
     elif judged:
         labels = tuple(plain(label) for label in calibrator.classes_)
         two = TwoClasses(data, labels, plain(calibrator.pos_label_))
@@ -356,13 +353,12 @@ TOO_FEW = "a report needs at least two rows of each class, or nothing can be jud
 
 
 class Entrant(NamedTuple):
-    """A method of a contest: its losses, its predictions with what came, and how many differ.
+    """A method of a contest: how it did, and how many different probabilities it gives.
 
     ``fitted`` is its map, and ``calibrator`` what advice can be given on, where there are any.
     """
 
-    judged: Judged
-    prediction: Any
+    trial: Trial
     distinct: int
     fitted: Fitted | None = None
     calibrator: Any = None
@@ -513,42 +509,36 @@ def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> No
             )
 
 
-def decide(
-    entrants: Mapping[str, Entrant], sample: Sample, folds: int | None, parts: Sequence[Fold] = ()
-) -> Contest:
-    """Choose among methods that were judged on one sample, the scores as they are among them.
+def decide(entrants: Mapping[str, Entrant], held: HeldOut, folds: int | None) -> Contest:
+    """Choose among methods that were judged on the same rows, the scores as they are among them.
 
-    A single method beside these is taken whatever its figures. ``parts`` are the folds of two
-    classes.
+    A single method beside these is taken whatever its figures. ``folds`` is as in `Contest`.
     """
-    judged = {name: one.judged for name, one in entrants.items()}
-    before = entrants[BEFORE].prediction
+    # times differ from run to run; the page must not
+    trials = {name: replace(one.trial, seconds=0.0) for name, one in entrants.items()}
+    predictions = {name: held.predictions(trial) for name, trial in trials.items()}
+    before, sample = predictions[BEFORE], held.sample
     if isinstance(before, ScoreTable):
         right = chance_that_right(before, grouped=sample.cluster is not None)
-        chosen, tied = choose(judged, sample, right=right)
+        chosen, tied = choose(trials, sample, right=right)
     else:
-        chosen, tied = choose(judged, sample, errors=CLASS_ERRORS)
+        chosen, tied = choose(trials, sample, errors=CLASS_ERRORS)
     single = len(entrants) == 2
     if single:
         chosen = next(name for name in entrants if name != BEFORE)
-    rows = standings(
-        judged,
-        sample,
-        level=LEVEL,
-        chosen=chosen,
-        tied=tied,
-        distinct={name: one.distinct for name, one in entrants.items()},
-        seconds=dict.fromkeys(entrants, 0.0),  # times differ from run to run; the page must not
-    )
+    distinct = {name: one.distinct for name, one in entrants.items()}
+    pairs = {}
+    if isinstance(held, HeldOutCells):
+        pairs = {name: held.paired(trial) for name, trial in trials.items()}
     return Contest(
-        rows,
-        {name: one.prediction for name, one in entrants.items()},
+        standings(trials, sample, level=LEVEL, chosen=chosen, tied=tied, distinct=distinct),
+        predictions,
         entrants[chosen].fitted,
         folds,
         LEVEL,
         entrants[chosen].calibrator,
         single,
-        pairs_of(judged, list(parts)) if parts else {},
+        pairs,
     )
 
 
@@ -604,54 +594,34 @@ class SeveralClasses(ReportData):
             auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
         return contest_behind(auto)
 
-    def behind(self, calibrator: Any, unseen: HeldOutClasses) -> Contest:
+    def behind(self, calibrator: Any, held: HeldOutMatrix, trials: Mapping[str, Trial]) -> Contest:
         """A calibrator that is fitted to these rows already, judged on rows that were held out."""
         (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator", taken=BEFORE)
-        outputs = {BEFORE: unseen.before.scores, name: unseen.after.scores}
-        codes = self.matrix.codes[unseen.rows]
-        judged = {
-            called: judged_rows(p, codes, auc)
-            for (called, p), auc in zip(outputs.items(), unseen.aucs, strict=True)
-        }
+        before, after = trials.values()
         fitted = {BEFORE: self._unchanged(), name: calibrator.to_fitted()}
-        return self._decide(outputs, judged, unseen.rows, fitted, unseen.folds)
+        return self._decide({BEFORE: before, name: after}, held, fitted, held.folds)
 
     def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
-        matrix = self.matrix
-        pairs, _ = row_splits(matrix, self.classes, FOLDS, None, 0)
-        held = HeldOutMatrix(matrix, pairs, "importance")
-        outputs, fitted = {BEFORE: held.before}, {BEFORE: self._unchanged()}
-        for name, calibrator in named.items():
-            parts = [
-                self._fit(calibrator, matrix.take(train)).map_(matrix.scores[test])
-                for train, test in pairs
-            ]
-            outputs[name] = np.concatenate(parts)
-            fitted[name] = self._fit(calibrator, matrix).to_fitted()
-        judged = {name: held.judged(p) for name, p in outputs.items()}
-        return self._decide(outputs, judged, held.rows, fitted, len(pairs))
+        pairs, _ = matrix_pairs(self.matrix, self.classes, FOLDS, None, 0)
+        held = HeldOutMatrix(self.matrix, pairs)
+        trials = try_all(fits_of(named, self.classes), held, self.matrix)
+        fitted = {name: trial.fitted.to_fitted() for name, trial in trials.items()}
+        fitted[BEFORE] = self._unchanged()
+        return self._decide({BEFORE: held.unchanged(), **trials}, held, fitted, held.folds)
 
     def judge_given(self, named: Mapping[str, Any]) -> Contest:
         rows = np.arange(len(self.matrix))
-        held = HeldOutMatrix(self.matrix, [(rows[:0], rows)], "importance")
-        outputs = {BEFORE: held.before}
-        outputs |= {name: self._predicted(name, value) for name, value in named.items()}
-        judged = {name: held.judged(p) for name, p in outputs.items()}
+        held = HeldOutMatrix(self.matrix, [(rows[:0], rows)])
+        trials = {BEFORE: held.unchanged()}
+        trials |= {name: held.trial(self._predicted(name, one)) for name, one in named.items()}
         maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
-        return self._decide(outputs, judged, rows, maps, None)
+        return self._decide(trials, held, maps, None)
 
     def _unchanged(self) -> Fitted:
         """The scores as they are, as a map."""
         fitted_map = unchanged(self.matrix)
         facts, known = provenance_of(self.matrix), range_of_rows(self.matrix, fitted_map)
         return Fitted(fitted_map, self.labels, None, "Identity", {}, facts, known)
-
-    def _fit(self, calibrator: Any, matrix: ScoreMatrix) -> Any:
-        one = clone(calibrator)
-        if isinstance(one, Calibrator) and not one.multiclass:
-            one = CodedCalibrator(one.set_params(pos_label=None, classes=None))
-        one.set_params(classes=list(self.classes))
-        return one.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
 
     def _predicted(self, name: str, value: Any) -> Array:
         matrix = self.matrix
@@ -674,24 +644,16 @@ class SeveralClasses(ReportData):
 
     def _decide(
         self,
-        outputs: Mapping[str, Array],
-        judged: Mapping[str, Judged],
-        rows: Index,
+        trials: Mapping[str, Trial],
+        held: HeldOutMatrix,
         fitted: Mapping[str, Fitted],
         folds: int | None,
     ) -> Contest:
-        """The contest of probabilities of these rows of the matrix."""
-        codes, weight = self.matrix.codes[rows], self._weight[rows]
-        entrants = {}
-        for name, p in outputs.items():
-            made = ScoreMatrix(p, codes, weight)
-            entrants[name] = Entrant(judged[name], made, count_distinct(p), fitted.get(name))
-        return decide(entrants, Sample(weight, weight**2), folds)
-
-    @property
-    def _weight(self) -> Array:
-        weight = self.matrix.weight
-        return np.ones(len(self.matrix)) if weight is None else weight
+        entrants = {
+            name: Entrant(trial, count_distinct(trial.p), fitted.get(name))
+            for name, trial in trials.items()
+        }
+        return decide(entrants, held, folds)
 
     # --- what the page shows --------------------------------------------------------------------
 
@@ -746,7 +708,8 @@ class SeveralClasses(ReportData):
         if matrix.weight is not None:
             facts["weight"] = counted(matrix.total)
             facts["effective rows"] = f"{matrix.effective_size:,.0f}"
-        facts["fingerprint of the data"] = fingerprint(matrix.scores, matrix.codes, self._weight)
+        weight = np.ones(len(matrix)) if matrix.weight is None else matrix.weight
+        facts["fingerprint of the data"] = fingerprint(matrix.scores, matrix.codes, weight)
         return facts
 
 
@@ -811,36 +774,36 @@ class TwoClasses(ReportData):
             return contest_behind(auto.fit(self.rows.scores, y, self.rows.weight))
 
     def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
-        parts, _ = parts_of_table(self.table, FOLDS, 0)
-        if not parts:
+        held = HeldOutCells.of_table(self.table, FOLDS, 0)
+        if not held.folds:
             raise InputError(TOO_FEW)
-        trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
+        fits = {name: fit_bare(one) for name, one in named.items()}
+        trials = {BEFORE: as_they_came(self.table, held), **try_all(fits, held, self.table)}
         # fitted to a table of 0 and 1
         labels = {"classes": self.labels, "pos_label": plain(self.pos_label)}
         entrants = {}
         for name, trial in trials.items():
-            distinct = len(np.unique(trial.map(self.table.scores)))
-            fitted = replace(trial.calibrator.to_fitted(), **labels)
-            entrants[name] = Entrant(trial.judged, trial.oof, distinct, fitted, trial.calibrator)
-        return decide(entrants, sample, len(parts), parts)
+            distinct = len(np.unique(trial.fitted.map_(self.table.scores)))
+            fitted = replace(trial.fitted.to_fitted(), **labels)
+            entrants[name] = Entrant(trial, distinct, fitted, trial.fitted)
+        return decide(entrants, held, held.folds)
 
     def judge_given(self, named: Mapping[str, Any]) -> Contest:
         maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
-        whole = self._all_held(by_rows=len(maps) < len(named))
-        outputs = {BEFORE: Uncalibrated().fit_table(self.table).map_(whole.scores)}
-        outputs |= {name: self._predicted(name, one, whole.scores) for name, one in named.items()}
-        entrants = {}
-        for name, p in outputs.items():
-            judged, table = _judged(p, whole, ranks=name == BEFORE)
-            entrants[name] = Entrant(judged, table, len(table), maps.get(name), maps.get(name))
-        return decide(entrants, sample_of([whole]), None, [whole])
+        held = self._all_held(by_rows=len(maps) < len(named))
+        entrants = {BEFORE: Entrant(as_they_came(self.table, held), 0)}
+        for name, one in named.items():
+            trial = held.trial(self._predicted(name, one, held.scores))
+            entrants[name] = Entrant(trial, 0, maps.get(name), maps.get(name))
+        for name, entrant in entrants.items():
+            distinct = len(held.predictions(entrant.trial))
+            entrants[name] = entrant._replace(distinct=distinct)
+        return decide(entrants, held, None)
 
-    def _all_held(self, *, by_rows: bool) -> Fold:
+    def _all_held(self, *, by_rows: bool) -> HeldOutCells:
         """All scores as one fold that is held out: row by row, or as the table has them."""
-        table = self.table
         if not by_rows:
-            columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-            return Fold(ScoreTable.empty(), table.scores, HeldOutCells(*columns))
+            return HeldOutCells.of_all(self.table.scores, self.table.columns)
         if self.rows is None:
             raise InputError(
                 "probabilities can only be judged beside the scores and labels of the same rows, "
@@ -850,8 +813,7 @@ class TwoClasses(ReportData):
         w = np.ones(len(scores)) if weight is None else weight
         one = np.where(self.rows.positive, w, 0.0)
         zero = w - one
-        held = HeldOutCells(zero, one, zero * zero, one * one)
-        return Fold(ScoreTable.empty(), scores, held)
+        return HeldOutCells.of_all(scores, CellColumns(zero, one, zero * zero, one * one))
 
     def _predicted(self, name: str, value: Any, scores: Array) -> Array:
         if not isinstance(value, Fitted):
@@ -961,11 +923,6 @@ class TwoClasses(ReportData):
             table.scores, table.negative, table.positive, table.negative_sq, table.positive_sq
         )
         return facts
-
-
-def _judged(p: Array, held: Fold, *, ranks: bool) -> tuple[Judged, ScoreTable]:
-    """The losses of predictions of what is held, and their table."""
-    return judge_maps([lambda _: p], [held], ranks=ranks)
 
 
 # --- What came of a calibration, in two sentences -------------------------------------------------

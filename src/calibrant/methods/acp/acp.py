@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.array_types import Array, Index
+from calibrant.data.door import Rows
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.scale import OnRange
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LocalRows
@@ -26,7 +28,7 @@ from calibrant.methods.acp.intervals import (
     TrainingRows,
 )
 from calibrant.methods.acp.rule import IntervalBins, RowBins, read_interval
-from calibrant.methods.gate import kept_of_three, score_map, table_of
+from calibrant.methods.gate import kept_of_three, score_map
 from calibrant.rules.base import Map, RowInputs
 
 #: what ``kept_`` says where bins are used
@@ -218,7 +220,8 @@ class ACP(LocalCalibrator):
 
     def _bins_of(self, rows: LocalRows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""
-        table = table_of(rows, rows.weight, some)
+        known = rows.positive[some], rows.weight[some], rows.classes, rows.pos_label
+        table = ScoreTable.from_rows(Rows(rows.scores[some], *known))
         pseudo = SMOOTHING[self.smoothing]
         return IntervalBins(table.scores, table.negative, table.positive, pseudo)
 
@@ -236,11 +239,16 @@ class ACP(LocalCalibrator):
             )
         low, high = (end[rows.kept] for end in read_interval(inputs, len(rows.kept)))
 
-        def predict(train: Index, test: Index) -> Array:
-            inputs = RowInputs(lower=low[test], upper=high[test])
-            return self._bins_of(rows, train).bins(rows.scores[test], inputs).probability
+        def fit(train: Index) -> Callable[[Index], Array]:
+            bins = self._bins_of(rows, train)
 
-        return kept_of_three(rows, BINS, predict, groups)
+            def predict(test: Index) -> Array:
+                inputs = RowInputs(lower=low[test], upper=high[test])
+                return bins.bins(rows.scores[test], inputs).probability
+
+            return predict
+
+        return kept_of_three(rows, BINS, fit, groups)
 
     @property
     def judges_inputs(self) -> bool:

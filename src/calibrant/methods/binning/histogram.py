@@ -9,10 +9,10 @@ import numpy as np
 
 from calibrant.array_types import Array, Index
 from calibrant.data.isotonic_blocks import SMOOTHING
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import InputError, in_our_words
 from calibrant.fitting.base import WEIGHTS, Calibrator
-from calibrant.fitting.folds import TableFolds
+from calibrant.fitting.held_out import path_losses
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.losses import sigmoid
 from calibrant.rules.base import Map
@@ -145,18 +145,19 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
             "number of bins."
         )
     most = max(2, int(np.ceil(2 * table.total ** (1 / 3) - 1e-9)))
-    losses = dict.fromkeys(range(2, most + 1), 0.0)
-    deal = TableFolds(table, 5, repetitions=True)
-    for fold in range(deal.k):
-        held = deal.held(fold)
+    candidates = range(2, most + 1)
+
+    def losses(rest: CellColumns, held: CellColumns) -> Array:
         held0, held1 = np.cumsum(held.negative), np.cumsum(held.positive)
-        train0, train1 = np.cumsum(table.negative) - held0, np.cumsum(table.positive) - held1
-        mass = train0 + train1
-        for bins in losses:
+        train0, train1 = np.cumsum(rest.negative), np.cumsum(rest.positive)
+        mass, found = train0 + train1, np.zeros(len(candidates))
+        for j, bins in enumerate(candidates):
             ends = edges(mass, scores, bins) - 1
             n0, n1 = np.diff(train0[ends], prepend=0.0), np.diff(train1[ends], prepend=0.0)
             p = (n1 + 1.0) / (n0 + n1 + 2.0)
             loss = np.diff(held1[ends], prepend=0.0) @ np.log(p)
             loss += np.diff(held0[ends], prepend=0.0) @ np.log1p(-p)
-            losses[bins] -= float(loss) / table.total
-    return losses
+            found[j] -= float(loss) / table.total
+        return found
+
+    return dict(zip(candidates, path_losses(table, 5, losses).tolist(), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -18,16 +18,27 @@ from calibrant.data.scale import kind_between
 from calibrant.errors import AdviceWarning, caller_level
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LocalRows, LooksAtFeatures
-from calibrant.fitting.folds import Splits
+from calibrant.fitting.folds import FOLDS, Splits
+from calibrant.fitting.held_out import HeldOutCells, Trial, fit_bare, try_all
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.fitting.registry import BEFORE
 from calibrant.losses import logit
 from calibrant.methods.features.growth import Growth, TrainingMatrix, TreeOptions, lightgbm
-from calibrant.methods.features.judging import FEATURES, FeatureTrial, judge_features
+from calibrant.methods.features.judging import (
+    FEATURES,
+    HELD_PART,
+    MANY_ROWS,
+    FeatureTrial,
+    judge_features,
+)
 from calibrant.methods.features.rule import MOST_LEAVES, MOST_ROUNDS, TreeRounds, matrix_of
-from calibrant.methods.gate import SMOOTH, score_map
+from calibrant.methods.gate import SMOOTH, before_of, hold_out_cells, score_map
+from calibrant.methods.splines.bls import BLS
 from calibrant.result_tables import rows_in_words, shown_loss
 from calibrant.rules.base import Map, RowInputs
+
+#: folds, the trials of the scores and of the curve on them, and the p-value that scores are right
+Judged = tuple[HeldOutCells, Mapping[str, Trial], float | None]
 
 
 class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
@@ -197,6 +208,23 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
             Rows of one group are held out together.
         """
         rows = self._read(scores, y, sample_weight)
+
+        def judge() -> Judged | None:
+            """The folds, the scores and the curve on them, and whether the scores are right."""
+            if np.bincount(rows.codes, minlength=2).min() < 2:
+                return None
+            cv = self.cv
+            if cv is None:
+                cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
+            held = hold_out_cells(rows, cv, groups, int(self.random_state))
+            trials, right = before_of(rows, held)
+            return held, trials | try_all({SMOOTH: fit_bare(BLS())}, held), right
+
+        return self._fit_rows(rows, features, judge)
+
+    def _fit_rows(self, rows: LocalRows, features: Any, judge: Callable[[], Any]) -> Self:
+        """`fit`, to rows that were read. ``judge`` gives the folds that decide, and the trials of
+        the scores and the curve on them; None where nothing can be held out."""
         lightgbm()
         table, schema = self._read_features(features, rows, self.nominal)
         matrix = matrix_of(schema, len(table), enumerate(schema.floats(table)))
@@ -204,7 +232,7 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         seen = TrainingMatrix(matrix, rows.positive.astype(float), rows.weight, nominal)
         self.notes_ = check_columns(schema, seen)
         judges = self.gate or self.rounds == "auto"
-        self.trial_ = self._try(rows, seen, groups) if judges else None
+        self.trial_ = self._try(rows, seen, judge()) if judges else None
         if self.trial_ is None:  # nothing is judged, or a class has fewer than two rows
             kept = BEFORE if judges else FEATURES
         else:
@@ -226,12 +254,15 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
             int(self.random_state),
         )
 
-    def _try(self, rows: LocalRows, seen: TrainingMatrix, groups: Any) -> FeatureTrial | None:
+    def _try(
+        self, rows: LocalRows, seen: TrainingMatrix, judged: Judged | None
+    ) -> FeatureTrial | None:
         """What rows held out say; None if none can be held out."""
-        if np.bincount(rows.codes, minlength=2).min() < 2:
+        if judged is None:
             return None
+        held, trials, right = judged
         rounds = None if self.rounds == "auto" else int(self.rounds)
-        return judge_features(rows, seen, self._options, cv=self.cv, groups=groups, rounds=rounds)
+        return judge_features(rows, seen, self._options, held, trials, right=right, rounds=rounds)
 
     def _learn_rule(self, rows: LocalRows, seen: TrainingMatrix, schema: Schema, kept: str) -> None:
         """Fit what is kept to all rows."""

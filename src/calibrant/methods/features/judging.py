@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibrant.array_types import Array, Index
 from calibrant.fitting.base_rows import LocalRows
-from calibrant.fitting.folds import FOLDS
-from calibrant.fitting.held_out import Sample, choose
+from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose
 from calibrant.fitting.registry import BEFORE
 from calibrant.losses import logit, sigmoid, softplus
 from calibrant.methods.features.growth import Growth, TrainingMatrix, TreeOptions
 from calibrant.methods.features.rule import MOST_ROUNDS
-from calibrant.methods.gate import SMOOTH, HeldOutP, JudgedSplits, score_map
+from calibrant.methods.gate import SMOOTH
 
 #: what may be kept beside a smooth curve and the scores as they came
 FEATURES = "features"
@@ -54,7 +52,7 @@ class FeatureTrial:
         Which rows were held out, fold after fold.
     sample : Sample
         Their weights.
-    judged : mapping of name to HeldOutP
+    judged : mapping of name to Trial
     rounds : HeldOutRounds
     folds : int
     right : float or None
@@ -63,7 +61,7 @@ class FeatureTrial:
 
     held: Index
     sample: Sample
-    judged: Mapping[str, HeldOutP]
+    judged: Mapping[str, Trial]
     rounds: HeldOutRounds
     folds: int
     right: float | None = None
@@ -91,42 +89,37 @@ def judge_features(
     rows: LocalRows,
     whole: TrainingMatrix,
     options: TreeOptions,
+    held: HeldOutCells,
+    trials: Mapping[str, Trial],
     *,
-    cv: Any,
-    groups: Any,
+    right: float | None,
     rounds: int | None,
 ) -> FeatureTrial:
-    """Fit the smooth curve and rounds of trees to the rows outside each fold; judge them on it."""
-    if cv is None:
-        cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
-    split = JudgedSplits.of(rows, cv, groups, options.seed)
-    growths, curves = [], []
-    for train, test in split.pairs:
-        curve = score_map(SMOOTH, rows, train)
-        rest, held = whole.take(train), whole.take(test).matrix
+    """Add rounds of trees to the smooth curve of each fold, and judge them on what it holds out.
+
+    ``trials`` are those of the scores and of the curve. ``right`` is as in `FeatureTrial`.
+    """
+    growths = []
+    for (train, test), curve in zip(held.pairs, trials[SMOOTH].maps, strict=True):
+        rest, asked = whole.take(train), whole.take(test).matrix
         rest.matrix[:, -1] = logit(curve(rows.scores[train]))
-        curves.append(curve(rows.scores[test]))
-        held[:, -1] = logit(curves[-1])
-        growths.append(Growth(rest, options, held))
-    positive = rows.positive[split.held]
+        asked[:, -1] = logit(curve(rows.scores[test]))
+        growths.append(Growth(rest, options, asked))
+    test = np.concatenate([test for _, test in held.pairs])
     found = rounds_held_out(
         growths,
-        positive.astype(float),
-        split.sample.weight,
-        _parts([len(test) for _, test in split.pairs], split.sample.cluster),
+        rows.positive[test].astype(float),
+        held.sample.weight,
+        _parts(held.sizes, held.cluster),
         rounds=rounds,
     )
-    before = score_map(BEFORE, rows)(rows.scores[split.held])
-    judged = {
-        BEFORE: HeldOutP.of(before, positive),
-        SMOOTH: HeldOutP.of(np.concatenate(curves), positive),
-        FEATURES: HeldOutP.of(sigmoid(found.logits), positive),
-    }
-    right = split.chance_that_right(before, rows)
-    return FeatureTrial(split.held, split.sample, judged, found, len(split.pairs), right)
+    judged = {name: trials[name] for name in (BEFORE, SMOOTH)}
+    judged[FEATURES] = held.trial(sigmoid(found.logits))
+    kept = {name: replace(trial, map=None, fitted=None, maps=()) for name, trial in judged.items()}
+    return FeatureTrial(test, held.sample, kept, found, held.folds, right)
 
 
-def _parts(sizes: list[int], cluster: Index | None) -> Index:
+def _parts(sizes: Sequence[int], cluster: Index | None) -> Index:
     """The part of each row: its fold, or one of two halves if there is a single fold.
 
     The number of rounds for a part is chosen by the other parts.

@@ -14,6 +14,7 @@ from calibrant.array_types import Array, Index
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_where_it_is
 from calibrant.fitting.base import SCALES, WEIGHTS
 from calibrant.fitting.base_classes import KEPT, LABEL_SMOOTHING, Reading, VectorCalibrator, reading
+from calibrant.fitting.folds import FOLDS, deal_by_scores, sorted_rows
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.rules.base import VectorMap
 from calibrant.rules.softmax import Softmax
@@ -513,7 +514,6 @@ class Dirichlet(RidgeCalibrator):
 # Fits of softmax(W·x + b) with ridges towards the identity, and what they gain on other rows
 
 
-FOLDS = 5
 #: folds are made of at most so many rows; of more rows, a sample spread evenly over their order
 MOST_ROWS = 20_000
 #: the most work that five folds may be: rows times squared parameters where Hessians are formed,
@@ -630,7 +630,7 @@ class Family:
         matrix = self.read.matrix
         several = len(matrix) <= self.budget
         count = FOLDS if several else max(FOLDS, -(-len(matrix) // MOST_HELD))
-        fold = deal(matrix, count)
+        fold = deal_by_scores(matrix, count)
 
         def part(j: int, held: bool) -> Source:
             def blocks() -> Iterator[tuple[Array, Index, Array]]:
@@ -699,7 +699,7 @@ class Family:
         step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
             return self
-        some = replace(self.read, matrix=matrix.take(np.sort(_order(matrix)[::step])))
+        some = replace(self.read, matrix=matrix.take(np.sort(sorted_rows(matrix)[::step])))
         return Family(
             some, full=self.full, smoothing=self.smoothing, inner=self.inner, tuned=self.tuned
         )
@@ -734,26 +734,6 @@ class Family:
     def unchanged_map(self) -> Softmax:
         """The map that returns the scores' own distributions."""
         return self.read.map(1.0, np.zeros(self.k))
-
-
-def deal(matrix: ScoreMatrix, count: int = FOLDS) -> Index:
-    """The fold of each row: rows sorted by their scores and dealt in turn.
-
-    Nothing is random, and neither the order of the rows nor their labels matter (except among
-    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
-    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
-    columns only.
-    """
-    fold = np.empty(len(matrix), dtype=np.intp)
-    fold[_order(matrix)] = np.arange(len(matrix)) % count
-    return fold
-
-
-def _order(matrix: ScoreMatrix) -> Index:
-    """Rows by their scores, then class and weight."""
-    columns = matrix.leading(matrix.n_classes if matrix.size <= KEPT else 2).T
-    least = [] if matrix.weight is None else [matrix.weight]
-    return np.lexsort((*least, matrix.codes, *columns))
 
 
 class Choice(NamedTuple):

@@ -31,12 +31,13 @@ from calibrant.methods.segments.shrink import (
     SegmentCells,
     ShrinkageTrial,
     Way,
-    choose,
+    choose_shrinkage,
     coarser_tables,
     cross_validate,
     dealt,
     fit_level,
     folds_of_rows,
+    held_out_of,
     read_tables,
     rows_by_segment,
     shares,
@@ -321,19 +322,17 @@ def held_out(
     for i, key in enumerate(stack.keys):  # at once, tuples would become a matrix
         names[i] = key
     segments = names[np.repeat(np.arange(len(stack)), stack.sizes)]
-    parts, pairs = [], []
-    for rest, held in dealt(stack, folds, seed):
+    parts = dealt(stack, folds, seed)
+    if not parts:
+        return ScoreTable.empty(), None, 0
+    outputs = []
+    for rest, _ in parts:
         left = {key: rest.table(i) for i, key in enumerate(stack.keys)}
         fitted = clone(calibrator).fit_tables(left)
-        p = fitted.map_(stack.scores, segments)
-        parts.append(ScoreTable.from_counts(p, *held))
-        pairs.append((p, stack.scores, *held))
-    if not parts:
-        return ScoreTable.gather(parts), None, 0
-    after, before, *columns = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    n0, n1, q0, q1 = columns
-    pair = PairedCells.of_counts(after, before, (n0, n1, q0, q1))
-    return ScoreTable.gather(parts), pair, len(parts)
+        outputs.append(fitted.map_(stack.scores, segments))
+    held = held_out_of(stack, [columns for _, columns in parts])
+    trial = held.trial(np.concatenate(outputs))
+    return held.predictions(trial), held.paired(trial), len(parts)
 
 
 # --- The segments of one column, fitted and shrunk to those of the columns before it --------------
@@ -439,7 +438,7 @@ def _kappa(
     else:
         folds = data.make_folds(stack)
     path = cross_validate(way, stack, folds, wanted, coarser)
-    return choose(path), path
+    return choose_shrinkage(path), path
 
 
 def _record(stack: SegmentCells, i: int, share: Array, reason: str) -> Segment:

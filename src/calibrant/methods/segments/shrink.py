@@ -12,13 +12,12 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.data.segments import SegmentKey, segment_path
 from calibrant.errors import ConvergenceError, InputError
 from calibrant.fitting.base import Calibrator
-from calibrant.fitting.folds import HeldOutCells, TableFolds, possible_folds, split_present
-from calibrant.fitting.held_out import Sample
-from calibrant.fitting.model_scores import ModelRows
+from calibrant.fitting.folds import TableFolds, possible_folds, split_present
+from calibrant.fitting.held_out import HeldOutCells, Sample, joined, unit_losses
 from calibrant.fitting.registry import bare
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.methods.splines.bls import BLS
@@ -120,22 +119,6 @@ def with_level(
 # --- cross-validation ---------------------------------------------------------------------------
 
 
-class _Rows(NamedTuple):
-    """Rows held out: their label, the output of both maps, and the rows their segment learned from.
-
-    The common map is that of the coarser segment, or of all rows.
-
-    Cells of equal rows stand for them.
-    """
-
-    positive: Flags
-    own: Array
-    common: Array
-    rows: Array
-    weight: Array
-    square: Array
-
-
 def cross_validate(
     way: Way,
     stack: SegmentCells,
@@ -150,11 +133,27 @@ def cross_validate(
     mine = np.array([key in wanted for key in stack.keys])
     if not folds or not mine.any():
         return ()
-    parts = [_fold(way, stack, fold, mine, coarser) for fold in folds]
-    joined = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    if not len(joined.weight):
+    here = np.repeat(mine, stack.sizes)
+    held = held_out_of(stack, [CellColumns(*(c * here for c in fold.held)) for fold in folds])
+    cell, positive = held.units
+    if not len(cell):
         return ()
-    return _path(joined, float(stack.rows[mine].max()))
+    outputs = [_fold(way, stack, fold.rest, mine, coarser) for fold in folds]
+    own, common, rows = (np.concatenate(column)[cell] for column in zip(*outputs, strict=True))
+
+    def losses(kappa: float) -> Array:
+        """−ln of the probability of the label; a wrong 0 or 1 counts as the nearest number."""
+        share = shares(rows, kappa)
+        p = np.clip(share * own + (1.0 - share) * common, SMALLEST, LARGEST)
+        return unit_losses(p, positive)[0]
+
+    return _path(losses, held.sample, float(stack.rows[mine].max()))
+
+
+def held_out_of(stack: SegmentCells, held: Sequence[CellColumns]) -> HeldOutCells:
+    """What folds hold out of the cells of all segments."""
+    size = len(stack.scores)
+    return HeldOutCells(np.tile(stack.scores, len(held)), joined(held), [size] * len(held))
 
 
 def small(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
@@ -167,10 +166,10 @@ def small(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
 
 
 def _fold(
-    way: Way, stack: SegmentCells, fold: SegmentFold, mine: Flags, coarser: Sequence[LevelRule]
-) -> _Rows:
-    """Both maps fitted to the rest of a fold, and their output for what it holds out."""
-    rest, held = fold
+    way: Way, stack: SegmentCells, rest: SegmentCells, mine: Flags, coarser: Sequence[LevelRule]
+) -> tuple[Array, Array, Array]:
+    """Both maps fitted to the rest of a fold: what the segment's own and the common one give for
+    each cell, and how many rows the segment learned from."""
     common = way.common(rest.whole())
     levels: list[Level] = []
     if coarser:
@@ -182,43 +181,29 @@ def _fold(
             levels.append(fit_level(way, part, share, values_at(way, common, levels, part)))
     of_all = values_at(way, common, levels, stack)
     own = with_level(way, of_all, stack, fit_level(way, rest, mine.astype(float), of_all))
-    here, rows = np.repeat(mine, stack.sizes), stack.spread(rest.rows)
-    n0, n1, q0, q1 = held
-    classes = []
-    for weight, square, label in ((n0, q0, False), (n1, q1, True)):
-        some = here & (weight > 0.0)
-        columns = (own, of_all, rows, weight, square)
-        classes.append((np.full(int(some.sum()), label), *(c[some] for c in columns)))
-    return _Rows(*(np.concatenate(pair) for pair in zip(*classes, strict=True)))
+    return own, of_all, stack.spread(rest.rows)
 
 
-def _path(held: _Rows, largest: float) -> tuple[ShrinkageTrial, ...]:
+def _path(
+    losses: Callable[[float], Array], sample: Sample, largest: float
+) -> tuple[ShrinkageTrial, ...]:
     grid = [0.0]
     kappa = FINEST
     while kappa <= FURTHEST * largest:
         grid.append(kappa)
         kappa *= 2.0
     grid.append(float("inf"))
-    sample = Sample(held.weight, held.square)
-    losses = [sample.mean(_loss(held, kappa)) for kappa in grid]
-    best = int(np.argmin(losses))
-    least = _loss(held, grid[best])
+    means = [sample.mean(losses(kappa)) for kappa in grid]
+    best = int(np.argmin(means))
+    least = losses(grid[best])
     steps = []
     for i, kappa in enumerate(grid):
-        apart = losses[i] - losses[best]
-        error = 0.0 if i == best else sample.error(_loss(held, kappa) - least)
-        steps.append(ShrinkageTrial(kappa, losses[i], apart, error))
+        error = 0.0 if i == best else sample.error(losses(kappa) - least)
+        steps.append(ShrinkageTrial(kappa, means[i], means[i] - means[best], error))
     return tuple(steps)
 
 
-def _loss(held: _Rows, shrinkage: float) -> Array:
-    """−ln of the probability of the label; a wrong 0 or 1 counts as the nearest number to it."""
-    share = shares(held.rows, shrinkage)
-    p = np.clip(share * held.own + (1.0 - share) * held.common, SMALLEST, LARGEST)
-    return np.asarray(-np.where(held.positive, np.log(p), np.log1p(-p)))
-
-
-def choose(path: tuple[ShrinkageTrial, ...]) -> float:
+def choose_shrinkage(path: tuple[ShrinkageTrial, ...]) -> float:
     """The largest κ that is behind the best by at most one standard error; infinity without any."""
     fit = [step.shrinkage for step in path if step.behind <= step.error]
     return max(fit, default=float("inf"))
@@ -377,7 +362,7 @@ class SegmentCells:
 
     keys: tuple[SegmentKey, ...]
     scores: Array
-    counts: HeldOutCells
+    counts: CellColumns
     starts: Index
     sizes: Index
     ends: tuple[float, float]
@@ -490,7 +475,7 @@ def stack_of(tables: Mapping[SegmentKey, ScoreTable]) -> SegmentCells:
     return SegmentCells(
         tuple(key for key, _ in ordered),
         np.concatenate([table.scores for table in parts]),
-        HeldOutCells(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
+        CellColumns(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
         np.cumsum(sizes) - sizes,
         sizes,
         (min(table.ends[0] for table in parts), max(table.ends[1] for table in parts)),
@@ -512,7 +497,7 @@ class SegmentFold(NamedTuple):
     """What maps are fitted to, and what they are judged on."""
 
     rest: SegmentCells
-    held: HeldOutCells
+    held: CellColumns
 
 
 #: makes the folds of the segments' cells
@@ -527,7 +512,7 @@ def dealt(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]:
     numbers = np.arange(len(stack.scores), dtype=np.float64)
     deal = TableFolds(ScoreTable(numbers, *stack.counts), k, seed=seed)  # a cell stands for a score
     held = [deal.held(fold) for fold in range(k)]
-    return [SegmentFold(replace(stack, counts=h.rest_of(stack.counts)), h) for h in held]
+    return [SegmentFold(replace(stack, counts=stack.counts.less(h)), h) for h in held]
 
 
 def folds_of_rows(
@@ -550,18 +535,17 @@ def folds_of_rows(
     present = weight > 0.0
     cell = _cells(stack, rows.scores, keys, codes)[present]
     weight, positive = weight[present], rows.positive[present]
-    labels = positive.astype(np.intp)
-    data = ModelRows(rows.scores[present], labels, weight, np.array([False, True]), 1, "auto")
-    splits = split_present(cv, data, present, groups, seed)
+    some = rows.take(np.flatnonzero(present))
+    splits = split_present(cv, some, np.array([False, True]), present, groups, seed)
     square = weight if counts else weight**2
 
-    def sums(part: Index, share: Array) -> HeldOutCells:
+    def sums(part: Index, share: Array) -> CellColumns:
         columns = [
             np.bincount(cell[part], (values * share * side)[part], minlength=len(stack.scores))
             for values in (weight, square)
             for side in (~positive, positive)
         ]
-        return HeldOutCells(*(column.astype(np.float64) for column in columns))
+        return CellColumns(*(column.astype(np.float64) for column in columns))
 
     every = np.ones(len(cell))
     return [

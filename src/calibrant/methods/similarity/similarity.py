@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -247,7 +247,7 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         if not self.gate:
             return NEIGHBOURS
 
-        def predict(train: Index, test: Index) -> Array:
+        def fit(train: Index) -> Callable[[Index], Array]:
             codes = list(range(len(rows.classes)))
             one = clone(self).set_params(gate=False, pos_label=None, classes=codes)
             if not isinstance(self.k, str):  # a fold's rest may have fewer rows than k
@@ -258,11 +258,15 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                 features=table.take(train),
                 sample_weight=rows.given[train],
             )
-            asked: dict[str, Any] = {"features": table.take(test), "on_range": "allow"}
-            p: Array = one.predict_proba(rows.scores[test], **asked)
-            return p if len(codes) > 2 else p[:, 1]
 
-        return kept_of_three(rows, NEIGHBOURS, predict, groups)
+            def predict(test: Index) -> Array:
+                asked: dict[str, Any] = {"features": table.take(test), "on_range": "allow"}
+                p: Array = one.predict_proba(rows.scores[test], **asked)
+                return p if len(codes) > 2 else p[:, 1]
+
+            return predict
+
+        return kept_of_three(rows, NEIGHBOURS, fit, groups)
 
     def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""

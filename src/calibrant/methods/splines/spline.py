@@ -10,9 +10,9 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.data.frozen import own
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.fitting.base import WEIGHTS, Calibrator, inner_interval
-from calibrant.fitting.folds import TableFolds
+from calibrant.fitting.held_out import path_losses
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.losses import logit
 from calibrant.rules.base import Map, in_blocks
@@ -357,15 +357,12 @@ def _by_evidence(smooth: _Smoothing, _: ScoreTable, __: bool) -> tuple[Array, Ar
 
 def _by_folds(smooth: _Smoothing, cells: ScoreTable, monotone: bool) -> tuple[Array, Array]:
     """The λ of the grid, and minus the log loss of each on ten folds."""
-    losses = np.zeros(len(GRID))
-    deal = TableFolds(cells, FOLDS, repetitions=True)
-    for fold in range(FOLDS):
-        held = deal.held(fold)
-        n0 = np.maximum(cells.negative - held.negative, 0.0)
-        n1 = np.maximum(cells.positive - held.positive, 0.0)
-        if not (held.negative.any() or held.positive.any()) or not (n0.any() or n1.any()):
-            continue
-        part = _Smoothing(smooth.basis, n0, n1)
+
+    def losses(rest: CellColumns, held: CellColumns) -> Array:
+        found = np.zeros(len(GRID))
+        if not (held.filled.any() and rest.filled.any()):
+            return found
+        part = _Smoothing(smooth.basis, rest.negative, rest.positive)
         start = part.flat()
         for j, penalty in enumerate(GRID.tolist()):
             fit = part.fit(penalty, start)
@@ -373,9 +370,11 @@ def _by_folds(smooth: _Smoothing, cells: ScoreTable, monotone: bool) -> tuple[Ar
             if monotone:
                 fit = part.risen(fit, penalty)
             eta = fit.theta @ part.basis.columns
-            loss = held.positive @ np.logaddexp(0.0, -eta) + held.negative @ np.logaddexp(0.0, eta)
-            losses[j] += float(loss)
-    return GRID.copy(), -losses / cells.total
+            found[j] = held.positive @ np.logaddexp(0.0, -eta)
+            found[j] += held.negative @ np.logaddexp(0.0, eta)
+        return found
+
+    return GRID.copy(), -path_losses(cells, FOLDS, losses) / cells.total
 
 
 CHOICES: dict[str, Callable[[_Smoothing, ScoreTable, bool], tuple[Array, Array]]] = {

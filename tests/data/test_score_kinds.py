@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import calibrant as cal
-from calibrant.data.scale import as_probabilities, kind_of, probability_of
+from calibrant.data.scale import ScoreScale
 
 
 def table(*scores):
@@ -29,23 +29,23 @@ def table(*scores):
     ],
 )
 def test_kinds(scores, kind):
-    assert kind_of(table(*scores)) == kind
-    assert (as_probabilities(table(*scores)) is None) == (kind == "points")
+    assert table(*scores).scale.kind == kind
+    assert (table(*scores).as_probabilities() is None) == (kind == "points")
 
 
 def test_a_rounded_percentage_is_no_certainty():
     whole = table(0, 1, 50, 98, 100)
-    assert as_probabilities(whole).scores.tolist() == [0.005, 0.01, 0.5, 0.98, 0.99]
+    assert whole.as_probabilities().scores.tolist() == [0.005, 0.01, 0.5, 0.98, 0.99]
     assert cal.Uncalibrated().fit_table(whole).calibrate(whole.scores) == pytest.approx(
-        probability_of(whole.scores, whole), abs=1e-15
+        whole.probability_of(whole.scores), abs=1e-15
     )
-    assert as_probabilities(table(0, 100)).scores.tolist() == [0.25, 0.75]
+    assert table(0, 100).as_probabilities().scores.tolist() == [0.25, 0.75]
 
 
 def test_points_stand_for_no_probability():
     points = table(300, 400, 850)
     with pytest.raises(ValueError, match="no probability"):
-        probability_of(points.scores, points)
+        points.probability_of(points.scores)
     assert cal.Uncalibrated().fit_table(points).calibrate([300, 850]).tolist() == [1 / 3, 1 / 3]
 
 
@@ -168,12 +168,12 @@ def test_pooled_cells_read_scores_as_the_whole_does(one_beyond):
     few = whole.pool(4)
     assert few.scores[-1] < 1.0
     assert not few.looks_like_probabilities
-    assert cal.ScoreTable.gather([few, few]).ends == whole.ends
+    assert cal.ScoreTable.gather([few, few]).scale == whole.scale
     assert not cal.Platt().fit_table(few).score_range_.probabilities
 
 
 def test_parts_of_percentages_and_points_are_percentages_and_points():
     part = table(0.1, 0.4, 0.9)
-    assert kind_of(part.part_of(0.0, 97.0)) == "percentages"
-    assert kind_of(part.part_of(0.0, 850.0)) == "points"
-    assert part.part_of(0.0, 1.0) is part
+    assert part.part_of(ScoreScale(0.0, 97.0)).scale.kind == "percentages"
+    assert part.part_of(ScoreScale(0.0, 850.0)).scale.kind == "points"
+    assert part.part_of(ScoreScale(0.0, 1.0)) is part

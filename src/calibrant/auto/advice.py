@@ -16,7 +16,6 @@ from scipy.special import ndtr, xlogy
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import as_in_fit
 from calibrant.data.door import check_lengths, read_binary
-from calibrant.data.scale import kind_of, probability_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments
 from calibrant.errors import AdviceWarning, InputError, caller_level
@@ -91,7 +90,7 @@ def said_first(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
 
 def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
     """Scores that look like percentages, or like points of some scale."""
-    low, high, kind = float(table.scores[0]), float(table.scores[-1]), kind_of(table)
+    low, high, kind = float(table.scores[0]), float(table.scores[-1]), table.scale.kind
     ends = f"the scores go from {low:.4g} to {high:.4g}"
     told = {
         "percentages": f"{ends} and look like percentages: the figures before calibration are of "
@@ -262,8 +261,8 @@ def advise(
         values, codes = read_segments(segments)
         check_lengths(y=len(rows.scores), segments=len(codes))
         fitted = _map(calibrator)
-        if fitted is not None or kind_of(table) != "points":  # which stand for no probability
-            p = probability_of(rows.scores, table) if fitted is None else fitted(rows.scores)
+        if fitted is not None or table.scale.kind != "points":  # which stand for no probability
+            p = table.probability_of(rows.scores) if fitted is None else fitted(rows.scores)
             advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
     return tuple(advice)
 

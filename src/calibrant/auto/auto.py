@@ -24,7 +24,6 @@ from calibrant.auto.classes import (
 from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, refusal, too_few
 from calibrant.data.columns import to_column
 from calibrant.data.door import Rows, read_binary, read_weight
-from calibrant.data.scale import kind_of
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
@@ -416,7 +415,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         correct: Callable[[Any], FeatureCalibrator] | None = None,
     ) -> Map:
         named = {BLS.__name__: BLS(), **self._named((Calibrator,))}
-        self.look_, self.scores_are_, self.p_value_ = first_look(table), kind_of(table), None
+        self.look_, self.scores_are_, self.p_value_ = first_look(table), table.scale.kind, None
         if held is None or not held.folds:
             if correct is not None:
                 self.feature_calibrator_ = correct(None)

@@ -19,7 +19,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
-from calibrant.data.scale import as_probabilities
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import Curve, reliability_curve
 from calibrant.errors import (
@@ -253,7 +252,7 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
     1.0│···
     """
     curves = {AFTER: reliability_curve(after, bins=bins, binning="mass", band=None)}
-    before = None if before is None else as_probabilities(before)  # points are none
+    before = None if before is None else before.as_probabilities()  # points are none
     if before is not None:
         old = reliability_curve(before, bins=bins, binning="mass", band=None)
         curves = {BEFORE: old, **curves}

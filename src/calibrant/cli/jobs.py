@@ -19,7 +19,6 @@ import numpy as np
 from calibrant.cli.console import tell, tell_advice
 from calibrant.cli.reading import FileFeatures, FileSegments, file_facts
 from calibrant.data.documents import OUT_OF_FOLD, measures_of, read_period
-from calibrant.data.scale import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.rows import FileMatrix, FileTable
@@ -444,7 +443,7 @@ def draw_decision(
     from calibrant.diagrams.draw.figures import render
     from calibrant.diagrams.draw.others import decision_diagram
 
-    read = {name: as_probabilities(table) for name, table in tables.items()}
+    read = {name: table.as_probabilities() for name, table in tables.items()}
     for name, table in read.items():
         if table is None:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Which scores a calibrator is for: probabilities or any numbers, and where it has seen some."""
+"""What scores are, and which scores a calibrator is for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array
 from calibrant.data.documents import shown
 from calibrant.data.door import check_word
 from calibrant.data.frozen import Frozen
-from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, RangeWarning, caller_level, how_many
-from calibrant.losses import sigmoid
 
 AnyArray = NDArray[Any]
 OnRange = Literal["error", "clip", "allow"]
@@ -213,7 +210,7 @@ def warn_of_most(known: ScoreRange, below: int, above: int, count: int, *, name:
     )
 
 
-# --- What scores look like: probabilities, percentages, margins, or points of some scale ----------
+# --- What scores are: probabilities, percentages, margins, or points of some scale ----------------
 
 
 Kind = Literal["probabilities", "percentages", "margins", "points"]
@@ -221,92 +218,57 @@ Kind = Literal["probabilities", "percentages", "margins", "points"]
 #: scores that are never negative, and whose largest is above the first number and at most the
 #: second, look like percentages
 PERCENT = (10.0, 100.0)
+#: no margin is a log-odds further from 0 than this
+FURTHEST = 100.0
 #: how scores are read as probabilities, in a legend
-IN_SHORT = {
+IN_SHORT: dict[Kind, str] = {
+    "probabilities": "",
     "margins": "through σ",
     "percentages": "divided by 100",
     "points": "one rate for all rows",
 }
-#: no margin is a log-odds further from 0 than this
-FURTHEST = 100.0
 
 
-def kind_of(table: ScoreTable) -> Kind:
-    """What the scores of a table look like, by their smallest and their largest (of a part, by
-    those of the whole).
+class ScoreScale(NamedTuple):
+    """What scores are, told by the smallest and the largest of all scores of a fit.
 
-    In [0, 1]: probabilities. From 0 to more than 10 and at most 100: percentages. Further from 0
-    than 100: points of some scale, which no formula makes probabilities. All others: margins.
-
-    >>> [kind_of(ScoreTable.from_arrays([low, high], [0, 1]))
-    ...  for low, high in ((0.1, 0.9), (0, 97), (-3, 4), (300, 850))]
-    ['probabilities', 'percentages', 'margins', 'points']
+    It is told once, by the whole, and its folds, segments and other parts are read alike.
     """
-    if not table:
-        return "probabilities"
-    return kind_between(*table.ends)
 
+    low: float
+    high: float
 
-def kind_between(low: float, high: float) -> Kind:
-    """What scores look like whose smallest and largest are these."""
-    if low >= 0.0 and high <= 1.0:
-        return "probabilities"
-    if low >= 0.0 and PERCENT[0] < high <= PERCENT[1]:
-        return "percentages"
-    return "points" if max(-low, high) > FURTHEST else "margins"
+    @property
+    def probabilities(self) -> bool:
+        """Whether all scores lie in [0, 1]."""
+        return self.low >= 0.0 and self.high <= 1.0
 
+    @property
+    def kind(self) -> Kind:
+        """What the scores are.
 
-def percent_ends(table: ScoreTable) -> tuple[float, float]:
-    """The ends that percentages are moved to before they are divided by 100.
+        In [0, 1]: probabilities. From 0 to more than 10 and at most 100: percentages. Further from
+        0 than 100: points of some scale, which no formula makes probabilities. All others: margins.
 
-    A percentage of 0 or 100 was mostly rounded, and is no certainty: the ends are halfway between 0
-    and the smallest score above it, and between 100 and the largest below.
+        >>> [ScoreScale(*ends).kind for ends in ((0.1, 0.9), (0, 97), (-3, 4), (300, 850))]
+        ['probabilities', 'percentages', 'margins', 'points']
+        """
+        if self.probabilities:
+            return "probabilities"
+        if self.low >= 0.0 and PERCENT[0] < self.high <= PERCENT[1]:
+            return "percentages"
+        return "points" if max(-self.low, self.high) > FURTHEST else "margins"
 
-    >>> percent_ends(ScoreTable.from_arrays([0, 1, 97], [0, 1, 1]))
-    (0.5, 98.5)
-    """
-    scores = table.scores
-    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 100.0, "left")]
-    if not len(inside):
-        return 25.0, 75.0
-    return 0.5 * float(inside[0]), 50.0 + 0.5 * float(inside[-1])
+    def words(self) -> str:
+        """How the scores are read as probabilities; nothing where they are probabilities.
 
-
-def probability_of(scores: Array, table: ScoreTable) -> Array:
-    """The probability that each score stands for, where scores are read as those of the table:
-    percentages are divided by 100, margins pass through the sigmoid. Points stand for none.
-
-    >>> table = ScoreTable.from_arrays([0, 1, 97], [0, 1, 1])
-    >>> probability_of(table.scores, table).tolist()
-    [0.005, 0.01, 0.97]
-    """
-    kind = kind_of(table)
-    if kind == "points":
-        raise ValueError("points stand for no probability")
-    if kind == "percentages":
-        return np.asarray(np.clip(scores, *percent_ends(table)) / 100.0)
-    return sigmoid(scores) if kind == "margins" else scores
-
-
-def as_probabilities(table: ScoreTable) -> ScoreTable | None:
-    """The table of the probabilities that its scores stand for; None where they stand for none."""
-    kind = kind_of(table)
-    if kind in ("probabilities", "points"):
-        return table if kind == "probabilities" else None
-    return table.through(lambda scores: probability_of(scores, table))
-
-
-def reading_between(low: float, high: float) -> str:
-    """How scores between these ends are read as probabilities, in words; nothing where they are
-    probabilities.
-
-    >>> reading_between(0, 97)
-    'go from 0 to 97, look like percentages and were divided by 100'
-    """
-    ends = f"from {low:.4g} to {high:.4g}"
-    return {
-        "probabilities": "",
-        "percentages": f"go {ends}, look like percentages and were divided by 100",
-        "margins": "lie outside [0, 1] and were read as margins, through the sigmoid",
-        "points": f"go {ends}: points, not probabilities, so that only their order is judged",
-    }[kind_between(low, high)]
+        >>> ScoreScale(0, 97).words()
+        'go from 0 to 97, look like percentages and were divided by 100'
+        """
+        ends = f"from {self.low:.4g} to {self.high:.4g}"
+        return {
+            "probabilities": "",
+            "percentages": f"go {ends}, look like percentages and were divided by 100",
+            "margins": "lie outside [0, 1] and were read as margins, through the sigmoid",
+            "points": f"go {ends}: points, not probabilities, so that only their order is judged",
+        }[self.kind]

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows, read_binary, read_grouped, read_soft
 from calibrant.data.frozen import Frozen, own
+from calibrant.data.scale import ScoreScale
 from calibrant.errors import InputError, ParameterError
-from calibrant.losses import sigmoid
+from calibrant.losses import LARGEST, SMALLEST, sigmoid
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -62,9 +63,9 @@ class ScoreTable(Frozen):
         The furthest that any score was moved by `pool` or into a cell; 0 for an exact table.
     made : str
         How scores were put together, in words; empty for an exact table.
-    whole : two floats, optional
-        Of a part of a table, such as the rest of a fold: the least and the largest score of the
-        whole, which says what the scores are. See `part_of`.
+    whole : ScoreScale, optional
+        Of a part of a table, such as the rest of a fold: what the scores of the whole are. See
+        `part_of`.
 
     Notes
     -----
@@ -89,7 +90,7 @@ class ScoreTable(Frozen):
     positive_sq: Array
     error: float = 0.0
     made: str = ""
-    whole: tuple[float, float] | None = None
+    whole: ScoreScale | None = None
 
     # --- building -------------------------------------------------------------------------------
 
@@ -219,8 +220,9 @@ class ScoreTable(Frozen):
         scores = np.concatenate([part.scores for part in parts])
         table = cls(*group_by_score(scores, columns))
         worst = max(parts, key=lambda part: part.error)
-        low, high = zip(*(part.ends for part in parts), strict=True)
-        return replace(table, error=worst.error, made=worst.made).part_of(min(low), max(high))
+        low, high = zip(*(part.scale for part in parts), strict=True)
+        whole = ScoreScale(min(low), max(high))
+        return replace(table, error=worst.error, made=worst.made).part_of(whole)
 
     def __add__(self, other: ScoreTable) -> ScoreTable:
         if not isinstance(other, ScoreTable):
@@ -292,14 +294,72 @@ class ScoreTable(Frozen):
         return self.total < 2.0**53 and all(bool((c == np.floor(c)).all()) for c in columns)
 
     @property
-    def looks_like_probabilities(self) -> bool:
-        """Whether all scores lie in [0, 1], and those of the whole that this is a part of."""
-        return not len(self) or (self.ends[0] >= 0.0 and self.ends[1] <= 1.0)
+    def scale(self) -> ScoreScale:
+        """What the scores are; of a part what those of the whole are."""
+        if self.whole is not None:
+            return self.whole
+        return ScoreScale(*map(float, self.scores[[0, -1]])) if len(self) else ScoreScale(0.0, 1.0)
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest score; of a part those of the whole."""
-        return self.whole or (float(self.scores[0]), float(self.scores[-1]))
+    def looks_like_probabilities(self) -> bool:
+        """Whether all scores lie in [0, 1], and those of the whole that this is a part of."""
+        return self.scale.probabilities
+
+    @property
+    def inner_interval(self) -> tuple[float, float] | None:
+        """The interval that scores are clipped to before their logit is taken; None for margins.
+
+        Forests and nearest neighbours often give 0 and 1, whose logits would be −744 and 37: a
+        single wrong one would outweigh all other rows. The interval ends halfway between 0 and the
+        smallest score above 0, and halfway between 1 and the largest score below 1 (at ¼ and ¾ if
+        all scores are 0 or 1).
+        """
+        if not self.scale.probabilities:
+            return None
+        least, most = self._between(1.0)
+        return max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
+
+    @property
+    def percent_ends(self) -> tuple[float, float]:
+        """The ends that percentages are moved to before they are divided by 100.
+
+        A percentage of 0 or 100 was mostly rounded, and is no certainty: the ends are halfway
+        between 0 and the smallest score above it, and between 100 and the largest below.
+
+        >>> ScoreTable.from_arrays([0, 1, 97], [0, 1, 1]).percent_ends
+        (0.5, 98.5)
+        """
+        least, most = self._between(100.0)
+        return 0.5 * least, 50.0 + 0.5 * most
+
+    def _between(self, top: float) -> tuple[float, float]:
+        """The smallest score above 0 and the largest below ``top``; half of it if there is none."""
+        first, end = np.searchsorted(self.scores, 0.0, "right"), np.searchsorted(self.scores, top)
+        inside = self.scores[first:end]
+        return (float(inside[0]), float(inside[-1])) if len(inside) else (0.5 * top, 0.5 * top)
+
+    def probability_of(self, scores: Array) -> Array:
+        """The probability that each score stands for, where scores are read as those of the table:
+        percentages are divided by 100, margins pass through the sigmoid. Points stand for none.
+
+        >>> table = ScoreTable.from_arrays([0, 1, 97], [0, 1, 1])
+        >>> table.probability_of(table.scores).tolist()
+        [0.005, 0.01, 0.97]
+        """
+        kind = self.scale.kind
+        if kind == "points":
+            raise ValueError("points stand for no probability")
+        if kind == "percentages":
+            return np.asarray(np.clip(scores, *self.percent_ends) / 100.0)
+        return sigmoid(scores) if kind == "margins" else scores
+
+    def as_probabilities(self) -> ScoreTable | None:
+        """The table of the probabilities that the scores stand for; None where they stand for
+        none."""
+        kind = self.scale.kind
+        if kind in ("probabilities", "points"):
+            return self if kind == "probabilities" else None
+        return self.through(self.probability_of)
 
     def cuts(self, after: Index) -> Array:
         """A cut between scores i and i+1 for each i in ``after``: x_i < cut ≤ x_{i+1}.
@@ -315,22 +375,19 @@ class ScoreTable(Frozen):
 
     # --- deriving -------------------------------------------------------------------------------
 
-    def part_of(self, low: float, high: float) -> ScoreTable:
-        """The table as a part of a whole whose scores go from ``low`` to ``high``.
+    def part_of(self, whole: ScoreScale) -> ScoreTable:
+        """The table as a part of a whole.
 
         A fold or a segment must read scores as the whole does. If a single score lies outside
         [0, 1], all are margins, also in a part without that score.
 
+        >>> from calibrant.data.scale import ScoreScale
         >>> part = ScoreTable.from_counts([0.1, 0.9], [3, 1], [1, 3])
-        >>> part.looks_like_probabilities, part.part_of(0.1, 1.7).looks_like_probabilities
-        (True, False)
+        >>> part.scale.kind, part.part_of(ScoreScale(0.1, 1.7)).scale.kind
+        ('probabilities', 'margins')
         """
-        inside = low >= 0.0 and high <= 1.0
-        return (
-            self
-            if not self or inside or self.ends == (low, high)
-            else replace(self, whole=(low, high))
-        )
+        same = not self or whole.probabilities or self.scale == whole
+        return self if same else replace(self, whole=whole)
 
     def pool(self, max_cells: int) -> ScoreTable:
         """At most ``max_cells`` cells, each at the weighted mean of its scores.
@@ -394,7 +451,7 @@ class ScoreTable(Frozen):
             ScoreTable(own(mean), own(n0), own(n1), own(q0), own(q1)),
             error=max(error, self.error, np.finfo(float).tiny),
             made=f"{len(mean):,} cells of {self.made or f'{len(self):,} scores'}",
-        ).part_of(*self.ends)
+        ).part_of(self.scale)
 
     def __repr__(self) -> str:
         if not len(self):

@@ -15,7 +15,7 @@ from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows, check_lengths, read_scores, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.data.labels import read_labels
-from calibrant.data.scale import IN_SHORT, as_probabilities, kind_of
+from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, did_you_mean, in_our_words
 from calibrant.losses import logit, sigmoid
@@ -257,8 +257,8 @@ def compare_curves(
         return ComparedCurves(curve_of(after, rule))
     before = read_raw(y, raw, sample_weight, pos_label)
     ends = float(before.scores[0]), float(before.scores[-1])
-    kind = kind_of(before)
-    linked, read = kind != "probabilities", as_probabilities(before)
+    kind = before.scale.kind
+    linked, read = kind != "probabilities", before.as_probabilities()
     if read is None:
         return ComparedCurves(curve_of(after, rule), None, linked, ends)
     common = span_of([after, read], rule.axes)

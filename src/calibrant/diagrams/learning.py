@@ -17,7 +17,7 @@ from calibrant import metrics
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows, read_binary
 from calibrant.data.frozen import Frozen, own
-from calibrant.data.scale import IN_SHORT, kind_of, reading_between
+from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import printed_columns
 from calibrant.errors import InputError, ParameterError, did_you_mean
@@ -297,7 +297,7 @@ def learning_curve(
     check_orientation(named, rows)
     kept, dropped = checked_sizes(sizes, len(rows.scores))
     trials = Trials(rows, [None, *(bare(calibrator) for calibrator in named.values())], judge)
-    reading = IN_SHORT.get(kind_of(trials.whole), "")
+    reading = IN_SHORT.get(trials.whole.scale.kind, "")
     values = np.empty((1 + len(named), len(kept), repeats))
     one_class = np.zeros(len(kept), dtype=np.int64)
     random = read_generator(random_state)
@@ -332,7 +332,7 @@ def _notes(
     judge: Judge,
 ) -> tuple[str, ...]:
     notes = []
-    read = reading_between(float(whole.scores[0]), float(whole.scores[-1]))
+    read = whole.scale.words()
     if read and not judge.ranks:
         notes.append(f"{BEFORE}: scores {read}")
     if dropped:
@@ -478,7 +478,7 @@ class Trials:
 
         And whether all rows drawn have the same class.
         """
-        table = ScoreTable.from_rows(self.rows.take(drawn)).part_of(*self.whole.ends)
+        table = ScoreTable.from_rows(self.rows.take(drawn)).part_of(self.whole.scale)
         maps = [self._map_of(method, table) for method in self.methods]
         if self.judge.of_table is None:
             found = self._of_rows(maps, drawn)

@@ -19,12 +19,11 @@ from calibrant.data import score_table
 from calibrant.data.columns import plain
 from calibrant.data.door import Rows, read_binary
 from calibrant.data.labels import read_classes
-from calibrant.data.scale import OnRange, ScoreRange
+from calibrant.data.scale import OnRange, ScoreRange, ScoreScale
 from calibrant.data.score_table import ScoreTable, cell_facts
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.fitting.fitted import BESIDE, Applied, Fitted
 from calibrant.fitting.limits import Limit, OneOf, check_parameters
-from calibrant.losses import LARGEST, SMALLEST
 from calibrant.rules.base import Map, RowInputs, Rule, VectorMap
 from calibrant.rules.piecewise import ScoreAt, score_at
 from calibrant.version import __version__
@@ -217,24 +216,7 @@ WEIGHTS: OneOf = OneOf(tuple(score_table.WEIGHTS))
 
 def on_logit_scale(scale: str, table: ScoreTable) -> bool:
     """Whether a method with this ``scale`` fits against the logit of the table's scores."""
-    return scale == "logit" or (scale == "auto" and table.looks_like_probabilities)
-
-
-def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
-    """The interval that scores are clipped to before their logit is taken; None for margins.
-
-    Forests and nearest neighbours often give 0 and 1, whose logits would be −744 and 37: a single
-    wrong one would outweigh all other rows. The interval ends halfway between 0 and the smallest
-    score above 0, and halfway between 1 and the largest score below 1 (at ¼ and ¾ if all scores
-    are 0 or 1).
-    """
-    scores = table.scores
-    if not table.looks_like_probabilities:
-        return None
-    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 1.0, "left")]
-    least, most = (float(inside[0]), float(inside[-1])) if len(inside) else (0.5, 0.5)
-    low, high = max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
-    return low, high
+    return scale == "logit" or (scale == "auto" and table.scale.probabilities)
 
 
 class Calibrator(ScoreTransformer, ScoreEstimator):
@@ -275,8 +257,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
     pos_label: Any
     classes: Any
     pos_label_: Any
-    #: the ends of the scores of a whole of which a fit sees a part; see `ScoreTable.part_of`
-    _whole: tuple[float, float] | None = None
+    #: what the scores of a whole are of which a fit sees a part; see `ScoreTable.part_of`
+    _whole: ScoreScale | None = None
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -302,12 +284,9 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         self._provenance |= facts
         return self
 
-    def _fit_part(
-        self, ends: tuple[float, float], scores: Any, y: Any, sample_weight: Any = None
-    ) -> Self:
-        """`fit`, to a part of rows whose scores go between these ends: the whole decides whether
-        they are probabilities."""
-        self._whole = ends
+    def _fit_part(self, whole: ScoreScale, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """`fit`, to a part of the rows: the whole says what their scores are."""
+        self._whole = whole
         try:
             return self.fit(scores, y, sample_weight)
         finally:
@@ -339,7 +318,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         fit: Callable[[ScoreTable], Map] | None = None,
     ) -> Self:
         if self._whole is not None:
-            table = table.part_of(*self._whole)
+            table = table.part_of(self._whole)
         self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
         self.score_range_ = range_of_table(table)
@@ -378,7 +357,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
 def range_of_table(table: ScoreTable) -> ScoreRange:
     """The scores of a table that is not empty."""
     least, most = float(table.scores[0]), float(table.scores[-1])
-    return ScoreRange.between(least, most, probabilities=table.looks_like_probabilities)
+    return ScoreRange.between(least, most, probabilities=table.scale.probabilities)
 
 
 def too_few(calibrator: Any, table: ScoreTable) -> str:

@@ -107,7 +107,7 @@ class TableFolds:
         """The table without the cells of a fold."""
         table = self.table
         rest = ScoreTable.from_counts(table.scores, *table.columns.less(held))
-        return rest.part_of(*table.ends)
+        return rest.part_of(table.scale)
 
     def parts(self) -> Iterator[tuple[ScoreTable, CellColumns]]:
         """The table to learn from, and what is held out of each cell, fold after fold."""

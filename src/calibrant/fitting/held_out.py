@@ -292,7 +292,7 @@ class HeldOutCells(HeldOut):
 
         def rest_of(fold: int) -> ScoreTable:
             train, _ = splits.pairs[fold]
-            rest = ScoreTable.from_rows(rows.take(train)).part_of(*table.ends)
+            rest = ScoreTable.from_rows(rows.take(train)).part_of(table.scale)
             return table_in_rows(rest, "counts") if counts else rest
 
         return cls(

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, inner_interval, on_logit_scale
+from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
@@ -215,7 +215,7 @@ class _Scale(NamedTuple):
 
     @classmethod
     def of(cls, table: ScoreTable) -> _Scale:
-        clip, link = inner_interval(table), None
+        clip, link = table.inner_interval, None
         if clip is None:
             link = _link(float(table.scores[0]), float(table.scores[-1]))
             both = sigmoid(_line(link, table.scores[[0, -1]]))
@@ -395,7 +395,7 @@ class Beta(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         margins = not table.looks_like_probabilities
-        clip = inner_interval(table)
+        clip = table.inner_interval
         features = FEATURES_OF_LOGIT if margins else FEATURES
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
@@ -528,7 +528,7 @@ class Platt(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         on_logit = on_logit_scale(self.scale, table)
         self.scale_ = "logit" if on_logit else "raw"
-        clip = inner_interval(table) if on_logit else None
+        clip = table.inner_interval if on_logit else None
         slope, intercept = _sigmoid_fit(table, on_logit, clip)
         self.a_, self.b_ = -slope, -intercept
         return Logistic(intercept, (("z" if on_logit else "x", slope),), clip)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.data.scale import kind_of, percent_ends
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.held_out import HeldOutCells, Trial
@@ -49,9 +48,9 @@ class Uncalibrated(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        kind = kind_of(table)
+        kind = table.scale.kind
         if kind == "percentages":
-            ends = np.array(percent_ends(table))
+            ends = np.array(table.percent_ends)
             return Piecewise.linear(ends, ends / 100.0)
         if kind == "points":
             # equal weights are no weights, and counts are repetitions, to the bit

@@ -28,7 +28,7 @@ from calibrant.data.lazy import (
     zoomed,
 )
 from calibrant.data.refine import narrowed, ties
-from calibrant.data.scale import kind_between, kind_of, probability_of, reading_between
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import CellColumns, Cells, ScoreTable, fine_cells_for
 from calibrant.errors import InputError, ParameterError, in_our_words
 from calibrant.metrics.arguments import (
@@ -448,7 +448,7 @@ def evaluate_rows(
         return evaluation_of(new, None, bins, options)
     scored, start, percent = raw, _start(raw, cells), False
     if isinstance(start, Cells) and start.centre is not None:
-        percent = kind_between(*_extent(raw)) == "percentages"
+        percent = ScoreScale(*_extent(raw)).kind == "percentages"
         if percent:
             scored, start = _divided(raw), Cells(start.count)
     new, old = together(after, (scored, _measuring(scored, start, bins, wanted, percent=percent)))
@@ -538,13 +538,13 @@ def _measuring(
         ranked = groups.at(groups.x)
     unit = 100.0 if percent else 1.0
     low, high = np.nanmin(grouped.columns["low"]), np.nanmax(grouped.columns["high"])
-    ends = unit * float(low), unit * float(high)
-    if kind_between(*ends) == "points":
+    scale = ScoreScale(unit * float(low), unit * float(high))
+    if scale.kind == "points":
         values = {name: value for name, value in values.items() if records[name].ranks}
         notes = [note for note in notes if not note.startswith("log loss")]
     if isinstance(bins, str) and "ece" in values:
         notes.append(bins_note(len(group_starts(table, bins))))
-    return Measured(values, notes, table, ranked, False, ends)
+    return Measured(values, notes, table, ranked, False, scale)
 
 
 # --- the hull -----------------------------------------------------------------------------------
@@ -817,8 +817,8 @@ class Measured(NamedTuple):
     """The measures of a set of predictions, notes on them, and what intervals need.
 
     ``table`` holds the predictions as probabilities, ``ranked`` as they came: the sigmoid may have
-    merged large margins. ``counted``: the scores of the table are all those that came. ``extent``:
-    the smallest and the largest score that came, where the table does not tell.
+    merged large margins. ``counted``: the scores of the table are all those that came.
+    ``given_scale``: what these are, where the table does not tell.
     """
 
     values: dict[str, float]
@@ -826,12 +826,12 @@ class Measured(NamedTuple):
     table: ScoreTable
     ranked: ScoreTable
     counted: bool = True
-    extent: tuple[float, float] | None = None
+    given_scale: ScoreScale | None = None
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The smallest and the largest score that came."""
-        return self.extent or (float(self.ranked.scores[0]), float(self.ranked.scores[-1]))
+    def scale(self) -> ScoreScale:
+        """What the scores are that came."""
+        return self.given_scale or self.ranked.scale
 
     def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
         """The intervals of the measures."""
@@ -846,7 +846,7 @@ def measured(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
     Percentages and margins are read as probabilities; of points only the order is measured.
     """
     facts = TableFacts(ranked, bins)
-    if kind_of(ranked) == "points":
+    if ranked.scale.kind == "points":
         records = {name: measure for name, measure in records.items() if measure.ranks}
     values, notes = measure_all(records, facts)
     table = facts.table
@@ -901,7 +901,7 @@ def evaluation_of(
 
 def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
     """The notes on either side, with those on both of them around."""
-    if read := reading_between(*old.ends):
+    if read := old.scale.words():
         notes = [f"raw scores {read}", *notes]
     if not new.counted or len(new.table) >= len(old.ranked):
         return notes
@@ -915,8 +915,8 @@ def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
 
 def _row_changes(pair: PairedCells, new: TableIntervals, old: TableIntervals) -> RowChangeIntervals:
     """The intervals of after − before; of points only the order is compared."""
-    points = kind_of(old.ranked) == "points"
-    p = pair.before if points else probability_of(pair.before, old.ranked)
+    points = old.ranked.scale.kind == "points"
+    p = pair.before if points else old.ranked.probability_of(pair.before)
     return RowChangeIntervals(
         RowPredictions(new, pair.after, pair.after, pair.positive),
         RowPredictions(old, p, pair.before, pair.positive),

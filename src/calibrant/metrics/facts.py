@@ -19,7 +19,6 @@ from scipy.special import xlog1py, xlogy
 from calibrant.array_types import Array, Flags
 from calibrant.data.columns import first_row
 from calibrant.data.lazy import APART, FEW_CELLS, Batch, Columns, LazyRows, columns_of
-from calibrant.data.scale import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import Cells, ScoreTable
 from calibrant.errors import InputError
@@ -368,7 +367,7 @@ class TableFacts:
     @cached_property
     def table(self) -> ScoreTable:
         """The predictions as probabilities; points, which are none, as they are."""
-        return as_probabilities(self.ranked) or self.ranked
+        return self.ranked.as_probabilities() or self.ranked
 
     @cached_property
     def log_loss(self) -> float:

@@ -52,9 +52,9 @@ from calibrant.model.member import (
     AnyCalibrator,
     Member,
     any_calibrator_of,
-    ends_of_scores,
     fit_member,
     fit_models,
+    scale_of_scores,
     segmented_of,
 )
 
@@ -249,7 +249,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if trained is None:
             warn_of(known_rows(estimator, X))
         found = fit_models(self, data, estimator, kind, groups)
-        told = (trained, self.segments, ends_of_scores(data, found))
+        told = (trained, self.segments, scale_of_scores(data, found))
         self._keep([fit_member(calibrator, data, m, *told) for m in found])
         self._columns = names
         return self

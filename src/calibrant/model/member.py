@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.auto.auto import AutoCalibrator
-from calibrant.data.scale import ScoreRange
+from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import VectorCalibrator
@@ -170,8 +170,8 @@ def fit_models(
 # --- calibrators ----------------------------------------------------------------------------------
 
 
-def ends_of_scores(data: ModelRows, found: list[ModelToKeep]) -> tuple[float, float]:
-    """The least and the largest score that any of the models gave to rows that count."""
+def scale_of_scores(data: ModelRows, found: list[ModelToKeep]) -> ScoreScale:
+    """What the scores are that any of the models gave to rows that count."""
     parts = [part for kept in found for part in kept.parts]
     if data.weight is None:
         scores = [s for s, _ in parts if s.size]
@@ -180,8 +180,8 @@ def ends_of_scores(data: ModelRows, found: list[ModelToKeep]) -> tuple[float, fl
         scores = [s[counts if rows is None else counts[rows]] for s, rows in parts]
         scores = [s for s in scores if s.size]
     if not scores:  # the calibrator says so
-        return 0.0, 1.0
-    return min(float(s.min()) for s in scores), max(float(s.max()) for s in scores)
+        return ScoreScale(0.0, 1.0)
+    return ScoreScale(min(float(s.min()) for s in scores), max(float(s.max()) for s in scores))
 
 
 def fit_member(
@@ -190,11 +190,11 @@ def fit_member(
     kept: ModelToKeep,
     trained: ModelRows | None,
     segments: Any,
-    ends: tuple[float, float],
+    scale: ScoreScale,
 ) -> Member:
     """Calibrate a fitted model on its pooled parts.
 
-    ``ends`` are the least and the largest score of all models, which say what scores are in each.
+    ``scale`` says what the scores of all models together are.
     ``trained`` is the data whose rows the models learned; None means that nobody knows.
     """
     (model, learned), parts, _ = kept
@@ -210,9 +210,9 @@ def fit_member(
         fitted = _with_labels(calibrator, data)
         labels = data.y if data.share is None else data.share
         with pooled(fitted, data, parts) as (scores, rows, weight):
-            fitted._fit_part(ends, scores, labels[rows], weight)
+            fitted._fit_part(scale, scores, labels[rows], weight)
     else:
-        fitted, more["margins"] = _fit_all(calibrator, data, parts, ends)
+        fitted, more["margins"] = _fit_all(calibrator, data, parts, scale)
     return Member(model, fitted, data.classes, data.positive, data.method, **more)
 
 
@@ -228,7 +228,7 @@ def _fit_all(
     calibrator: Calibrator | VectorCalibrator | CodedCalibrator,
     data: ModelRows,
     parts: list[Part],
-    ends: tuple[float, float],
+    scale: ScoreScale,
 ) -> tuple[AnyCalibrator, bool]:
     """Fitted to the scores of all classes: to all at once, or to each class against the rest.
 
@@ -240,7 +240,7 @@ def _fit_all(
         _check_one_each(calibrator, len(data.classes))
     whole = _with_labels(calibrator, data)
     one_column = parts[0][0].ndim == 1
-    margins = one_column and (ends[0] < 0.0 or ends[1] > 1.0)
+    margins = one_column and not scale.probabilities
     with pooled(whole, data, parts) as (scores, rows, weight):
         whole.fit(_pair(scores, margins) if one_column else scores, data.y[rows], weight)
     return whole, margins

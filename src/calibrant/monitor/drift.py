@@ -16,7 +16,7 @@ from calibrant.data.frozen import Frozen, own
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import SCALES, inner_interval
+from calibrant.fitting.base import SCALES
 from calibrant.fitting.fitted import Fitted, fitted_of, map_of
 from calibrant.fitting.limits import Number
 from calibrant.losses import logit
@@ -1059,7 +1059,7 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
 
 def _clip(*tables: ScoreTable) -> tuple[float, float]:
     """The interval that scores are moved into before a logit is taken, the same for all tables."""
-    ends = [inner_interval(table) or (0.0, 1.0) for table in tables]
+    ends = [table.inner_interval or (0.0, 1.0) for table in tables]
     return min(end[0] for end in ends), max(end[1] for end in ends)
 
 

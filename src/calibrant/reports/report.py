@@ -27,7 +27,6 @@ from calibrant.data.door import (
     read_probabilities,
 )
 from calibrant.data.labels import read_classes
-from calibrant.data.scale import kind_of
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.data.segments import read_segments, segment_names
@@ -755,7 +754,7 @@ class TwoClasses(ReportData):
 
     @property
     def before(self) -> str:
-        kind = kind_of(self.table)
+        kind = self.table.scale.kind
         if kind == "points":  # which stand for no probability
             return ONE_RATE
         return f"{AS_THEY_ARE} (divided by 100)" if kind == "percentages" else AS_THEY_ARE

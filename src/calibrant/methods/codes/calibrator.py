@@ -13,7 +13,7 @@ from calibrant.array_types import Array
 from calibrant.data.columns import column_facts, plain
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import read_in_order, read_many
-from calibrant.data.scale import ScoreRange
+from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import Calibrator, ScoreEstimator, ScoreTransformer, row_facts
@@ -116,11 +116,11 @@ def fit_column(
     scores: Array,
     signs: NDArray[Any],
     weight: Array | None,
-    ends: tuple[float, float] | None = None,
+    scale: ScoreScale | None = None,
 ) -> Calibrator | None:
     """The calibrator of a column's scores, on the rows of its classes; None without any.
 
-    ``ends`` are the least and the largest score of all columns, if these are of one kind.
+    ``scale`` says what the scores of all columns are, if these are of one kind.
     """
     used = signs != 0
     if weight is not None:
@@ -128,9 +128,9 @@ def fit_column(
     if not used.any():
         return None
     one: Calibrator = clone(calibrator).set_params(classes=[False, True])
-    ends = ends or (float(scores[used].min()), float(scores[used].max()))
+    scale = scale or ScoreScale(float(scores[used].min()), float(scores[used].max()))
     own = None if weight is None else weight[used]
-    return one._fit_part(ends, scores[used], signs[used] > 0, own)
+    return one._fit_part(scale, scores[used], signs[used] > 0, own)
 
 
 def fit_columns(
@@ -142,12 +142,14 @@ def fit_columns(
     alike: bool,
 ) -> list[Calibrator | None]:
     """The calibrators of all columns; ``alike`` says whether their scores are of one kind."""
-    ends = None
+    scale = None
     if alike and (weight is None or weight.any()):
         used = scores if weight is None or weight.all() else scores[weight > 0]
-        ends = float(used.min()), float(used.max())
+        scale = ScoreScale(float(used.min()), float(used.max()))
     columns = zip(scores.T, signs.T, strict=True)
-    return [fit_column(calibrator, s.astype(np.float64), sign, weight, ends) for s, sign in columns]
+    return [
+        fit_column(calibrator, s.astype(np.float64), sign, weight, scale) for s, sign in columns
+    ]
 
 
 # --- Any binary calibrator, for several classes: one map per column of a code, combined -----------

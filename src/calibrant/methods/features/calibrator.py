@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array, Flags
 from calibrant.data.attributes import Attribute, Schema
-from calibrant.data.scale import kind_between
+from calibrant.data.scale import ScoreScale
 from calibrant.errors import AdviceWarning, caller_level
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LocalRows, LooksAtFeatures
@@ -536,7 +536,7 @@ def _headline(fitted: FeatureCalibrator) -> str:
 
 def _of_points(fitted: FeatureCalibrator) -> bool:
     """Whether the scores stand for no probability, so that what is kept of them is one rate."""
-    return kind_between(fitted.score_range_.low, fitted.score_range_.high) == "points"
+    return ScoreScale(fitted.score_range_.low, fitted.score_range_.high).kind == "points"
 
 
 def columns_in_words(importances: Mapping[str, float]) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array
 from calibrant.data.score_matrix import ScoreMatrix, read_where_it_is
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import SCALES, inner_interval, on_logit_scale
+from calibrant.fitting.base import SCALES, on_logit_scale
 from calibrant.fitting.base_classes import (
     LABEL_SMOOTHING,
     OneOrMany,
@@ -130,7 +130,7 @@ class Temperature(OneOrMany):
 
     def _fit(self, table: ScoreTable) -> Map:
         on_logit = on_logit_scale(self.scale, table)
-        clip = inner_interval(table) if on_logit else None
+        clip = table.inner_interval if on_logit else None
         low = 0.5 * self.label_smoothing
 
         def fit(part: ScoreTable, start: Array | None) -> Array:

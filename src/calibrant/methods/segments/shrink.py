@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.data.segments import SegmentKey, segment_path
 from calibrant.errors import ConvergenceError, InputError
@@ -365,7 +366,7 @@ class SegmentCells:
     counts: CellColumns
     starts: Index
     sizes: Index
-    ends: tuple[float, float]
+    scale: ScoreScale
     error: float = 0.0
     made: str = ""
 
@@ -414,11 +415,11 @@ class SegmentCells:
         """The table of one segment."""
         part = self.cells(i)
         table = ScoreTable.from_counts(self.scores[part], *(c[part] for c in self.counts))
-        return table.part_of(*self.ends)
+        return table.part_of(self.scale)
 
     def whole(self) -> ScoreTable:
         """The table of all segments together; pooled cells keep the largest error."""
-        table = ScoreTable.from_counts(self.scores, *self.counts).part_of(*self.ends)
+        table = ScoreTable.from_counts(self.scores, *self.counts).part_of(self.scale)
         return replace(table, error=self.error, made=self.made) if self.error else table
 
 
@@ -472,13 +473,14 @@ def stack_of(tables: Mapping[SegmentKey, ScoreTable]) -> SegmentCells:
     columns = ("negative", "positive", "negative_sq", "positive_sq")
     worst = max(parts, key=lambda table: table.error)
     sizes = np.array([len(table) for table in parts], dtype=np.intp)
+    scales = zip(*(table.scale for table in parts), strict=True)
     return SegmentCells(
         tuple(key for key, _ in ordered),
         np.concatenate([table.scores for table in parts]),
         CellColumns(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
         np.cumsum(sizes) - sizes,
         sizes,
-        (min(table.ends[0] for table in parts), max(table.ends[1] for table in parts)),
+        ScoreScale(*(end(side) for end, side in zip((min, max), scales, strict=True))),
         worst.error,
         worst.made,
     )

@@ -14,7 +14,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator, inner_interval
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.limits import Each, Limit, Number, OneOf
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
@@ -266,7 +266,7 @@ def _member(fit: MemberFit, weight: float) -> BLSMember:
 
 def _axis(table: ScoreTable) -> ScoreAxis:
     low, high = float(table.scores[0]), float(table.scores[-1])
-    inner = inner_interval(table)
+    inner = table.inner_interval
     if inner is None:
         return ScoreAxis(False, low, high, (-1.0, 2.0))
     first, last = logit(np.clip([low, high], *inner))

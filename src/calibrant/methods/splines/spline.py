@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.frozen import own
 from calibrant.data.score_table import CellColumns, ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator, inner_interval
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.held_out import path_losses
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.losses import logit
@@ -242,7 +242,7 @@ class _Axis(NamedTuple):
 
 def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
     """The axis and the table pooled on it."""
-    clip = inner_interval(table)
+    clip = table.inner_interval
     if clip is None:
         z, kind, limit = table.scores, "score", float(np.finfo(float).max)
         ends = (-limit, limit)

@@ -118,7 +118,7 @@ def test_the_wheel_is_typed(wheel, tmp_path):
         env={"MYPYPATH": "", "PYTHONPATH": str(site), "PATH": ""},
         check=False,
     )
-    assert 'Revealed type is "calibrant.fitting.fitted.Fitted |' in done.stdout, (
+    assert 'Revealed type is "calibrant.fitting.fitted.Fitted"' in done.stdout, (
         done.stdout + done.stderr
     )
     assert "ndarray" in done.stdout

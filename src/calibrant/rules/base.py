@@ -77,12 +77,12 @@ class Rule(Frozen):
     @property
     def binary(self) -> bool:
         """Whether it gives the probability of one of two classes, given a single score."""
-        return True
+        return self.n_classes == 2
 
     @property
     def n_columns(self) -> int:
         """How many scores a row has."""
-        return 1
+        return 1 if self.binary else self.n_classes
 
     @property
     def n_classes(self) -> int:
@@ -96,9 +96,13 @@ class Rule(Frozen):
 
     # --- saving -----------------------------------------------------------------------------------
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description: kind, format version and the fields that are no `arrays`."""
+        return {"kind": self.kind, "version": self.version, **self._state()}
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """The fields that are no `arrays`, as JSON holds them; floats bit for bit."""
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -137,10 +141,8 @@ class Map(Rule):
     def __call__(self, scores: ArrayLike) -> Array:
         """The calibrated probabilities of the scores, of the same shape."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description: kind, format version and the fields, floats bit for bit."""
-        values = {name: _encode(value) for name, value in self._items()}
-        return {"kind": self.kind, "version": self.version, **values}
+    def _state(self) -> dict[str, Any]:
+        return {name: _encode(value) for name, value in self._items()}
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Map:

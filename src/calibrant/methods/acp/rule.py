@@ -119,8 +119,8 @@ class IntervalBins(Rule):
         p = (positive + self.pseudo) / (weight + 2.0 * self.pseudo)
         return RowBins(p, weight, empty)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "version": self.version, "pseudo": float(self.pseudo)}
+    def _state(self) -> dict[str, Any]:
+        return {"pseudo": float(self.pseudo)}
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -419,11 +419,9 @@ class TreeRounds(Rule):
 
     # --- saving ---------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         check_depth(self.start)
         return {
-            "kind": self.kind,
-            "version": self.version,
             **self.schema.to_state(),
             "start": self.start.to_dict(),
             "sizes": list(self.sizes),

@@ -84,14 +84,6 @@ class Neighbours(Rule):
         return int(self.counts.shape[1])
 
     @property
-    def binary(self) -> bool:
-        return self.n_classes == 2
-
-    @property
-    def n_columns(self) -> int:
-        return 1 if self.binary else self.n_classes
-
-    @property
     def score_columns(self) -> int:
         """How many of the numeric columns are scores."""
         return int(self.numeric.shape[1]) - int((~self.schema.nominal).sum())
@@ -151,9 +143,8 @@ class Neighbours(Rule):
 
     # --- saving ---------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        words = {name: getattr(self, name) for name in ("k", *WORDS)}
-        return {"kind": self.kind, "version": self.version, **self.schema.to_state(), **words}
+    def _state(self) -> dict[str, Any]:
+        return self.schema.to_state() | {name: getattr(self, name) for name in ("k", *WORDS)}
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -101,7 +101,7 @@ def test_onnx_takes_truth_values_in_all_usual_spellings(categories, value, words
     assert abs(run_onnx(model, np.array([0.4]), X) - unknown).max() < 1e-12
     facts = {one.key: one.value for one in model.metadata_props}
     assert {*words} < set(json.loads(facts["calibrant.words"])[0])
-    assert facts["calibrant.errors"] == "count as missing categories"
+    assert facts["calibrant.other_words"] == "count as missing categories"
 
 
 def test_a_word_that_is_a_category_itself_stays_one():

@@ -216,7 +216,7 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
         "calibrant.words": json.dumps(
             [list(_spellings(parts.columns[j].categories or ())) for j in nominal]
         ),
-        "calibrant.errors": "count as missing categories",
+        "calibrant.other_words": "count as missing categories",
     }
     facts = facts_of("trees", parts.facts) | names
     return assembled(graph, inputs, output, {"": TREES_OPSET, ML: TREES_ML_OPSET}, TREES_IR, facts)

@@ -301,6 +301,24 @@ def test_columns_named_in_another_order():
     assert cal.to_sql(fitted, column=["u", "v", "w"]) != cal.to_sql(fitted, column=["w", "v", "u"])
 
 
+def test_names_of_the_fit_in_the_places_of_others_are_refused():
+    fitted = cal.VectorScaling().fit(pd.DataFrame(P, columns=["x", "y", "z"]), Y)
+    rows = pl.DataFrame({"x": P[:, 0], "y": P[:, 1], "w": P[:, 2]})
+    with pytest.raises(InputError, match="but 'y' came in the place of 'x'"):
+        cal.to_sql(fitted, column=["y", "x", "w"])
+    with pytest.raises(InputError, match="but 'y' came in the place of 'x'"):
+        cal.add_probabilities(fitted, rows, score=["y", "x", "w"])
+    cal.add_probabilities(fitted, rows, score=["x", "y", "w"])
+
+
+def test_numbers_as_names_go_by_place_only_where_they_count_up():
+    fitted = cal.VectorScaling().fit(pd.DataFrame(P, columns=["x", "y", "z"]), Y)
+    plain = pd.DataFrame(P)
+    assert np.array_equal(fitted.predict_proba(plain), fitted.predict_proba(P))
+    with pytest.raises(InputError, match="'x', 'y', 'z' missing, 2, 0, 1 unexpected"):
+        fitted.predict_proba(plain[[2, 0, 1]])
+
+
 def test_rows_that_are_judged_beside_a_calibrator():
     scores = pd.DataFrame(P, columns=["x", "y", "z"])
     fitted, other = cal.VectorScaling().fit(scores, Y), scores[["z", "x", "y"]]

@@ -522,7 +522,7 @@ def names_as_in_fit(
     classes: Sequence[Any] | NDArray[Any],
 ) -> tuple[str, ...]:
     """Names of columns of scores in the order of the fit or of the classes, where they are those;
-    others as they came.
+    others as they came. A name of the fit in the place of another, among other names, is refused.
 
     >>> names_as_in_fit(("high", "low"), {"score_columns": ["low", "high"]}, ["a", "b"])
     ('low', 'high')
@@ -532,14 +532,23 @@ def names_as_in_fit(
     known = tuple(map(str, _usable(provenance.get("score_columns"))))
     if sorted(names) == sorted(known):
         return known
-    return tuple(_by_classes(names, classes) or names)
+    if ordered := _by_classes(names, classes):
+        return tuple(ordered)
+    for name, place in zip(names, known, strict=False):
+        if name != place and name in known:
+            raise InputError(
+                f"columns of scores must be those of the fit, {', '.join(map(repr, known[:20]))}, "
+                f"in any order, or others in that order, but {name!r} came in the place of "
+                f"{place!r}. Name all columns in the order of the fit."
+            )
+    return names
 
 
 def in_order(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
     """The frame with its columns in this order, if they have just these names.
 
-    As many other names of the same kind are an InputError where ``refused_as`` says what they are
-    the names of.
+    As many other names are an InputError where ``refused_as`` says what they are the names of.
+    Words beside the numbers 0, 1, … of a frame without names are not: its columns go by place.
 
     >>> import pandas as pd
     >>> in_order(pd.DataFrame({"b": [1], "a": [2]}), ("a", "b")).columns.tolist()
@@ -551,7 +560,8 @@ def in_order(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
     texts = list(map(str, found))  # files may have made words of numbers
     if set(texts) == set(map(str, names)):
         return _frame_of(frame)[:, [texts.index(str(name)) for name in names]].to_native()
-    if refused_as and type(found[0]) is type(names[0]):
+    plain = tuple(range(len(names)))  # what pandas calls columns without names
+    if refused_as and (type(found[0]) is type(names[0]) or plain not in (found, tuple(names))):
         lacking, other = (
             ", ".join([repr(one) for one in these if one not in those][:8])
             for these, those in ((names, found), (found, names))

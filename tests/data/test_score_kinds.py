@@ -138,22 +138,40 @@ def test_segments_and_their_folds_read_scores_as_the_whole_does(one_beyond):
     assert count > 5
 
 
+class FirstColumns(ClassifierMixin, BaseEstimator):
+    """A model whose scores are the first columns of its rows: one, or one for each of 3 classes."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0] if len(self.classes_) == 2 else X[:, :3]
+
+
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_members_of_a_classifier_read_scores_as_the_whole_does(one_beyond, ensemble):
     p, y = one_beyond
-
-    class Model(ClassifierMixin, BaseEstimator):
-        def fit(self, X, y):
-            self.classes_ = np.unique(y)
-            return self
-
-        def decision_function(self, X):
-            return X[:, 0]
-
-    one = cal.CalibratedClassifier(Model(), Watched(), cv=4, ensemble=ensemble)
+    one = cal.CalibratedClassifier(FirstColumns(), Watched(), cv=4, ensemble=ensemble)
     found, count = scales_of(one, p[:, None], y)
     assert found == {"raw"}
     assert count == (4 if ensemble else 1)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_members_of_segments_or_several_classes_read_scores_as_the_whole_does(one_beyond, ensemble):
+    p, y = one_beyond
+    more = {"cv": 4, "ensemble": ensemble}
+    own = cal.SegmentedCalibrator(Watched(), min_rows=10, min_events=5)
+    by_segment = cal.CalibratedClassifier(FirstColumns(), own, segments=1, **more)
+    found, count = scales_of(by_segment, np.column_stack((p, np.arange(400) % 2)), y)
+    assert found == {"raw"}
+    assert count > 5
+    SEEN.clear()
+    of_classes = cal.CalibratedClassifier(FirstColumns(), Watched(), **more)
+    scores = np.column_stack((p, 1.0 - p / 2, p / 2))
+    found = scales_of(of_classes, scores, np.where(p < 0.3, 2, y))
+    assert found == ({"raw"}, 12 if ensemble else 3)
 
 
 def test_columns_of_classes_read_scores_as_the_whole_does(one_beyond):

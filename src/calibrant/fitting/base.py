@@ -99,6 +99,8 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
     _one_column: ClassVar[bool] = True
     #: what it takes beside new scores, even where the rule that was fitted does not look at it
     _takes: ClassVar[frozenset[str]] = frozenset()
+    #: what the scores of a whole are of which a fit sees a part; see `ScoreTable.part_of`
+    _whole: ScoreScale | None = None
     # read in the order of their names (before scikit-learn 1.8), or of the class
     _A__metadata_request__fit: ClassVar[dict[str, Any]] = DECLARED
     _A__metadata_request__predict: ClassVar[dict[str, Any]] = ALL_DECLARED
@@ -111,6 +113,14 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         for method in ("predict", "predict_proba"):  # read after what is declared above
             setattr(cls, f"_Z__metadata_request__{method}", dict.fromkeys(cls._takes))
         super().__init_subclass__(**options)
+
+    def _fit_part(self, whole: ScoreScale, *rows: Any, **beside: Any) -> Self:
+        """`fit`, to a part of the rows: the whole says what their scores are."""
+        self._whole = whole
+        try:
+            return self.fit(*rows, **beside)  # type: ignore[no-any-return]
+        finally:
+            del self._whole
 
     def _check_fit(self, scores: Any, y: Any) -> None:
         """Refuse parameters outside their limits, and a fit without labels."""
@@ -257,8 +267,6 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
     pos_label: Any
     classes: Any
     pos_label_: Any
-    #: what the scores of a whole are of which a fit sees a part; see `ScoreTable.part_of`
-    _whole: ScoreScale | None = None
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -283,14 +291,6 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         self._learn(table, *labels)
         self._provenance |= facts
         return self
-
-    def _fit_part(self, whole: ScoreScale, scores: Any, y: Any, sample_weight: Any = None) -> Self:
-        """`fit`, to a part of the rows: the whole says what their scores are."""
-        self._whole = whole
-        try:
-            return self.fit(scores, y, sample_weight)
-        finally:
-            del self._whole
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
         """The rows of a fit, checked; their labels may be soft."""

@@ -204,7 +204,7 @@ def fit_member(
         fitted = _fit_local(calibrator, data, kept, trained)
         more["companion"] = fitted.companion(model, trained, learned)
     elif isinstance(calibrator, SegmentedCalibrator):
-        fitted = _fit_segments(calibrator, data, parts, segments)
+        fitted = _fit_segments(calibrator, data, parts, segments, scale)
         more["segments"] = segments
     elif isinstance(calibrator, Calibrator) and len(data.classes) == 2:
         fitted = _with_labels(calibrator, data)
@@ -242,7 +242,11 @@ def _fit_all(
     one_column = parts[0][0].ndim == 1
     margins = one_column and not scale.probabilities
     with pooled(whole, data, parts) as (scores, rows, weight):
-        whole.fit(_pair(scores, margins) if one_column else scores, data.y[rows], weight)
+        columns = _pair(scores, margins) if one_column else scores
+        if isinstance(whole, CodedCalibrator) and not one_column:
+            whole._fit_part(scale, columns, data.y[rows], weight)
+        else:
+            whole.fit(columns, data.y[rows], weight)
     return whole, margins
 
 
@@ -304,7 +308,11 @@ def _joined(parts: Iterable[RowInputs]) -> RowInputs:
 
 
 def _fit_segments(
-    calibrator: SegmentedCalibrator, data: ModelRows, parts: list[Part], columns: Any
+    calibrator: SegmentedCalibrator,
+    data: ModelRows,
+    parts: list[Part],
+    columns: Any,
+    scale: ScoreScale,
 ) -> SegmentedCalibrator:
     """Fitted to scores and the segments of the rows that they belong to."""
     if len(data.classes) != 2:
@@ -313,7 +321,8 @@ def _fit_segments(
     segments = segments_of(data.X, columns)
     with pooled(one, data, parts) as (scores, rows, weight):
         groups = None if len(np.unique(rows)) == len(rows) else rows
-        one.fit(scores, data.y[rows], weight, segments=take(segments, rows), groups=groups)
+        beside = {"segments": take(segments, rows), "groups": groups}
+        one._fit_part(scale, scores, data.y[rows], weight, **beside)
     return one
 
 

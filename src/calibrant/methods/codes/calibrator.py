@@ -140,10 +140,13 @@ def fit_columns(
     weight: Array | None,
     *,
     alike: bool,
+    scale: ScoreScale | None = None,
 ) -> list[Calibrator | None]:
-    """The calibrators of all columns; ``alike`` says whether their scores are of one kind."""
-    scale = None
-    if alike and (weight is None or weight.any()):
+    """The calibrators of all columns; ``alike`` says whether their scores are of one kind.
+
+    ``scale`` says what they are, where the rows are a part of others.
+    """
+    if scale is None and alike and (weight is None or weight.any()):
         used = scores if weight is None or weight.all() else scores[weight > 0]
         scale = ScoreScale(float(used.min()), float(used.max()))
     columns = zip(scores.T, signs.T, strict=True)
@@ -257,7 +260,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
-        fitted = fit_columns(calibrator, matrix, signs, weight, alike=True)
+        fitted = fit_columns(calibrator, matrix, signs, weight, alike=True, scale=self._whole)
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = column_rows(signs, weight, calibrator)

@@ -220,6 +220,8 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         parts = rows_by_segment(keys, codes)
         tables = {key: ScoreTable.from_rows(rows.take(mine)) for key, mine in parts}
         present = {key: table for key, table in tables.items() if table}
+        if self._whole is not None:
+            present = {key: table.part_of(self._whole) for key, table in present.items()}
         if groups is None and table_cv(self.cv):
             return LevelData(present)
         options: dict[str, Any] = {"cv": self.cv, "seed": int(self.random_state), "groups": groups}

@@ -117,6 +117,22 @@ def test_beta_has_the_greatest_likelihood_of_its_formula(parameters, sd):
         assert abs(slope) < 1e-7 * float(size)  # the ridge pulls a little
 
 
+def test_bins_of_margins_are_apart_where_their_sigmoids_are_equal():
+    x = np.concatenate((np.linspace(-800.0, -40.0, 400), np.linspace(40.0, 800.0, 400)))
+    rate = np.repeat([0.1, 0.3, 0.5, 0.9], 200)
+    y = (np.random.default_rng(2).random(800) < rate).astype(int)
+    found = cal.BBQ().fit(x, y).calibrate([-600.0, -200.0, 200.0, 600.0])
+    assert np.abs(found - [0.1, 0.3, 0.5, 0.9]).max() < 0.1
+
+
+@pytest.mark.parametrize("calibrator", [cal.Platt(), cal.Temperature(), cal.ELiTE()], ids=repr)
+def test_margins_have_no_logit(calibrator):
+    x, y = rows(50.0)
+    with pytest.raises(cal.errors.InputError, match=r'in \[0, 1\] for scale="logit", but they go'):
+        calibrator.set_params(scale="logit").fit(x, y)
+    calibrator.fit(sigmoid(x / 50.0), y)
+
+
 def test_beta_reads_near_margins_as_the_probabilities_that_they_stand_for():
     x, y = rows(2.0)
     inside = (x > -5.0) & (x < 5.0)

@@ -405,9 +405,9 @@ def abb(s, y, w, query, lam):
 
 def bbq(s, y, w, query, models="all"):
     kept = [v for v, a in zip(s, w, strict=True) if a > 0]
-    if min(kept) < 0 or max(kept) > 1:
-        s, query = sigmoid(s), sigmoid(query)
+    margins = min(kept) < 0 or max(kept) > 1
     cells = group(s, y, w)
+    p_at = {x: float(sigmoid(np.array([x]))[0]) if margins else x for x in cells}
     scores = list(cells)
     total = sum(sum(c) for c in cells.values())
     whole = all(v == int(v) for c in cells.values() for v in c)
@@ -427,7 +427,8 @@ def bbq(s, y, w, query, models="all"):
                 current = []
         if current:
             bins.append(current)
-        edges = [0.0, *(a[-1] / 2 + b[0] / 2 for a, b in pairwise(bins)), 1.0]
+        edges = [0.0, *(p_at[a[-1]] / 2 + p_at[b[0]] / 2 for a, b in pairwise(bins)), 1.0]
+        cuts = [a[-1] / 2 + b[0] / 2 for a, b in pairwise(bins)]
         score, values = 0.0, []
         for inside, a, b in zip(bins, edges, edges[1:], strict=False):
             n0, n1 = (sum(cells[x][k] for x in inside) for k in (0, 1))
@@ -437,9 +438,9 @@ def bbq(s, y, w, query, models="all"):
                 math.lgamma(n1 + 2 * p) + math.lgamma(n0 + 2 * (1 - p)) - math.lgamma(n0 + n1 + 2)
             )
             score -= math.lgamma(2 * p) + math.lgamma(2 * (1 - p))
-            prior = (sum(cells[x][1] * x for x in inside) + middle) / (n1 + 1)
+            prior = (sum(cells[x][1] * p_at[x] for x in inside) + middle) / (n1 + 1)
             values.append((n1 + prior) / (n0 + n1 + 1))
-        found.append((score, edges[1:-1], values))
+        found.append((score, cuts, values))
     best = max(f[0] for f in found)
     weights = [math.exp(f[0] - best) for f in found]
     if models == "best":

@@ -226,6 +226,12 @@ WEIGHTS: OneOf = OneOf(tuple(score_table.WEIGHTS))
 
 def on_logit_scale(scale: str, table: ScoreTable) -> bool:
     """Whether a method with this ``scale`` fits against the logit of the table's scores."""
+    if scale == "logit" and not table.scale.probabilities:
+        low, high = table.scale
+        raise InputError(
+            'scores must be in [0, 1] for scale="logit", but they go from '
+            f'{low:g} to {high:g}. Use scale="raw" for margins and logits, or scale="auto".'
+        )
     return scale == "logit" or (scale == "auto" and table.scale.probabilities)
 
 

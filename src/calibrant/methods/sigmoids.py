@@ -473,10 +473,11 @@ class Platt(Calibrator):
     Parameters
     ----------
     scale : {"auto", "logit", "raw"}, default="auto"
-        Fit against the logit of the score or the score itself; ``"auto"`` takes the logit when
-        all scores lie in [0, 1]. The papers use ``"raw"``; on probabilities the logit is far safer.
-        Scores of exactly 0 and 1, which forests and neighbours give, have no logit: they count as
-        half as far from the end as the outermost score inside (0, 1).
+        Fit against the logit of the score, which must lie in [0, 1], or the score itself;
+        ``"auto"`` takes the logit when all scores lie in [0, 1]. The papers use ``"raw"``; on
+        probabilities the logit is far safer. Scores of exactly 0 and 1, which forests and
+        neighbours give, have no logit: they count as half as far from the end as the outermost
+        score inside (0, 1).
     weights, pos_label, classes : see `Calibrator`
 
     Attributes

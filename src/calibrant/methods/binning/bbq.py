@@ -14,7 +14,6 @@ from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.limits import Limit, OneOf
 from calibrant.losses import sigmoid
 from calibrant.rules.base import Map
-from calibrant.rules.chain import after_sigmoid
 from calibrant.rules.piecewise import Piecewise
 from calibrant.solvers.weights import SELECT
 
@@ -49,7 +48,8 @@ class BBQ(Calibrator):
     midpoint of a bin, clipped to [.005, .995], the score of a binning is
     Σ lnΓ(n₁+2p) + lnΓ(n₀+2(1−p)) − lnΓ(n+2) − lnΓ(2p) − lnΓ(2(1−p)). The value of a bin is
     (n₁+p₀)/(n+1) with p₀ = (Σ scores of its positives + midpoint)/(n₁+1), never 0 or 1. N is the
-    effective number of rows. Scores outside [0, 1] are read as logits and pass through σ. All B at
+    effective number of rows. If any score lies outside [0, 1], all are logits: these formulas see
+    their σ, but bins are cut halfway between the logits, which differ where σ rounds to 1. All B at
     once from prefix sums: O(D + N^⅔ log D) after the table.
 
     References
@@ -89,19 +89,18 @@ class BBQ(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        link = not table.looks_like_probabilities
-        binnings = _Binnings(table, sigmoid(table.scores) if link else table.scores)
+        binnings = _Binnings(table)
         self.n_bins_, self.log_scores_ = binnings.numbers, binnings.log_scores()
         weights = np.exp(self.log_scores_ - self.log_scores_.max())
         self.weights_ = SELECT[self.models](weights / weights.sum())
-        step = binnings.average(self.weights_)
-        return after_sigmoid(step) if link else step
+        return binnings.average(self.weights_)
 
 
 class _Binnings:
     """All equal-frequency binnings in one list: model m has the bins first[m] to first[m+1] − 1."""
 
-    def __init__(self, table: ScoreTable, scores: Array) -> None:
+    def __init__(self, table: ScoreTable) -> None:
+        p = table.scores if table.scale.probabilities else sigmoid(table.scores)
         total = table.total
         root = total ** (1 / 3)
         low = min(max(1, int(root / 10 + 1e-9)), MOST_BINS)
@@ -115,14 +114,14 @@ class _Binnings:
         self.first = np.searchsorted(model, np.arange(len(self.numbers) + 1))
         starts = np.append(0, last[:-1])
         starts[self.first[:-1]] = 0
-        cuts = scores[np.minimum(last, len(scores) - 1)] / 2 + scores[last - 1] / 2
-        below = np.append(0.0, cuts[:-1])
+        above = np.where(last == len(p), 1.0, p[np.minimum(last, len(p) - 1)] / 2 + p[last - 1] / 2)
+        below = np.append(0.0, above[:-1])
         below[self.first[:-1]] = 0.0
-        self.cuts = np.where(last == len(scores), 1.0, cuts)
-        self.middle = (below + self.cuts) / 2
+        self.middle = (below + above) / 2
+        self.table, self.last = table, last
         positive = np.append(0.0, np.cumsum(table.positive))
         weight = np.append(0.0, np.cumsum(table.weight))
-        moment = np.append(0.0, np.cumsum(table.positive * scores))
+        moment = np.append(0.0, np.cumsum(table.positive * p))
         self.n = np.maximum(weight[last] - weight[starts], 0.0)
         self.n1 = np.clip(positive[last] - positive[starts], 0.0, self.n)  # sums are rounded
         self.moment = moment[last] - moment[starts]
@@ -143,9 +142,10 @@ class _Binnings:
         jump = (np.append(value[1:], 0.0) - value) * used
         kept = ~final & (used > 0)
         base = float(weights @ value[self.first[:-1]])
-        cuts, at = np.unique(self.cuts[kept], return_inverse=True)
-        steps = base + np.cumsum(np.bincount(at, jump[kept], minlength=len(cuts)))
-        return Piecewise.step(cuts, np.clip(np.append(base, steps), 0.0, 1.0))
+        last, at = np.unique(self.last[kept], return_inverse=True)
+        steps = base + np.cumsum(np.bincount(at, jump[kept], minlength=len(last)))
+        values = np.clip(np.append(base, steps), 0.0, 1.0)
+        return Piecewise.step(self.table.cuts(last - 1), values)
 
 
 def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:

@@ -212,7 +212,8 @@ class ENIR(Calibrator):
         What ``"auto"`` means below. ``"default"``: the best of our study, with Jeffreys' smoothing
         of bins (so that 0 and 1 are never returned) and lines between scores. ``"paper"``: the text
         [1]_ to the letter, with steps of raw bin values (end bins may be 0 or 1). ``"authors"``:
-        what the authors' program computes; see docs/understand/methods/near_isotonic.md.
+        what the authors' program computes; see docs/understand/methods/near_isotonic.md. It reads
+        probabilities: margins become σ of them, and those above 36 are one score.
     criterion : {"bic", "aic", "aicc"}, default="bic"
         What weighs the models: ∝ exp(−½·criterion).
     penalty : {"auto", "bic", "authors"}, default="auto"

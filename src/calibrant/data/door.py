@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Flags
 from calibrant.data.columns import check_class_columns, column_facts, plain, to_column, to_matrix
 from calibrant.data.documents import shown
 from calibrant.data.labels import check_not_swapped, read_labels
@@ -26,19 +26,40 @@ HEAVIEST, LIGHTEST = 1e100, 1e-150
 
 @dataclass(frozen=True)
 class Rows:
-    """Scores, who is positive, and weights (None: all one), with the labels they stand for.
+    """What came through the door: scores, labels and weights of the same rows.
 
-    Of soft labels ``share`` is each row's probability of the positive class. ``columns`` are the
-    facts about a frame's two columns of scores, see `column_facts`.
+    Parameters
+    ----------
+    scores : array of shape (n,), of more than two classes (n, k)
+    codes : array of shape (n,)
+        Two classes: True, or 1, where the row is positive. More: the place in ``classes``.
+    weight : array of shape (n,) or None
+        As it came; None where all rows count once.
+    classes : array of labels
+    pos_label : label
+        With two classes the positive one; else None.
+    share : array of shape (n,), optional
+        Of soft labels, each row's probability of the positive class.
+    columns : mapping
+        The facts about a frame's columns of scores, see `column_facts`.
+    present : array of flags, optional
+        Which of all rows that came these are (None: all). The others have weight zero.
     """
 
     scores: Array
-    positive: Flags
+    codes: NDArray[Any]
     weight: Array | None
     classes: NDArray[Any]
     pos_label: Any
     share: Array | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
+    present: Flags | None = None
+
+    @property
+    def positive(self) -> Flags:
+        """With two classes: which rows are positive."""
+        flags: Flags = self.codes if self.codes.dtype == np.bool_ else self.codes == 1
+        return flags
 
     @property
     def count(self) -> int:
@@ -46,16 +67,23 @@ class Rows:
         return len(self.scores) if self.weight is None else int(np.count_nonzero(self.weight))
 
     @property
-    def codes(self) -> Index:
-        """1 of positive rows, 0 of the others."""
-        return self.positive.astype(np.intp)
+    def kept(self) -> Flags:
+        """Which of all rows that came these are."""
+        return np.ones(len(self.scores), dtype=bool) if self.present is None else self.present
 
     def take(self, which: NDArray[Any]) -> Rows:
         """Some of the rows, by their numbers or by True and False for each."""
         weight = None if self.weight is None else self.weight[which]
         share = None if self.share is None else self.share[which]
-        picked = {"scores": self.scores[which], "positive": self.positive[which]}
+        picked = {"scores": self.scores[which], "codes": self.codes[which]}
         return replace(self, **picked, weight=weight, share=share)
+
+    def counting(self) -> Rows:
+        """The rows of positive weight alone."""
+        if self.weight is None:
+            return self
+        present = self.weight > 0
+        return replace(self.take(np.flatnonzero(present)), present=present)
 
     @property
     def facts(self) -> dict[str, Any]:

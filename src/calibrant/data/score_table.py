@@ -497,6 +497,12 @@ def rows_count_once(table: ScoreTable) -> bool:
     return all(map(np.array_equal, n, squares))
 
 
+def row_sizes(rows: Rows, weights: str | None) -> Array:
+    """The weights of rows in units of rows, as ``weights`` says what they are."""
+    size = weight_in_rows(rows.weight, weights)
+    return np.ones(len(rows.scores)) if size is None else size
+
+
 def weight_in_rows(weight: Array | None, weights: str | None) -> Array | None:
     """Weights ≥ 0 of rows, in units of rows; None where all rows count once.
 

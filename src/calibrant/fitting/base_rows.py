@@ -3,57 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.attributes import AttributeTable, Schema, read_table
 from calibrant.data.columns import check_class_columns, column_facts, plain, to_matrix
 from calibrant.data.door import Rows, check_lengths, check_pair_order, read_scores, read_weight
 from calibrant.data.labels import read_in_order, read_labels, read_many
 from calibrant.data.scale import ScoreRange
-from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError
 from calibrant.fitting.base import ScoreEstimator, row_facts
 from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.model_scores import ModelRows
 from calibrant.rules.base import RowInputs, Rule
-
-
-@dataclass(frozen=True)
-class LocalRows:
-    """Scores, codes and weights of the rows that count.
-
-    ``kept`` marks these rows among all that came. ``weight`` is in units of rows, ``given`` is the
-    weight as it came, and ``weights`` says what it means. With two classes code 1 is the positive
-    one; with more, codes are places in ``classes``. ``columns`` are the facts about a frame's
-    columns of scores, see `column_facts`.
-    """
-
-    scores: Array
-    codes: Index
-    weight: Array
-    given: Array
-    kept: Flags
-    classes: NDArray[Any]
-    pos_label: Any
-    weights: str | None
-    columns: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def positive(self) -> Flags:
-        """With two classes: which rows are positive."""
-        return np.asarray(self.codes == 1)
-
-    @property
-    def of_one_score(self) -> Rows:
-        """With two classes: the scores, labels and weights alone."""
-        weight = None if (self.given == 1.0).all() else self.given
-        return Rows(self.scores, self.positive, weight, self.classes, self.pos_label)
 
 
 class LocalCalibrator(PredictsByRule, ScoreEstimator):
@@ -76,7 +43,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
 
     _kept_as: ClassVar[str] = "rule_"
 
-    weights: str | None = None
+    weights: str
     pos_label: Any
     classes: Any
     rule_: Rule
@@ -113,7 +80,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         None if that is not known.
         """
 
-    def _read(self, scores: Any, y: Any, sample_weight: Any) -> LocalRows:
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
         """Check the parameters and the rows, code the labels, and drop rows of weight zero."""
         self._check_fit(scores, y)
         classes, codes, pos_label = self._labels(y)
@@ -123,14 +90,8 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
             check_pair_order(scores, self.classes, classes)
         clean = read_columns(scores, classes, column)
         check_lengths(scores=len(clean), y=len(codes))
-        weight = read_weight(sample_weight, len(codes))
-        weight = np.ones(len(codes)) if weight is None else weight
-        kept = weight > 0
-        given, codes = weight[kept], codes[kept]
-        size = weight_in_rows(given, self.weights)
-        size = np.ones(len(given)) if size is None else size
-        labels = classes, pos_label, self.weights
-        return LocalRows(clean[kept], codes, size, given, kept, *labels, column_facts(scores))
+        known = read_weight(sample_weight, len(codes)), classes, pos_label
+        return Rows(clean, codes, *known, columns=column_facts(scores)).counting()
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:
@@ -170,12 +131,13 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
                 "them all: classes=[...]."
             )
 
-    def _keep(self, rule: Rule, rows: LocalRows) -> Self:
+    def _keep(self, rule: Rule, rows: Rows) -> Self:
         """Set the fitted attributes."""
         self.rule_ = rule
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
         self.score_range_ = ScoreRange.between(float(rows.scores.min()), float(rows.scores.max()))
-        self._provenance = row_facts(rows.given, rows.codes, len(rows.classes))
+        weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
+        self._provenance = row_facts(weight, rows.codes, len(rows.classes))
         if len(rows.classes) == 2:
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         self._provenance |= rows.columns
@@ -222,7 +184,7 @@ class LooksAtFeatures:
         return AsFeatures()
 
     def _read_features(
-        self, features: Any, rows: LocalRows, nominal: Any
+        self, features: Any, rows: Rows, nominal: Any
     ) -> tuple[AttributeTable, Schema]:
         """The features of the rows that count, and the schema of their columns."""
         table = read_table(features)

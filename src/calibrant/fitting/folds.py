@@ -303,7 +303,8 @@ def split_present(
     and ``cv`` where it is a list of rows, speak of all rows. Splits without rows to learn from, or
     to judge on, are left out.
     """
-    data = ModelRows(rows.scores, rows.codes, rows.weight, classes, 1, "auto")
+    codes = rows.codes.astype(np.intp)
+    data = ModelRows(rows.scores, codes, rows.weight, classes, 1, "auto")
     n = len(data.codes)
     present = np.ones(n, dtype=bool) if present is None else present
     cluster = None

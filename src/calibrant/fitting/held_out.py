@@ -260,21 +260,15 @@ class HeldOutCells(HeldOut):
         seed: Any,
         *,
         counts: bool = False,
-        present: Flags | None = None,
     ) -> HeldOutCells:
         """Rows of positive weight, as a splitter, groups or a fraction ask for.
-
-        ``groups``, and ``cv`` where it is a list of rows, speak of all rows, of which ``present``
-        marks those that came here (None: all came, also those of weight zero).
 
         Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
         estimated (unless weights are ``counts``: then a row may be many). Of a number of folds
         without groups there may be fewer, or none, as in `of_table`.
         """
-        if present is None and rows.weight is not None:
-            present = rows.weight > 0
-            rows = rows.take(np.flatnonzero(present))
-        table = ScoreTable.from_rows(rows)
+        rows = rows if rows.present is not None else rows.counting()
+        table, present = ScoreTable.from_rows(rows), rows.present
         if rows.share is not None and table_cv(cv) and groups is None:
             folds = possible_folds(FOLDS if cv is None else int(cv), table.rarest)
             if not folds:

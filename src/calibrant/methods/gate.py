@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.data.door import Rows
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.fitting.base_rows import LocalRows
 from calibrant.fitting.folds import FOLDS, split_present
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
@@ -32,20 +32,21 @@ from calibrant.rules.base import Map
 SMOOTH, FACTOR = "BLS", "temperature"
 
 
-def kept_of_three(rows: LocalRows, name: str, fit: Fit, groups: Any) -> str:
+def kept_of_three(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -> str:
     """What is kept: the local rule (its ``name``), a smooth curve of the score, or the score.
 
     ``fit`` fits the rule to the rows of some numbers, and gives a function of other numbers. All
     three are judged by the Brier score, summed over several classes: a few rows of one class give a
     probability of exactly 0 or 1, whose log loss can be infinite. The rule is kept only if it is
     ahead of both by more than two standard errors. The curve of several classes is one temperature.
+    ``weights`` is as in `Calibrator`.
     """
     several = len(rows.classes) > 2
     counts = np.bincount(rows.codes, minlength=2)
     if np.count_nonzero(counts >= FOLDS) < 2 if several else counts.min() < 2:
         return BEFORE
-    held = hold_out(rows, groups)
-    trials, right = before_of(rows, held)
+    held = hold_out(rows, weights, groups)
+    trials, right = before_of(rows, weights, held)
     smooth = FACTOR if several else SMOOTH
     trials |= try_all({smooth: fit_bare(calibrator_of(smooth))}, held)
     trials |= try_all({name: fit}, held, by_rows=True)
@@ -56,39 +57,33 @@ def kept_of_three(rows: LocalRows, name: str, fit: Fit, groups: Any) -> str:
     return taken
 
 
-def hold_out_cells(rows: LocalRows, cv: Any, groups: Any, seed: int) -> HeldOutCells:
-    """Rows of two classes in folds."""
-    options: dict[str, Any] = {"counts": rows.weights == "counts", "present": rows.kept}
-    return HeldOutCells.of_rows(rows.of_one_score, cv, groups, seed, **options)
-
-
-def hold_out(rows: LocalRows, groups: Any) -> HeldOut:
+def hold_out(rows: Rows, weights: str, groups: Any) -> HeldOut:
     """The rows in folds, for what looks at them and for maps of their scores."""
     if len(rows.classes) == 2:
-        return hold_out_cells(rows, FOLDS, groups, 0)
-    matrix = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.given)
+        return HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
+    matrix = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight)
     splits = split_present(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
-    return HeldOutMatrix(matrix, splits.pairs, rows.weights or "importance", splits.cluster)
+    return HeldOutMatrix(matrix, splits.pairs, weights, splits.cluster)
 
 
-def before_of(rows: LocalRows, held: HeldOut) -> tuple[dict[str, Trial], float | None]:
+def before_of(rows: Rows, weights: str, held: HeldOut) -> tuple[dict[str, Trial], float | None]:
     """The scores as they came, and with two classes the p-value of the test that they are right."""
     if isinstance(held, HeldOutMatrix):
         return {BEFORE: held.unchanged()}, None
     assert isinstance(held, HeldOutCells)
-    trial = as_they_came(ScoreTable.from_rows(rows.of_one_score), held)
-    grouped, weights = held.sample.cluster is not None, rows.weights or "importance"
+    trial = as_they_came(ScoreTable.from_rows(rows), held)
+    grouped = held.sample.cluster is not None
     right = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)
     return {BEFORE: trial}, right
 
 
-def score_map(name: str, rows: LocalRows) -> Map:
+def score_map(name: str, rows: Rows, weights: str) -> Map:
     """A map of the scores alone, by the name of its method, fitted to all rows."""
     if len(rows.classes) == 2:
-        table = ScoreTable.from_rows(rows.of_one_score)
-        data: Any = table_in_rows(table, "counts") if rows.weights == "counts" else table
+        table = ScoreTable.from_rows(rows)
+        data: Any = table_in_rows(table, "counts") if weights == "counts" else table
     else:
-        data = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.given)
+        data = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight)
         if name == BEFORE:
             return unchanged(data)
     fitted: Map = fit_bare(calibrator_of(name))(data).map_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +12,10 @@ from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.scale import OnRange
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator, LocalRows
+from calibrant.fitting.base_rows import LocalCalibrator
 from calibrant.fitting.limits import Limit, OneOf
 from calibrant.fitting.model_scores import ModelRows, score_method
 from calibrant.methods.acp.intervals import (
@@ -216,16 +217,16 @@ class ACP(LocalCalibrator):
         self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
             return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
-        return self._keep(score_map(self.kept_, rows), rows)
+        return self._keep(score_map(self.kept_, rows, self.weights), rows)
 
-    def _bins_of(self, rows: LocalRows, some: Index) -> IntervalBins:
+    def _bins_of(self, rows: Rows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""
-        known = rows.positive[some], rows.weight[some], rows.classes, rows.pos_label
-        table = ScoreTable.from_rows(Rows(rows.scores[some], *known))
+        size = row_sizes(rows, self.weights)
+        table = ScoreTable.from_rows(replace(rows, weight=size).take(some))
         pseudo = SMOOTHING[self.smoothing]
         return IntervalBins(table.scores, table.negative, table.positive, pseudo)
 
-    def _gated(self, rows: LocalRows, inputs: RowInputs, groups: Any) -> str:
+    def _gated(self, rows: Rows, inputs: RowInputs, groups: Any) -> str:
         """What to keep, judged on rows held out; bins where nothing can be judged."""
         ends = {"lower": inputs.lower, "upper": inputs.upper}
         lacking = [name for name, given in ends.items() if given is None]
@@ -248,7 +249,7 @@ class ACP(LocalCalibrator):
 
             return predict
 
-        return kept_of_three(rows, BINS, fit, groups)
+        return kept_of_three(rows, self.weights, BINS, fit, groups)
 
     @property
     def judges_inputs(self) -> bool:

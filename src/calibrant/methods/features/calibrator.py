@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array, Flags
 from calibrant.data.attributes import Attribute, Schema
+from calibrant.data.door import Rows
 from calibrant.data.scale import ScoreScale
+from calibrant.data.score_table import row_sizes
 from calibrant.errors import AdviceWarning, caller_level
 from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator, LocalRows, LooksAtFeatures
+from calibrant.fitting.base_rows import LocalCalibrator, LooksAtFeatures
 from calibrant.fitting.folds import FOLDS, Splits
 from calibrant.fitting.held_out import HeldOutCells, Trial, fit_bare, try_all
 from calibrant.fitting.limits import Limit, Number, OneOf
@@ -32,7 +34,7 @@ from calibrant.methods.features.judging import (
     judge_features,
 )
 from calibrant.methods.features.rule import MOST_LEAVES, MOST_ROUNDS, TreeRounds, matrix_of
-from calibrant.methods.gate import SMOOTH, before_of, hold_out_cells, score_map
+from calibrant.methods.gate import SMOOTH, before_of, score_map
 from calibrant.methods.splines.bls import BLS
 from calibrant.result_tables import rows_in_words, shown_loss
 from calibrant.rules.base import Map, RowInputs
@@ -216,20 +218,23 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
             cv = self.cv
             if cv is None:
                 cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
-            held = hold_out_cells(rows, cv, groups, int(self.random_state))
-            trials, right = before_of(rows, held)
+            counts = self.weights == "counts"
+            held = HeldOutCells.of_rows(rows, cv, groups, int(self.random_state), counts=counts)
+            trials, right = before_of(rows, self.weights, held)
             return held, trials | try_all({SMOOTH: fit_bare(BLS())}, held), right
 
         return self._fit_rows(rows, features, judge)
 
-    def _fit_rows(self, rows: LocalRows, features: Any, judge: Callable[[], Any]) -> Self:
+    def _fit_rows(self, rows: Rows, features: Any, judge: Callable[[], Any]) -> Self:
         """`fit`, to rows that were read. ``judge`` gives the folds that decide, and the trials of
         the scores and the curve on them; None where nothing can be held out."""
         lightgbm()
         table, schema = self._read_features(features, rows, self.nominal)
         matrix = matrix_of(schema, len(table), enumerate(schema.floats(table)))
         nominal = np.flatnonzero(schema.nominal).tolist()
-        seen = TrainingMatrix(matrix, rows.positive.astype(float), rows.weight, nominal)
+        seen = TrainingMatrix(
+            matrix, rows.positive.astype(float), row_sizes(rows, self.weights), nominal
+        )
         self.notes_ = check_columns(schema, seen)
         judges = self.gate or self.rounds == "auto"
         self.trial_ = self._try(rows, seen, judge()) if judges else None
@@ -254,9 +259,7 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
             int(self.random_state),
         )
 
-    def _try(
-        self, rows: LocalRows, seen: TrainingMatrix, judged: Judged | None
-    ) -> FeatureTrial | None:
+    def _try(self, rows: Rows, seen: TrainingMatrix, judged: Judged | None) -> FeatureTrial | None:
         """What rows held out say; None if none can be held out."""
         if judged is None:
             return None
@@ -264,14 +267,14 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         rounds = None if self.rounds == "auto" else int(self.rounds)
         return judge_features(rows, seen, self._options, held, trials, right=right, rounds=rounds)
 
-    def _learn_rule(self, rows: LocalRows, seen: TrainingMatrix, schema: Schema, kept: str) -> None:
+    def _learn_rule(self, rows: Rows, seen: TrainingMatrix, schema: Schema, kept: str) -> None:
         """Fit what is kept to all rows."""
         self.importances_: dict[str, float] = {}
         if kept != FEATURES:
-            self._keep(score_map(kept, rows), rows)
+            self._keep(score_map(kept, rows, self.weights), rows)
             self.kept_, self.rounds_ = kept, 0
             return
-        start = score_map(SMOOTH, rows)
+        start = score_map(SMOOTH, rows, self.weights)
         seen.matrix[:, -1] = logit(start(rows.scores))
         growth = Growth(seen, self._options)
         wanted = self.trial_.rounds.best if self.trial_ is not None else int(self.rounds)

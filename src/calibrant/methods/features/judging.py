@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.array_types import Array, Index
-from calibrant.fitting.base_rows import LocalRows
+from calibrant.data.door import Rows
 from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose
 from calibrant.fitting.registry import BEFORE
 from calibrant.losses import logit, sigmoid, softplus
@@ -86,7 +86,7 @@ class FeatureTrial:
 
 
 def judge_features(
-    rows: LocalRows,
+    rows: Rows,
     whole: TrainingMatrix,
     options: TreeOptions,
     held: HeldOutCells,

@@ -13,11 +13,12 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array, Index
 from calibrant.data.attributes import AttributeTable, CodedRows, Schema
-from calibrant.data.door import check_lengths
+from calibrant.data.door import Rows, check_lengths
 from calibrant.data.frozen import own
+from calibrant.data.score_table import row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator, LocalRows, LooksAtFeatures
+from calibrant.fitting.base_rows import LocalCalibrator, LooksAtFeatures
 from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.methods.gate import kept_of_three, score_map
 from calibrant.methods.similarity.distance import given_weights, relevance
@@ -225,38 +226,42 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
             coded = coded.with_scores(rows.scores)
         elif not len(schema):
             raise InputError("features must have columns where scores are not used, but none came.")
-        weight, times = self._weigh(schema, coded, rows)
-        cells, cell, counts = _collapse(coded, rows)
+        size = row_sizes(rows, self.weights)
+        weight, times = self._weigh(schema, coded, rows, size)
+        cells, cell, counts = _collapse(coded, rows, size)
         shares = None
         if groups is not None:
             check_lengths(scores=len(rows.kept), groups=len(groups))
             owners = np.asarray(groups)[rows.kept]
             if len(np.unique(owners)) < len(owners):
-                shares = NeighbourShares.of_rows(cell, rows.codes, rows.weight, owners)
+                shares = NeighbourShares.of_rows(cell, rows.codes, size, owners)
         n = len(rows.codes) if shares is None else shares.owners
         rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
         self.kept_ = self._gated(rows, table, groups)
-        self._keep(rule if self.kept_ == NEIGHBOURS else score_map(self.kept_, rows), rows)
+        kept = rule if self.kept_ == NEIGHBOURS else score_map(self.kept_, rows, self.weights)
+        self._keep(kept, rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
         self._keep_names(schema)
         return self
 
-    def _gated(self, rows: LocalRows, table: AttributeTable, groups: Any) -> str:
+    def _gated(self, rows: Rows, table: AttributeTable, groups: Any) -> str:
         """What to keep; neighbours if there is no gate."""
         if not self.gate:
             return NEIGHBOURS
+
+        size = row_sizes(rows, self.weights)
 
         def fit(train: Index) -> Callable[[Index], Array]:
             codes = list(range(len(rows.classes)))
             one = clone(self).set_params(gate=False, pos_label=None, classes=codes)
             if not isinstance(self.k, str):  # a fold's rest may have fewer rows than k
-                one.set_params(k=max(1, min(int(self.k), int(rows.weight[train].sum()))))
+                one.set_params(k=max(1, min(int(self.k), int(size[train].sum()))))
             one.fit(
                 rows.scores[train],
                 rows.codes[train],
                 features=table.take(train),
-                sample_weight=rows.given[train],
+                sample_weight=rows.take(train).weight,
             )
 
             def predict(test: Index) -> Array:
@@ -266,9 +271,11 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
 
             return predict
 
-        return kept_of_three(rows, NEIGHBOURS, fit, groups)
+        return kept_of_three(rows, self.weights, NEIGHBOURS, fit, groups)
 
-    def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
+    def _weigh(
+        self, schema: Schema, coded: CodedRows, rows: Rows, size: Array
+    ) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
         scores = coded.numeric.shape[1] + coded.codes.shape[1] - len(schema)
         times = np.ones(len(schema) + scores)
@@ -282,7 +289,7 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                     f"attribute_weights of {type(self).__name__} must be None, 'mutual_info' or "
                     f"an array of weights, but {self.attribute_weights!r} came."
                 )
-            weight = relevance(coded, schema.nominal, rows.codes, rows.weight)
+            weight = relevance(coded, schema.nominal, rows.codes, size)
         else:
             weight = given_weights(self.attribute_weights, len(schema), scores)
         weight = weight / weight.max()
@@ -331,7 +338,7 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         return replace(rule, k=best(losses)), losses
 
 
-def _collapse(coded: CodedRows, rows: LocalRows) -> tuple[CodedRows, Index, Array]:
+def _collapse(coded: CodedRows, rows: Rows, size: Array) -> tuple[CodedRows, Index, Array]:
     """The distinct rows in order, which of them each row is, and the weight of each class."""
     parts = (coded.numeric, coded.absent, coded.codes)
     keys = [column for part in parts for column in part.T]
@@ -344,7 +351,7 @@ def _collapse(coded: CodedRows, rows: LocalRows) -> tuple[CodedRows, Index, Arra
     cell[order] = np.cumsum(new) - 1
     c = len(rows.classes)
     counts = np.zeros((int(new.sum()), c))
-    np.add.at(counts, (cell, rows.codes), rows.weight)
+    np.add.at(counts, (cell, rows.codes), size)
     return coded.take(order[new]), cell, counts
 
 

@@ -139,7 +139,7 @@ def table_spreads(s, y, w, counts):
     """Weights of a table's rows in units of rows, and Σw²/Σw of each row's class and part.
 
     Parts hold whole scores: as many as the rarer class has twenty rows, at most 16, of equal weight
-    up to and with the score.
+    up to and with the score (a part ends with the score that makes it full, up to rounding).
     """
     if counts:
         return np.array(w, float), np.ones(len(w)), np.ones(len(w))
@@ -152,7 +152,7 @@ def table_spreads(s, y, w, counts):
 
     def part(score):
         upto = sum(a for t, a in zip(s, w, strict=True) if t <= score)
-        return min(int(upto / total * parts), parts - 1)
+        return int(upto / total * parts * (1 - 1e-9))
 
     where = [part(score) for score in s]
 
@@ -240,8 +240,6 @@ def weighted_ladder(z, y, w, new, spreads, offset=None, inflation=1.0, steps=3):
         if len(levels) <= min(count + 2, 2 * len(shared)):
             curve = np.array([[float(a == b) for b in levels] for a in z])
         else:
-            if count + 2 > min(map(len, own)):
-                return None  # then the curve has fewer columns, of one basis of many
             curve = spline(z, w * ((1 - y) / n0 + y / n1), new, count)
         offset = np.full(len(z), math.log((w @ y) / (w @ (1 - y))))
     _, p, loss = weighted_fit(curve, offset, y, w)

@@ -273,8 +273,7 @@ class ScoreTable(Frozen):
     @property
     def effective_size(self) -> float:
         """(Σw)² / Σw² (Kish): how many rows of equal weight carry as much information."""
-        squares = float(self.negative_sq.sum() + self.positive_sq.sum())
-        return self.total**2 / squares if squares else 0.0
+        return rows_worth(self.total, float(self.negative_sq.sum() + self.positive_sq.sum()))
 
     @property
     def rarest(self) -> float:
@@ -284,7 +283,7 @@ class ScoreTable(Frozen):
         1.0
         """
         columns = ((self.negative, self.negative_sq), (self.positive, self.positive_sq))
-        return min(float(w.sum()) ** 2 / (float(q.sum()) or 1.0) for w, q in columns)
+        return min(rows_worth(float(w.sum()), float(q.sum())) for w, q in columns)
 
     @property
     def is_whole(self) -> bool:
@@ -489,6 +488,18 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
     21.0
     """
     return table if weights is None else WEIGHTS[weights](table)
+
+
+def rows_worth(weight: float, squares: float) -> float:
+    """(Σw)² / Σw², a whole number where it is one up to rounding: limits are whole numbers of rows,
+    and rows of equal weight must reach them whatever that weight is.
+
+    >>> rows_worth(0.1 + 0.1 + 0.1, 0.01 + 0.01 + 0.01)
+    3.0
+    """
+    size = weight**2 / squares if squares else 0.0
+    nearest = float(np.rint(size))
+    return nearest if math.isclose(size, nearest, rel_tol=1e-9) else size
 
 
 def rows_count_once(table: ScoreTable) -> bool:

@@ -15,6 +15,7 @@ from numpy.polynomial.legendre import legvander
 from scipy.special import chdtrc
 
 from calibrant.array_types import Array
+from calibrant.data.score_table import rows_worth
 from calibrant.losses import sigmoid
 from calibrant.solvers.knots import quantile_knots, quantiles, spline_basis
 from calibrant.solvers.newton import descend, newton_step
@@ -89,8 +90,8 @@ def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
     """Two tables and their common curve.
 
     If the tables have few scores, mostly the same, the curve has a free level for each score.
-    Otherwise it is a spline with knots at quantiles, for which both classes count alike. It never
-    has more columns than either table has scores.
+    Otherwise it is a spline with knots at quantiles, for which both classes count alike. One table
+    alone may have few scores: the other one says how the curve goes between them.
     """
     order = np.argsort(np.concatenate((reference.z, new.z)), kind="stable")
     rows = Group(*(np.concatenate(pair)[order] for pair in zip(reference, new, strict=True)))
@@ -101,8 +102,7 @@ def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
     if len(levels) <= min(wanted + 2, 2 * len(shared)):
         curve = (rows.z == levels[:, None]).astype(np.float64)  # a level for each score
     else:
-        most = min(len(np.unique(group.z)) for group in (reference, new))
-        curve = _spline(rows.z, rows.negative / n0 + rows.positive / n1, wanted)[:most]
+        curve = _spline(rows.z, rows.negative / n0 + rows.positive / n1, wanted)
     return ComparedCells(rows, flag, np.full(len(flag), np.log(n1 / n0)), curve)
 
 
@@ -377,7 +377,7 @@ class Group(NamedTuple):
             (self.negative, self.spread_negative),
             (self.positive, self.spread_positive),
         )
-        return min(float(w.sum()) ** 2 / (float(w @ spread) or 1.0) for w, spread in classes)
+        return min(rows_worth(float(w.sum()), float(w @ spread)) for w, spread in classes)
 
     @property
     def information(self) -> float:

@@ -121,9 +121,11 @@ def check_drift(
     share g, a cubic spline of 3 to 40 knots (twice the fourth root of the rarer class); the b_j are
     three bends. There are three tests: δ₀ = 0; δ₁ = 0 given δ₀; δ_j = 0 given both. Each is
     Neyman's C(α) [1]_: an error in g counts only to second order, so that scores which only moved
-    raise no alarm. If nothing has changed, the three are asymptotically independent, and each at
-    1 − (1 − level)^⅓ makes ``level`` together. The highest test that finds something says what to
-    do. Intercept and slope are Cox's [2]_, the ladder of remedies is that of Davis et al. [3]_.
+    raise no alarm. Of the first two the likelihood ratio is computed as well, and the smaller of
+    the statistics counts. If nothing has changed, the three are asymptotically independent, and
+    each at 1 − (1 − level)^⅓ makes ``level`` together. The highest test that finds something says
+    what to do. Intercept and slope are Cox's [2]_, the ladder of remedies is that of Davis et
+    al. [3]_.
 
     The level is that of one check. With n independent checks, the chance of at least one false
     alarm is 1 − (1 − level)ⁿ: 79 % for 30 checks at 0.05. So give each of them level/n, and only
@@ -136,9 +138,9 @@ def check_drift(
     of separable data finite.
 
     A calibrator as the reference was itself fitted to rows. So variances are multiplied by
-    1 + n_new/n_fit, where n is size·rate·(1 − rate). The provenance has these figures: those of the
-    fit count, or those of the last update if it had fewer rows. Without them, as with a bare map,
-    the reference is taken as exact. Rows to which the map gives exactly 0 or 1 are left out. If the
+    1 + n_new/n_fit, where n is size·rate·(1 − rate), of the fit with half a row more in each class.
+    The provenance has these figures: those of the fit count, or those of the last update if it had
+    fewer rows. Without them, as with a bare map, the reference is taken as exact. Rows to which the map gives exactly 0 or 1 are left out. If the
     calibrator was fitted on probabilities, scores outside [0, 1] are refused. An isotonic map
     follows the rows of its fit too closely: against it only the intercept is tested.
 
@@ -983,6 +985,8 @@ BEYOND = 0.5
 #: a table is cut into parts, since weights may differ in size from one part to another: the most
 #: parts, and the effective number of rows of the rarer class that each must have
 PARTS, CASES = 16, 20.0
+#: shares of weight are equal up to rounding of this size
+SAME = 1e-9
 
 
 def side_by_side(
@@ -1094,7 +1098,7 @@ def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
     usual = table.total / effective_size(table)
     upto = np.cumsum(table.weight)
     count = int(np.clip(table.rarest / CASES, 1, PARTS))
-    part = np.minimum(upto / upto[-1] * count, count - 1).astype(np.intp)
+    part = ((1.0 - SAME) * count * upto / upto[-1]).astype(np.intp)
     spreads = (
         _spread(table.negative, table.negative_sq, part, usual),
         _spread(table.positive, table.positive_sq, part, usual),

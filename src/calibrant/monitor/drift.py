@@ -137,12 +137,13 @@ def check_drift(
     sixteen parts of the table. A Gaussian prior of deviation 10 on all coefficients keeps the fit
     of separable data finite.
 
-    A calibrator as the reference was itself fitted to rows. So variances are multiplied by
-    1 + n_new/n_fit, where n is size·rate·(1 − rate), of the fit with half a row more in each class.
-    The provenance has these figures: those of the fit count, or those of the last update if it had
-    fewer rows. Without them, as with a bare map, the reference is taken as exact. Rows to which the map gives exactly 0 or 1 are left out. If the
-    calibrator was fitted on probabilities, scores outside [0, 1] are refused. An isotonic map
-    follows the rows of its fit too closely: against it only the intercept is tested.
+    A calibrator as the reference was itself fitted to rows. So variances are multiplied by 1 +
+    n_new/n_fit, where n is size·rate·(1 − rate), of the fit with half a row more in each class. The
+    provenance has these figures: those of the fit count, or those of the last update if it had
+    fewer rows. Without them, as with a bare map, the reference is taken as exact. Rows to which the
+    map gives exactly 0 or 1 are left out. If the calibrator was fitted on probabilities, scores
+    outside [0, 1] are refused. An isotonic map follows the rows of its fit too closely: against it
+    only the intercept is tested.
 
     Tables of more than 2,000 scores are pooled to that many cells. Costs O(m log m) for m scores,
     and O(cells·knots²) for each of a few dozen Newton steps.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import KFold
 
 import calibrant as cal
 from calibrant.data.scale import ScoreScale
@@ -179,6 +180,59 @@ def test_columns_of_classes_read_scores_as_the_whole_does(one_beyond):
     classes = np.where(p < 0.3, 2, y)
     scores = np.column_stack((p, 1 - p / 2, p / 2))
     assert scales_of(cal.CodedCalibrator(Watched()), scores, classes) == ({"raw"}, 3)
+
+
+class WatchedRows(cal.VectorScaling):
+    """Vector scaling, which remembers what its rows were read as."""
+
+    def _fit(self, matrix):
+        map_ = super()._fit(matrix)
+        SEEN.append(map_.reads)
+        return map_
+
+
+@pytest.fixture
+def one_row_beyond():
+    """Distributions of three classes, but for one row."""
+    SEEN.clear()
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet([1, 1, 1], 400)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    p[7] = [1.7, 0.2, 0.1]
+    return p, y
+
+
+@pytest.mark.parametrize("cv", [4, 0.25, KFold(3)], ids=str)
+def test_folds_of_several_classes_read_rows_as_the_whole_does(one_row_beyond, cv):
+    cal.AutoCalibrator(candidates=[WatchedRows()], cv=cv).fit(*one_row_beyond)
+    assert set(SEEN) == {"logit"}
+    assert len(SEEN) > 1
+
+
+def test_the_gate_of_neighbours_reads_rows_as_the_whole_does(one_row_beyond, monkeypatch):
+    monkeypatch.setattr("calibrant.methods.gate.calibrator_of", lambda name: WatchedRows())
+    scores, y = one_row_beyond
+    cal.SimilarityBinning().fit(scores, y, features=scores[:, :1])
+    assert set(SEEN) == {"logit"}
+    assert len(SEEN) >= 5
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_members_read_rows_of_several_classes_as_the_whole_does(one_row_beyond, ensemble):
+    scores, y = one_row_beyond
+    cal.CalibratedClassifier(FirstColumns(), WatchedRows(), cv=4, ensemble=ensemble).fit(scores, y)
+    assert ["logit"] * (4 if ensemble else 1) == SEEN
+
+
+def test_members_with_neighbours_read_scores_as_the_whole_does(one_beyond, monkeypatch):
+    p, y = one_beyond
+    monkeypatch.setattr(
+        "calibrant.methods.gate.calibrator_of",
+        lambda name: cal.Uncalibrated() if name == "uncalibrated" else Watched(),
+    )
+    X = np.column_stack((p, np.arange(400) % 7))
+    cal.CalibratedClassifier(FirstColumns(), cal.SimilarityBinning(), cv=4, ensemble=True).fit(X, y)
+    assert set(SEEN) == {"raw"}
 
 
 def test_pooled_cells_read_scores_as_the_whole_does(one_beyond):

@@ -511,6 +511,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        if self._whole is not None:
+            matrix = replace(matrix, whole=self._whole)
         named = self._named(KINDS)
         self.look_, self.scores_are_ = class_look(matrix, self.weights), "distributions"
         weight = read_weight(sample_weight, len(to_column(y, "y")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from calibrant.data.columns import check_class_columns, column_facts, plain, to_
 from calibrant.data.documents import shown
 from calibrant.data.labels import check_not_swapped, read_labels
 from calibrant.errors import InputError, ParameterError, did_you_mean, how_many
+
+if TYPE_CHECKING:
+    from calibrant.data.scale import ScoreScale
 
 Classes = Sequence[Any] | NDArray[Any] | None
 #: the largest weight must be between these, so that floats can hold the sum of squares
@@ -44,6 +47,8 @@ class Rows:
         The facts about a frame's columns of scores, see `column_facts`.
     present : array of flags, optional
         Which of all rows that came these are (None: all). The others have weight zero.
+    scale : ScoreScale, optional
+        What the scores are of the whole that these rows are a part of.
     """
 
     scores: Array
@@ -54,6 +59,7 @@ class Rows:
     share: Array | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     present: Flags | None = None
+    scale: ScoreScale | None = None
 
     @property
     def positive(self) -> Flags:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -232,11 +232,20 @@ IN_SHORT: dict[Kind, str] = {
 class ScoreScale(NamedTuple):
     """What scores are, told by the smallest and the largest of all scores of a fit.
 
-    It is told once, by the whole, and its folds, segments and other parts are read alike.
+    It is told once, by the whole, and its folds, segments and other parts are read alike. ``rows``
+    says it of scores of several classes: "probability" where every row is a distribution, else
+    "logit"; nothing where that is not told.
     """
 
     low: float
     high: float
+    rows: str = ""
+
+    @classmethod
+    def of_parts(cls, scales: Iterable[ScoreScale]) -> ScoreScale:
+        """What the scores of several parts together are."""
+        lows, highs, _ = zip(*scales, strict=True)
+        return cls(min(lows), max(highs))
 
     @property
     def probabilities(self) -> bool:

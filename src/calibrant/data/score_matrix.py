@@ -29,6 +29,7 @@ from calibrant.data.door import (
 )
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.labels import read_in_order, read_many
+from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.solvers.block_arrays import RowFacts, TensorOps, can_fuse, row_facts, tensor_ops
@@ -56,6 +57,8 @@ class ScoreMatrix(Frozen):
         Column of the row's own class, 0 to k − 1.
     weight : array of shape (n,), optional
         Weights > 0; None where all rows count once.
+    whole : ScoreScale, optional
+        What the scores are of the whole that these rows are a part of.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class ScoreMatrix(Frozen):
     scores: Scores
     codes: Index
     weight: Array | None = None
+    whole: ScoreScale | None = None
 
     def __post_init__(self) -> None:
         scores = self.scores
@@ -133,7 +137,10 @@ class ScoreMatrix(Frozen):
         """``"probability"`` or ``"logit"``, as the scores look.
 
         Percentages are refused. Scores in [0, 1] that do not sum to one are logits, with a warning.
+        Of a part it is what the whole is.
         """
+        if self.whole is not None and self.whole.rows:
+            return self.whole.rows
         if self.looks_like_probabilities:
             return "probability"
         (low, high), near = self.ends, sum_tolerance(self.n_classes)
@@ -203,7 +210,11 @@ class ScoreMatrix(Frozen):
     def take(self, rows: NDArray[Any]) -> ScoreMatrix:
         """Some of the rows, by index or mask."""
         weight = None if self.weight is None else self.weight[rows]
-        return ScoreMatrix(self.scores[rows], self.codes[rows], weight)
+        return ScoreMatrix(self.scores[rows], self.codes[rows], weight, self.whole)
+
+    def scaled(self) -> ScoreMatrix:
+        """The same rows, which say what the scores of every part of them are."""
+        return replace(self, whole=self.whole or ScoreScale(*self.ends, self.kind()))
 
     def table(self, column: int, signs: NDArray[Any]) -> ScoreTable:
         """One column as a `ScoreTable`: classes with sign 1 against those with −1, 0 left out.
@@ -446,7 +457,7 @@ class ScoreTensor(ScoreMatrix):
 
     def _part(self, scores: Any, rows: Any) -> ScoreTensor:
         weight = None if self.weight is None else self.weight[rows]
-        made = ScoreTensor(scores, self.codes[rows], weight)
+        made = ScoreTensor(scores, self.codes[rows], weight, self.whole)
         made.__dict__["facts"] = RowFacts(*(column[rows] for column in self.facts))
         return made
 

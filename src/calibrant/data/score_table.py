@@ -111,7 +111,8 @@ class ScoreTable(Frozen):
     @classmethod
     def from_rows(cls, rows: Rows) -> ScoreTable:
         """The table of rows that have already come through the door."""
-        return cls(*columns_of_rows(rows))
+        table = cls(*columns_of_rows(rows))
+        return table if rows.scale is None else table.part_of(rows.scale)
 
     @classmethod
     def from_counts(
@@ -220,8 +221,7 @@ class ScoreTable(Frozen):
         scores = np.concatenate([part.scores for part in parts])
         table = cls(*group_by_score(scores, columns))
         worst = max(parts, key=lambda part: part.error)
-        low, high = zip(*(part.scale for part in parts), strict=True)
-        whole = ScoreScale(min(low), max(high))
+        whole = ScoreScale.of_parts(part.scale for part in parts)
         return replace(table, error=worst.error, made=worst.made).part_of(whole)
 
     def __add__(self, other: ScoreTable) -> ScoreTable:
@@ -297,7 +297,9 @@ class ScoreTable(Frozen):
         """What the scores are; of a part what those of the whole are."""
         if self.whole is not None:
             return self.whole
-        return ScoreScale(*map(float, self.scores[[0, -1]])) if len(self) else ScoreScale(0.0, 1.0)
+        if not len(self):
+            return ScoreScale(0.0, 1.0)
+        return ScoreScale(float(self.scores[0]), float(self.scores[-1]))
 
     @property
     def looks_like_probabilities(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -114,13 +115,15 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
             setattr(cls, f"_Z__metadata_request__{method}", dict.fromkeys(cls._takes))
         super().__init_subclass__(**options)
 
-    def _fit_part(self, whole: ScoreScale, *rows: Any, **beside: Any) -> Self:
-        """`fit`, to a part of the rows: the whole says what their scores are."""
-        self._whole = whole
+    @contextmanager
+    def _part_of(self, whole: ScoreScale | None) -> Iterator[Self]:
+        """While it is fitted to a part of the rows: the whole says what their scores are."""
+        if whole is not None:
+            self._whole = whole
         try:
-            return self.fit(*rows, **beside)  # type: ignore[no-any-return]
+            yield self
         finally:
-            del self._whole
+            self.__dict__.pop("_whole", None)
 
     def _check_fit(self, scores: Any, y: Any) -> None:
         """Refuse parameters outside their limits, and a fit without labels."""
@@ -227,7 +230,7 @@ WEIGHTS: OneOf = OneOf(tuple(score_table.WEIGHTS))
 def on_logit_scale(scale: str, table: ScoreTable) -> bool:
     """Whether a method with this ``scale`` fits against the logit of the table's scores."""
     if scale == "logit" and not table.scale.probabilities:
-        low, high = table.scale
+        low, high, _ = table.scale
         raise InputError(
             'scores must be in [0, 1] for scale="logit", but they go from '
             f'{low:g} to {high:g}. Use scale="raw" for margins and logits, or scale="auto".'

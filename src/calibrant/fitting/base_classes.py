@@ -113,6 +113,8 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
         """
         self._check_fit(scores, y)
         matrix, classes = self._read(scores, y, sample_weight)
+        if self._whole is not None:
+            matrix = replace(matrix, whole=self._whole)
         fitted = self._fit(matrix_in_rows(matrix, self.weights))
         self._learn_rows(fitted, matrix, classes, scores)
         self.n_features_in_ = matrix.n_classes

@@ -91,7 +91,8 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         clean = read_columns(scores, classes, column)
         check_lengths(scores=len(clean), y=len(codes))
         known = read_weight(sample_weight, len(codes)), classes, pos_label
-        return Rows(clean, codes, *known, columns=column_facts(scores)).counting()
+        rows = Rows(clean, codes, *known, columns=column_facts(scores), scale=self._whole)
+        return rows.counting()
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:

@@ -136,7 +136,8 @@ def fit_bare(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:
             return bare(calibrator).fit_table(data)
         labels = np.arange(data.n_classes) if classes is None else classes
         one = clone(calibrator).set_params(classes=list(labels))
-        return one.fit(data.scores, labels[data.codes], data.weight)
+        with one._part_of(data.whole):
+            return one.fit(data.scores, labels[data.codes], data.weight)
 
     return fit
 
@@ -418,12 +419,16 @@ class HeldOutMatrix(HeldOut):
         # a single part is taken once for all candidates, since it may be large
         if len(self.pairs) == 1:
             return [self._single]
-        return ((self.matrix.take(train), self.matrix.scores[test]) for train, test in self.pairs)
+        return ((self._scaled.take(train), self.matrix.scores[test]) for train, test in self.pairs)
+
+    @cached_property
+    def _scaled(self) -> ScoreMatrix:
+        return self.matrix.scaled()
 
     @cached_property
     def _single(self) -> Part:
         ((train, test),) = self.pairs
-        return self.matrix.take(train), self.matrix.scores[test]
+        return self._scaled.take(train), self.matrix.scores[test]
 
     def reading(self, matrix: ScoreMatrix) -> HeldOutMatrix:
         """The same folds of the same rows, with other scores for the candidates."""

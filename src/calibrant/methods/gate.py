@@ -61,7 +61,7 @@ def hold_out(rows: Rows, weights: str, groups: Any) -> HeldOut:
     """The rows in folds, for what looks at them and for maps of their scores."""
     if len(rows.classes) == 2:
         return HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
-    matrix = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight)
+    matrix = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight, rows.scale)
     splits = split_present(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
     return HeldOutMatrix(matrix, splits.pairs, weights, splits.cluster)
 
@@ -83,7 +83,7 @@ def score_map(name: str, rows: Rows, weights: str) -> Map:
         table = ScoreTable.from_rows(rows)
         data: Any = table_in_rows(table, "counts") if weights == "counts" else table
     else:
-        data = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight)
+        data = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight, rows.scale)
         if name == BEFORE:
             return unchanged(data)
     fitted: Map = fit_bare(calibrator_of(name))(data).map_

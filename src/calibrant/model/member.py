@@ -14,6 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.auto.auto import AutoCalibrator
+from calibrant.data.door import are_distributions
 from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import Calibrator
@@ -181,7 +182,13 @@ def scale_of_scores(data: ModelRows, found: list[ModelToKeep]) -> ScoreScale:
         scores = [s for s in scores if s.size]
     if not scores:  # the calibrator says so
         return ScoreScale(0.0, 1.0)
-    return ScoreScale(min(float(s.min()) for s in scores), max(float(s.max()) for s in scores))
+    low, high = min(float(s.min()) for s in scores), max(float(s.max()) for s in scores)
+    if scores[0].ndim == 1:
+        return ScoreScale(low, high)
+    distributions = [are_distributions(s) for s in scores]
+    if not any(distributions):  # each part says by itself what else it looks like
+        return ScoreScale(low, high)
+    return ScoreScale(low, high, "probability" if all(distributions) else "logit")
 
 
 def fit_member(
@@ -201,7 +208,7 @@ def fit_member(
     more: dict[str, Any] = {}
     fitted: AnyCalibrator
     if isinstance(calibrator, LocalCalibrator):
-        fitted = _fit_local(calibrator, data, kept, trained)
+        fitted = _fit_local(calibrator, data, kept, trained, scale)
         more["companion"] = fitted.companion(model, trained, learned)
     elif isinstance(calibrator, SegmentedCalibrator):
         fitted = _fit_segments(calibrator, data, parts, segments, scale)
@@ -209,8 +216,8 @@ def fit_member(
     elif isinstance(calibrator, Calibrator) and len(data.classes) == 2:
         fitted = _with_labels(calibrator, data)
         labels = data.y if data.share is None else data.share
-        with pooled(fitted, data, parts) as (scores, rows, weight):
-            fitted._fit_part(scale, scores, labels[rows], weight)
+        with pooled(fitted, data, parts) as (scores, rows, weight), fitted._part_of(scale):
+            fitted.fit(scores, labels[rows], weight)
     else:
         fitted, more["margins"] = _fit_all(calibrator, data, parts, scale)
     return Member(model, fitted, data.classes, data.positive, data.method, **more)
@@ -241,11 +248,13 @@ def _fit_all(
     whole = _with_labels(calibrator, data)
     one_column = parts[0][0].ndim == 1
     margins = one_column and not scale.probabilities
+    told: ScoreScale | None = scale
+    if one_column:  # both columns are made of one score
+        rows_are = scale._replace(rows="logit" if margins else "probability")
+        told = None if isinstance(whole, CodedCalibrator) else rows_are
     with pooled(whole, data, parts) as (scores, rows, weight):
         columns = _pair(scores, margins) if one_column else scores
-        if isinstance(whole, CodedCalibrator) and not one_column:
-            whole._fit_part(scale, columns, data.y[rows], weight)
-        else:
+        with whole._part_of(told):
             whole.fit(columns, data.y[rows], weight)
     return whole, margins
 
@@ -277,7 +286,11 @@ def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
 
 
 def _fit_local(
-    calibrator: LocalCalibrator, data: ModelRows, kept: ModelToKeep, trained: ModelRows | None
+    calibrator: LocalCalibrator,
+    data: ModelRows,
+    kept: ModelToKeep,
+    trained: ModelRows | None,
+    scale: ScoreScale,
 ) -> LocalCalibrator:
     """Fitted to scores together with the rows that they belong to."""
     if len(data.classes) > 2 and not calibrator.multiclass:
@@ -294,7 +307,8 @@ def _fit_local(
     whole = len(kept.parts) == 1 and kept.parts[0][1] is None
     with pooled(local, data, kept.parts) as (scores, rows, weight):
         X = data.X if whole else take(data.X, rows)
-        local.fit_rows(scores, data.y[rows], X, weight, groups=rows, inputs=inputs)
+        with local._part_of(scale):
+            local.fit_rows(scores, data.y[rows], X, weight, groups=rows, inputs=inputs)
     return local
 
 
@@ -322,7 +336,8 @@ def _fit_segments(
     with pooled(one, data, parts) as (scores, rows, weight):
         groups = None if len(np.unique(rows)) == len(rows) else rows
         beside = {"segments": take(segments, rows), "groups": groups}
-        one._fit_part(scale, scores, data.y[rows], weight, **beside)
+        with one._part_of(scale):
+            one.fit(scores, data.y[rows], weight, **beside)
     return one
 
 

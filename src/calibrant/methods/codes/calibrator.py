@@ -130,7 +130,8 @@ def fit_column(
     one: Calibrator = clone(calibrator).set_params(classes=[False, True])
     scale = scale or ScoreScale(float(scores[used].min()), float(scores[used].max()))
     own = None if weight is None else weight[used]
-    return one._fit_part(scale, scores[used], signs[used] > 0, own)
+    with one._part_of(scale):
+        return one.fit(scores[used], signs[used] > 0, own)
 
 
 def fit_columns(

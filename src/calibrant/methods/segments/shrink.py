@@ -473,14 +473,13 @@ def stack_of(tables: Mapping[SegmentKey, ScoreTable]) -> SegmentCells:
     columns = ("negative", "positive", "negative_sq", "positive_sq")
     worst = max(parts, key=lambda table: table.error)
     sizes = np.array([len(table) for table in parts], dtype=np.intp)
-    scales = zip(*(table.scale for table in parts), strict=True)
     return SegmentCells(
         tuple(key for key, _ in ordered),
         np.concatenate([table.scores for table in parts]),
         CellColumns(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
         np.cumsum(sizes) - sizes,
         sizes,
-        ScoreScale(*(end(side) for end, side in zip((min, max), scales, strict=True))),
+        ScoreScale.of_parts(table.scale for table in parts),
         worst.error,
         worst.made,
     )

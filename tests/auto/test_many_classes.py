@@ -9,8 +9,8 @@ import pytest
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.auto import classes as room
-from calibrant.auto.classes import left_out, members_for
+from calibrant.auto import auto as room
+from calibrant.auto.auto import left_out, members_for
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.fitting import held_out
 from calibrant.fitting.held_out import matrix_pairs, single_part

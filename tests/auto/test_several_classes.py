@@ -13,8 +13,8 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.auto import classes as room
-from calibrant.auto.classes import members_for, view_of
+from calibrant.auto import auto as room
+from calibrant.auto.auto import members_for, view_of
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.fitting import held_out
 from calibrant.fitting.held_out import HeldOutMatrix, matrix_pairs

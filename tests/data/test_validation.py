@@ -14,8 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.data.door import read_binary, read_probabilities, read_scores, read_weight
-from calibrant.data.labels import read_labels, read_many
+from calibrant.data.door import (
+    read_binary,
+    read_labels,
+    read_many,
+    read_probabilities,
+    read_scores,
+    read_weight,
+)
 
 SCORES = [0.1, 0.4, 0.35, 0.8]
 LABELS = [0, 0, 1, 1]

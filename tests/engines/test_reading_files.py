@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.engines.duckdb import Session, parquet_files
+from calibrant.engines.duckdb import Session
+from calibrant.engines.duckdb import apply as parquet_files
 from calibrant.engines.duckdb.session import set_member
 from calibrant.engines.files import csv as csv_records
 from calibrant.engines.files.files import find_files

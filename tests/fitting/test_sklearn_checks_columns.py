@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant.data.labels import read_many
+from calibrant.data.door import read_many
 
 
 @pytest.fixture(scope="module", autouse=True)

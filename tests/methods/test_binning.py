@@ -23,7 +23,7 @@ from calibrant.methods.binning._kernel import (
     quadrature,
     unit_gaps,
 )
-from calibrant.methods.binning.bbq import _ends_by_cell
+from calibrant.methods.binning.bayesian import _ends_by_cell
 from calibrant.solvers._kernel_knots import simplify
 from twins import basics as naive
 
@@ -298,7 +298,7 @@ def test_so_many_boundaries_that_the_map_is_coarser_and_says_so(monkeypatch):
     exact = naive.abb(s, y, np.ones(2000), x, 1e4)
     assert np.abs(c.calibrate(x) - exact).max() <= c.map_error_
     assert cal.ABB(lambda_=10).fit(s, y).map_error_ == 1e-6
-    monkeypatch.setattr("calibrant.methods.binning.abb.MOST_KNOTS", 3000)
+    monkeypatch.setattr("calibrant.methods.binning.bayesian.MOST_KNOTS", 3000)
     with pytest.warns(cal.errors.CalibrationWarning, match="a smaller lambda_"):
         coarse = cal.ABB(lambda_=1e4).fit(s, y)
     assert coarse.map_error_ > 1e-4

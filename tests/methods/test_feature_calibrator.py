@@ -174,8 +174,8 @@ def test_groups_are_held_out_together():
 
 
 def test_the_number_of_rounds_is_chosen_by_other_rows():
+    from calibrant.methods.features.calibrator import rounds_held_out
     from calibrant.methods.features.growth import Growth
-    from calibrant.methods.features.judging import rounds_held_out
 
     class Told(Growth):
         """Rounds whose effect on the rows held out is known beforehand."""

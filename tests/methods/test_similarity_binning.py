@@ -24,10 +24,10 @@ from sklearn.neighbors import KNeighborsClassifier
 import calibrant as cal
 from calibrant import SimilarityBinning
 from calibrant.fitting.fitted import Fitted
-from calibrant.methods.similarity import distance
-from calibrant.methods.similarity import nearest as nearest_rows
+from calibrant.methods.similarity import neighbours as distance
+from calibrant.methods.similarity import neighbours as nearest_rows
 from calibrant.methods.similarity import similarity as choose_k
-from calibrant.methods.similarity.distance import mutual_information
+from calibrant.methods.similarity.neighbours import mutual_information
 from calibrant.rules.base import RowInputs, rule_from_dict
 from twins import local as naive
 

@@ -13,7 +13,7 @@ import calibrant as cal
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Identity, Logistic, Piecewise, Softmax, TopLabel, map_from_dict
-from calibrant.methods.codes.other_views import _answers
+from calibrant.methods.codes.calibrator import _answers
 from twins import scaling as naive
 
 

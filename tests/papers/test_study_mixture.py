@@ -8,7 +8,7 @@ import pytest
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.auto.classes import PSEUDO, members_for
+from calibrant.auto.auto import PSEUDO, members_for
 from calibrant.solvers.weights import mixture_weights
 from studies import experiment, write_toy
 

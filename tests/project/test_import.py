@@ -169,7 +169,7 @@ def test_without_pyspark_its_functions_are_no_attributes(tmp_path):
     """Pickle and skops ask every loaded module for every name, and expect an AttributeError."""
     code = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from calibrant.engines.spark import functions\n"
+        "from calibrant.engines.spark import session as functions\n"
         "assert not hasattr(functions, 'lower')"
     )
     assert "calibrant" in modules_after(code, tmp_path)

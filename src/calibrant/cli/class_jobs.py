@@ -152,7 +152,7 @@ class UnseenClasses(NamedTuple):
 
 def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
     """The predictions of rows held out; an automatic choice has made them already."""
-    from calibrant.auto.classes import fits_of
+    from calibrant.auto.auto import fits_of
     from calibrant.fitting.held_out import HeldOutMatrix, matrix_pairs, ranked_as, try_all
 
     board = getattr(calibrator, "leaderboard_", None)
@@ -191,7 +191,7 @@ def evaluate(
 
 def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
     """Methods by the names that a leaderboard shows; those that are always there are left out."""
-    from calibrant.auto.classes import members_for
+    from calibrant.auto.auto import members_for
 
     members = members_for(3, rows=1)
     named = {}

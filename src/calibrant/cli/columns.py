@@ -17,7 +17,7 @@ from typing import Any
 
 from calibrant.cli.sources import AskedColumn, Files, FileSource, assign, expand
 from calibrant.data.columns import segment_names
-from calibrant.data.labels import spelled_apart
+from calibrant.data.door import spelled_apart
 from calibrant.data.lazy import Coding
 from calibrant.engines.files.files import nameless
 from calibrant.engines.files.spelling import (

@@ -32,8 +32,7 @@ from calibrant.data.columns import (
     segment_names,
     unknown_column,
 )
-from calibrant.data.door import HEAVIEST
-from calibrant.data.labels import read_labels, spelled_apart
+from calibrant.data.door import HEAVIEST, read_labels, spelled_apart
 from calibrant.data.score_table import Cells, ScoreTable, cells_for, segment_cells_for
 from calibrant.errors import InputError, ParameterError, how_many, import_extra
 

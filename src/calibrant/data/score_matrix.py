@@ -20,6 +20,8 @@ from calibrant.data.door import (
     check_distributions,
     check_finite_rows,
     check_lengths,
+    read_in_order,
+    read_many,
     read_weight,
     refuse_distributions,
     refuse_infinite,
@@ -28,7 +30,6 @@ from calibrant.data.door import (
     to_numbers,
 )
 from calibrant.data.frozen import Frozen, own
-from calibrant.data.labels import read_in_order, read_many
 from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import AdviceWarning, InputError, caller_level
@@ -37,6 +38,7 @@ from calibrant.tensors import library_of, on_host
 
 if TYPE_CHECKING:
     from calibrant.solvers.softmax import FusedSums
+
 
 #: float64, or float32 where float32 came: a matrix may be larger than memory
 Scores = NDArray[Any]

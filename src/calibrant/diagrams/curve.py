@@ -12,9 +12,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from calibrant.array_types import Array, Index
-from calibrant.data.door import Rows, check_lengths, read_scores, read_weight
+from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
 from calibrant.data.frozen import Frozen
-from calibrant.data.labels import read_labels
 from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, did_you_mean, in_our_words

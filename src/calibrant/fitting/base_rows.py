@@ -13,8 +13,16 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Index
 from calibrant.data.attributes import AttributeTable, Schema, read_table
 from calibrant.data.columns import check_class_columns, column_facts, plain, to_matrix
-from calibrant.data.door import Rows, check_lengths, check_pair_order, read_scores, read_weight
-from calibrant.data.labels import read_in_order, read_labels, read_many
+from calibrant.data.door import (
+    Rows,
+    check_lengths,
+    check_pair_order,
+    read_in_order,
+    read_labels,
+    read_many,
+    read_scores,
+    read_weight,
+)
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import InputError
 from calibrant.fitting.base import ScoreEstimator, row_facts

@@ -16,8 +16,7 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
-from calibrant.data.door import read_scores
-from calibrant.data.labels import Halves, read_classes, read_labels, read_many
+from calibrant.data.door import Halves, read_classes, read_labels, read_many, read_scores
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import (
     AdviceWarning,

@@ -2,7 +2,7 @@
 
 from calibrant.rules.base import Map, VectorMap, map_from_dict
 from calibrant.rules.chain import Chain, Interval
-from calibrant.rules.codes import Coded, Columns
+from calibrant.rules.combiners import Coded, Columns
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise
 from calibrant.rules.segmented import Segmented

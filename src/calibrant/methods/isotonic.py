@@ -13,8 +13,7 @@ from calibrant.array_types import Array, Index
 from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError, caller_level
-from calibrant.fitting.base import WEIGHTS, Calibrator
-from calibrant.fitting.limits import Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise, flat_runs
 

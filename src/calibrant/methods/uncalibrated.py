@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.fitting.base import Calibrator
+from calibrant.fitting.base import Calibrator, Limit, OneOf
 from calibrant.fitting.held_out import HeldOutCells, Trial
-from calibrant.fitting.limits import Limit, OneOf
 from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise
 from calibrant.rules.sigmoids import Identity, Logistic

@@ -14,14 +14,17 @@ from scipy.special import softmax
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
 from calibrant.data.door import (
+    Labels,
     Rows,
     check_distributions,
     check_lengths,
+    read_in_order,
+    read_labels,
+    read_many,
     read_probabilities,
     read_weight,
     row_blocks,
 )
-from calibrant.data.labels import Labels, read_in_order, read_labels, read_many
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError

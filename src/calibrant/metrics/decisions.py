@@ -12,8 +12,7 @@ from scipy.special import stdtr, stdtrit
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import to_column
-from calibrant.data.door import check_lengths, check_word, read_counts, read_weight
-from calibrant.data.labels import read_labels
+from calibrant.data.door import check_lengths, check_word, read_counts, read_labels, read_weight
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError

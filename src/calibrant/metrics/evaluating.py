@@ -11,9 +11,8 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags
 from calibrant.data.columns import first_row, is_lazy, plain
-from calibrant.data.door import Rows, check_lengths, check_word, read_scores
+from calibrant.data.door import Labels, Rows, check_lengths, check_word, read_scores
 from calibrant.data.frozen import Frozen
-from calibrant.data.labels import Labels
 from calibrant.data.lazy import (
     EXACT,
     CellsOption,

@@ -25,10 +25,9 @@ from calibrant.errors import (
     caller_level,
     in_our_words,
 )
-from calibrant.fitting.base import Calibrator, KeepsRule, row_facts
+from calibrant.fitting.base import Calibrator, KeepsRule, Limit, OneOf, check_parameters, row_facts
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
-from calibrant.fitting.limits import Limit, OneOf, check_parameters
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
     Method,
@@ -59,7 +58,7 @@ from calibrant.methods.codes.calibrator import (
 )
 from calibrant.methods.codes.codes import Code, read_code
 from calibrant.rules.base import Map
-from calibrant.rules.codes import Coded
+from calibrant.rules.combiners import Coded
 from calibrant.rules.sigmoids import Identity
 
 #: the two sides of a column, as its models know them

@@ -16,9 +16,8 @@ from calibrant.data.frozen import Frozen, own
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import SCALES
+from calibrant.fitting.base import SCALES, Number
 from calibrant.fitting.fitted import Fitted, fitted_of, map_of
-from calibrant.fitting.limits import Number
 from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, class_table, holm_adjusted
 from calibrant.metrics.cells import NOT_WHOLE, check_weights, take_cells

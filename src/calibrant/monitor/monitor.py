@@ -19,8 +19,7 @@ from scipy.special import logsumexp
 
 from calibrant.array_types import Array
 from calibrant.data.documents import shown
-from calibrant.data.door import Rows, check_lengths, read_scores, read_weight
-from calibrant.data.labels import read_labels
+from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
 from calibrant.data.score_table import WEIGHTS, ScoreTable, rows_count_once
 from calibrant.data.segments import Key, refuse_columns, segment_codes, segment_key
 from calibrant.errors import InputError

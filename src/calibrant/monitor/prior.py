@@ -24,8 +24,8 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
+from calibrant.fitting.base import Number
 from calibrant.fitting.fitted import Fitted, refuse_models
-from calibrant.fitting.limits import Number
 from calibrant.losses import LARGEST, logit, shift_odds, sigmoid
 from calibrant.result_tables import PlainFields
 from calibrant.rules.base import Map, VectorMap

@@ -16,17 +16,16 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array
 from calibrant.auto.advice import SAID_FIRST, advise_table, segment_gaps
-from calibrant.auto.auto import KINDS, AutoCalibrator
-from calibrant.auto.classes import count_distinct, fits_of
+from calibrant.auto.auto import KINDS, AutoCalibrator, count_distinct, fits_of
 from calibrant.data.columns import as_in_fit, plain, to_matrix
 from calibrant.data.door import (
     Rows,
     check_distributions,
     check_lengths,
     read_binary,
+    read_classes,
     read_probabilities,
 )
-from calibrant.data.labels import read_classes
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.data.segments import read_segments, segment_names

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.data.columns import plain
-from calibrant.data.labels import read_classes
+from calibrant.data.door import read_classes
 from calibrant.diagrams.curve import (
     ComparedCurves,
     Curve,

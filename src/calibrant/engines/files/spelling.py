@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from calibrant.data.columns import plain
-from calibrant.data.labels import read_labels, read_many
+from calibrant.data.door import read_labels, read_many
 from calibrant.data.lazy import Coding, coding_of, refuse_classes, refuse_soft
 from calibrant.errors import InputError, import_extra, quoted
 

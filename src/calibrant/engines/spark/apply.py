@@ -23,7 +23,7 @@ from calibrant.engines.apply import (
 )
 from calibrant.engines.apply_options import AS_FITTED, ApplyOptions, RangeWatch
 from calibrant.engines.files.files import output_kind
-from calibrant.engines.spark import functions
+from calibrant.engines.spark import session
 from calibrant.engines.spark.files import (
     LINE,
     FileFrame,
@@ -125,7 +125,7 @@ def _with_probability(
         )
     )
     chosen = {**dict(zip(names, safe, strict=True)), options.into: probability}
-    held = {name: functions.col(column) for name, column in chosen.items()}
+    held = {name: session.col(column) for name, column in chosen.items()}
     return applied, held, segments
 
 
@@ -133,19 +133,19 @@ def _counted(frame: Any, names: Sequence[str], map_: Segmented) -> tuple[Any, An
     """An observation of segments that were never seen, known once the frame is written; the
     frame."""
     seen = import_extra("pyspark.sql", extra="spark").Observation()
-    columns = [functions.col(name) for name in names]
+    columns = [session.col(name) for name in names]
     there = functools.reduce(operator.and_, (column.isNotNull() for column in columns))
     segment, known = columns[0], list(map_.seen)
     if len(columns) > 1:
         whole = [key for key in known if isinstance(key, tuple) and len(key) == len(columns)]
-        segment = functions.array(*columns)
-        known = [functions.array(*map(functions.lit, key)) for key in whole]
+        segment = session.array(*columns)
+        known = [session.array(*map(session.lit, key)) for key in whole]
     new = there & ~segment.isin(*known) if known else there
     measured = frame.observe(
         seen,
-        functions.count(functions.when(there, 1)).alias("rows"),
-        functions.count(functions.when(new, 1)).alias("new"),
-        functions.min(functions.when(new, segment)).alias("example"),
+        session.count(session.when(there, 1)).alias("rows"),
+        session.count(session.when(new, 1)).alias("new"),
+        session.min(session.when(new, segment)).alias("example"),
     )
     return seen, measured
 
@@ -153,18 +153,18 @@ def _counted(frame: Any, names: Sequence[str], map_: Segmented) -> tuple[Any, An
 def _checked(source: FileFrame, score: str, on_missing: str, inside: bool) -> Any:
     """The scores; a row that must not be there makes the job fail."""
     x = source.number(score, "score")
-    infinite = functions.abs(x) == float("inf")
+    infinite = session.abs(x) == float("inf")
     advice = "Correct or drop those rows."
-    checked = functions.when(infinite, _failure(score, "be finite", "infinite", advice))
+    checked = session.when(infinite, _failure(score, "be finite", "infinite", advice))
     if source.kind == "csv":  # of any column: it would be written as it was misread
         what = source.files[0] if len(source.files) == 1 else "the files"
         checked = checked.when(source.garbled(), not_text(what, "double"))
     if on_missing == "error":
         advice = 'Drop or impute them first, or give them no probability: on_missing="null".'
-        missing = x.isNull() | functions.isnan(x)
+        missing = x.isNull() | session.isnan(x)
         checked = checked.when(missing, _failure(score, "be complete", "missing", advice))
     if inside:
-        outside = ((x < 0.0) | (x > 1.0)) & ~functions.isnan(x)
+        outside = ((x < 0.0) | (x > 1.0)) & ~session.isnan(x)
         checked = checked.when(outside, _failure(score, AS_FITTED, "not", WHAT_TO_DO))
     return checked.otherwise(x)
 
@@ -173,17 +173,17 @@ def _checked_segment(source: FileFrame, segment: str, on_missing: str, keys: Key
     """The segments as text; a row without one makes the job fail, unless it may."""
     name = source.segment(segment).cast("string")
     if keys.trimmed:
-        name = functions.trim(name)
+        name = session.trim(name)
     if keys.whole:  # booleans are 0 and 1, and numbers are told by their value
-        digits = functions.regexp_replace(name, WHOLE, "$1$2")
+        digits = session.regexp_replace(name, WHOLE, "$1$2")
         double = name.try_cast("double")
-        power = name.rlike(POWER) & (functions.abs(double) <= 2.0**53)
-        small = functions.lower(name)
+        power = name.rlike(POWER) & (session.abs(double) <= 2.0**53)
+        small = session.lower(name)
         name = (
-            functions.when(small == "true", "1")
+            session.when(small == "true", "1")
             .when(small == "false", "0")
             .when(digits == "-0", "0")
-            .when(power & (double == functions.floor(double)), double.cast("bigint").cast("string"))
+            .when(power & (double == session.floor(double)), double.cast("bigint").cast("string"))
             .otherwise(digits)
         )
     if on_missing == "null":
@@ -193,7 +193,7 @@ def _checked_segment(source: FileFrame, segment: str, on_missing: str, keys: Key
         f"segment column {segment!r} must be complete, but some of it is missing. Give those rows "
         'a segment, or no probability: on_missing="null".',
     )
-    return functions.when(name.isNull(), absent).otherwise(name)
+    return session.when(name.isNull(), absent).otherwise(name)
 
 
 def _failure(score: str, must: str, came: str, advice: str) -> Any:

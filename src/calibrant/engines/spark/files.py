@@ -39,7 +39,7 @@ from calibrant.engines.files.files import (
 )
 from calibrant.engines.files.spelling import MISSING, Label, typed_present
 from calibrant.engines.rows import OUTSIDE_ADVICE, RowsOfFiles, check_rows, not_in_json
-from calibrant.engines.spark import functions
+from calibrant.engines.spark import session
 from calibrant.engines.spark.session import RAISED, Spark, name_of
 from calibrant.errors import InputError, import_extra
 from calibrant.outputs import (
@@ -424,7 +424,7 @@ def write_file(
     if place.exists(place.path):  # reading what is about to be replaced is refused
         place.keep_apart([unquote(url) for url in frame.inputFiles()])
     seen = import_extra("pyspark.sql", extra="spark").Observation()
-    counted = frame.observe(seen, functions.count(functions.lit(1)).alias("rows"))
+    counted = frame.observe(seen, session.count(session.lit(1)).alias("rows"))
     kind = "text" if lines else kind
     options = _options(kind, ending, packed)
     try:
@@ -705,15 +705,15 @@ def json_lines(
     refuse_both(folders, schema.names, files[0])
     asked = {name.strip() for name in wanted}
     fields = [field for field in schema.fields if field.name.strip() in asked]
-    line = functions.col(LINE)
-    rows = text.filter(functions.trim(line, functions.lit(BLANKS)) != "")
+    line = session.col(LINE)
+    rows = text.filter(session.trim(line, session.lit(BLANKS)) != "")
     rows = rows.withColumn(LINE, _checked(line, files[0] if len(files) == 1 else "the files"))
     if not fields:
         return rows, tuple(schema.names)
-    values = functions.from_json(line, types.StructType(fields), {**STRICT, "mode": "FAILFAST"})
-    kept = [line, *(functions.col(quoted(name)) for name in folders)]
+    values = session.from_json(line, types.StructType(fields), {**STRICT, "mode": "FAILFAST"})
+    kept = [line, *(session.col(quoted(name)) for name in folders)]
     row = f"calibrant_row_{secrets.token_hex(4)}"
-    columns = [functions.col(row)[field.name].alias(field.name) for field in fields]
+    columns = [session.col(row)[field.name].alias(field.name) for field in fields]
     frame = rows.select(*kept, values.alias(row)).select(*kept, *columns)
     return frame, tuple(schema.names)
 
@@ -723,12 +723,12 @@ def _checked(line: Any, what: str) -> Any:
     # Spark reads one value and passes over what comes after it. Here the line is the first of two
     # in an array, and the other has a name that no line holds
     end = f"calibrant_{secrets.token_hex(8)}"
-    array = functions.concat(functions.lit("["), line, functions.lit(f',{{"{end}":""}}]'))
-    pair = functions.from_json(array, "array<map<string,string>>", STRICT)
-    keys, last = (functions.map_keys(functions.get(pair, functions.lit(i))) for i in (0, 1))
-    alone = keys.isNotNull() & functions.array_contains(last, end)
-    twice = functions.size(keys) != functions.size(functions.array_distinct(keys))
-    start = functions.left(line, functions.lit(80))
+    array = session.concat(session.lit("["), line, session.lit(f',{{"{end}":""}}]'))
+    pair = session.from_json(array, "array<map<string,string>>", STRICT)
+    keys, last = (session.map_keys(session.get(pair, session.lit(i))) for i in (0, 1))
+    alone = keys.isNotNull() & session.array_contains(last, end)
+    twice = session.size(keys) != session.size(session.array_distinct(keys))
+    start = session.left(line, session.lit(80))
     one = failure(
         "string",
         f'{what} must hold one object in a line, but "',
@@ -742,8 +742,8 @@ def _checked(line: Any, what: str) -> Any:
         ". Rename or drop one of them.",
     )
     return (
-        functions.when(~functions.is_valid_utf8(line), not_text(what))
-        .when(functions.coalesce(~alone, functions.lit(True)), one)
+        session.when(~session.is_valid_utf8(line), not_text(what))
+        .when(session.coalesce(~alone, session.lit(True)), one)
         .when(twice, once)
         .otherwise(line)
     )
@@ -767,40 +767,40 @@ def with_members(line: Any, members: Mapping[str, Any], keys: Sequence[str]) -> 
     """
     added = []
     for name, column in members.items():
-        array = functions.to_json(functions.array(column))  # numbers, words and null as JSON
-        value = functions.substr(array, functions.lit(2), functions.length(array) - 2)
-        member = functions.concat(functions.lit(json.dumps(name, ensure_ascii=False) + ":"), value)
+        array = session.to_json(session.array(column))  # numbers, words and null as JSON
+        value = session.substr(array, session.lit(2), session.length(array) - 2)
+        member = session.concat(session.lit(json.dumps(name, ensure_ascii=False) + ":"), value)
         if name in keys:
             line = _set_member(line, name, value, member)
         else:
             added.append(member)
-    return _appended(line, functions.concat_ws(",", *added)) if added else line
+    return _appended(line, session.concat_ws(",", *added)) if added else line
 
 
 def _appended(line: Any, members: Any) -> Any:
-    end = functions.length(functions.rtrim(line, functions.lit(BLANKS)))  # where the brace is
-    start = functions.left(line, end - 1)
-    comma = functions.when(start.rlike(r"^\s*\{\s*$"), "").otherwise(",")
-    return functions.concat(start, comma, members, functions.substr(line, end))
+    end = session.length(session.rtrim(line, session.lit(BLANKS)))  # where the brace is
+    start = session.left(line, end - 1)
+    comma = session.when(start.rlike(r"^\s*\{\s*$"), "").otherwise(",")
+    return session.concat(start, comma, members, session.substr(line, end))
 
 
 def _set_member(line: Any, name: str, value: Any, member: Any) -> Any:
     """The line with one value replaced, or the key at the end where it is not there."""
-    keys = functions.map_keys(functions.from_json(line, "map<string,string>", STRICT))
-    place = functions.array_position(keys, name)
-    parts = functions.regexp_extract_all(line, functions.lit(PART), functions.lit(0))
+    keys = session.map_keys(session.from_json(line, "map<string,string>", STRICT))
+    place = session.array_position(keys, name)
+    parts = session.regexp_extract_all(line, session.lit(PART), session.lit(0))
     # colons and commas of the object itself: after an odd number of them comes a value
     wanted = 2 * place - 1
     names = ("at", "depth", "marks", "first", "last")
-    before = functions.struct(*(functions.lit(0).alias(name) for name in names))
-    walked = functions.aggregate(parts, before, lambda state, part: _walk(state, part, wanted))
+    before = session.struct(*(session.lit(0).alias(name) for name in names))
+    walked = session.aggregate(parts, before, lambda state, part: _walk(state, part, wanted))
     first, last = walked["first"], walked["last"]
-    replaced = functions.concat(
-        functions.array_join(functions.slice(parts, functions.lit(1), first - 1), ""),
+    replaced = session.concat(
+        session.array_join(session.slice(parts, session.lit(1), first - 1), ""),
         value,
-        functions.array_join(functions.slice(parts, last + 1, functions.size(parts) - last), ""),
+        session.array_join(session.slice(parts, last + 1, session.size(parts) - last), ""),
     )
-    return functions.when(place > 0, replaced).otherwise(_appended(line, member))
+    return session.when(place > 0, replaced).otherwise(_appended(line, member))
 
 
 def _walk(state: Any, part: Any, wanted: Any) -> Any:
@@ -808,15 +808,15 @@ def _walk(state: Any, part: Any, wanted: Any) -> Any:
     at, depth, marks = state["at"] + 1, state["depth"], state["marks"]
     opened, closed = part.isin("{", "["), part.isin("}", "]")
     own = depth == 1
-    inside = (marks == wanted) & (functions.trim(part, functions.lit(BLANKS)) != "")
+    inside = (marks == wanted) & (session.trim(part, session.lit(BLANKS)) != "")
     inside = inside & ~(own & (part.isin(",", "}")))
-    first = functions.when(inside & (state["first"] == 0), at).otherwise(state["first"])
-    return functions.struct(
+    first = session.when(inside & (state["first"] == 0), at).otherwise(state["first"])
+    return session.struct(
         at.alias("at"),
         (depth + opened.cast("int") - closed.cast("int")).alias("depth"),
         (marks + (own & part.isin(",", ":")).cast("int")).alias("marks"),
         first.alias("first"),
-        functions.when(inside, at).otherwise(state["last"]).alias("last"),
+        session.when(inside, at).otherwise(state["last"]).alias("last"),
     )
 
 
@@ -878,21 +878,21 @@ def _value(name: str, paths: Sequence[Path]) -> Any:
     """What the innermost folder of that name, however it is spelled, says: NULL, or text."""
     heads = {part.split("=", 1)[0] for path in paths for part in path.parent.parts if "=" in part}
     spelled = "|".join(re.escape(head) for head in sorted(heads) if unquote(head) == name)
-    path = _decoded(functions.col("_metadata.file_path"))
-    found = functions.regexp_extract(path, f"(?s)^.*/(?:{spelled})=([^/]*)/", 1)
-    return functions.when(found != ABSENT, _decoded(found))
+    path = _decoded(session.col("_metadata.file_path"))
+    found = session.regexp_extract(path, f"(?s)^.*/(?:{spelled})=([^/]*)/", 1)
+    return session.when(found != ABSENT, _decoded(found))
 
 
 def _decoded(text: Any) -> Any:
-    plain = functions.replace(text, functions.lit("+"), functions.lit("%2B"))  # no blank here
-    return functions.coalesce(functions.try_url_decode(plain), text)
+    plain = session.replace(text, session.lit("+"), session.lit("%2B"))  # no blank here
+    return session.coalesce(session.try_url_decode(plain), text)
 
 
 def _refuse_other(spark: Spark, frame: Any, name: str, value: Any) -> None:
-    found, empty = functions.col(quoted(name)).cast("string"), functions.lit("")
+    found, empty = session.col(quoted(name)).cast("string"), session.lit("")
     numbers = found.try_cast("double") == value.try_cast("double")
-    same = (functions.coalesce(found, empty) == functions.coalesce(value, empty)) | (
-        functions.coalesce(numbers, functions.lit(False))
+    same = (session.coalesce(found, empty) == session.coalesce(value, empty)) | (
+        session.coalesce(numbers, session.lit(False))
     )
     other = frame.filter(~same).select(found.alias("found"), value.alias("said"))
     first = spark.call(lambda: other.head(1))
@@ -932,8 +932,8 @@ def quoted(name: str) -> str:
 
 def failure(kind: Any, *words: Any) -> Any:
     """A column of some type that makes the job fail; its words are text, or columns of text."""
-    parts = [functions.lit(word) if isinstance(word, str) else word for word in words]
-    return functions.raise_error(functions.concat(functions.lit(RAISED), *parts)).cast(kind)
+    parts = [session.lit(word) if isinstance(word, str) else word for word in words]
+    return session.raise_error(session.concat(session.lit(RAISED), *parts)).cast(kind)
 
 
 @dataclass(frozen=True)
@@ -996,12 +996,12 @@ class FileFrame:
             "duckdb reads decimal commas and percentages, too."
         )
         must, came = f"{role} column {name!r} must be numbers, but '", value.substr(1, 40)
-        word = functions.lower(functions.trim(value))
+        word = session.lower(session.trim(value))
         missing = word.isin(*MISSING)
         return (
-            functions.when(functions.lower(value).rlike(NUMBER), value.try_cast("double"))
+            session.when(session.lower(value).rlike(NUMBER), value.try_cast("double"))
             .when(word.isin("true", "false"), (word == "true").cast("double"))
-            .when(value.isNull() | missing, functions.lit(None).cast("double"))
+            .when(value.isNull() | missing, session.lit(None).cast("double"))
             .otherwise(failure("double", must, came, advice))
         )
 
@@ -1032,14 +1032,12 @@ class FileFrame:
 
     def garbled(self) -> Any:
         """Whether a field of a row holds what Spark puts in the place of bytes that are no text."""
-        texts = [
-            functions.col(quoted(name)) for name, kind in self.frame.dtypes if kind == "string"
-        ]
-        return functions.concat_ws("", *texts).contains(GARBLED)
+        texts = [session.col(quoted(name)) for name, kind in self.frame.dtypes if kind == "string"]
+        return session.concat_ws("", *texts).contains(GARBLED)
 
     def _column(self, column: str, role: str) -> tuple[str, str, Any]:
         name = self.find(column, role)
-        return name, dict(self.frame.dtypes)[name], functions.col(quoted(name))
+        return name, dict(self.frame.dtypes)[name], session.col(quoted(name))
 
 
 def finite(value: Any, kind: Any, name: str) -> Any:
@@ -1047,27 +1045,27 @@ def finite(value: Any, kind: Any, name: str) -> Any:
     found = _infinite(value, kind)
     if found is None:
         return value
-    wrong = functions.coalesce(found, functions.lit(False))
-    return functions.when(wrong, failure(kind, not_in_json(name))).otherwise(value)
+    wrong = session.coalesce(found, session.lit(False))
+    return session.when(wrong, failure(kind, not_in_json(name))).otherwise(value)
 
 
 def _infinite(value: Any, kind: Any) -> Any:
     """Whether a value of a type of Spark holds NaN or infinity; None where the type cannot."""
     types = import_extra("pyspark.sql.types", extra="spark")
     if isinstance(kind, (types.FloatType, types.DoubleType)):
-        return functions.isnan(value) | (functions.abs(value) == float("inf"))
+        return session.isnan(value) | (session.abs(value) == float("inf"))
     if isinstance(kind, types.MapType):
-        return _infinite(functions.map_values(value), types.ArrayType(kind.valueType))
+        return _infinite(session.map_values(value), types.ArrayType(kind.valueType))
     if isinstance(kind, types.ArrayType):
         if _infinite(value, kind.elementType) is None:
             return None
-        return functions.exists(
+        return session.exists(
             value,
-            lambda one: functions.coalesce(_infinite(one, kind.elementType), functions.lit(False)),
+            lambda one: session.coalesce(_infinite(one, kind.elementType), session.lit(False)),
         )
     if isinstance(kind, types.StructType):
         inner = [_infinite(value[field.name], field.dataType) for field in kind.fields]
-        wrong = [functions.coalesce(one, functions.lit(False)) for one in inner if one is not None]
+        wrong = [session.coalesce(one, session.lit(False)) for one in inner if one is not None]
         return functools.reduce(operator.or_, wrong) if wrong else None
     return None
 
@@ -1082,5 +1080,5 @@ def not_text(what: str, kind: str = "string") -> Any:
 
 
 def _word(value: Any, what: str) -> Any:
-    word = functions.trim(value)
-    return functions.when(value.contains(GARBLED), not_text(what)).when(word != "", word)
+    word = session.trim(value)
+    return session.when(value.contains(GARBLED), not_text(what)).when(word != "", word)

@@ -533,3 +533,16 @@ def _first_line(text: str) -> str:
         if words and not words.startswith("An error occurred while calling"):
             return words[:300]
     return "no reason was given"
+
+
+# --- The functions of ``pyspark.sql.functions``, imported at the first use: PySpark is an extra ---
+
+
+__all__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return getattr(import_extra("pyspark.sql.functions", extra="spark"), name)
+    except MissingExtraError as missing:  # pickle and skops ask every module for every name
+        raise AttributeError(str(missing)) from missing

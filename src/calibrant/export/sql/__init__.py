@@ -16,8 +16,14 @@ from calibrant.data.columns import (
 )
 from calibrant.errors import InputError, ParameterError, did_you_mean
 from calibrant.export.sql.dialects import dialect_of
-from calibrant.export.sql.printer import SQL, SqlPrinter, write_segmented
-from calibrant.export.sql.row_printer import HEADS, QuerySteps, SqlRowPrinter
+from calibrant.export.sql.printer import (
+    HEADS,
+    SQL,
+    QuerySteps,
+    SqlPrinter,
+    SqlRowPrinter,
+    write_segmented,
+)
 from calibrant.export.sql.text import (
     DBT_MARKS,
     DBT_TABLE,

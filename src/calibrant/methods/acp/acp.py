@@ -14,9 +14,8 @@ from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.scale import OnRange
 from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS
+from calibrant.fitting.base import WEIGHTS, Limit, OneOf
 from calibrant.fitting.base_rows import LocalCalibrator
-from calibrant.fitting.limits import Limit, OneOf
 from calibrant.fitting.model_scores import ModelRows, score_method
 from calibrant.methods.acp.intervals import (
     LEVEL,

@@ -19,7 +19,7 @@ from calibrant.data.columns import plain
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.limits import Limit, Number, OneOf
+from calibrant.fitting.base import Limit, Number, OneOf
 from calibrant.fitting.model_scores import ModelRows, model_scores, take, weight_argument
 from calibrant.rules.base import RowInputs
 

@@ -11,9 +11,8 @@ from calibrant.array_types import Array, Index
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import InputError, in_our_words
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.fitting.held_out import path_losses
-from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.losses import sigmoid
 from calibrant.rules.base import Map
 from calibrant.rules.chain import after_sigmoid

@@ -1,8 +1,9 @@
-"""One binary calibration per column of a code matrix."""
+"""Calibrators of several classes and labels, made of one for each column."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,21 +11,31 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
-from calibrant.data.columns import column_facts, plain
-from calibrant.data.door import check_lengths, read_weight
-from calibrant.data.labels import read_in_order, read_many
+from calibrant.data.columns import column_facts, plain, refuse_unordered, to_incomplete
+from calibrant.data.door import check_lengths, read_in_order, read_many, read_weight
 from calibrant.data.scale import ScoreRange, ScoreScale
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import Calibrator, ScoreEstimator, ScoreTransformer, row_facts
-from calibrant.fitting.base_classes import Views, count_columns
+from calibrant.fitting.base import (
+    SCALES,
+    Calibrator,
+    Limit,
+    OneOf,
+    ScoreEstimator,
+    ScoreTransformer,
+    row_facts,
+)
+from calibrant.fitting.base_classes import VectorCalibrator, Views, count_columns, reading
 from calibrant.fitting.fitted import read_column_scores
-from calibrant.fitting.limits import Limit, OneOf
 from calibrant.fitting.registry import calibrator_of
 from calibrant.methods.codes.codes import NEEDS, Code, read_code
+from calibrant.methods.splines.bls import BLS
 from calibrant.rules.base import Map, VectorMap
-from calibrant.rules.codes import Coded
+from calibrant.rules.combiners import Coded, Columns
 from calibrant.rules.piecewise import Piecewise
+from calibrant.rules.sigmoids import Identity
+from calibrant.rules.softmax import TopLabel
 
 #: the words for ``combine``
 COMBINE: tuple[str, ...] = ("auto", "normalize", "least_squares", "coupling", "pairwise")
@@ -270,3 +281,238 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         self.score_range_ = range_of_columns(matrix, weight)
         self._provenance = row_facts(counts, codes, len(classes)) | column_facts(scores)
         return self
+
+
+# --- Other views of several classes: labels that do not exclude each other, and the top label -----
+
+
+class MultiLabelCalibrator(ColumnsCalibrator):
+    """One calibrator per label, where a row may have any number of labels.
+
+    Parameters
+    ----------
+    calibrator : Calibrator or name, such as "isotonic"
+        Of one score; cloned for each column.
+    labels : names, default: those of the target's columns, else 0, 1, …
+        What the columns are called.
+
+    Attributes
+    ----------
+    map_ : Columns
+        The fitted function of the score matrix, a value.
+    labels_ : tuple
+        What the columns are called.
+    calibrators_ : list of fitted calibrators, one per column
+
+    Notes
+    -----
+    Columns are calibrated one by one and never normalised: their probabilities need not sum to one.
+    A label that is not known (NaN or None) is left out of its own column only, so rows may be
+    partly labelled. A column needs at least one known label. Cost: one fit per column, O(n log n)
+    each.
+
+    Examples
+    --------
+    >>> import calibrant as cal, numpy as np
+    >>> scores = np.array([[0.9, 0.2], [0.8, 0.7], [0.3, 0.6], [0.1, 0.1]] * 5)
+    >>> Y = np.array([[1, 0], [0, 1], [0, np.nan], [0, 0]] * 5)
+    >>> c = MultiLabelCalibrator(cal.Platt()).fit(scores, Y)
+    >>> c.predict_proba([[0.9, 0.6]]).round(2).tolist()
+    [[0.6, 0.73]]
+    """
+
+    map_: Columns
+    labels_: tuple[Any, ...]
+    calibrators_: list[Calibrator]
+
+    def __init__(self, calibrator: Calibrator | str | None = None, *, labels: Any = None) -> None:
+        self.calibrator = calibrator
+        self.labels = labels
+
+    def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit one map per column.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, k)
+            A score for each label, high where the row has it.
+        Y : array-like of shape (n, k)
+            1 or True where the row has the label, 0 or False where not, NaN or None where unknown.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        calibrator = column_calibrator(self.calibrator)
+        if Y is None:
+            raise InputError(
+                "this calibrator requires y to be passed, but the target y is None. Here it is Y, "
+                "with a column for each label."
+            )
+        signs, found = read_targets(Y)
+        names = self._names(found, signs.shape[1])
+        matrix = read_column_scores(scores, signs.shape[1], names)
+        check_lengths(scores=len(matrix), Y=len(signs))
+        weight = read_weight(sample_weight, len(signs))
+        counts = np.ones(len(signs)) if weight is None else weight
+        unknown = np.flatnonzero(counts @ (signs != 0) == 0)
+        if len(unknown):
+            raise InputError(
+                "every label must be known for some row of positive weight, but "
+                f"{names[unknown[0]]!r} (column {unknown[0]}) is known for none. Drop the column."
+            )
+        columns = fit_columns(calibrator, matrix, signs, weight, alike=False)
+        fitted = [one for one in columns if one is not None]  # none lacks rows
+        self.map_ = Columns(tuple(one.map_ for one in fitted))
+        self.calibrators_, self.labels_ = fitted, names
+        self.score_range_ = range_of_columns(matrix, weight)
+        known = {"known_labels": int((signs != 0).sum()), **column_facts(scores)}
+        self._provenance = row_facts(counts) | known
+        return self
+
+    def _names(self, found: list[str] | None, k: int) -> tuple[Any, ...]:
+        refuse_unordered(self.labels, "labels")
+        names = found if self.labels is None else list(self.labels)
+        if names is None:
+            return tuple(range(k))
+        if len(names) != k or len(set(names)) != k:
+            raise ParameterError(
+                f"labels must be {k} different names, one per column of the target, but {names!r} "
+                "came."
+            )
+        return tuple(names)
+
+    @property
+    def _class_labels(self) -> tuple[Any, ...]:
+        return self.labels_
+
+
+def read_targets(Y: Any) -> tuple[NDArray[np.int8], list[str] | None]:
+    """1 for a label, −1 for none, 0 for unknown, shape (n, k); and a frame's names of columns."""
+    values, names = to_incomplete(Y, "Y")
+    if values.ndim != 2 or not values.size:
+        raise InputError(
+            "Y must have rows, and a column of 0 and 1 for each label, but its shape is "
+            f"{values.shape}."
+        )
+    known = ~np.isnan(values)
+    wrong = known & (values != 0.0) & (values != 1.0)
+    if wrong.any():
+        row, column = (int(v[0]) for v in np.nonzero(wrong))
+        raise InputError(
+            f"Y must hold 0, 1 and missing values (NaN), but {int(wrong.sum())} entries are others "
+            f"(first at row {row}, column {column}: {values[row, column]:g})."
+        )
+    return np.where(known, np.where(values == 1.0, 1, -1), 0).astype(np.int8), names
+
+
+# --- One calibrator for the confidence: is the most probable class the right one? -----------------
+
+
+class TopLabelCalibrator(VectorCalibrator):
+    """Calibrate the largest probability of a row; the other classes share what is left.
+
+    Rows are first brought to the best temperature, which sets the ratios of the other classes.
+
+    Parameters
+    ----------
+    calibrator : Calibrator or name, such as "isotonic", default: `BLS`
+        Of one score: the largest probability of a row.
+    temperature : bool, default=True
+        Bring rows to the best temperature first. If False, the other classes keep the ratios that
+        they came with.
+    scale : {"auto", "logit", "raw"}, default="auto"
+        ``"raw"``: scores are logits, read by their softmax; ``"logit"``: they are probabilities;
+        ``"auto"``: probabilities if every row lies in [0, 1] and sums to one, else logits.
+    classes : see `VectorCalibrator`
+
+    Attributes
+    ----------
+    calibrator_ : Calibrator
+        The fitted calibrator of the confidence.
+    temperature_ : float
+        T of the first step; 1 without it.
+
+    Notes
+    -----
+    All rows answer one question, whether the class with the largest probability c is the right one
+    (top-versus-all [1]_). So a thousand classes need no more rows than two. The top class gets
+    q(c), and each other class p·(1 − q)/(1 − c). The order of the classes in a row never changes.
+    If q would put the top class below the second, it stays ahead by a millionth, and is then more
+    probable than q says. This is frequent in overconfident rows if no temperature softens them
+    first, because the second class has most of what the top one leaves.
+    If c = 1, the other classes share 1 − q evenly. Classes that tie for the top stay equal: each
+    gets q. In the fit, a row with m such classes counts as 1/m right if its label is one of them.
+
+    This does not correct a class that is too probable wherever it comes second, nor the ratios of
+    the other classes. `StructuredScaling` does.
+
+    Weights go to the calibrator, too. O(n·k) to find the largest, block by block, and one fit.
+
+    References
+    ----------
+    .. [1] A. Le Coz, S. Herbin, F. Adjed, "Confidence calibration of classifiers with many
+       classes", 2024, doi:10.48550/arXiv.2411.02988.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(3000, 3))
+    >>> y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> c = TopLabelCalibrator().fit(3 * z, y)
+    >>> c.predict_proba([[3, 0, 0]]).round(2).tolist()
+    [[0.59, 0.21, 0.21]]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "temperature": (OneOf((True, False)),),
+        "scale": (SCALES,),
+    }
+
+    calibrator_: Calibrator
+
+    def __init__(
+        self,
+        calibrator: Calibrator | str | None = None,
+        *,
+        temperature: bool = True,
+        scale: str = "auto",
+        classes: Any = None,
+    ) -> None:
+        self.calibrator = calibrator
+        self.temperature = temperature
+        self.scale = scale
+        self.classes = classes
+
+    def _fit(self, matrix: ScoreMatrix) -> TopLabel:
+        binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)
+        read = reading(matrix, self.scale)
+        factor = read.temperature().factor if self.temperature else 1.0
+        before = TopLabel(Identity(), matrix.n_classes, read.input, factor)
+        one = fit_column(binary, *_answers(matrix, before))
+        assert one is not None  # a matrix has rows, and all of them count
+        self.calibrator_, self.temperature_ = one, 1.0 / factor
+        return replace(before, map=one.map_)
+
+
+def _answers(matrix: ScoreMatrix, before: TopLabel) -> tuple[Array, NDArray[np.int8], Array | None]:
+    """The largest probability of each row, 1 where its class is right and −1 where not; weights.
+
+    A row of m classes that are the largest together becomes a right one of weight 1/m, if one of
+    them is right, and a wrong one of the rest.
+    """
+    largest, right = np.empty(len(matrix)), np.empty(len(matrix))
+    start = 0
+    for scores, codes, _ in matrix.blocks():
+        rows = slice(start, start + len(codes))
+        p = before.features(scores)
+        top = p.max(axis=1)
+        ties = (p == top[:, None]).sum(axis=1)
+        largest[rows] = top
+        right[rows] = (p[np.arange(len(p)), codes] == top) / ties
+        start = rows.stop
+    if not np.any((right > 0.0) & (right < 1.0)):
+        return largest, np.where(right > 0.0, 1, -1).astype(np.int8), matrix.weight
+    weight = np.ones(len(matrix)) if matrix.weight is None else matrix.weight
+    signs = np.repeat(np.array([1, -1], dtype=np.int8), len(matrix))
+    both = np.concatenate((right * weight, (1.0 - right) * weight))
+    return np.tile(largest, 2), signs, both

@@ -18,7 +18,7 @@ from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError, did_you_mean
-from calibrant.fitting.limits import Number
+from calibrant.fitting.base import Number
 from calibrant.rules.combiners import combine_rows, is_all_pairs, linked, singled_out, some
 
 Matrix = NDArray[np.int8]

@@ -11,8 +11,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError, caller_level
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
-from calibrant.fitting.limits import Limit, Number, OneOf
+from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, Limit, Number, OneOf, on_logit_scale
 from calibrant.losses import logit
 from calibrant.methods.near_isotonic._kernel import log_likelihood
 from calibrant.methods.near_isotonic._kernel_lines import spread

@@ -1,8 +1,8 @@
-"""The fitted rule of similarity binning: calibration rows, and how to find the nearest."""
+"""The fitted rule of similarity binning: calibration rows, their distances, and the nearest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data import door
 from calibrant.data.attributes import MISSING, CodedRows, Schema
+from calibrant.data.columns import to_matrix
 from calibrant.data.documents import check_saved, shown
-from calibrant.methods.similarity.distance import Space
-from calibrant.methods.similarity.nearest import FoundRows, Search, reach
+from calibrant.errors import InputError
 from calibrant.rules.base import RowInputs, Rule
+from calibrant.running import track
 
 #: the power of a metric's differences
 METRICS: dict[str, int] = {"ibk": 2, "manhattan": 1}
@@ -198,3 +199,529 @@ def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
     )
     total = numeric_weight.sum() + nominal_weight.sum()
     check_saved(0 < total <= HEAVIEST, "its attribute weights are out of range.")
+
+
+# --- Exact nearest calibration rows: an index finds them, and they are measured again -------------
+# Where that leaves a doubt, the index is asked for more.
+#
+# Memory: the embedded calibration rows, and blocks of at most 2^21 pairs of rows (16 MiB per array,
+# a handful of arrays), whatever the number of queries.
+
+
+#: distances, and sums of weights, within this relative difference are equal
+TIE = 1e-12
+#: the most pairs of rows at a time: of queries with candidates, and with all calibration rows
+PAIRS, ALL_PAIRS = 1 << 21, 1 << 18
+#: beyond this many candidates per query all rows are measured
+CANDIDATES = 4096
+#: columns whose smallest values are found together
+GROUP = 64
+#: up to this many columns a tree is faster than comparing all pairs
+TREE_WIDTH = 7
+#: rounding of the index's distances, per column and unit of squared length
+ROUNDING = 1e-15
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """The candidates of some queries, in order of distance: those that count come first.
+
+    Every calibration row that is as near as the last needed one, or tied with it, is a candidate.
+    """
+
+    rows: Index
+    index: Index
+    near: Array
+
+
+def reach(near: Array, mass: Array, need: float) -> Array:
+    """The distance up to which rows count: where their cumulated weight reaches what is needed."""
+    last = np.argmax(mass >= need * (1 - TIE), axis=1)
+    radius: Array = near[np.arange(len(near)), last] * (1 + TIE)
+    return radius
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Calibration rows that can be searched.
+
+    Parameters
+    ----------
+    space : Space
+    weight : array of shape (rows,)
+        How many times each calibration row counts.
+    """
+
+    space: Space
+    weight: Array
+
+    @cached_property
+    def _indexes(self) -> dict[bytes, tuple[Asked, float]]:
+        return {}
+
+    def find(self, rows: CodedRows, need: float, *, progress: bool = False) -> Iterator[FoundRows]:
+        """The calibration rows nearest to each query, in blocks of queries.
+
+        There are as many as it takes for their weights to reach ``need``, and all that tie with the
+        last of them.
+        """
+        share = need * len(self.space) / self.weight.sum()
+        first = int(np.ceil(share * 1.25)) + 4
+        height = max(1, PAIRS // max(min(first, len(self.space)), 64))
+        points = self.space.points(rows)
+        blocks = list(_blocks(points, self.space, height))
+        for block, gaps in track(blocks, len(blocks), "searching neighbours", show=progress):
+            yield from self._settle(points, block, gaps, first, need)
+
+    def _settle(
+        self, points: CodedRows, block: Index, gaps: Flags, first: int, need: float
+    ) -> Iterator[FoundRows]:
+        """The same for one block: queries that are not settled ask for twice as many candidates."""
+        waiting = [(block, first)]
+        while waiting:
+            rows, count = waiting.pop()
+            if count > CANDIDATES or 2 * count > len(self.space) or not self.space.embeds(gaps):
+                yield from self._measure_all(points, rows, need)
+                continue
+            height = max(1, PAIRS // count)
+            if len(rows) > height:
+                waiting += [(rows[height:], count)]
+                rows = rows[:height]
+            found, settled = self._candidates(points, rows, gaps, count, need)
+            if settled.any():
+                yield FoundRows(rows[settled], found.index[settled], found.near[settled])
+            if not settled.all():
+                waiting.append((rows[~settled], 2 * count))
+
+    def _candidates(
+        self, points: CodedRows, rows: Index, gaps: Flags, count: int, need: float
+    ) -> tuple[FoundRows, Flags]:
+        """Candidates from the index, and for which queries no other row can matter."""
+        index, longest = self._index(gaps)
+        some = points.take(rows)
+        embedded = self.space.embed_queries(some, gaps)
+        found = index(embedded, some.codes[:, self.space.wide], count)
+        near = self.space.distances(some, found)
+        error = ROUNDING * (embedded.shape[1] + 8) * (self._length(embedded) + longest)
+        beyond = near.max(axis=1) - error
+        order = np.argsort(near, axis=1)
+        near = np.take_along_axis(near, order, axis=1)
+        found = np.take_along_axis(found, order, axis=1)
+        mass = np.cumsum(self.weight[found], axis=1)
+        enough = mass[:, -1] >= need * (1 - TIE)
+        settled = enough & (beyond > reach(near, mass, need))
+        return FoundRows(rows, found, near), settled
+
+    def _index(self, gaps: Flags) -> tuple[Asked, float]:
+        """An index of the calibration rows, and the largest length among them."""
+        key = gaps.tobytes()
+        known = self._indexes.get(key)
+        if known is not None:
+            return known
+        cells = self.space.embed_cells(gaps)
+        length = self._length(cells)
+        wide = self.space.wide
+        index: Asked
+        if wide.any() or not cells.shape[1]:
+            codes = np.asfortranarray(self.space.cells.codes[:, wide])
+            index = AllPairs(cells, length, codes, self.space.nominal_weight[wide])
+        else:
+            index = IndexSearch.of(cells, self.space.power, tree=not gaps.any())
+        weight = float(self.space.nominal_weight[wide].sum())
+        made = index, float(length.max()) + weight
+        for older in list(self._indexes)[1:]:  # keep the first, and the one for these gaps
+            self._indexes.pop(older, None)  # another thread may just have done so
+        self._indexes[key] = made
+        return made
+
+    def _length(self, embedded: Array) -> Array:
+        length: Array = (np.abs(embedded) ** self.space.power).sum(axis=1)
+        return length
+
+    def _measure_all(self, points: CodedRows, rows: Index, need: float) -> Iterator[FoundRows]:
+        """Every calibration row is measured."""
+        n = len(self.space)
+        height = max(1, ALL_PAIRS // n)
+        for start in range(0, len(rows), height):
+            part = rows[start : start + height]
+            near = self.space.all_distances(points.take(part))
+            count = min(n, int(np.ceil(need * n / self.weight.sum() * 1.25)) + 4)
+            while True:
+                index = _smallest(near, count)
+                some = np.take_along_axis(near, index, axis=1)
+                mass = np.cumsum(self.weight[index], axis=1)
+                if count == n or (mass[:, -1] >= need * (1 - TIE)).all():
+                    break
+                count = min(n, 2 * count)
+            within = near <= reach(some, mass, need)[:, None]
+            index = _smallest(near, int(within.sum(axis=1).max()))
+            yield FoundRows(part, index, np.take_along_axis(near, index, axis=1))
+
+
+@dataclass(frozen=True)
+class IndexSearch:
+    """scikit-learn's index of embedded rows."""
+
+    index: Any
+
+    @classmethod
+    def of(cls, cells: Array, power: int, *, tree: bool) -> IndexSearch:
+        """A k-d tree if ``tree`` allows it and columns are few, else brute force."""
+        from sklearn.neighbors import NearestNeighbors
+
+        algorithm = "kd_tree" if tree and cells.shape[1] <= TREE_WIDTH else "brute"
+        return cls(NearestNeighbors(algorithm=algorithm, p=power).fit(cells))
+
+    def __call__(self, queries: Array, codes: NDArray[np.int32], count: int) -> Index:
+        """Which rows are the nearest, in any order."""
+        return np.asarray(self.index.kneighbors(queries, count, return_distance=False))
+
+
+@dataclass(frozen=True)
+class AllPairs:
+    """Embedded rows with further columns of categories, all of them compared."""
+
+    cells: Array
+    length: Array
+    codes: NDArray[np.int32]
+    weight: Array
+
+    def __call__(self, queries: Array, codes: NDArray[np.int32], count: int) -> Index:
+        """Which rows are the nearest."""
+        height = max(1, PAIRS // len(self.cells))
+        starts = range(0, len(queries), height)
+        return np.concatenate(
+            [self._some(queries[s : s + height], codes[s : s + height], count) for s in starts]
+        )
+
+    def _some(self, queries: Array, codes: NDArray[np.int32], count: int) -> Index:
+        near = queries @ self.cells.T
+        near *= -2.0
+        near += self.length
+        for asked, own, weight in zip(codes.T, self.codes.T, self.weight, strict=True):
+            np.subtract(near, weight, out=near, where=asked[:, None] == own)
+        return _smallest(near, count)
+
+
+Asked = IndexSearch | AllPairs
+
+
+def _smallest(near: Array, count: int) -> Index:
+    """Where the smallest values of each row are, in order.
+
+    Columns are put into groups. The count-th smallest of the groups' minima is no less than the
+    count-th smallest value. So larger values can be dropped, and few are left to be sorted.
+    """
+    n = near.shape[1]
+    groups = n // GROUP
+    if groups <= count:
+        return np.argsort(near, axis=1)[:, :count]
+    least = near[:, : groups * GROUP].reshape(len(near), groups, GROUP).min(axis=2)
+    bound = np.partition(least, count - 1, axis=1)[:, count - 1]
+    rows, columns = np.nonzero(near <= bound[:, None])
+    order = np.lexsort((near[rows, columns], rows))
+    first = np.searchsorted(rows, np.arange(len(near)))
+    smallest: Index = columns[order[first[:, None] + np.arange(count)]]
+    return smallest
+
+
+def _blocks(points: CodedRows, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
+    """Blocks of queries, and which numeric columns may be missing on either side.
+
+    If calibration rows are complete, complete queries get blocks of their own, since a simpler
+    index serves them.
+    """
+    used = space.numeric_weight > 0
+    gaps = space.gaps | (points.absent.any(axis=0) & used)
+    gappy = (points.absent & used).any(axis=1)
+    if space.gaps.any() or not gappy.any():
+        groups = [(np.arange(len(points)), gaps)]
+    else:
+        groups = [(np.flatnonzero(~gappy), space.gaps), (np.flatnonzero(gappy), gaps)]
+    for rows, columns in groups:
+        for start in range(0, len(rows), height):
+            yield rows[start : start + height], columns
+
+
+# --- How far rows are from the calibration rows: the distance itself, and a space to search in ----
+# The distance is computed from the values as they came, only brought to a common exponent. So two
+# rows that differ from a third by the same amounts come out equally far. The embedding is used for
+# the search only. It may be off by rounding, so what it finds is measured again.
+
+
+#: the code of a query's category that is missing or unseen: it matches no calibration row's
+UNSEEN = -2
+
+Pick = Callable[[NDArray[Any]], NDArray[Any]]
+
+#: queries that are more than this many ranges from zero are moved to there; all calibration rows
+#: are then equally far from them
+FARTHEST = 1e100
+#: an embedding may have WIDTH columns, or WIDTH_TIMES as many as there are attributes if that is
+#: more; if it would be wider, nominal attributes of more than LEVELS categories are left out of it
+WIDTH, WIDTH_TIMES, LEVELS = 256, 4, 16
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Calibration rows with a metric.
+
+    Parameters
+    ----------
+    cells : CodedRows
+        The calibration rows.
+    numeric_weight, nominal_weight : arrays
+        The weight of each column.
+    power : 1 or 2
+        Distances are Σ w·diff^power: Manhattan, or squared Euclidean.
+    """
+
+    cells: CodedRows
+    numeric_weight: Array
+    nominal_weight: Array
+    power: int
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    # --- units: each numeric column is divided by a power of two; its range is 0 or in [½, 1) ----
+
+    @cached_property
+    def _units(self) -> tuple[NDArray[np.intc], Array, Array]:
+        """For each column: its exponent, and in this unit its lowest value and 1/range (or 0)."""
+        known = ~self.cells.absent
+        low = np.where(known, self.cells.numeric, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(known, self.cells.numeric, -np.inf).max(axis=0, initial=-np.inf)
+        flat = ~(high > low)
+        low = np.where(known.any(axis=0), low, 0.0)
+        half = np.where(flat, 0.0, high / 2 - low / 2)
+        tiny = (half == 0.0) & ~flat  # the range is the smallest float, whose half is 0
+        exponent = np.where(tiny, -1073, np.frexp(half)[1] + 1).astype(np.intc)
+        exponent[flat] = np.frexp(low[flat])[1]
+        low, high = np.ldexp(low, -exponent), np.ldexp(np.where(flat, low, high), -exponent)
+        inverse = np.divide(1.0, high - low, out=np.zeros(len(low)), where=~flat)
+        return exponent, low, inverse
+
+    def points(self, rows: CodedRows) -> CodedRows:
+        """Query rows in these units."""
+        with np.errstate(over="ignore"):
+            numeric = np.ldexp(rows.numeric, -self._units[0])
+        numeric = np.clip(numeric, -FARTHEST, FARTHEST)
+        codes = np.where(rows.codes < 0, np.int32(UNSEEN), rows.codes)
+        return CodedRows(numeric, rows.absent, codes)
+
+    @cached_property
+    def _own(self) -> CodedRows:
+        """The calibration rows in these units, stored column by column."""
+        numeric = np.ldexp(self.cells.numeric, -self._units[0])
+        fortran = (np.asfortranarray(a) for a in (numeric, self.cells.absent, self.cells.codes))
+        return CodedRows(*fortran)
+
+    def _scaled(self, points: CodedRows) -> Array:
+        """Min–max scaled values."""
+        _, low, inverse = self._units
+        scaled: Array = (points.numeric - low) * inverse
+        return scaled
+
+    # --- the distance ---------------------------------------------------------------------------
+
+    def all_distances(self, points: CodedRows) -> Array:
+        """From each query to every calibration row."""
+        shape = len(points), len(self)
+        return self._distances(points, shape, lambda column: column[None, :])
+
+    def distances(self, points: CodedRows, index: Index) -> Array:
+        """From each query to its own candidates, index of shape (queries, candidates)."""
+        return self._distances(points, index.shape, lambda column: column[index])
+
+    def _distances(self, points: CodedRows, shape: tuple[int, ...], pick: Pick) -> Array:
+        own, total = self._own, np.zeros(shape)
+        for a in np.flatnonzero(self.numeric_weight):
+            diff = np.abs(points.numeric[:, a, None] - pick(own.numeric[:, a]))
+            diff *= self._units[2][a]
+            if own.absent[:, a].any() or points.absent[:, a].any():
+                diff = self._with_gaps(diff, points, int(a), pick)
+            term = diff if self.power == 1 else np.square(diff, out=diff)
+            term *= self.numeric_weight[a]
+            total += term
+        for b in np.flatnonzero(self.nominal_weight):
+            total += (points.codes[:, b, None] != pick(own.codes[:, b])) * self.nominal_weight[b]
+        return total
+
+    def _with_gaps(self, diff: Array, points: CodedRows, a: int, pick: Pick) -> Array:
+        """Differences where values are missing.
+
+        If one is, it is the largest difference that the other can have; if both are, it is 1.
+        """
+        here, there = points.absent[:, a, None], pick(self._own.absent[:, a])
+        diff = np.where(there, self._far(points)[:, a, None], diff)
+        diff = np.where(here, pick(self._far_own[:, a]), diff)
+        diff[here & there] = 1.0
+        return diff
+
+    def _far(self, points: CodedRows) -> Array:
+        scaled = self._scaled(points)
+        far: Array = np.maximum(scaled, 1.0 - scaled)
+        return far
+
+    @cached_property
+    def _far_own(self) -> Array:
+        return np.asfortranarray(self._far(self._own))
+
+    # --- the embedding --------------------------------------------------------------------------
+
+    @cached_property
+    def gaps(self) -> Flags:
+        """Which numeric columns of the calibration rows have missing values."""
+        gaps: Flags = self.cells.absent.any(axis=0) & (self.numeric_weight > 0)
+        return gaps
+
+    @cached_property
+    def _levels(self) -> list[NDArray[np.int32]]:
+        """The codes that occur in each nominal column."""
+        return [np.unique(codes) for codes in self.cells.codes.T]
+
+    @cached_property
+    def wide(self) -> Flags:
+        """Which nominal columns have too many categories for the embedding."""
+        levels = np.array([len(v) for v in self._levels], dtype=np.intp)
+        levels[self.nominal_weight == 0] = 0
+        attributes = len(self.numeric_weight) + len(levels)
+        too_wide = levels.sum() > max(WIDTH, WIDTH_TIMES * attributes)
+        wide: Flags = (levels > LEVELS) & too_wide
+        return wide
+
+    def embeds(self, gaps: Flags) -> bool:
+        """Whether there is an embedding, given which numeric columns may be missing."""
+        return self.power == 2 or not (gaps.any() or self.wide.any())
+
+    def embed_cells(self, gaps: Flags) -> Array:
+        """The calibration rows as points of a flat space.
+
+        Their (squared) distances from the points of `embed_queries` are those of `distances`
+        without wide columns, plus a number that depends on the query alone. Numeric columns are
+        z = w^(1/power)·(v − ½), nominal ones are one-hot. With gaps, z is 0 where a value is
+        absent, and d² = |z_q − z_x|² + Σ (absent_x·P_q + absent_q·P_x) with the penalties P of
+        `_penalty`. The terms of the sum are inner products. Two more columns for each turn them
+        into distances, and one last column evens out the lengths.
+        """
+        own, w = self._own, self.numeric_weight[gaps]
+        parts = [self._flat(own), *self._one_hot(own.codes)]
+        if gaps.any():
+            lost = -np.sqrt(w / 2) * own.absent[:, gaps]
+            penalty = -self._penalty(own, gaps) / np.sqrt(2 * w)
+            length = np.square(lost).sum(axis=1) + np.square(penalty).sum(axis=1)
+            parts += [lost, penalty, np.sqrt(length.max() - length)]
+        return np.column_stack(parts)
+
+    def embed_queries(self, points: CodedRows, gaps: Flags) -> Array:
+        """Query rows as points of the same space."""
+        w = self.numeric_weight[gaps]
+        parts = [self._flat(points), *self._one_hot(points.codes)]
+        if gaps.any():
+            penalty = self._penalty(points, gaps) / np.sqrt(2 * w)
+            parts += [penalty, np.sqrt(w / 2) * points.absent[:, gaps], np.zeros(len(points))]
+        return np.column_stack(parts)
+
+    def _flat(self, points: CodedRows) -> Array:
+        used = self.numeric_weight > 0
+        z = (self._scaled(points)[:, used] - 0.5) * self.numeric_weight[used] ** (1 / self.power)
+        z[points.absent[:, used]] = 0.0
+        return z
+
+    def _one_hot(self, codes: NDArray[np.int32]) -> list[Array]:
+        """Columns in which different categories are w apart.
+
+        A query that matches none of them is equally far from all.
+        """
+        parts = []
+        for b, (levels, w) in enumerate(zip(self._levels, self.nominal_weight, strict=True)):
+            if self.wide[b]:
+                continue
+            if w > 0 and len(levels) == 2:
+                side = (codes[:, b] == levels[1]) * 1.0 - (codes[:, b] == levels[0])
+                parts.append(side * (w ** (1 / self.power) / 2))
+            elif w > 0 and len(levels) > 2:
+                parts.append((codes[:, b, None] == levels) * (w / 2) ** (1 / self.power))
+        return parts
+
+    def _penalty(self, points: CodedRows, gaps: Flags) -> Array:
+        """w·max(v, 1−v)² − z² where present; w/2 where absent, so that two absent are w apart."""
+        w = self.numeric_weight[gaps]
+        z = np.abs(self._scaled(points)[:, gaps] - 0.5)
+        return np.where(points.absent[:, gaps], w / 2, w * (0.25 + z))
+
+
+# --- How much an attribute says about the class: mutual information, and weights made of it -------
+
+
+#: numeric attributes are cut into at most this many bins of equal weight
+BINS = 10
+
+
+def given_weights(weights: Any, features: int, scores: int) -> Array:
+    """One weight per feature (scores get 1), or per feature and score column, checked."""
+    array = to_matrix(weights, "attribute_weights")
+    if array.dtype.kind not in "biuf" or array.ndim != 1:
+        raise InputError(
+            "attribute_weights must be a list of numbers, one per feature, but "
+            f"{array.dtype} of shape {array.shape} came."
+        )
+    w = array.astype(np.float64)
+    if not np.isfinite(w).all() or (w < 0).any():
+        raise InputError("attribute_weights must be finite and at least 0, but others came.")
+    if len(w) == features:
+        w = np.append(w, np.ones(scores))
+    if len(w) != features + scores:
+        more = f" or {features + scores} (with the scores)" if scores else ""
+        raise InputError(
+            f"attribute_weights must hold {features} weights, one per feature,{more} but "
+            f"{len(w)} came."
+        )
+    if not w.any():
+        raise InputError("attribute_weights must not all be 0: all rows would be equally near.")
+    return w
+
+
+def relevance(rows: CodedRows, nominal: Flags, y: Index, weight: Array) -> Array:
+    """The mutual information of each column with the class: features in their order, then scores.
+
+    If no column says anything, all are 1.
+    """
+    kinds = np.append(nominal, np.zeros(rows.numeric.shape[1] - int((~nominal).sum()), dtype=bool))
+    array = np.empty(len(kinds))
+    array[kinds] = [mutual_information(c.astype(np.intp) + 1, y, weight) for c in rows.codes.T]
+    columns = zip(rows.numeric.T, rows.absent.T, strict=True)
+    array[~kinds] = [mutual_information(_bins(*both, weight), y, weight) for both in columns]
+    return array if array.any() else np.ones(len(array))
+
+
+def mutual_information(levels: Index, y: Index, weight: Array) -> float:
+    """I = H(x) + H(y) − H(x, y) in nats, each with Miller and Madow's correction; at least 0.
+
+    The correction adds (number of values that occur − 1) / 2n to each entropy, where n is the total
+    weight. Without it, a column that says nothing would seem to say more the more values it has.
+    """
+    k = int(y.max()) + 1
+    joint = np.bincount(levels * k + y, weights=weight, minlength=(int(levels.max()) + 1) * k)
+    joint = joint.reshape(-1, k) / weight.sum()
+    parts = (joint.sum(axis=1), joint.sum(axis=0), joint.ravel())
+    entropies = [-float(p[p > 0] @ np.log(p[p > 0])) for p in parts]
+    occurring = [int((p > 0).sum()) - 1 for p in parts]
+    plug_in = entropies[0] + entropies[1] - entropies[2]
+    correction = (occurring[0] + occurring[1] - occurring[2]) / (2 * float(weight.sum()))
+    return max(0.0, plug_in + correction)
+
+
+def _bins(values: Array, absent: Flags, weight: Array) -> Index:
+    """Bins of equal weight that never split equal values, counted from 1; 0 is absent."""
+    result = np.zeros(len(values), dtype=np.intp)
+    if absent.all():
+        return result
+    present = ~absent
+    distinct, inverse = np.unique(values[present], return_inverse=True)
+    mass = np.cumsum(np.bincount(inverse, weights=weight[present]))
+    ends = np.searchsorted(mass, mass[-1] * np.arange(1, BINS) / BINS * (1 - 1e-12))
+    place = np.searchsorted(np.unique(ends), np.arange(len(distinct)))
+    result[present] = place[inverse] + 1
+    return result

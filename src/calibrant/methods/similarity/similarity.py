@@ -17,17 +17,20 @@ from calibrant.data.door import Rows, check_lengths
 from calibrant.data.frozen import own
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS
+from calibrant.fitting.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.fitting.base_rows import LocalCalibrator, LooksAtFeatures
-from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.methods.gate import kept_of_three, score_map
-from calibrant.methods.similarity.distance import given_weights, relevance
-from calibrant.methods.similarity.nearest import PAIRS, TIE, FoundRows, reach
 from calibrant.methods.similarity.neighbours import (
     METRICS,
     NEIGHBOUR_WEIGHTS,
+    PAIRS,
     SMOOTHING,
+    TIE,
+    FoundRows,
     Neighbours,
+    given_weights,
+    reach,
+    relevance,
 )
 from calibrant.rules.base import Map, RowInputs
 

@@ -14,8 +14,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from calibrant.array_types import Array, Index
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator
-from calibrant.fitting.limits import Each, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Interval

@@ -9,9 +9,8 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.fitting.folds import TableFolds
-from calibrant.fitting.limits import Limit, Number, OneOf
 from calibrant.methods.venn_abers._kernel import venn_abers
 from calibrant.rules.base import Map
 from calibrant.rules.chain import Interval

@@ -394,6 +394,8 @@ FAR_SHIFT, FAR_LOGIT = 4.0, 0.4
 MOST_OF_IT = 0.75
 #: folds, and the most scores, where this is measured here
 FOLDS, MOST_POOLED = 5, 10_000
+#: the most cells on which a fold finds its constant
+SHIFT_CELLS = 2_000
 
 #: what was held out, and how BLS did on it
 CurveHeldOut = tuple[HeldOutCells, Trial]
@@ -455,7 +457,8 @@ def _mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
         log_loss = unit_losses(np.clip(p[cell], least, 1.0 - least), positive)[0]
         return np.array([mean(brier), mean(log_loss)])
 
-    moved = [sigmoid(logit(asked) + _shift(rest)) for rest, asked in held.parts()]
+    # a constant is found as well on cells
+    moved = [sigmoid(logit(p) + _shift(rest.pool(SHIFT_CELLS))) for rest, p in held.parts()]
     before, after = losses(held.scores), losses(np.concatenate(moved))
     gains = before - losses(curve.p)
     return float(((before - after) / gains).min()) if (gains > 0.0).all() else None

@@ -15,6 +15,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import plain, to_column
 from calibrant.data.documents import shown
 from calibrant.data.door import Rows, check_lengths
+from calibrant.data.frozen import own
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
@@ -105,9 +106,9 @@ class TableFolds:
 
     def rest(self, held: CellColumns) -> ScoreTable:
         """The table without the cells of a fold."""
-        table = self.table
-        rest = ScoreTable.from_counts(table.scores, *table.columns.less(held))
-        return rest.part_of(table.scale)
+        table, left = self.table, self.table.columns.less(held)
+        columns = (own(column) for column in left.take(left.filled))
+        return ScoreTable(own(table.scores[left.filled]), *columns).part_of(table.scale)
 
     def parts(self) -> Iterator[tuple[ScoreTable, CellColumns]]:
         """The table to learn from, and what is held out of each cell, fold after fold."""

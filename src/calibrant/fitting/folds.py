@@ -107,8 +107,8 @@ class TableFolds:
     def rest(self, held: CellColumns) -> ScoreTable:
         """The table without the cells of a fold."""
         table, left = self.table, self.table.columns.less(held)
-        columns = (own(column) for column in left.take(left.filled))
-        return ScoreTable(own(table.scores[left.filled]), *columns).part_of(table.scale)
+        n0, n1, q0, q1 = map(own, left.take(left.filled))
+        return ScoreTable(own(table.scores[left.filled]), n0, n1, q0, q1).part_of(table.scale)
 
     def parts(self) -> Iterator[tuple[ScoreTable, CellColumns]]:
         """The table to learn from, and what is held out of each cell, fold after fold."""

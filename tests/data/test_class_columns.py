@@ -375,3 +375,28 @@ def test_the_column_of_labels_has_no_second_role(roles, tmp_path):
             cal.score_table(rows, label="y", **roles)
     with pytest.raises(InputError, match="label must be different columns, but both"):
         cal.evaluate(frame, "y", label="y")
+
+
+def test_raw_scores_go_by_the_names_of_the_predictions():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 200)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    raw = 0.3 * rng.dirichlet([1, 1, 1], 200) + 0.7 * p
+    names = ["low", "mid", "high"]
+    predictions, scores = pd.DataFrame(p, columns=names), pd.DataFrame(raw, columns=names)
+    turned = scores[["high", "low", "mid"]]
+    want = cal.evaluate(y, p, raw=raw, level=None).before
+    assert cal.evaluate(y, predictions, raw=turned, level=None).before == want
+    one, other = (cal.metrics.loss_difference(y, predictions, q) for q in (raw, turned))
+    assert one.difference == other.difference
+
+
+def test_two_columns_of_raw_scores_go_by_the_names_of_the_predictions():
+    rng = np.random.default_rng(1)
+    p, raw = rng.random(200), rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    predictions, scores = (pd.DataFrame({"no": 1 - q, "yes": q}) for q in (p, raw))
+    want = cal.evaluate(y, p, raw=raw, level=None).before["log_loss"]
+    for turned in (scores, scores[["yes", "no"]]):
+        found = cal.evaluate(y, predictions, raw=turned, level=None).before["log_loss"]
+        assert found == pytest.approx(want, rel=1e-12)

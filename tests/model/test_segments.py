@@ -85,3 +85,12 @@ def test_what_cannot_be_is_refused():
         )
     with pytest.raises(InputError, match="segments are for two classes, but 3 came"):
         cal.CalibratedClassifier(GaussianNB(), segments="country").fit(X, X["country"])
+
+
+def test_a_list_of_one_place_is_that_column():
+    rows = X.to_numpy()
+    one, other = (
+        cal.CalibratedClassifier(LogisticRegression(), cal.Platt(), segments=places).fit(rows, Y)
+        for places in (1, [1])
+    )
+    assert one.predict_proba(rows).tolist() == other.predict_proba(rows).tolist()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.array_types import Index
-from calibrant.data.columns import plain, to_column
+from calibrant.data.columns import column_names, in_order, plain, to_column
 from calibrant.data.door import check_lengths
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_matrix import ScoreMatrix
@@ -533,6 +533,7 @@ def classes_by(
     # one table at a time: many classes of many rows would not fit into memory together
     sides, linked = [seen.matrix], False
     if raw is not None:
+        raw = in_order(raw, column_names(p))
         before, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
         sides.append(before)
     spans = [_common_span(one, columns, top_label, rule) for one in sides]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.columns import to_column
+from calibrant.data.columns import column_names, in_order, to_column
 from calibrant.data.door import check_lengths, check_word, read_counts, read_labels, read_weight
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
@@ -498,6 +498,7 @@ def _read(
     for name, given in (("p", p), ("q", q)):
         if given is None:
             raise InputError(f"{name} must be given: the predicted probabilities, one per row.")
+    q = in_order(q, column_names(p))
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, overload
 import numpy as np
 
 from calibrant.array_types import Array, Flags
-from calibrant.data.columns import first_row, is_lazy, plain
+from calibrant.data.columns import column_names, first_row, in_order, is_lazy, plain
 from calibrant.data.door import Labels, Rows, check_lengths, check_word, read_scores
 from calibrant.data.frozen import Frozen
 from calibrant.data.lazy import (
@@ -331,6 +331,7 @@ def evaluate(
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
         return evaluate_rows(*frame.apart(), bins, options, cells, wanted)
     refuse_frames(y, p, cells)
+    raw = in_order(raw, column_names(p))
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)

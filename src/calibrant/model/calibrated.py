@@ -827,6 +827,8 @@ def _fit_segments(
 def segments_of(X: Any, columns: Any) -> Any:
     """The columns of rows that hold their segments."""
     named = list(columns) if isinstance(columns, (list, tuple)) else columns
+    if isinstance(named, list) and len(named) == 1:
+        named = named[0]
     try:
         return _safe_indexing(X, named, axis=1)
     except (ValueError, KeyError, IndexError, TypeError) as wrong:

@@ -32,9 +32,9 @@ from calibrant.rules.chain import Interval
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise, refine
 from calibrant.solvers._kernel_knots import simplify
-from calibrant.solvers.weights import SELECT
+from calibrant.solvers.weights import SELECT, shares
 
-#: the largest difference aimed at between the map and the exact average
+#: the largest difference aimed at between ABB's map and the exact average
 MAP_ERROR = 1e-6
 #: the most knots, beyond the scores, that this may take
 MOST_KNOTS = 300_000
@@ -141,32 +141,30 @@ class ABB(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        levels = tuple(sorted(float(level) for level in self.levels))
-        whole = table.is_whole
+        n0, n1, whole = table.negative, table.positive, table.is_whole
         nodes, weight = quadrature(table.total, whole, self.tol)
-        self.n_nodes_, self.cache_error_ = len(weight), None
-        small = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
-        self.lambdas_, self.lambda_weights_ = choose_lambda(
-            self.lambda_, small.scores, small.negative, small.positive
-        )
-        gaps = unit_gaps(table.scores)
-        chains = [_chain(table, gaps * value, nodes, weight) for value in self.lambdas_]
+        self.n_nodes_ = len(weight)
+        self.lambdas_, _ = _lambdas(table, self.lambda_)
+        gaps = [unit_gaps(table.scores) * value for value in self.lambdas_]
+        chains = [_Chain(gap, *chain_moments(n0, n1, gap, nodes, weight)) for gap in gaps]
         logs = np.array([chain.log_evidence for chain in chains])
         share = np.exp(logs - logs.max())
         self.lambda_weights_ = share / share.sum()
         among = len(GRID) if self.lambda_ == "average" else 1
         self.log_evidence_ = float(logs.max() + np.log(share.sum() / among))
         heaviest = chains[int(np.argmax(logs))]
-        self.error_ = _quadrature_error(table, heaviest, whole, self.tol)
-        mixed = _Mixed(table.scores, chains, self.lambda_weights_)
+        fewer = quadrature(table.total, whole, self.tol, share=5 / 6)
+        self.error_ = abs(log_evidence(n0, n1, heaviest.gaps, *fewer) - heaviest.log_evidence)
+        average = _ChainAverage(table.scores, chains, self.lambda_weights_)
         if self.variant == "exact":
-            point, self.map_error_ = _drawn(table, mixed)
+            point, self.map_error_ = _straight_pieces(average)
         else:
-            boundaries = [chain.gaps for chain in chains]
-            point = average_by_highest_scores(table, boundaries, self.lambda_weights_)
-            self.map_error_ = 0.0
+            value = average.of(average_of_maxima(n0, n1, gap) for gap in gaps)
+            point, self.map_error_ = Piecewise.linear(table.scores, np.clip(value, 0.0, 1.0)), 0.0
+        self.cache_error_ = None
         if self.cache is not None:
-            point, self.cache_error_ = stored_in_cells(point, table.scores, self.cache)
+            point, self.cache_error_ = _stored_in_cells(point, table.scores, self.cache)
+        levels = sorted(float(level) for level in self.levels)
         if not levels:
             return point
         x, n0, n1, at = _band_points(table)
@@ -176,14 +174,20 @@ class ABB(Calibrator):
         return _with_bands(point, levels, x[at], rows, nodes, weight)
 
 
+def _lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
+    """The λ to use, and their weights."""
+    small = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
+    return choose_lambda(wanted, small.scores, small.negative, small.positive)
+
+
 class _Chain(NamedTuple):
-    """The moments of the Markov chain for one λ: see `chain_moments`."""
+    """The Markov chain for one λ: expected boundaries between scores, and `chain_moments`."""
 
     gaps: Array
     moments: Array
     log_evidence: float
 
-    def probability(self, i: Index, share: Array) -> Array:
+    def probability(self, i: Index, share: Array | float) -> Array:
         """The exact P at a share of the way from score i to the next."""
         h = self.gaps[i]
         a = h * share
@@ -196,6 +200,11 @@ class _Chain(NamedTuple):
         theta = same * theta_joint + to_left * theta_left + to_right * theta_right + 0.5 * alone
         return np.asarray(theta / (same * joint + to_left + to_right + alone))
 
+    def at_scores(self) -> Array:
+        """The exact P at all scores."""
+        inner = np.arange(len(self.gaps))
+        return np.append(self.probability(inner, 0.0), self.moments[2, -1])
+
     def is_curved(self, tol: float) -> Flags:
         """The gaps in which P may differ from a straight line by more than tol.
 
@@ -206,49 +215,46 @@ class _Chain(NamedTuple):
         return np.asarray(h * h > 4.0 * tol * (np.exp(-h) * joint + h))
 
 
-def _chain(table: ScoreTable, gaps: Array, nodes: Array, weight: Array) -> _Chain:
-    moments, evidence = chain_moments(table.negative, table.positive, gaps, nodes, weight)
-    return _Chain(gaps, moments, float(evidence))
-
-
-class _Mixed(NamedTuple):
+class _ChainAverage(NamedTuple):
     """The chains of several λ with their weights, as one function of the score."""
 
     scores: Array
     chains: list[_Chain]
     weights: Array
 
-    def at_scores(self) -> Array:
-        inner = np.arange(len(self.scores) - 1)
-        none = np.zeros(len(inner))
-        return self._average(
-            np.append(chain.probability(inner, none), chain.moments[2, -1]) for chain in self.chains
-        )
-
     def __call__(self, x: Array) -> Array:
         i = np.clip(np.searchsorted(self.scores, x, side="right") - 1, 0, len(self.scores) - 2)
         low, high = self.scores[i] / 2, self.scores[i + 1] / 2  # a gap could overflow
         share = np.clip((x / 2 - low) / np.maximum(high - low, 5e-324), 0.0, 1.0)
-        return self._average(chain.probability(i, share) for chain in self.chains)
+        return self.of(chain.probability(i, share) for chain in self.chains)
 
-    def _average(self, parts: Iterable[Array]) -> Array:
+    def of(self, parts: Iterable[Array]) -> Array:
+        """The average of something that each λ has."""
         return np.asarray(
             sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         )
 
 
-def _drawn(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
+def _straight_pieces(average: _ChainAverage) -> tuple[Piecewise, float]:
     """The average as straight pieces, and the largest difference between the two.
 
     Half of the error comes from refining and a quarter from thinning. A λ of thousands makes every
     gap curved, and the map would need millions of knots: then a larger error is allowed.
     """
-    error, straight = MAP_ERROR, None
-    while straight is None:
+    x, error = average.scores, MAP_ERROR
+    v = average.of(chain.at_scores() for chain in average.chains)
+    while len(x) > 1:
+        curved = np.logical_or.reduce([chain.is_curved(error / 8) for chain in average.chains])
         try:
-            straight = _straightened(table, mixed, error)
+            x, _, v = refine(average.__call__, x, v, v, error / 2, MOST_KNOTS, curved)
         except ParameterError:  # too many knots
             error *= 4.0
+            continue
+        with np.errstate(over="ignore"):
+            scale = 1.0 if np.isfinite(x[-1] - x[0]) else 0.5
+        kept = simplify(x * scale, v, error / 4)
+        x, v = x[kept], v[kept]
+        break
     if error > COARSE:
         warnings.warn(
             f"the map would need more than {MOST_KNOTS} knots to be within {MAP_ERROR:g} of the "
@@ -257,25 +263,7 @@ def _drawn(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
             CalibrationWarning,
             stacklevel=caller_level(),
         )
-    return straight, error
-
-
-def _straightened(table: ScoreTable, mixed: _Mixed, error: float) -> Piecewise:
-    x, v = table.scores, mixed.at_scores()
-    if len(x) > 1:
-        with np.errstate(over="ignore"):
-            scale = 1.0 if np.isfinite(x[-1] - x[0]) else 0.5
-        curved = np.logical_or.reduce([chain.is_curved(error / 8) for chain in mixed.chains])
-        x, _, v = refine(mixed.__call__, x, v, v, error / 2, MOST_KNOTS, curved)
-        kept = simplify(x * scale, v, error / 4)
-        x, v = x[kept], v[kept]
-    return Piecewise.linear(x, np.clip(v, 0.0, 1.0))
-
-
-def _quadrature_error(table: ScoreTable, chain: _Chain, whole: bool, tol: float) -> float:
-    nodes, weight = quadrature(table.total, whole, tol, share=5 / 6)
-    fewer = log_evidence(table.negative, table.positive, chain.gaps, nodes, weight)
-    return abs(float(fewer) - chain.log_evidence)
+    return Piecewise.linear(x, np.clip(v, 0.0, 1.0)), error
 
 
 def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, Index]:
@@ -295,7 +283,7 @@ def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, Index]:
 
 
 def _with_bands(
-    point: Map, levels: tuple[float, ...], x: Array, rows: Array, nodes: Array, weight: Array
+    point: Map, levels: list[float], x: Array, rows: Array, nodes: Array, weight: Array
 ) -> Map:
     """The point map inside an equal-tailed band for each level, the widest outermost."""
     tails = np.array([(1 + side * level) / 2 for level in levels for side in (-1.0, 1.0)])
@@ -324,23 +312,7 @@ def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
     return np.asarray(np.sin(np.interp(tails, upto / upto[-1], fine) / 2.0) ** 2)
 
 
-# --- ABB as its paper has it: highest scores in place of sums, and results stored in cells --------
-
-
-def average_by_highest_scores(
-    table: ScoreTable, gaps: Iterable[Array], weights: Array
-) -> Piecewise:
-    """Eq. 2.9 with the highest scores of sub-binnings in place of their sums. O(D²) for each λ.
-
-    ``gaps`` are the expected boundaries between neighbouring scores for each λ, and ``weights`` are
-    the weights of the λ.
-    """
-    parts = [average_of_maxima(table.negative, table.positive, gap) for gap in gaps]
-    value = sum(weight * part for weight, part in zip(weights, parts, strict=True))
-    return Piecewise.linear(table.scores, np.clip(value, 0.0, 1.0))
-
-
-def stored_in_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
+def _stored_in_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
     """The values of a map in the middle of equal-width cells (§2.4), and the largest error that
     this makes at the scores.
 
@@ -357,7 +329,105 @@ def stored_in_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecew
     return step, float(np.abs(step(scores) - point(scores)).max())
 
 
-# --- Bayesian binning into quantiles: an average over equal-frequency histograms ------------------
+# --- SBB: the best binning of all -----------------------------------------------------------------
+
+
+class SBB(Calibrator):
+    """The binning of highest posterior probability among all 2^(D−1), found exactly for each λ.
+
+    Parameters
+    ----------
+    lambda_ : float, "empirical" or "average", default="average"
+        λ, the expected number of bin boundaries between the lowest and the highest score; a number
+        gives one binning, as in the paper. ``"empirical"`` takes the λ of the largest evidence
+        (summed over all binnings). ``"average"`` averages the best binnings of a grid of λ,
+        weighted by evidence, which beats any single λ out of sample.
+    weights, pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    bins_ : Binning
+        Edges, counts and values of the bins (of the heaviest λ for ``"average"``). The outer edges
+        are the lowest and the highest score.
+    log_score_ : float
+        ln of the score of that binning (eq. 2.7).
+    lambdas_, lambda_weights_ : ndarrays
+        The λ used, and their weights.
+
+    Notes
+    -----
+    A boundary lies between x_k and x_{k+1} with probability 1 − exp(−λ(x_{k+1}−x_k)/(x_D−x_1)), and
+    a bin with n₀ negatives and n₁ positives has the marginal likelihood n₀!n₁!/(n+1)! (with Γ for
+    weights that are not whole) [1]_. The bin's value is (n₁+1)/(n+2), so 0 and 1 are never
+    returned. Cuts lie halfway between scores; ties are never split. Weights count in units of rows.
+
+    The dynamic programme of the paper is O(D²); branch and bound finds the same optimum in time
+    close to O(D log D), O(D) memory.
+
+    References
+    ----------
+    .. [1] M. Pakdaman Naeini, G. Cooper, M. Hauskrecht, "Binary classifier calibration using a
+       Bayesian non-parametric approach", 2015, doi:10.1137/1.9781611974010.24.
+
+    Examples
+    --------
+    >>> s = [0.1, 0.15, 0.2, 0.25, 0.3, 0.6, 0.7, 0.75, 0.8, 0.9]
+    >>> c = SBB(lambda_=2).fit(s, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+    >>> c.bins_.edges.round(3).tolist(), c.bins_.value.round(3).tolist()
+    ([0.1, 0.45, 0.9], [0.143, 0.857])
+    """
+
+    events_needed: ClassVar[int] = 20
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        lambda_: float | str = "average",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.lambda_ = lambda_
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        gaps = unit_gaps(table.scores)
+        self.lambdas_, self.lambda_weights_ = _lambdas(table, self.lambda_)
+        binnings = [_best(table, gaps * value) for value in self.lambdas_]
+        self.bins_, self.log_score_ = binnings[int(np.argmax(self.lambda_weights_))]
+        maps = tuple(Piecewise.step(bins.edges[1:-1], bins.value) for bins, _ in binnings)
+        return maps[0] if len(maps) == 1 else Mixture(self.lambda_weights_, maps).collapse()
+
+
+class Binning(NamedTuple):
+    """The bins of a binning: bin j is [edges[j], edges[j+1]), with its counts and its value."""
+
+    edges: Array
+    negative: Array
+    positive: Array
+    value: Array
+
+
+def _best(table: ScoreTable, gaps: Array) -> tuple[Binning, float]:
+    """The binning of highest posterior probability for the expected boundaries in each gap."""
+    with np.errstate(divide="ignore"):
+        log_cut = np.log(-np.expm1(-gaps))
+    lookup = table.is_whole and table.total < 1e6 + 20 * len(table)
+    factorials = log_factorials(table.total) if lookup else np.empty(0)
+    starts, score = best_binning(table.negative, table.positive, gaps, log_cut, factorials)
+    n0, n1 = np.add.reduceat(table.negative, starts), np.add.reduceat(table.positive, starts)
+    cuts = table.cuts(starts[1:] - 1)
+    edges = np.concatenate((table.scores[:1], cuts, table.scores[-1:]))
+    return Binning(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), score
+
+
+# --- BBQ: an average over binnings of equal frequency ---------------------------------------------
 
 
 #: the most bins; this matters for totals beyond 1e9 only
@@ -434,8 +504,7 @@ class BBQ(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         binnings = _Binnings(table)
         self.n_bins_, self.log_scores_ = binnings.numbers, binnings.log_scores()
-        weights = np.exp(self.log_scores_ - self.log_scores_.max())
-        self.weights_ = SELECT[self.models](weights / weights.sum())
+        self.weights_ = SELECT[self.models](shares(-2.0 * self.log_scores_))
         return binnings.average(self.weights_)
 
 
@@ -448,12 +517,10 @@ class _Binnings:
         root = total ** (1 / 3)
         low = min(max(1, int(root / 10 + 1e-9)), MOST_BINS)
         high = int(min(np.ceil(total / 5), np.ceil(10 * root - 1e-9), MOST_BINS))
-        high = max(low, high)
-        self.numbers = np.arange(low, high + 1)
-        whole = table.is_whole
+        self.numbers = np.arange(low, max(low, high) + 1)
         size = total / self.numbers
-        ends = _ends(np.cumsum(table.weight), self.numbers, np.floor(size) if whole else size)
-        model, last = ends
+        size = np.floor(size) if table.is_whole else size
+        model, last = _ends(np.cumsum(table.weight), self.numbers, size)
         self.first = np.searchsorted(model, np.arange(len(self.numbers) + 1))
         starts = np.append(0, last[:-1])
         starts[self.first[:-1]] = 0
@@ -470,6 +537,7 @@ class _Binnings:
         self.moment = moment[last] - moment[starts]
 
     def log_scores(self) -> Array:
+        """The log marginal likelihood of each."""
         p = np.clip(self.middle, 0.005, 0.995)
         terms = gammaln(self.n1 + 2 * p) + gammaln(self.n - self.n1 + 2 * (1 - p))
         terms -= gammaln(self.n + 2) + gammaln(2 * p) + gammaln(2 * (1 - p))
@@ -524,104 +592,3 @@ def _ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Inde
 def _edge(place: Array | Index | float, size: Array) -> Array:
     """Where bins of a size end, a little earlier: sums of weights are rounded."""
     return np.asarray(place * size * (1 - 1e-12))
-
-
-# --- Selection over Bayesian binnings: the best of all partitions of the scores -------------------
-
-
-class Binning(NamedTuple):
-    """The bins of a binning: bin j is [edges[j], edges[j+1]), with its counts and its value."""
-
-    edges: Array
-    negative: Array
-    positive: Array
-    value: Array
-
-
-class SBB(Calibrator):
-    """The binning of highest posterior probability among all 2^(D−1), found exactly for each λ.
-
-    Parameters
-    ----------
-    lambda_ : float, "empirical" or "average", default="average"
-        λ, the expected number of bin boundaries between the lowest and the highest score; a number
-        gives one binning, as in the paper. ``"empirical"`` takes the λ of the largest evidence
-        (summed over all binnings). ``"average"`` averages the best binnings of a grid of λ,
-        weighted by evidence, which beats any single λ out of sample.
-    weights, pos_label, classes : see `Calibrator`
-
-    Attributes
-    ----------
-    bins_ : Binning
-        Edges, counts and values of the bins (of the heaviest λ for ``"average"``). The outer edges
-        are the lowest and the highest score.
-    log_score_ : float
-        ln of the score of that binning (eq. 2.7).
-    lambdas_, lambda_weights_ : ndarrays
-        The λ used, and their weights.
-
-    Notes
-    -----
-    A boundary lies between x_k and x_{k+1} with probability 1 − exp(−λ(x_{k+1}−x_k)/(x_D−x_1)), and
-    a bin with n₀ negatives and n₁ positives has the marginal likelihood n₀!n₁!/(n+1)! (with Γ for
-    weights that are not whole) [1]_. The bin's value is (n₁+1)/(n+2), so 0 and 1 are never
-    returned. Cuts lie halfway between scores; ties are never split. Weights count in units of rows.
-
-    The dynamic programme of the paper is O(D²); branch and bound finds the same optimum in time
-    close to O(D log D), O(D) memory.
-
-    References
-    ----------
-    .. [1] M. Pakdaman Naeini, G. Cooper, M. Hauskrecht, "Binary classifier calibration using a
-       Bayesian non-parametric approach", 2015, doi:10.1137/1.9781611974010.24.
-
-    Examples
-    --------
-    >>> s = [0.1, 0.15, 0.2, 0.25, 0.3, 0.6, 0.7, 0.75, 0.8, 0.9]
-    >>> c = SBB(lambda_=2).fit(s, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
-    >>> c.bins_.edges.round(3).tolist(), c.bins_.value.round(3).tolist()
-    ([0.1, 0.45, 0.9], [0.143, 0.857])
-    """
-
-    events_needed: ClassVar[int] = 20
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
-        "weights": (WEIGHTS,),
-    }
-
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "average",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
-    def _fit(self, table: ScoreTable) -> Map:
-        gaps = unit_gaps(table.scores)
-        small = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
-        self.lambdas_, self.lambda_weights_ = choose_lambda(
-            self.lambda_, small.scores, small.negative, small.positive
-        )
-        found = [_best(table, gaps * value) for value in self.lambdas_]
-        heaviest = int(np.argmax(self.lambda_weights_))
-        self.bins_, self.log_score_ = found[heaviest]
-        maps = tuple(Piecewise.step(bins.edges[1:-1], bins.value) for bins, _ in found)
-        return maps[0] if len(maps) == 1 else Mixture(self.lambda_weights_, maps).collapse()
-
-
-def _best(table: ScoreTable, gaps: Array) -> tuple[Binning, float]:
-    with np.errstate(divide="ignore"):
-        log_cut = np.log(-np.expm1(-gaps))
-    lookup = table.is_whole and table.total < 1e6 + 20 * len(table)
-    factorials = log_factorials(table.total) if lookup else np.empty(0)
-    starts, score = best_binning(table.negative, table.positive, gaps, log_cut, factorials)
-    n0, n1 = np.add.reduceat(table.negative, starts), np.add.reduceat(table.positive, starts)
-    cuts = table.cuts(starts[1:] - 1)
-    edges = np.concatenate((table.scores[:1], cuts, table.scores[-1:]))
-    return Binning(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), float(score)

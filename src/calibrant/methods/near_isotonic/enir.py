@@ -39,166 +39,11 @@ Criterion = Callable[[Any, Any], Any]
 SLACK = 80.0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class NearIsotonicPath(Frozen):
-    """The near-isotonic fits of a table for every λ: made by `near_isotonic_path`.
-
-    Parameters
-    ----------
-    start, end : float
-        The λ between which the path is known: 0 and infinity, except for the path of an ENIR.
-    lambdas : array of shape (T,)
-        The breakpoints λ > 0, ascending, at which neighbouring bins meet; the last fit is the
-        isotonic one. A single 0 where there are none (the data are isotonic already).
-    df : array of shape (T,)
-        The number of bins at each breakpoint.
-    first, positive, weight, direction : arrays of shape (m,)
-        All bins of all fits: the index of their first score, their positives S, their weight W,
-        and d ∈ {−1, 0, 1}. The value of a bin is (S + λd)/W.
-    birth, death, parent : arrays of shape (m,)
-        Bin i exists in the fits birth[i] ≤ t < death[i] (a birth of −1: from the start), and then
-        becomes a part of bin parent[i] (−1: of none).
-    total, size : float, int
-        The total weight N, and the number D of distinct scores.
-
-    Notes
-    -----
-    Bins never change, they only join, so that all fits together take O(D) memory.
-    `log_likelihood` and `bic` are computed when they are asked for.
-    """
-
-    start: float
-    end: float
-    lambdas: Array
-    df: AnyIndex
-    first: AnyIndex
-    positive: Array
-    weight: Array
-    direction: NDArray[np.int8]
-    birth: AnyIndex
-    death: AnyIndex
-    parent: AnyIndex
-    total: float
-    size: int
-
-    def at(self, lambda_: float) -> Array:
-        """The probabilities at the distinct scores for any λ, exactly, also between breakpoints."""
-        number = isinstance(lambda_, (int, float, np.number)) and not isinstance(lambda_, bool)
-        if not number or not lambda_ >= 0.0:
-            raise InputError(f"lambda_ must be a number of at least 0, but {lambda_!r} came.")
-        if not self.start <= lambda_ <= self.end:
-            raise InputError(
-                f"lambda_ must be in [{self.start:g}, {self.end:g}], the part of the path that is "
-                f"known here, but {lambda_:g} came. near_isotonic_path(table) gives the whole path."
-            )
-        t = int(np.searchsorted(self.lambdas, lambda_, side="right")) - 1
-        alive = np.flatnonzero((self.birth <= t) & (t < self.death))
-        alive = alive[np.argsort(self.first[alive])]
-        moved = float(lambda_) if lambda_ < np.inf else 0.0  # in the end no bin moves
-        value = (self.positive[alive] + moved * self.direction[alive]) / self.weight[alive]
-        length = np.diff(np.append(self.first[alive], self.size))
-        return np.repeat(np.clip(value, 0.0, 1.0), length)
-
-    @functools.cached_property
-    def log_likelihood(self) -> Array:
-        """The Bernoulli log-likelihood of the fit at each breakpoint."""
-        low, high = (np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death))
-        bins = self.positive, self.weight, self.direction
-        return own(_kernel.log_likelihoods(*bins, low, high, self.lambdas))
-
-    @functools.cached_property
-    def bic(self) -> Array:
-        """−2 log-likelihood + df·ln N at each breakpoint."""
-        return own(CRITERIA["bic"](self.log_likelihood, self.df.astype(float), self.total))
-
-    def __len__(self) -> int:
-        """The number T of breakpoints."""
-        return len(self.lambdas)
-
-    def __repr__(self) -> str:
-        plural = "s" if len(self) != 1 else ""
-        return (
-            f"NearIsotonicPath({len(self)} fit{plural} of {self.size} scores, λ from "
-            f"{self.lambdas[0]:.4g} to {self.lambdas[-1]:.4g}, {self.df[0]} to {self.df[-1]} bins)"
-        )
-
-
-def near_isotonic_path(table: ScoreTable) -> NearIsotonicPath:
-    """All near-isotonic regressions of a table, from the data themselves to the isotonic fit.
-
-    Parameters
-    ----------
-    table : ScoreTable
-        What to fit. The result has the fit ``at`` any λ, and the BIC at each breakpoint.
-
-    Notes
-    -----
-    The fit at λ minimises ½Σw(p − z)² + λΣ(p_i − p_{i+1})₊, with z the rate and w the weight at
-    each distinct score: only falls are penalised. The fit is piecewise linear in λ, and bins that
-    have met never part again, so that all fits together are one tree of merges. O(D log D) time,
-    O(D) memory. Ties are never split. λ is in units of the table's weights. Breakpoints closer than
-    1e-12 (relative) are one. Weights that span ten decades lose ten digits.
-
-    References
-    ----------
-    .. [1] R. Tibshirani, H. Höfling, R. Tibshirani, "Nearly-isotonic regression", 2011,
-       doi:10.1198/TECH.2010.10111.
-
-    Examples
-    --------
-    >>> table = ScoreTable.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
-    >>> path = near_isotonic_path(table)
-    >>> path.lambdas.tolist(), path.df.tolist()
-    ([0.5], [3])
-    >>> path.at(0.2).tolist()
-    [0.0, 0.8, 0.2, 1.0]
-    """
-    if not isinstance(table, ScoreTable):
-        raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
-    if not table:
-        raise InputError("table must hold at least one score, but it is empty.")
-    cells = _ScaledWeights.of(table)
-    return cells.path(merge_path(pool_equal(cells.negative, cells.positive)))
-
-
-class _ScaledWeights(NamedTuple):
-    """The table's weights, in units in which their products cannot overflow."""
-
-    negative: Array
-    positive: Array
-    unit: float
-    total: float
-
-    @classmethod
-    def of(cls, table: ScoreTable) -> _ScaledWeights:
-        n0, n1, total = table.negative, table.positive, table.total
-        if 1e-100 < total < 1e100:
-            return cls(n0, n1, 1.0, total)
-        power = float(np.floor(np.log2(total)))
-        unit = 2.0 ** (power - 450.0 if total > 1.0 else power)
-        return cls(n0 / unit, n1 / unit, unit, total)
-
-    def path(self, tree: Tree) -> NearIsotonicPath:
-        if self.unit != 1.0:
-            names = ("start", "end", "lambdas", "s", "w")
-            tree = tree._replace(**{name: getattr(tree, name) * self.unit for name in names})
-        columns: list[Any] = [own(column) for column in tree[2:]]
-        values = [*tree[:2], *columns, self.total, len(self.negative)]
-        return NearIsotonicPath(*values)
-
-
-class _Preset(NamedTuple):
-    """What "auto" means in each variant."""
-
-    interpolation: str
-    smoothing: str
-    penalty: str
-
-
+#: what "auto" means in each variant
 PRESETS = {
-    "default": _Preset("linear", "jeffreys", "bic"),
-    "paper": _Preset("step", "none", "bic"),
-    "authors": _Preset("auto", "auto", "authors"),
+    "default": {"interpolation": "linear", "smoothing": "jeffreys", "penalty": "bic"},
+    "paper": {"interpolation": "step", "smoothing": "none", "penalty": "bic"},
+    "authors": {"penalty": "authors"},
 }
 
 
@@ -300,7 +145,6 @@ class ENIR(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        preset = PRESETS[self.variant]
         if self.variant == "authors":
             return self._fit_authors(table)
         cells = _ScaledWeights.of(table)
@@ -316,15 +160,20 @@ class ENIR(Calibrator):
         scores = _kernel.score_models(tree, criterion, slack, part)
         self.weights_ = self._weights(scores)
         self.n_models_scored_ = int(np.isfinite(scores).sum())
-        pseudo = SMOOTHING[preset.smoothing if self.smoothing == "auto" else self.smoothing]
-        values = average_leaves(tree, self.weights_, pseudo / cells.unit)[: len(part.begin.s)]
-        drawn = preset.interpolation if self.interpolation == "auto" else self.interpolation
-        return KINDS[drawn](table, part.begin.first, np.clip(values, 0.0, 1.0))
+        pseudo = SMOOTHING[self._option("smoothing")] / cells.unit
+        values = average_leaves(tree, self.weights_, pseudo)[: len(part.begin.s)]
+        draw = KINDS[self._option("interpolation")]
+        return draw(table, part.begin.first, np.clip(values, 0.0, 1.0))
+
+    def _option(self, name: str) -> str:
+        """An option, where "auto" is what the variant takes it for."""
+        value: str = getattr(self, name)
+        return PRESETS[self.variant][name] if value == "auto" else value
 
     def _criterion(self, total: float, unit: float = 1.0) -> Criterion:
         """The criterion as a function of the log-likelihood (in units of weight) and df."""
-        penalty = PRESETS[self.variant].penalty if self.penalty == "auto" else self.penalty
-        more = np.log(2.0 * np.pi) if (penalty, self.criterion) == ("authors", "bic") else 0.0
+        of_authors = (self._option("penalty"), self.criterion) == ("authors", "bic")
+        more = np.log(2.0 * np.pi) if of_authors else 0.0
         score = CRITERIA[self.criterion]
         return lambda log, df: score(np.multiply(log, unit), np.asarray(df), total) + more * df
 
@@ -345,12 +194,18 @@ class ENIR(Calibrator):
         if link:  # σ may make far scores equal
             table = table.through_sigmoid()
         self.path_ = near_isotonic_path(table)
-        criterion = self._criterion(table.total)
-        found = authors_average(
-            table, self.path_.lambdas, lambda logs, df: self._weights(criterion(logs, df))
-        )
-        self.weights_, self.n_models_scored_ = found.weights, found.n_models
-        line = _lines(table, np.arange(len(table)), found.values)
+        lambdas, models = authors_models(table.scores, table.negative, table.positive)
+        logs = np.array([model.log_likelihood for model in models])
+        bins = np.array([len(model.starts) for model in models])
+        weights = self._weights(self._criterion(table.total)(logs, bins))
+        exact = self.path_.lambdas  # to which those of the program are rounded
+        nearest = np.searchsorted((exact[1:] + exact[:-1]) / 2.0, lambdas)
+        of_path = np.bincount(nearest, weights, minlength=len(exact))
+        self.weights_, self.n_models_scored_ = of_path.astype(np.float64), len(models)
+        values = np.zeros(len(table))
+        for weight, model in zip(weights, models, strict=True):
+            values += weight * model.value
+        line = _lines(table, np.arange(len(table)), np.clip(values, 0.0, 1.0))
         return after_sigmoid(line) if link else line
 
 
@@ -370,37 +225,159 @@ def _lines(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
 KINDS: dict[str, Callable[[ScoreTable, AnyIndex, Array], Map]] = {"step": _steps, "linear": _lines}
 
 
-# --- ENIR as the authors' program computes it -----------------------------------------------------
+# --- The path of near-isotonic regressions --------------------------------------------------------
 
 
-class AuthorsAverage(NamedTuple):
-    """The average at each score, the weight of each λ of the path, and how many models it has."""
+def near_isotonic_path(table: ScoreTable) -> NearIsotonicPath:
+    """All near-isotonic regressions of a table, from the data themselves to the isotonic fit.
 
-    values: Array
-    weights: Array
-    n_models: int
+    Parameters
+    ----------
+    table : ScoreTable
+        What to fit. The result has the fit ``at`` any λ, and the BIC at each breakpoint.
 
+    Notes
+    -----
+    The fit at λ minimises ½Σw(p − z)² + λΣ(p_i − p_{i+1})₊, with z the rate and w the weight at
+    each distinct score: only falls are penalised. The fit is piecewise linear in λ, and bins that
+    have met never part again, so that all fits together are one tree of merges. O(D log D) time,
+    O(D) memory. Ties are never split. λ is in units of the table's weights. Breakpoints closer than
+    1e-12 (relative) are one. Weights that span ten decades lose ten digits.
 
-def authors_average(
-    table: ScoreTable, lambdas: Array, weigh: Callable[[Array, Array], Array]
-) -> AuthorsAverage:
-    """The average over the authors' models of a table of probabilities.
+    References
+    ----------
+    .. [1] R. Tibshirani, H. Höfling, R. Tibshirani, "Nearly-isotonic regression", 2011,
+       doi:10.1198/TECH.2010.10111.
 
-    ``lambdas`` are the breakpoints of the exact path, to which the program's own are rounded.
-    ``weigh`` gives the models' weights for their log-likelihoods and numbers of bins.
+    Examples
+    --------
+    >>> table = ScoreTable.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    >>> path = near_isotonic_path(table)
+    >>> path.lambdas.tolist(), path.df.tolist()
+    ([0.5], [3])
+    >>> path.at(0.2).tolist()
+    [0.0, 0.8, 0.2, 1.0]
     """
-    found, models = authors_models(table.scores, table.negative, table.positive)
-    logs = np.array([model.log_likelihood for model in models])
-    weights = weigh(logs, np.array([len(model.starts) for model in models]))
-    nearest = np.searchsorted((lambdas[1:] + lambdas[:-1]) / 2.0, found)
-    of_path = np.bincount(nearest, weights, minlength=len(lambdas)).astype(np.float64)
-    values = np.zeros(len(table))
-    for weight, model in zip(weights, models, strict=True):
-        values += weight * model.value
-    return AuthorsAverage(np.clip(values, 0.0, 1.0), of_path, len(models))
+    if not isinstance(table, ScoreTable):
+        raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
+    if not table:
+        raise InputError("table must hold at least one score, but it is empty.")
+    cells = _ScaledWeights.of(table)
+    return cells.path(merge_path(pool_equal(cells.negative, cells.positive)))
 
 
-# --- The models of the authors' program (Naeini and Cooper 2018), with its roundings --------------
+@dataclass(frozen=True, eq=False, repr=False)
+class NearIsotonicPath(Frozen):
+    """The near-isotonic fits of a table for every λ: made by `near_isotonic_path`.
+
+    Parameters
+    ----------
+    start, end : float
+        The λ between which the path is known: 0 and infinity, except for the path of an ENIR.
+    lambdas : array of shape (T,)
+        The breakpoints λ > 0, ascending, at which neighbouring bins meet; the last fit is the
+        isotonic one. A single 0 where there are none (the data are isotonic already).
+    df : array of shape (T,)
+        The number of bins at each breakpoint.
+    first, positive, weight, direction : arrays of shape (m,)
+        All bins of all fits: the index of their first score, their positives S, their weight W,
+        and d ∈ {−1, 0, 1}. The value of a bin is (S + λd)/W.
+    birth, death, parent : arrays of shape (m,)
+        Bin i exists in the fits birth[i] ≤ t < death[i] (a birth of −1: from the start), and then
+        becomes a part of bin parent[i] (−1: of none).
+    total, size : float, int
+        The total weight N, and the number D of distinct scores.
+
+    Notes
+    -----
+    Bins never change, they only join, so that all fits together take O(D) memory.
+    `log_likelihood` and `bic` are computed when they are asked for.
+    """
+
+    start: float
+    end: float
+    lambdas: Array
+    df: AnyIndex
+    first: AnyIndex
+    positive: Array
+    weight: Array
+    direction: NDArray[np.int8]
+    birth: AnyIndex
+    death: AnyIndex
+    parent: AnyIndex
+    total: float
+    size: int
+
+    def at(self, lambda_: float) -> Array:
+        """The probabilities at the distinct scores for any λ, exactly, also between breakpoints."""
+        number = isinstance(lambda_, (int, float, np.number)) and not isinstance(lambda_, bool)
+        if not number or not lambda_ >= 0.0:
+            raise InputError(f"lambda_ must be a number of at least 0, but {lambda_!r} came.")
+        if not self.start <= lambda_ <= self.end:
+            raise InputError(
+                f"lambda_ must be in [{self.start:g}, {self.end:g}], the part of the path that is "
+                f"known here, but {lambda_:g} came. near_isotonic_path(table) gives the whole path."
+            )
+        t = int(np.searchsorted(self.lambdas, lambda_, side="right")) - 1
+        alive = np.flatnonzero((self.birth <= t) & (t < self.death))
+        alive = alive[np.argsort(self.first[alive])]
+        price = float(lambda_) if lambda_ < np.inf else 0.0  # in the end no bin moves
+        value = (self.positive[alive] + price * self.direction[alive]) / self.weight[alive]
+        length = np.diff(np.append(self.first[alive], self.size))
+        return np.repeat(np.clip(value, 0.0, 1.0), length)
+
+    @functools.cached_property
+    def log_likelihood(self) -> Array:
+        """The Bernoulli log-likelihood of the fit at each breakpoint."""
+        low, high = (np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death))
+        bins = self.positive, self.weight, self.direction
+        return own(_kernel.log_likelihoods(*bins, low, high, self.lambdas))
+
+    @functools.cached_property
+    def bic(self) -> Array:
+        """−2 log-likelihood + df·ln N at each breakpoint."""
+        return own(CRITERIA["bic"](self.log_likelihood, self.df.astype(float), self.total))
+
+    def __len__(self) -> int:
+        """The number T of breakpoints."""
+        return len(self.lambdas)
+
+    def __repr__(self) -> str:
+        plural = "s" if len(self) != 1 else ""
+        return (
+            f"NearIsotonicPath({len(self)} fit{plural} of {self.size} scores, λ from "
+            f"{self.lambdas[0]:.4g} to {self.lambdas[-1]:.4g}, {self.df[0]} to {self.df[-1]} bins)"
+        )
+
+
+class _ScaledWeights(NamedTuple):
+    """The table's weights, in units in which their products cannot overflow."""
+
+    negative: Array
+    positive: Array
+    unit: float
+    total: float
+
+    @classmethod
+    def of(cls, table: ScoreTable) -> _ScaledWeights:
+        """The weights of a table."""
+        n0, n1, total = table.negative, table.positive, table.total
+        if 1e-100 < total < 1e100:
+            return cls(n0, n1, 1.0, total)
+        power = float(np.floor(np.log2(total)))
+        unit = 2.0 ** (power - 450.0 if total > 1.0 else power)
+        return cls(n0 / unit, n1 / unit, unit, total)
+
+    def path(self, tree: Tree) -> NearIsotonicPath:
+        """The path of a tree of merges, in the table's own units."""
+        if self.unit != 1.0:
+            names = ("start", "end", "lambdas", "s", "w")
+            tree = tree._replace(**{name: getattr(tree, name) * self.unit for name in names})
+        columns: list[Any] = [*tree[:2], *map(own, tree[2:])]
+        return NearIsotonicPath(*columns, total=self.total, size=len(self.negative))
+
+
+# --- The models of the authors' program, with its roundings ---------------------------------------
 # Where several pairs of bins meet at one λ, rounding makes the program see breakpoints that differ
 # in the last bits, and its ensemble then counts one model several times. To repeat its figures, its
 # order of operations is repeated: a bin is stored by its value and slope at the λ where it was
@@ -414,6 +391,58 @@ def authors_average(
 NEAR = 1e-10
 #: the most models that the program uses
 MOST = 100
+
+
+class AuthorsModel(NamedTuple):
+    """A model: the value at each cell, where its bins begin, and their log-likelihood."""
+
+    value: Array
+    starts: Index
+    log_likelihood: float
+
+
+def authors_models(x: Array, n0: Array, n1: Array) -> tuple[Array, list[AuthorsModel]]:
+    """At most 100 of the breakpoints, spread evenly by rank, and their models. O(100·D)."""
+    path = authors_path(n0, n1)
+    last = len(path.lambdas) - 1
+    spread = np.round(np.arange(MOST) / (MOST - 1) * last).astype(int)
+    chosen = [t for t in (spread if last >= MOST else range(last + 1)) if t] or [0]
+    models = [_model(np.clip(np.round(path.at(t, len(x)), 6), 0.0, 1.0), x, n0, n1) for t in chosen]
+    return path.lambdas[chosen], models
+
+
+def _model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
+    """A fit with its log-likelihood, each bin moved towards its mean score.
+
+    The closer the mean score is to the rate of the bin, the further the bin moves.
+    """
+    starts = np.append(0, np.flatnonzero(np.diff(beta)) + 1)
+    log = -np.inf
+    if not (((beta == 0.0) & (n1 > 0.0)) | ((beta == 1.0) & (n0 > 0.0))).any():
+        up, down = np.where(n1 > 0.0, beta, 1.0), np.where(n0 > 0.0, beta, 0.0)
+        log = float(np.sum(n1 * np.log(up) + n0 * np.log1p(-down)))
+    count = np.add.reduceat(n0 + n1, starts)
+    score = np.add.reduceat((n0 + n1) * x, starts) / count
+    rate = np.add.reduceat(n1, starts) / count
+    trust = 1.0 - np.abs(rate - score)
+    value = (beta[starts] * count + score * trust) / (count + trust)
+    return AuthorsModel(np.repeat(value, np.diff(np.append(starts, len(x)))), starts, log)
+
+
+def authors_path(n0: Array, n1: Array) -> AuthorsPath:
+    """The path of cells with these weights of negatives and positives. O(D log D)."""
+    walk, lambdas = _Walk(n0, n1), [0.0]
+    while walk.heap:
+        now, _, a, b = heapq.heappop(walk.heap)
+        if not (walk.alive[a] and walk.alive[b]):
+            continue
+        now = max(now, lambdas[-1])
+        if now != lambdas[-1]:
+            lambdas.append(now)
+        walk.merge(a, b, now, len(lambdas) - 1)
+    death = np.where(walk.alive, len(lambdas), walk.death)
+    columns = (lambdas, walk.first, walk.value, walk.slope, walk.made, walk.birth, death)
+    return AuthorsPath(*map(np.array, columns))
 
 
 class AuthorsPath(NamedTuple):
@@ -456,27 +485,29 @@ class _Walk:
         self.birth, self.death = [-1] * n, [-1] * n
         self.alive = [True] * n
         self.heap: list[tuple[float, int, int, int]] = []
-        self.found = 0
+        self.meetings = 0
         for i in range(n - 1):
             self.meet(i, i + 1, 0.0)
 
     def at(self, i: int, now: float) -> float:
+        """The value of a bin."""
         return self.value[i] + self.slope[i] * (now - self.made[i])
 
     def meet(self, a: int, b: int, now: float) -> None:
         """Note when neighbours a, b meet, if they do (eq. 8)."""
         if a < 0 or b < 0:
             return
-        apart, closing = self.at(a, now) - self.at(b, now), self.slope[b] - self.slope[a]
+        gap, closing = self.at(a, now) - self.at(b, now), self.slope[b] - self.slope[a]
         wait = 0.0
-        if abs(apart) > NEAR:
-            if closing == 0.0 or apart / closing < 0.0:
+        if abs(gap) > NEAR:
+            if closing == 0.0 or gap / closing < 0.0:
                 return
-            wait = apart / closing
-        heapq.heappush(self.heap, (now + wait, self.found, a, b))
-        self.found += 1
+            wait = gap / closing
+        heapq.heappush(self.heap, (now + wait, self.meetings, a, b))
+        self.meetings += 1
 
     def merge(self, a: int, b: int, now: float, model: int) -> None:
+        """Make one bin of neighbours a and b."""
         new = len(self.value)
         self.value.append(self.at(min(a, b), now))
         self.weight.append(self.weight[a] + self.weight[b])
@@ -498,62 +529,3 @@ class _Walk:
             self.before[high] = new
         self.meet(low, new, now)
         self.meet(new, high, now)
-
-
-def authors_path(n0: Array, n1: Array) -> AuthorsPath:
-    """The path of cells with these weights of negatives and positives. O(D log D)."""
-    walk, lambdas = _Walk(n0, n1), [0.0]
-    while walk.heap:
-        now, _, a, b = heapq.heappop(walk.heap)
-        if not (walk.alive[a] and walk.alive[b]):
-            continue
-        now = max(now, lambdas[-1])
-        if now != lambdas[-1]:
-            lambdas.append(now)
-        walk.merge(a, b, now, len(lambdas) - 1)
-    death = np.where(walk.alive, len(lambdas), walk.death)
-    return AuthorsPath(
-        np.array(lambdas),
-        np.array(walk.first),
-        np.array(walk.value),
-        np.array(walk.slope),
-        np.array(walk.made),
-        np.array(walk.birth),
-        death,
-    )
-
-
-class AuthorsModel(NamedTuple):
-    """A model: the value at each cell, where its bins begin, and their log-likelihood."""
-
-    value: Array
-    starts: Index
-    log_likelihood: float
-
-
-def authors_models(x: Array, n0: Array, n1: Array) -> tuple[Array, list[AuthorsModel]]:
-    """At most 100 of the breakpoints, spread evenly by rank, and their models. O(100·D)."""
-    path = authors_path(n0, n1)
-    last = len(path.lambdas) - 1
-    spread = np.round(np.arange(MOST) / (MOST - 1) * last).astype(int)
-    chosen = [t for t in (spread if last >= MOST else range(last + 1)) if t] or [0]
-    models = [_model(np.clip(np.round(path.at(t, len(x)), 6), 0.0, 1.0), x, n0, n1) for t in chosen]
-    return path.lambdas[chosen], models
-
-
-def _model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
-    """Score a fit, and move each bin towards its mean score.
-
-    The closer the mean score is to the rate of the bin, the further the bin moves.
-    """
-    starts = np.append(0, np.flatnonzero(np.diff(beta)) + 1)
-    log = -np.inf
-    if not (((beta == 0.0) & (n1 > 0.0)) | ((beta == 1.0) & (n0 > 0.0))).any():
-        up, down = np.where(n1 > 0.0, beta, 1.0), np.where(n0 > 0.0, beta, 0.0)
-        log = float(np.sum(n1 * np.log(up) + n0 * np.log1p(-down)))
-    count = np.add.reduceat(n0 + n1, starts)
-    score = np.add.reduceat((n0 + n1) * x, starts) / count
-    rate = np.add.reduceat(n1, starts) / count
-    trust = 1.0 - np.abs(rate - score)
-    value = (beta[starts] * count + score * trust) / (count + trust)
-    return AuthorsModel(np.repeat(value, np.diff(np.append(starts, len(x)))), starts, log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,64 +23,6 @@ from calibrant.rules.piecewise import Piecewise
 from calibrant.solvers._kernel_knots import simplify
 from calibrant.solvers.weights import CRITERIA, SELECT, shares
 
-# --- ELiTE of steps (degree 0) and of parabolas (degree 2); the paper found broken lines better ---
-
-
-#: how far a map of parabolas is from them at most: half by drawing it, half by thinning it
-CURVE_ERROR = 1e-5
-
-
-class MapMaker(Protocol):
-    """How fits become maps: the scores of the cells, the bounds of p, and what is read."""
-
-    @property
-    def x(self) -> Array: ...
-    @property
-    def bounds(self) -> tuple[float, float]: ...
-    @property
-    def input(self) -> str: ...
-    def polygon(self, x: Array, value: Array) -> Piecewise: ...
-
-
-class TrendKind(NamedTuple):
-    """A degree of ELiTE: its solver, how a fit is drawn, and what is done with the average."""
-
-    degree: int
-    points: Callable[[Array, Array, Array], Any]
-    draw: Callable[[Any, Any, Any], Piecewise]
-    finish: Callable[[Any, Piecewise], Piecewise] = lambda _, average: average
-
-
-def _draw_steps(make: MapMaker, _: FusedPoints, fit: FusedFit) -> Piecewise:
-    """Steps halfway between neighbouring cells."""
-    low, high = make.x[fit.at[1:] - 1], make.x[fit.at[1:]]
-    half = low / 2 + high / 2
-    cuts = np.where(half > low, half, high)
-    return Piecewise.step(cuts, np.clip(fit.value, *make.bounds), make.input)
-
-
-def _draw_curve(make: MapMaker, points: Curves, fit: ParabolaFit) -> Piecewise:
-    place, value = points.polygon(fit, CURVE_ERROR / 2)
-    x = make.x[0] * (1.0 - place) + make.x[-1] * place
-    _, first = np.unique(x, return_index=True)
-    return make.polygon(x[first], value[first])
-
-
-def _thinned(make: MapMaker, average: Piecewise) -> Piecewise:
-    """An average of polygons, with the knots that it needs."""
-    x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
-    kept = simplify(x, average.left, CURVE_ERROR / 2)
-    return Piecewise.linear(average.x[kept], average.left[kept], input=make.input)
-
-
-STEPS = TrendKind(0, FusedPoints, _draw_steps)
-PARABOLAS = TrendKind(2, Curves, _draw_curve, _thinned)
-
-
-# --------------------------------------------------------------------------------------------------
-# An ensemble of linear trend estimates: piecewise linear maps averaged over their smoothness
-
-
 #: the smallest λ as a share of the largest
 LEAST_LAMBDA = 1e-4
 #: scores closer than this share of their range are one point
@@ -89,6 +31,8 @@ SAME = 1e-9
 GAP, WARN = 1e-8, 1e-7
 #: the μ of the average, in units of √(N·r(1−r)), the standard deviation of the positives' number
 MUS = (1 / 16, 1 / 4, 1.0, np.inf)
+#: how far a map of parabolas is from them at most: half by drawing it, half by thinning it
+CURVE_ERROR = 1e-5
 
 
 class ELiTE(Calibrator):
@@ -218,19 +162,30 @@ class ELiTE(Calibrator):
             )
         on_logit = on_logit_scale(self.scale, table)
         cells = _cells(logit(table.scores) if on_logit else table.scores, table)
-        kind = KINDS[min(self.degree, len(cells.place) - 1)]
-        points = kind.points(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
+        degree = min(self.degree, len(cells.place) - 1)  # one score has no line, two no parabola
+        solver, draw = DEGREES[degree]
+        points = solver(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
         self.lambdas_, self.mus_, fits = _path(points, self._prices(table), self.n_lambdas)
         with np.errstate(over="ignore", invalid="ignore"):
-            unit = np.float64(cells.width) ** kind.degree  # from places in [0, 1] to scores
+            unit = np.float64(cells.width) ** degree  # from places in [0, 1] to scores
             self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
-        draw = _MapMaker(cells.x, (least, 1.0 - least), self.tails == "linear", on_logit)
-        self.models_ = tuple(kind.draw(draw, points, fit) for fit in fits)
+        input_ = "logit" if on_logit else "score"
+        page = _Drawing(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
+        self.models_ = tuple(draw(page, points, fit) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
-        return kind.finish(draw, average)
+        return page.thinned(average) if degree == 2 else average
+
+    def _prices(self, table: ScoreTable) -> tuple[float, ...]:
+        """The μ of the ensemble."""
+        if self.falls != "priced":
+            return (np.inf if self.falls == "forbidden" else 0.0,)
+        if not isinstance(self.mu, str):
+            return (float(self.mu),)
+        unit = float(np.sqrt(table.total_negative * (table.total_positive / table.total)))
+        return tuple(share * unit if unit > 0.0 else np.inf for share in MUS)
 
     def _weigh(
         self, cells: _TrendCells, points: Any, fits: list[Any], least: float, n: float
@@ -256,15 +211,6 @@ class ELiTE(Calibrator):
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
-
-    def _prices(self, table: ScoreTable) -> tuple[float, ...]:
-        """The μ of the ensemble."""
-        if self.falls != "priced":
-            return (np.inf if self.falls == "forbidden" else 0.0,)
-        if not isinstance(self.mu, str):
-            return (float(self.mu),)
-        unit = float(np.sqrt(table.total_negative * (table.total_positive / table.total)))
-        return tuple(share * unit if unit > 0.0 else np.inf for share in MUS)
 
 
 class _TrendCells(NamedTuple):
@@ -296,7 +242,10 @@ def _cells(x: Array, table: ScoreTable) -> _TrendCells:
 
 
 def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
-    """λ, μ and the fit of every model; the first has the largest λ."""
+    """λ, μ and the fit of every model; the first has the largest λ.
+
+    Where falls are priced, neighbouring λ may give one model, which counts once.
+    """
     lambdas, used, fits = [], [], []
     for mu in mus:
         steepest, before = points.steepest(mu), None
@@ -304,7 +253,11 @@ def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, A
         for step in range(n_lambdas if bends else 1):
             lam = steepest * LEAST_LAMBDA ** (step / (n_lambdas - 1)) if bends else 1.0
             fit = points.line(lam, mu, before, GAP)
-            if before is not None and _same(fit, before):
+            if (
+                before is not None
+                and np.array_equal(fit.at, before.at)
+                and np.allclose(fit.value, before.value, 0.0, 1e-12)
+            ):
                 fits[-1], lambdas[-1] = fit, lam  # λ_max is only a bound: still the first model
             else:
                 fits.append(fit)
@@ -314,29 +267,35 @@ def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, A
     return np.array(lambdas), np.array(used), fits
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two fits are equal: where falls are priced, neighbouring λ may give one model."""
-    return np.array_equal(one.at, other.at) and np.allclose(one.value, other.value, 0.0, 1e-12)
+# --- Fits as maps --------------------------------------------------------------------------------
 
 
-# --- maps ---------------------------------------------------------------------------------------
-
-
-class _MapMaker(NamedTuple):
-    """How fits become maps: the scores of the cells, the bounds of p, how tails are drawn, and
-    whether scores are read by their logit."""
+class _Drawing(NamedTuple):
+    """How fits become maps: the scores of the cells, the bounds of p, whether tails go on, and
+    whether scores or their logits are read."""
 
     x: Array
     bounds: tuple[float, float]
     drawn_on: bool
-    on_logit: bool
+    input: str
 
-    @property
-    def input(self) -> str:
-        return "logit" if self.on_logit else "score"
+    def steps(self, _: FusedPoints, fit: FusedFit) -> Piecewise:
+        """Steps halfway between neighbouring cells."""
+        low, high = self.x[fit.at[1:] - 1], self.x[fit.at[1:]]
+        half = low / 2 + high / 2
+        cuts = np.where(half > low, half, high)
+        return Piecewise.step(cuts, np.clip(fit.value, *self.bounds), self.input)
 
     def line(self, _: Points, fit: Line) -> Piecewise:
+        """A broken line."""
         return self.polygon(self.x[fit.at], fit.value)
+
+    def curve(self, points: Curves, fit: ParabolaFit) -> Piecewise:
+        """Parabolas, as a polygon."""
+        place, value = points.polygon(fit, CURVE_ERROR / 2)
+        x = self.x[0] * (1.0 - place) + self.x[-1] * place
+        _, first = np.unique(x, return_index=True)
+        return self.polygon(x[first], value[first])
 
     def polygon(self, x: Array, value: Array) -> Piecewise:
         """The polygon as a map: clipped to the bounds, with a knot wherever it meets one."""
@@ -353,6 +312,12 @@ class _MapMaker(NamedTuple):
         value = np.clip(np.concatenate(values)[first], *self.bounds)
         return Piecewise.linear(x, value, input=self.input)
 
+    def thinned(self, average: Piecewise) -> Piecewise:
+        """An average of polygons, with the knots that it needs."""
+        x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
+        kept = simplify(x, average.left, CURVE_ERROR / 2)
+        return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
+
 
 def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
     """The polygon, with its end pieces extended to where they meet a bound."""
@@ -367,6 +332,9 @@ def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Arra
     return x, value
 
 
-LINES = TrendKind(1, Points, _MapMaker.line)
-#: by degree; a table of one score has no line, and one of two no parabola
-KINDS = (STEPS, LINES, PARABOLAS)
+#: by degree: the solver, and how its fits are drawn
+DEGREES: tuple[tuple[Callable[[Array, Array, Array], Any], Callable[..., Piecewise]], ...] = (
+    (FusedPoints, _Drawing.steps),
+    (Points, _Drawing.line),
+    (Curves, _Drawing.curve),
+)

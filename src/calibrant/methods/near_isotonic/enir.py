@@ -373,8 +373,9 @@ class _ScaledWeights(NamedTuple):
         if self.unit != 1.0:
             names = ("start", "end", "lambdas", "s", "w")
             tree = tree._replace(**{name: getattr(tree, name) * self.unit for name in names})
-        columns: list[Any] = [*tree[:2], *map(own, tree[2:])]
-        return NearIsotonicPath(*columns, total=self.total, size=len(self.negative))
+        columns: list[Any] = [own(column) for column in tree[2:]]
+        values = [*tree[:2], *columns, self.total, len(self.negative)]
+        return NearIsotonicPath(*values)
 
 
 # --- The models of the authors' program, with its roundings ---------------------------------------

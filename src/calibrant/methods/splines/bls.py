@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
@@ -199,14 +199,12 @@ class BLS(Calibrator):
         self.weights_ = _weights(fits, self.power)
         self.members_ = tuple(map(_member, fits, self.weights_.tolist()))
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
-        average = MemberAverage(
-            where, *_that_count(fits, self.weights_), self.moderation, cells.base
-        )
+        average = MemberAverage(where, *_counted(fits, self.weights_), self.moderation, cells.base)
         drawn, at, point = self._draw(average, cells, places, table.weight / table.total)
         kind = "logit" if average.where.axis.on_logit else "score"
         # the identity is certain of itself, and would leave a band without any width
         others = [fit for fit in fits if fit.name != "identity"]
-        counted, shares = _that_count(others, _weights(others, BAND_POWER * self.power))
+        counted, shares = _counted(others, _weights(others, BAND_POWER * self.power))
         doubting = average._replace(fits=counted, weights=shares)
         for level in sorted(float(level) for level in self.levels):
             low, high = (doubting.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
@@ -231,12 +229,13 @@ class BLS(Calibrator):
         a, _, v = refine(average.__call__, a, v, v, MAP_ERROR / 2)
         if self.monotone:
             v = rising(a, v, cells)
-        kept = thinned(a, v, MAP_ERROR / 2)
+        size = float(np.abs(a).max()) or 1.0  # widths could overflow
+        kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
         drawn_at = in_blocks(lambda part: between(part, a[kept], v[kept]), places)
         shift = shift_to_rate(drawn_at, share, expected_rate(average, cells))
         v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
-        at = spread_out(a, cells)
+        at = _band_places(a, cells)
         return drawn, at, np.interp(at, a, v)
 
 
@@ -248,7 +247,7 @@ def _weights(fits: Sequence[MemberFit], power: float) -> Array:
     return np.asarray(share / share.sum())
 
 
-def _that_count(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[MemberFit, ...], Array]:
+def _counted(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[MemberFit, ...], Array]:
     """The members of more than a negligible weight, and their weights."""
     used = np.flatnonzero(weights > NEGLIGIBLE)
     return tuple(fits[int(i)] for i in used), weights[used] / weights[used].sum()
@@ -260,7 +259,7 @@ def _member(fit: MemberFit, weight: float) -> BLSMember:
     return BLSMember(fit.name, fit.coordinate, fit.freedom, fit.log_evidence, weight, theta, nodes)
 
 
-# --- from the table to cells ----------------------------------------------------------------------
+# --- From the table to cells ----------------------------------------------------------------------
 
 
 def _axis(table: ScoreTable) -> ScoreAxis:
@@ -296,7 +295,7 @@ def _cells(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCel
     neighbours are merged."""
     n0, n1, scale = table.negative, table.positive, size / table.total
     share = table.weight / table.total
-    starts = _apart_from_rounding(table.scores, a, axis)
+    starts = _first_of_equal(table.scores, a, axis)
     few = len(starts) <= CELLS
     starts = starts if few else _starts(table, axis)
     ends = np.append(starts[1:], len(a)) - 1
@@ -313,7 +312,7 @@ def _cells(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCel
     return AxisCells(axis.of_even(even), linear, even, whole, n0, n1)
 
 
-def _apart_from_rounding(s: Array, a: Array, axis: ScoreAxis) -> Index:
+def _first_of_equal(s: Array, a: Array, axis: ScoreAxis) -> Index:
     """First indices of scores s that are equal but for rounding, such as .3 and .1 + .2.
 
     Places a on the axis are equal where the logit made them so. A long chain of close neighbours is
@@ -344,8 +343,7 @@ def _starts(table: ScoreTable, axis: ScoreAxis) -> Index:
     return np.asarray(starts[starts < len(table)])
 
 
-# --------------------------------------------------------------------------------------------------
-# The average over the members of `BLS`, made to rise and to keep the base rate, with few knots
+# --- The average over the members: it rises, keeps the base rate, and has few knots ---------------
 
 
 #: log-odds of members and bands are cut here, where floats can still tell p from 0 and from 1
@@ -443,7 +441,7 @@ def shift_to_rate(f: Array, share: Array, rate: float) -> float:
     -1.098612
     """
     if len(f) > SUMMED:
-        f, share = _grouped(f, share, SUMMED)
+        f, share = _grouped(f, share)
     shift, low, high = 0.0, -2.0 * MOST_ODDS, 2.0 * MOST_ODDS
     for _ in range(100):
         p = expit(f + shift)
@@ -458,18 +456,18 @@ def shift_to_rate(f: Array, share: Array, rate: float) -> float:
     return shift
 
 
-def _grouped(f: Array, share: Array, groups: int) -> tuple[Array, Array]:
+def _grouped(f: Array, share: Array) -> tuple[Array, Array]:
     """Means of f over groups of equal width, and the weight of each group."""
     low, high = float(f.min()), float(f.max())
     if not high > low:
         return f[:1], np.ones(1)
-    group = ((f - low) * ((groups - 1) / (high - low))).astype(np.intp)
-    weight = np.asarray(np.bincount(group, share, groups), dtype=np.float64)
+    group = ((f - low) * ((SUMMED - 1) / (high - low))).astype(np.intp)
+    weight = np.asarray(np.bincount(group, share, SUMMED), dtype=np.float64)
     some = weight > 0.0
-    return np.bincount(group, share * f, groups)[some] / weight[some], weight[some]
+    return np.bincount(group, share * f, SUMMED)[some] / weight[some], weight[some]
 
 
-def spread_out(a: Array, cells: AxisCells) -> Array:
+def _band_places(a: Array, cells: AxisCells) -> Array:
     """Some 256 of the places among the cells; all places beyond them, and more between those.
 
     There the map is all but straight, and its band need not be.
@@ -491,12 +489,6 @@ def _nearest(a: Array, places: Array) -> Index:
     before = np.maximum(after - 1, 0)
     closer = places / 2 - a[before] / 2 < a[after] / 2 - places / 2
     return np.where(closer, before, after)
-
-
-def thinned(x: Array, v: Array, tol: float) -> list[int]:
-    """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v)."""
-    size = float(np.abs(x).max()) or 1.0  # widths could overflow
-    return few_knots((x / size).tolist(), v.tolist(), tol)
 
 
 # --- The members of `BLS`: their coordinates, priors and fits -------------------------------------
@@ -557,19 +549,18 @@ class ScoreAxis(NamedTuple):
     def even(self, a: Array) -> Array:
         """The coordinate in which ranks are interpolated: margins as they are, log-odds with a
         logarithmic scale beyond ±15."""
-        if not self.on_logit:
-            return a
-        inner = np.clip(a, -FURTHEST, FURTHEST)
-        beyond = a - inner
-        return np.asarray(inner + np.sign(beyond) * np.log1p(np.abs(beyond)))
+        return _beyond(a, np.log1p) if self.on_logit else a
 
     def of_even(self, e: Array) -> Array:
         """The inverse of `even`."""
-        if not self.on_logit:
-            return e
-        inner = np.clip(e, -FURTHEST, FURTHEST)
-        beyond = e - inner
-        return np.asarray(inner + np.sign(beyond) * np.expm1(np.abs(beyond)))
+        return _beyond(e, np.expm1) if self.on_logit else e
+
+
+def _beyond(x: Array, scale: Callable[[Array], Array]) -> Array:
+    """Numbers whose distances beyond ±15 are put on another scale."""
+    inner = np.clip(x, -FURTHEST, FURTHEST)
+    rest = x - inner
+    return np.asarray(inner + np.sign(rest) * scale(np.abs(rest)))
 
 
 class AxisCells(NamedTuple):
@@ -623,10 +614,6 @@ class Coordinates(NamedTuple):
         bent = np.logaddexp(half, -half)
         return np.asarray((bent - self.bowl_mean) / self.bowl_spread)
 
-    def ranked(self, a: Array) -> Array:
-        """The normal score of the mid-rank, straight between cells and flat beyond them."""
-        return between(self.axis.even(a), self.even, self.rank)
-
 
 class AxisPlaces:
     """Places on the axis; what several members need to know of them is computed once."""
@@ -640,18 +627,16 @@ class AxisPlaces:
         return self.where.axis.linear(self.a)
 
     @cached_property
-    def standard(self) -> Array:
-        return self.where.standard(self.linear)
-
-    @cached_property
-    def ranked(self) -> Array:
-        return self.where.ranked(self.a)
+    def rank(self) -> Array:
+        """The normal score of the mid-rank, straight between cells and flat beyond them."""
+        return between(self.where.axis.even(self.a), self.where.even, self.where.rank)
 
     def along(self, nodes: Array, ranked: bool) -> tuple[Index, Array]:
         """On which piece of a broken line, and how far along it: the lines of one family share
         their nodes."""
         if id(nodes) not in self._pieces:
-            self._pieces[id(nodes)] = place_on(nodes, self.ranked if ranked else self.standard)
+            x = self.rank if ranked else self.where.standard(self.linear)
+            self._pieces[id(nodes)] = place_on(nodes, x)
         return self._pieces[id(nodes)]
 
 
@@ -666,13 +651,11 @@ def _mid_ranks(share: Array) -> Array:
     return np.clip(np.cumsum(share) - share / 2.0, 1e-300, 1.0 - 2.0**-53)
 
 
-# --- fits -----------------------------------------------------------------------------------------
+# --- Fits of the members --------------------------------------------------------------------------
 
-#: what a shape adds to value and slope, and its prior standard deviation
-EXTRA: dict[str, tuple[Callable[[Coordinates, Array], Array], float]] = {
-    "quadratic": (lambda where, c: where.standard(c) ** 2 - 1.0, 1.0),
-    "beta": (lambda where, c: where.bowl(c), 2.0),
-}
+
+#: sigmoids, and the prior standard deviations of value and slope and of what the shape adds
+SHAPES = {"platt": LOOSE, "quadratic": (*LOOSE, 1.0), "beta": (*LOOSE, 2.0)}
 
 
 class MemberFit(NamedTuple):
@@ -706,41 +689,31 @@ class MemberFit(NamedTuple):
 
 
 def _columns(name: str, where: Coordinates, linear: Array) -> Array:
+    """The design of a sigmoid: a row for each parameter."""
     columns = [np.ones(len(linear)), where.standard(linear)]
-    if name in EXTRA:
-        columns.append(EXTRA[name][0](where, linear))
+    if name == "quadratic":
+        columns.append(columns[1] ** 2 - 1.0)
+    if name == "beta":
+        columns.append(where.bowl(linear))
     return np.array(columns)
 
 
 def fit_members(cells: AxisCells, where: Coordinates) -> list[MemberFit]:
     """All members, fitted to the cells."""
     unknown = (cells.base, SLOPE)
-    if not where.axis.on_logit:
-        return [
-            *_sigmoids(cells, where, "margin", unknown),
-            *_bending(cells, where.standard(cells.linear), "margin", unknown),
-            *_bending(cells, where.rank, "rank", unknown),
-            *_rough(cells, where.rank, unknown),
-        ]
-    identity = (where.mean, where.spread)
-    likelihood = log_likelihood(cells.linear, cells.n0, cells.n1)
-    near = (TIGHT[0], TIGHT[1] * where.spread)
-    return [
-        MemberFit("identity", "logit", None, likelihood),
-        _sigmoid(cells, where, "near identity", "logit", identity, near),
-        *_sigmoids(cells, where, "logit", identity),
-        *_bending(cells, where.standard(cells.linear), "logit", identity),
-        *_bending(cells, where.rank, "rank", unknown),
-        *_rough(cells, where.rank, unknown),
-    ]
-
-
-def _sigmoids(
-    cells: AxisCells, where: Coordinates, coordinate: str, centre: tuple[float, float]
-) -> Iterator[MemberFit]:
-    yield _sigmoid(cells, where, "platt", coordinate, centre, LOOSE)
-    for name, (_, sd) in EXTRA.items():
-        yield _sigmoid(cells, where, name, coordinate, centre, (*LOOSE, sd))
+    fits, coordinate, centre = [], "margin", unknown
+    if where.axis.on_logit:
+        coordinate, centre = "logit", (where.mean, where.spread)
+        likelihood = log_likelihood(cells.linear, cells.n0, cells.n1)
+        near = (TIGHT[0], TIGHT[1] * where.spread)
+        fits.append(MemberFit("identity", "logit", None, likelihood))
+        fits.append(_sigmoid(cells, where, "near identity", "logit", centre, near))
+    for name, sd in SHAPES.items():
+        fits.append(_sigmoid(cells, where, name, coordinate, centre, sd))
+    fits += _bending(cells, where.standard(cells.linear), coordinate, centre)
+    fits += _bending(cells, where.rank, "rank", unknown)
+    fits += _rough(cells, where.rank, unknown)
+    return fits
 
 
 def _sigmoid(
@@ -753,8 +726,8 @@ def _sigmoid(
 ) -> MemberFit:
     design = FewColumns(_columns(name, where, cells.linear))
     mean = np.array([*centre, *(0.0 for _ in sd[2:])])
-    found = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)
-    return MemberFit(name, coordinate, None, found.log_evidence, found)
+    posterior = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)
+    return MemberFit(name, coordinate, None, posterior.log_evidence, posterior)
 
 
 def _bending(
@@ -764,7 +737,7 @@ def _bending(
     size = float(cells.n0.sum() + cells.n1.sum())
     knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
     knots = np.concatenate((x[:1], knots, _event_knots(cells, x, knots), x[-1:]))
-    nodes = _apart(np.sort(knots))
+    nodes = _distinct(np.sort(knots))
     yield from _lines(cells, x, nodes, bends(nodes), "bending", coordinate, centre, BENDS)
 
 
@@ -798,7 +771,7 @@ def _rough(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[
         steps = np.linspace(middle[0], middle[-1], MOST + 2)
         halves = (middle[1:] + middle[:-1]) / 2.0
         at = np.unique(np.searchsorted(halves, steps))  # the nearest cells
-    nodes = _apart(x[at])
+    nodes = _distinct(x[at])
     yield from _lines(cells, x, nodes, ramps(nodes), "rough", "rank", centre, ROUGH)
 
 
@@ -818,13 +791,13 @@ def _lines(
     start = None
     for freedom in freedoms:
         sd = np.concatenate((LOOSE, freedom * unit))
-        found = fit_posterior(design, mean, sd, cells.n0, cells.n1, start)
-        start = found.theta
-        band = design.band(found.theta, found.covariance)
-        yield MemberFit(name, coordinate, freedom, found.log_evidence, found, band)
+        posterior = fit_posterior(design, mean, sd, cells.n0, cells.n1, start)
+        start = posterior.theta
+        band = design.band(start, posterior.covariance)
+        yield MemberFit(name, coordinate, freedom, posterior.log_evidence, posterior, band)
 
 
-def _apart(nodes: Array) -> Array:
+def _distinct(nodes: Array) -> Array:
     """Ascending nodes, without those that are too close to another; at least two.
 
     If all nodes are within `APART`, they are one place: the slope of a line through two of them
@@ -833,39 +806,23 @@ def _apart(nodes: Array) -> Array:
     low, high = float(nodes[0]), float(nodes[-1])
     if not high - low > APART:
         return np.array([low - 0.5, low + 0.5])
-    apart = APART * (high - low)
+    least = APART * (high - low)
     kept = [low]
     for node in np.sort(nodes[1:-1]).tolist():
-        if node - kept[-1] > apart and high - node > apart:
+        if node - kept[-1] > least and high - node > least:
             kept.append(node)
     return np.array([*kept, high])
 
 
-# --------------------------------------------------------------------------------------------------
-# Bayesian logistic fits of few columns or of broken lines: the mode, its curvature, the evidence
-#
+# --- Bayesian logistic fits of few columns or of broken lines: mode, curvature, evidence ----------
 # Every design is a linear map from parameters θ to log-odds f at cells. A priori the parameters are
 # independent normals. All work is done in u = (θ − mean)/sd, whose prior is the unit normal: then
 # the Hessian is at least the identity, so that every design is well conditioned.
-
 
 #: a knot within this distance of 0 bends the line on both of its sides
 NEAR = 0.1
 #: a fit has converged when another step promises less than this, in nats
 ENOUGH = 1e-12
-
-
-class Design(Protocol):
-    """How parameters become log-odds at the cells, and how sums over cells come back."""
-
-    def times(self, theta: Array) -> Array:
-        """f = Φθ."""
-
-    def back(self, g: Array) -> Array:
-        """Φᵀg."""
-
-    def gram(self, w: Array) -> Array:
-        """Φᵀ·diag(w)·Φ."""
 
 
 class FewColumns(NamedTuple):
@@ -1018,7 +975,7 @@ def log_likelihood(f: Array, n0: Array, n1: Array) -> float:
 
 
 def fit_posterior(
-    design: Design,
+    design: FewColumns | BrokenLine,
     mean: Array,
     sd: Array,
     n0: Array,
@@ -1038,9 +995,13 @@ def fit_posterior(
 
     def at(u: Array) -> _PosteriorPoint:
         f = design.times(mean + sd * u)
-        p, slope = _probabilities(f)
+        tail = np.exp(-np.abs(f))
+        share = 1.0 / (1.0 + tail)
+        p = np.where(f >= 0.0, share, tail * share)
         objective = 0.5 * float(u @ u) - log_likelihood(f, n0, n1)
-        return _PosteriorPoint(u, objective, u + sd * design.back(n * p - n1), n * slope)
+        return _PosteriorPoint(
+            u, objective, u + sd * design.back(n * p - n1), n * (tail * share * share)
+        )
 
     def factor(here: _PosteriorPoint) -> Array:
         hessian = design.gram(here.information) * sd * sd[:, None]
@@ -1060,10 +1021,3 @@ def fit_posterior(
     covariance = inverse * sd * sd[:, None]
     log_evidence = -last.objective - 0.5 * log_det
     return Posterior(mean + sd * last.theta, covariance, log_evidence, found.steps)
-
-
-def _probabilities(f: Array) -> tuple[Array, Array]:
-    """σ(f) and σ′(f)."""
-    tail = np.exp(-np.abs(f))
-    share = 1.0 / (1.0 + tail)
-    return np.where(f >= 0.0, share, tail * share), tail * share * share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,8 +25,219 @@ from calibrant.solvers.logistic import (
 
 #: precision of the prior without shrinkage: it has no effect unless the classes separate
 RIDGE = 1e-6
-#: prior standard deviations by name
-SHRINK = {"identity": 1.0}
+
+
+class Platt(Calibrator):
+    """Sigmoid with two parameters, fitted by maximum likelihood with Platt's smoothed targets.
+
+    P = 1 / (1 + exp(A·f + B)), where f is the score or its logit. A may have either sign, so
+    scores that run the wrong way are turned round.
+
+    Parameters
+    ----------
+    scale : {"auto", "logit", "raw"}, default="auto"
+        Fit against the logit of the score, which must lie in [0, 1], or the score itself;
+        ``"auto"`` takes the logit when all scores lie in [0, 1]. The papers use ``"raw"``; on
+        probabilities the logit is far safer. Scores of exactly 0 and 1, which forests and
+        neighbours give, have no logit: they count as half as far from the end as the outermost
+        score inside (0, 1).
+    weights, pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    a_, b_ : float
+        A and B of the formula.
+    scale_ : {"logit", "raw"}
+        The scale that was used.
+
+    Notes
+    -----
+    Targets are (N₊+1)/(N₊+2) for positives and 1/(N₋+2) for negatives [1]_, so that the optimum is
+    finite even for separable data. Guarded Newton: O(D) per step after the O(N log N) table, with
+    a pooled table as warm start. N₊ and N₋ are the effective numbers of rows of each class.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines", 1999.
+    .. [2] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> c = Platt().fit([-2.0, -1.0, 0.5, 1.0, 3.0], [0, 0, 1, 0, 1])
+    >>> c.calibrate([-2.0, 0.0, 3.0]).round(3).tolist()
+    [0.186, 0.375, 0.719]
+    >>> c.map_
+    Logistic(σ(-0.511971 +0.483596·x))
+    """
+
+    events_needed: ClassVar[int] = 10
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "scale": (SCALES,),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        scale: str = "auto",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.scale = scale
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        on_logit = on_logit_scale(self.scale, table)
+        self.scale_ = "logit" if on_logit else "raw"
+        clip = table.inner_interval if on_logit else None
+        smoothing = platt_smoothing(table.total_negative, table.total_positive)
+
+        def fit(part: ScoreTable, start: Array | None) -> Array:
+            scores = part.scores if clip is None else np.clip(part.scores, *clip)
+            f = in_blocks(logit, scores) if on_logit else scores
+            return fit_logistic(
+                [f], part.negative, part.positive, smoothing=smoothing, start=start
+            ).coefficients
+
+        intercept, slope = map(float, table.coarse_to_fine(fit))
+        self.a_, self.b_ = -slope, -intercept
+        return Logistic(intercept, (("z" if on_logit else "x", slope),), clip)
+
+
+# --- Beta calibration: sigmoids, their inverses, and the identity in one family -------------------
+
+LN_2 = float(np.log(2.0))
+#: the features of each choice as functions of p, and what is added to them
+CHOICES = {
+    "abm": (("ln_p", 0.0), ("neg_ln_1mp", 0.0)),
+    "am": (("z", 0.0),),
+    "ab": (("ln_p", LN_2), ("neg_ln_1mp", -LN_2)),
+}
+
+
+class Beta(Calibrator):
+    """P = 1 / (1 + 1 / (e^c · p^a / (1−p)^b)) with a, b ≥ 0, fitted by maximum likelihood.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab"}, default="abm"
+        All three parameters; a = b (a logistic fit on the logit); or midpoint ½ fixed,
+        c = (a − b)·ln 2.
+    weights, pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+        The parameters; a = b = 1, c = 0 is the identity.
+
+    Notes
+    -----
+    A logistic regression on ln p and −ln(1−p) [1]_. The map is monotone: where the unconstrained
+    optimum has a negative a or b, the exact best fit with a, b ≥ 0 is taken (it lies on an edge). A
+    ridge of 1e-6 on the standardised slopes keeps separable data finite. c has no ridge, so that
+    the probabilities of the training rows sum to the number of positives (not with
+    ``parameters="ab"``, which has no c). With rows of one class only the map is a constant: the
+    odds with half a case of the other class (again not with "ab"). Scores outside [0, 1] are read
+    as logits x, with p = σ(x): ln p = −ln(1 + e⁻ˣ) and −ln(1−p) = ln(1 + eˣ) are computed from x
+    itself, so that the map still rises where σ(x) rounds to 1. Scores of exactly 0 and 1 count as
+    half as far from the end as the outermost score inside (0, 1). O(D) per Newton step after the
+    table.
+
+    References
+    ----------
+    .. [1] M. Kull, T. Silva Filho, P. Flach, "Beyond sigmoids: how to obtain well-calibrated
+       probabilities from binary classifiers with beta calibration", 2017, doi:10.1214/17-EJS1338SI.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> y = rng.random(4000) < p**2
+    >>> c = Beta().fit(p, y)
+    >>> c.calibrate([0.25, 0.5, 0.75]).round(2).tolist()
+    [0.07, 0.25, 0.55]
+    """
+
+    events_needed: ClassVar[int] = 15
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "parameters": (OneOf(("abm", "am", "ab")),),
+        "weights": (WEIGHTS,),
+    }
+
+    def __init__(
+        self,
+        *,
+        parameters: str = "abm",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.parameters = parameters
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        margins = not table.looks_like_probabilities
+        clip = table.inner_interval
+        features = FEATURES_OF_LOGIT if margins else FEATURES
+
+        def fit(part: ScoreTable, start: Array | None) -> Array:
+            scores = part.scores if clip is None else np.clip(part.scores, *clip)
+            chosen = CHOICES[self.parameters]
+            columns = [in_blocks(features[name], scores) + shift for name, shift in chosen]
+            return _nonnegative(columns, part, self.parameters != "ab", start)
+
+        theta = table.coarse_to_fine(fit)
+        c, a, b = (*theta, theta[-1])[:3]  # one slope stands for both
+        self.a_, self.b_ = float(a), float(b)
+        self.c_ = float((a - b) * LN_2) if self.parameters == "ab" else float(c)
+        if not margins:
+            return Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
+        if self.parameters == "am":
+            return Logistic(self.c_, (("x", self.a_),))
+        return Logistic(self.c_, (("ln_sigmoid", self.a_), ("softplus", self.b_)))
+
+
+def _nonnegative(
+    columns: list[Array], table: ScoreTable, intercept: bool, start: Array | None
+) -> Array:
+    """Intercept (0 if none) and slopes of the best fit whose slopes are not negative.
+
+    The problem is convex: if the free optimum has a negative slope, the best fit lies on an edge of
+    the quadrant, where one slope is 0, and if neither edge has a positive slope, at its corner.
+    """
+    size, n0, n1 = len(columns), table.total_negative, table.total_positive
+    constant = np.zeros(1 + size)
+    if intercept:
+        half = 0.0 if min(n0, n1) > 0 else 0.5  # keeps the odds of an absent class finite
+        constant[0] = np.log(n1 + half) - np.log(n0 + half)
+        if half:
+            return constant
+
+    def fit(used: list[int], warm: Array | None = None) -> tuple[float, Array]:
+        chosen = [columns[j] for j in used]
+        best = fit_logistic(
+            chosen, table.negative, table.positive, intercept=intercept, ridge=RIDGE, start=warm
+        )
+        theta = np.zeros(1 + size)
+        theta[[1 + j for j in used]] = best.coefficients[-len(used) :]
+        theta[0] = best.coefficients[0] if intercept else 0.0
+        return best.loss, theta
+
+    _, theta = fit(list(range(size)), start)
+    if (theta[1:] >= 0).all():
+        return theta
+    edges = [fit([j]) for j in range(size)] if size > 1 else []
+    inside = [(loss, theta) for loss, theta in edges if (theta >= 0)[1:].all()]
+    return min(inside, key=lambda edge: edge[0])[1] if inside else constant
+
+
+# --- Quadratic: a sigmoid with a bend -------------------------------------------------------------
+
 #: margins have no identity: they are shrunk to this slope per standard deviation
 MARGIN_SLOPE = 1.5
 #: margins are scaled to at most this logit, so that they pass through σ and back without loss
@@ -125,7 +336,10 @@ class Quadratic(Calibrator):
         c, a, b = scale.coefficients(theta)
         curve = Logistic(c, (("z", a), ("z2", b)), scale.clip)
         self.c_, self.a_, self.b_ = scale.of_scores(c, a, b)
-        return curve if scale.link is None else Chain((Logistic(*scale.link), curve))
+        if scale.link is None:
+            return curve
+        shift, steep = scale.link
+        return Chain((Logistic(shift, (("x", steep),)), curve))
 
     def _prior(self, table: ScoreTable, scale: _Scale) -> tuple[Prior, tuple[float, float]]:
         """The prior of the coefficients of 1, x and x² − 1, and how the targets are smoothed."""
@@ -138,9 +352,7 @@ class Quadratic(Calibrator):
             slope = MARGIN_SLOPE if first < last else 0.0  # a single margin has no scale
             straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), slope)
             mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
-            deviation = (
-                SHRINK[self.shrinkage] if isinstance(self.shrinkage, str) else float(self.shrinkage)
-            )
+            deviation = 1.0 if self.shrinkage == "identity" else float(self.shrinkage)
             smoothing = (0.0, 0.0)
         size = 3 if scale.bends else 2
         precision = np.full(size, deviation**-2.0)
@@ -171,10 +383,10 @@ class _Parabola(NamedTuple):
         problem = LogisticProblem(design, self.n0, self.n1, inside, self.smoothing)
         level = np.zeros(len(mean))
         level[0] = problem.base
-        found = problem.least(*(space.T @ begin for begin in (start, level)))
+        best = problem.least(*(space.T @ begin for begin in (start, level)))
         away = mean - space @ inside.mean
-        objective = found.objective + 0.5 * float(precision @ away**2)
-        return found._replace(theta=space @ found.theta, objective=objective)
+        objective = best.objective + 0.5 * float(precision @ away**2)
+        return best._replace(theta=space @ best.theta, objective=objective)
 
     def risen(self, free: LogisticPoint, ends: tuple[float, float]) -> Array:
         """The best coefficients that do not fall between the ends: the free ones, those on an edge
@@ -187,15 +399,12 @@ class _Parabola(NamedTuple):
         constant = np.eye(size)[:, :1]
         fits = [self.fit(constant, free.theta)]
         for row, other in ((slopes[0], slopes[1]), (slopes[1], slopes[0])):
-            edge = self.fit(_across(row), free.theta) if size == 3 else fits[0]
+            edge = fits[0]
+            if size == 3:  # the intercept, and the line in slope and bend on which row·θ is 0
+                edge = self.fit(np.array([[1.0, 0.0], [0.0, -row[2]], [0.0, row[1]]]), free.theta)
             if other @ edge.theta >= 0.0:
                 fits.append(edge)
-        return min(fits, key=lambda found: found.objective).theta
-
-
-def _across(row: Array) -> Array:
-    """The intercept, and the line in slope and bend on which (0, row₁, row₂) is 0."""
-    return np.array([[1.0, 0.0], [0.0, -row[2]], [0.0, row[1]]])
+        return min(fits, key=lambda edge: edge.objective).theta
 
 
 class _Scale(NamedTuple):
@@ -206,7 +415,7 @@ class _Scale(NamedTuple):
     """
 
     clip: tuple[float, float]
-    link: tuple[float, tuple[tuple[str, float], ...]] | None
+    link: tuple[float, float] | None  # offset and slope
     mean: float
     sd: float
     bends: bool
@@ -214,6 +423,7 @@ class _Scale(NamedTuple):
 
     @classmethod
     def of(cls, table: ScoreTable) -> _Scale:
+        """The scale for the scores of a table."""
         clip, link = table.inner_interval, None
         if clip is None:
             link = _link(float(table.scores[0]), float(table.scores[-1]))
@@ -231,6 +441,8 @@ class _Scale(NamedTuple):
         return cls(clip, link, mean, sd, bends, (first, last))
 
     def x(self, scores: Array) -> Array:
+        """x of the scores."""
+
         def of(s: Array) -> Array:
             p = s if self.link is None else sigmoid(_line(self.link, s))
             return (logit(np.clip(p, *self.clip)) - self.mean) / self.sd
@@ -249,7 +461,7 @@ class _Scale(NamedTuple):
         """c, a, b of z; for margins those of the scores themselves."""
         if self.link is None:
             return c, a, b
-        shift, ((_, k),) = self.link
+        shift, k = self.link
         with np.errstate(over="ignore"):
             return (
                 c + a * shift + b * shift**2,
@@ -258,16 +470,17 @@ class _Scale(NamedTuple):
             )
 
 
-def _link(low: float, high: float) -> tuple[float, tuple[tuple[str, float], ...]]:
-    """The line that scales margins to [−4, 4], as the arguments of a logistic map."""
+def _link(low: float, high: float) -> tuple[float, float]:
+    """Offset and slope of the line that scales margins to [−4, 4]."""
     half, middle = high / 2 - low / 2, low / 2 + high / 2
     steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
     steep = min(steep, STEEPEST)
-    return -steep * middle, (("x", steep),)
+    return -steep * middle, steep
 
 
-def _line(link: tuple[float, tuple[tuple[str, float], ...]], s: Array) -> Array:
-    shift, ((_, steep),) = link
+def _line(link: tuple[float, float], s: Array) -> Array:
+    """Margins on the line."""
+    shift, steep = link
     with np.errstate(over="ignore"):
         return shift + steep * s
 
@@ -314,238 +527,3 @@ class LogisticCorrection(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         return Logistic(0.0, (("x", 2.0),))
-
-
-# --- Beta calibration: sigmoids, their inverses, and the identity in one family -------------------
-
-
-#: precision of the prior on standardised slopes: invisible unless the classes separate
-
-LN_2 = float(np.log(2.0))
-#: the features of each choice as functions of p, and what is added to them
-CHOICES = {
-    "abm": (("ln_p", 0.0), ("neg_ln_1mp", 0.0)),
-    "am": (("z", 0.0),),
-    "ab": (("ln_p", LN_2), ("neg_ln_1mp", -LN_2)),
-}
-
-
-class Beta(Calibrator):
-    """P = 1 / (1 + 1 / (e^c · p^a / (1−p)^b)) with a, b ≥ 0, fitted by maximum likelihood.
-
-    Parameters
-    ----------
-    parameters : {"abm", "am", "ab"}, default="abm"
-        All three parameters; a = b (a logistic fit on the logit); or midpoint ½ fixed,
-        c = (a − b)·ln 2.
-    weights, pos_label, classes : see `Calibrator`
-
-    Attributes
-    ----------
-    a_, b_, c_ : float
-        The parameters; a = b = 1, c = 0 is the identity.
-
-    Notes
-    -----
-    A logistic regression on ln p and −ln(1−p) [1]_. The map is monotone: where the unconstrained
-    optimum has a negative a or b, the exact best fit with a, b ≥ 0 is taken (it lies on an edge). A
-    ridge of 1e-6 on the standardised slopes keeps separable data finite. c has no ridge, so that
-    the probabilities of the training rows sum to the number of positives (not with
-    ``parameters="ab"``, which has no c). With rows of one class only the map is a constant: the
-    odds with half a case of the other class (again not with "ab"). Scores outside [0, 1] are read
-    as logits x, with p = σ(x): ln p = −ln(1 + e⁻ˣ) and −ln(1−p) = ln(1 + eˣ) are computed from x
-    itself, so that the map still rises where σ(x) rounds to 1. Scores of exactly 0 and 1 count as
-    half as far from the end as the outermost score inside (0, 1). O(D) per Newton step after the
-    table.
-
-    References
-    ----------
-    .. [1] M. Kull, T. Silva Filho, P. Flach, "Beyond sigmoids: how to obtain well-calibrated
-       probabilities from binary classifiers with beta calibration", 2017, doi:10.1214/17-EJS1338SI.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(4000)
-    >>> y = rng.random(4000) < p**2
-    >>> c = Beta().fit(p, y)
-    >>> c.calibrate([0.25, 0.5, 0.75]).round(2).tolist()
-    [0.07, 0.25, 0.55]
-    """
-
-    events_needed: ClassVar[int] = 15
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "parameters": (OneOf(("abm", "am", "ab")),),
-        "weights": (WEIGHTS,),
-    }
-
-    def __init__(
-        self,
-        *,
-        parameters: str = "abm",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.parameters = parameters
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
-    def _fit(self, table: ScoreTable) -> Map:
-        margins = not table.looks_like_probabilities
-        clip = table.inner_interval
-        features = FEATURES_OF_LOGIT if margins else FEATURES
-
-        def fit(part: ScoreTable, start: Array | None) -> Array:
-            scores = part.scores if clip is None else np.clip(part.scores, *clip)
-            chosen = CHOICES[self.parameters]
-            columns = [_column(features[name], shift, scores) for name, shift in chosen]
-            return _nonnegative(columns, part, self.parameters != "ab", start)
-
-        theta = table.coarse_to_fine(fit)
-        c, a, b = (*theta, theta[-1])[:3]  # one slope stands for both
-        self.a_, self.b_ = float(a), float(b)
-        self.c_ = float((a - b) * LN_2) if self.parameters == "ab" else float(c)
-        if not margins:
-            return Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
-        if self.parameters == "am":
-            return Logistic(self.c_, (("x", self.a_),))
-        return Logistic(self.c_, (("ln_sigmoid", self.a_), ("softplus", self.b_)))
-
-
-def _column(feature: Callable[[Array], Array], shift: float, scores: Array) -> Array:
-    return in_blocks(lambda s: feature(s) + shift, scores)
-
-
-def _nonnegative(
-    columns: list[Array], table: ScoreTable, intercept: bool, start: Array | None
-) -> Array:
-    """Intercept (0 if none) and slopes of the best fit whose slopes are not negative.
-
-    The problem is convex: if the free optimum has a negative slope, the best fit lies on an edge of
-    the quadrant, where one slope is 0, and if neither edge has a positive slope, at its corner.
-    """
-    if intercept and min(table.total_negative, table.total_positive) == 0.0:
-        return _constant(len(columns), table, intercept)
-
-    def fit(used: list[int], warm: Array | None = None) -> tuple[float, Array]:
-        chosen = [columns[j] for j in used]
-        found = fit_logistic(
-            chosen, table.negative, table.positive, intercept=intercept, ridge=RIDGE, start=warm
-        )
-        theta = np.zeros(1 + len(columns))
-        theta[[1 + j for j in used]] = found.coefficients[-len(used) :]
-        theta[0] = found.coefficients[0] if intercept else 0.0
-        return found.loss, theta
-
-    everything = list(range(len(columns)))
-    _, theta = fit(everything, start)
-    if (theta[1:] >= 0).all():
-        return theta
-    edges = [fit([j]) for j in everything] if len(columns) > 1 else []
-    inside = [(loss, theta) for loss, theta in edges if (theta >= 0)[1:].all()]
-    if inside:
-        return min(inside, key=lambda edge: edge[0])[1]
-    return _constant(len(columns), table, intercept)
-
-
-def _constant(count: int, table: ScoreTable, intercept: bool) -> Array:
-    """The coefficients of the base rate. Half a case of an absent class keeps them finite."""
-    corner = np.zeros(1 + count)
-    if intercept:
-        n0, n1 = table.total_negative, table.total_positive
-        half = 0.0 if min(n0, n1) > 0 else 0.5
-        corner[0] = np.log(n1 + half) - np.log(n0 + half)
-    return corner
-
-
-# --- Platt scaling: a sigmoid of the score, or of its logit ---------------------------------------
-
-
-class Platt(Calibrator):
-    """Sigmoid with two parameters, fitted by maximum likelihood with Platt's smoothed targets.
-
-    P = 1 / (1 + exp(A·f + B)), where f is the score or its logit. A may have either sign, so
-    scores that run the wrong way are turned round.
-
-    Parameters
-    ----------
-    scale : {"auto", "logit", "raw"}, default="auto"
-        Fit against the logit of the score, which must lie in [0, 1], or the score itself;
-        ``"auto"`` takes the logit when all scores lie in [0, 1]. The papers use ``"raw"``; on
-        probabilities the logit is far safer. Scores of exactly 0 and 1, which forests and
-        neighbours give, have no logit: they count as half as far from the end as the outermost
-        score inside (0, 1).
-    weights, pos_label, classes : see `Calibrator`
-
-    Attributes
-    ----------
-    a_, b_ : float
-        A and B of the formula.
-    scale_ : {"logit", "raw"}
-        The scale that was used.
-
-    Notes
-    -----
-    Targets are (N₊+1)/(N₊+2) for positives and 1/(N₋+2) for negatives [1]_, so that the optimum is
-    finite even for separable data. Guarded Newton: O(D) per step after the O(N log N) table, with
-    a pooled table as warm start. N₊ and N₋ are the effective numbers of rows of each class.
-
-    References
-    ----------
-    .. [1] J. Platt, "Probabilistic outputs for support vector machines", 1999.
-    .. [2] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
-
-    Examples
-    --------
-    >>> c = Platt().fit([-2.0, -1.0, 0.5, 1.0, 3.0], [0, 0, 1, 0, 1])
-    >>> c.calibrate([-2.0, 0.0, 3.0]).round(3).tolist()
-    [0.186, 0.375, 0.719]
-    >>> c.map_
-    Logistic(σ(-0.511971 +0.483596·x))
-    """
-
-    events_needed: ClassVar[int] = 10
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "scale": (SCALES,),
-        "weights": (WEIGHTS,),
-    }
-
-    def __init__(
-        self,
-        *,
-        scale: str = "auto",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.scale = scale
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
-    def _fit(self, table: ScoreTable) -> Map:
-        on_logit = on_logit_scale(self.scale, table)
-        self.scale_ = "logit" if on_logit else "raw"
-        clip = table.inner_interval if on_logit else None
-        slope, intercept = _sigmoid_fit(table, on_logit, clip)
-        self.a_, self.b_ = -slope, -intercept
-        return Logistic(intercept, (("z" if on_logit else "x", slope),), clip)
-
-
-def _sigmoid_fit(
-    table: ScoreTable, on_logit: bool, clip: tuple[float, float] | None
-) -> tuple[float, float]:
-    """Slope and intercept for Platt's targets."""
-    smoothing = platt_smoothing(table.total_negative, table.total_positive)
-
-    def fit(part: ScoreTable, start: Array | None) -> Array:
-        scores = part.scores if clip is None else np.clip(part.scores, *clip)
-        f = in_blocks(logit, scores) if on_logit else scores
-        return fit_logistic(
-            [f], part.negative, part.positive, smoothing=smoothing, start=start
-        ).coefficients
-
-    intercept, slope = table.coarse_to_fine(fit)
-    return float(slope), float(intercept)

@@ -61,7 +61,7 @@ class Uncalibrated(Calibrator):
 def as_they_came(table: ScoreTable, held: HeldOutCells) -> Trial:
     """The scores as they came on what is held out of a table.
 
-    How they are read is told by the whole table, and does not depend on the fold.
+    The whole table says how they are read, not the fold.
     """
     start = time.perf_counter()
     one = Uncalibrated().fit_table(table)
@@ -114,22 +114,10 @@ class Rescale(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        return FORMULAS[self.formula](table)
-
-
-def _sigmoid(table: ScoreTable) -> Map:
-    return Logistic(0.0, (("x", 1.0),))
-
-
-def _minmax(table: ScoreTable) -> Map:
-    if len(table) == 1:
-        return Piecewise.constant(0.5)
-    return Piecewise.linear(table.scores[[0, -1]], [0.0, 1.0])
-
-
-def _symmetric(table: ScoreTable) -> Map:
-    a = float(np.abs(table.scores[[0, -1]]).max())
-    return Piecewise.linear([-a, a], [0.0, 1.0]) if a else Piecewise.constant(0.5)
-
-
-FORMULAS = {"sigmoid": _sigmoid, "minmax": _minmax, "symmetric": _symmetric}
+        if self.formula == "sigmoid":
+            return Logistic(0.0, (("x", 1.0),))
+        ends = table.scores[[0, -1]]
+        if self.formula == "symmetric":
+            a = float(np.abs(ends).max())
+            ends = np.array([-a, a])
+        return Piecewise.linear(ends, [0.0, 1.0]) if ends[0] < ends[1] else Piecewise.constant(0.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,6 +43,8 @@ FOLDS = 10
 MAP_ERROR = 1e-5
 #: the most pieces that one interval between knots may take for that
 MOST_PIECES = 5000
+#: a range below this share of the largest score is rounding
+ROUNDING = 2.0**-48
 #: straight tails end at this logit, which is as good as 0 or 1
 SURE = 800.0
 
@@ -174,10 +176,12 @@ class Spline(Calibrator):
         smooth = _Smoothing(basis, cells.negative, cells.positive)
         if isinstance(self.penalty, str):
             few = cells.pool(FEWER_CELLS)
-            coarse = _Smoothing(
-                spline_basis(axis.x(few.scores), few.weight, knots), few.negative, few.positive
+            basis_of_few = spline_basis(axis.x(few.scores), few.weight, knots)
+            self.penalties_, self.criteria_ = (
+                _by_evidence(_Smoothing(basis_of_few, few.negative, few.positive))
+                if self.penalty == "evidence"
+                else _by_folds(basis_of_few, few, self.monotone)
             )
-            self.penalties_, self.criteria_ = CHOICES[self.penalty](coarse, few, self.monotone)
         else:
             self.penalties_, self.criteria_ = np.array([float(self.penalty)]), np.zeros(1)
         self.penalty_ = float(self.penalties_[np.argmax(self.criteria_)])  # the smoothest if tied
@@ -216,10 +220,6 @@ class Spline(Calibrator):
         return Piecewise.linear(z[kept], value, axis.input, "logit")
 
 
-#: a range below this share of the largest score is rounding
-ROUNDING = 2.0**-48
-
-
 class _Axis(NamedTuple):
     """The axis of z: its range, and x = (z − mean)/sd on it."""
 
@@ -232,9 +232,11 @@ class _Axis(NamedTuple):
     ends: tuple[float, float]  # where straight tails stop
 
     def x(self, z: Array) -> Array:
+        """Places on the axis, standardised."""
         return ((z / 2 - self.low / 2) / self.half - self.mean) / self.sd
 
     def z(self, x: Array) -> Array:
+        """Standardised places as z."""
         share = np.clip(self.mean + self.sd * x, 0.0, 1.0)
         return np.clip(self.low * (1.0 - share) + self.high * share, self.low, self.high)
 
@@ -311,6 +313,7 @@ class _Smoothing(NamedTuple):
         return theta
 
     def fit(self, penalty: float, start: Array) -> LogisticPoint:
+        """The free fit for one λ."""
         return self.problem(penalty).least(start)
 
     def risen(self, free: LogisticPoint, penalty: float) -> LogisticPoint:
@@ -332,7 +335,7 @@ class _Smoothing(NamedTuple):
         return float(len(fit.theta) - penalty * np.trace(inverse[2:, 2:]))
 
 
-def _by_evidence(smooth: _Smoothing, _: ScoreTable, __: bool) -> tuple[Array, Array]:
+def _by_evidence(smooth: _Smoothing) -> tuple[Array, Array]:
     """λ and their log evidences: half decades first, then eighths around the best."""
     tried: dict[float, float] = {}
     starts: dict[float, Array] = {}
@@ -354,29 +357,23 @@ def _by_evidence(smooth: _Smoothing, _: ScoreTable, __: bool) -> tuple[Array, Ar
     return penalties, np.array([tried[penalty] for penalty in penalties.tolist()])
 
 
-def _by_folds(smooth: _Smoothing, cells: ScoreTable, monotone: bool) -> tuple[Array, Array]:
+def _by_folds(basis: Basis, cells: ScoreTable, monotone: bool) -> tuple[Array, Array]:
     """The λ of the grid, and minus the log loss of each on ten folds."""
 
-    def losses(rest: CellColumns, held: CellColumns) -> Array:
-        found = np.zeros(len(GRID))
+    def path(rest: CellColumns, held: CellColumns) -> Array:
+        losses = np.zeros(len(GRID))
         if not (held.filled.any() and rest.filled.any()):
-            return found
-        part = _Smoothing(smooth.basis, rest.negative, rest.positive)
+            return losses
+        part = _Smoothing(basis, rest.negative, rest.positive)
         start = part.flat()
         for j, penalty in enumerate(GRID.tolist()):
             fit = part.fit(penalty, start)
             start = fit.theta
             if monotone:
                 fit = part.risen(fit, penalty)
-            eta = fit.theta @ part.basis.columns
-            found[j] = held.positive @ np.logaddexp(0.0, -eta)
-            found[j] += held.negative @ np.logaddexp(0.0, eta)
-        return found
+            eta = fit.theta @ basis.columns
+            losses[j] = held.positive @ np.logaddexp(0.0, -eta)
+            losses[j] += held.negative @ np.logaddexp(0.0, eta)
+        return losses
 
-    return GRID.copy(), -path_losses(cells, FOLDS, losses) / cells.total
-
-
-CHOICES: dict[str, Callable[[_Smoothing, ScoreTable, bool], tuple[Array, Array]]] = {
-    "evidence": _by_evidence,
-    "cv": _by_folds,
-}
+    return GRID.copy(), -path_losses(cells, FOLDS, path) / cells.total

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -125,40 +125,29 @@ class VennAbers(Calibrator):
         return _merged(pairs, self.merge)
 
 
-class _Pair(NamedTuple):
+def _pair(scores: Array, negative: Array, positive: Array) -> tuple[Piecewise, Piecewise]:
     """p₀ and p₁ as steps."""
-
-    lower: Piecewise
-    upper: Piecewise
-
-
-def _pair(scores: Array, negative: Array, positive: Array) -> _Pair:
     p0, p1 = venn_abers(negative, positive)
     with np.errstate(over="ignore"):  # above the largest float
         above = np.nextafter(scores, np.inf) + 0.0
-    return _Pair(_steps(scores, np.append(0.0, p0)), _steps(above, np.append(p1, 1.0)))
+    return _steps(scores, np.append(0.0, p0)), _steps(above, np.append(p1, 1.0))
 
 
-def _steps(cuts: Array, values: Array) -> Piecewise:
-    """The step map with only those cuts where the value changes."""
-    new = (values[1:] != values[:-1]) & np.isfinite(cuts)
-    return Piecewise.step(cuts[new], np.append(values[0], values[1:][new]))
-
-
-# --- merging ------------------------------------------------------------------------------------
-
-#: one row of p₀ and one of p₁ per fold in, the merged probabilities out
-Merge = Callable[[Array, Array], Array]
-
-
-def _merged(pairs: list[_Pair], merge: str) -> Interval:
+def _merged(pairs: list[tuple[Piecewise, Piecewise]], merge: str) -> Interval:
     """One interval of all folds, with steps wherever a fold has one."""
     cuts = np.unique(np.concatenate([piece.x for pair in pairs for piece in pair]))
-    p0 = np.array([np.append(pair.lower.left[0], pair.lower(cuts)) for pair in pairs])
-    p1 = np.array([np.append(pair.upper.left[0], pair.upper(cuts)) for pair in pairs])
+    p0, p1 = (
+        np.array([np.append(step.left[0], step(cuts)) for step in steps])
+        for steps in zip(*pairs, strict=True)
+    )
+    if merge == "log":
+        positive, negative = _geometric_mean(p1), _geometric_mean(1.0 - p0)
+        between = positive / (negative + positive)
+    else:
+        between = (p1 + p0 * p0 / 2 - p1 * p1 / 2).mean(axis=0)
     # rounding may cross neighbours by one bit
     low, high, point = (
-        np.maximum.accumulate(p) for p in (p0.mean(axis=0), p1.mean(axis=0), MERGES[merge](p0, p1))
+        np.maximum.accumulate(p) for p in (p0.mean(axis=0), p1.mean(axis=0), between)
     )
     if len(pairs) == 1:
         point = np.clip(point, low, high)
@@ -166,17 +155,11 @@ def _merged(pairs: list[_Pair], merge: str) -> Interval:
     return Interval(_steps(cuts, low), _steps(cuts, high), _steps(cuts, point))
 
 
-def _for_log_loss(p0: Array, p1: Array) -> Array:
-    positive, negative = _geometric_mean(p1), _geometric_mean(1.0 - p0)
-    return positive / (negative + positive)
-
-
 def _geometric_mean(p: Array) -> Array:
     return np.asarray(np.prod(p ** (1.0 / len(p)), axis=0))  # the product of p itself may vanish
 
 
-def _for_brier_score(p0: Array, p1: Array) -> Array:
-    return np.asarray((p1 + p0 * p0 / 2 - p1 * p1 / 2).mean(axis=0))
-
-
-MERGES: Mapping[str, Merge] = {"log": _for_log_loss, "brier": _for_brier_score}
+def _steps(cuts: Array, values: Array) -> Piecewise:
+    """The step map with only those cuts where the value changes."""
+    new = (values[1:] != values[:-1]) & np.isfinite(cuts)
+    return Piecewise.step(cuts[new], np.append(values[0], values[1:][new]))

@@ -136,8 +136,8 @@ class TensorOps(BlockOps):
         return self.xp.clip(x, max(low, -most), min(high, most))
 
     def host(self, x: Any) -> NDArray[Any]:
-        found: NDArray[Any] = on_host(x)
-        return found.astype(np.float64) if found.dtype.kind == "f" else found
+        values: NDArray[Any] = on_host(x)
+        return values.astype(np.float64) if values.dtype.kind == "f" else values
 
 
 def tensor_ops(x: Any) -> TensorOps:
@@ -214,19 +214,14 @@ def row_facts(x: Any, slices: Sequence[slice]) -> RowFacts:
     return RowFacts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-class RowPowers(NamedTuple):
-    """Of each row, with v = x − top: ln Σ exp(t·v), and mean and variance of v under exp(t·v)."""
+def row_powers(x: Any, t: float, top: Any) -> tuple[Any, Any, Any]:
+    """Of each row, with v = x − top: ln Σ exp(t·v), and mean and variance of v under exp(t·v).
 
-    lse: Any
-    mean: Any
-    variance: Any
-
-
-def row_powers(x: Any, t: float, top: Any) -> RowPowers:
-    """The powers of all rows, as float64 on the device of x; so is ``top``, as float32."""
+    They are float64 on the device of x, where ``top`` is as float32.
+    """
     total, first, second = _launch("powers", x, t, top)
     mean = first / total
-    return RowPowers(total.log(), mean, (second / total - mean * mean).clamp(min=0.0))
+    return total.log(), mean, (second / total - mean * mean).clamp(min=0.0)
 
 
 def _launch(kernel: str, x: Any, t: float, top: Any) -> Any:

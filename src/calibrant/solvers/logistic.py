@@ -28,7 +28,7 @@ ROUNDING = 2.0**-48
 BLOCK = 8192
 
 
-# --- targets ------------------------------------------------------------------------------------
+# --- Targets --------------------------------------------------------------------------------------
 
 
 def platt_smoothing(n0: float, n1: float) -> tuple[float, float]:
@@ -48,7 +48,7 @@ def smoothed(n0: Array, n1: Array, smoothing: tuple[float, float]) -> tuple[Arra
     return (1.0 - low) * n0 + miss * n1, low * n0 + (1.0 - miss) * n1
 
 
-# --- any design, any prior ----------------------------------------------------------------------
+# --- Any design, any prior ------------------------------------------------------------------------
 
 
 class Prior(NamedTuple):
@@ -138,9 +138,9 @@ class LogisticProblem(NamedTuple):
     def least(self, *starts: Array, cone: Array | None = None) -> LogisticPoint:
         """The minimum, from the best of ``starts`` (which lie in the cone, if there is one)."""
         begin = min((self.at(start) for start in starts), key=lambda point: point.objective)
-        found = self.descend(begin, cone).required()
-        last = self.at(found.theta)
-        return last if last.objective <= found.point.objective * (1.0 + 1e-12) else found.point
+        descent = self.descend(begin, cone).required()
+        last, before = self.at(descent.theta), descent.point
+        return last if last.objective <= before.objective * (1.0 + 1e-12) else before
 
 
 def _cone_step(here: LogisticPoint, cone: Array) -> Array:
@@ -165,7 +165,7 @@ def log_determinant(hessian: Array) -> float:
     return 2.0 * float(np.log(np.diag(factor(hessian))).sum())
 
 
-# --- columns of any size ------------------------------------------------------------------------
+# --- Columns of any size --------------------------------------------------------------------------
 
 
 class LogisticFit(NamedTuple):
@@ -257,5 +257,5 @@ def fit_logistic(
     begin = None if start is None else problem.at(standard.of_own(start))
     if begin is None or not begin.objective <= problem.loss_of_constant(level):
         begin = problem.at(constant)
-    found = problem.descend(begin).required()
-    return LogisticFit(standard.own(found.theta), found.point.objective, found.steps)
+    descent = problem.descend(begin).required()
+    return LogisticFit(standard.own(descent.theta), descent.point.objective, descent.steps)

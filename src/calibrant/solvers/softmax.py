@@ -7,7 +7,7 @@ only. Every objective is convex and never allowed to rise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,10 +100,10 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
         return newton_step(here.hessian, here.gradient)
 
     with one_thread():
-        found = descend(at, at(start), step, problem.total, max_steps).required()
-        last = _evaluate(problem, found.theta, False)
+        best = descend(at, at(start), step, problem.total, max_steps).required()
+        last = _evaluate(problem, best.theta, False)
     gradient = float(np.abs(last.gradient).max())
-    return SoftmaxFit(found.theta, last.objective, gradient, found.steps)
+    return SoftmaxFit(best.theta, last.objective, gradient, best.steps)
 
 
 def forms_hessian(parameters: int, *, full: bool) -> bool:
@@ -197,12 +197,7 @@ def _own_curvature(
 def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
     """Σ w·J(diag p − p·pᵀ)J of a block."""
     m, k = p.shape
-    ones = np.ones((m, 1))
-    f = (
-        np.hstack((x, ones))[:, None, :]
-        if full
-        else np.stack((x, np.broadcast_to(ones, x.shape)), 2)
-    )
+    f = np.hstack((x, np.ones((m, 1))))[:, None, :] if full else np.stack((x, np.ones(x.shape)), 2)
     r = f.shape[2]
     z = (p[:, :, None] * f * np.sqrt(w)[:, None, None]).reshape(m, k * r)
     result = -(z.T @ z)
@@ -293,8 +288,8 @@ def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
     return ops_of(x).host(_losses(_scores(theta, x, full), codes, 0.0)[0])
 
 
-# --- Functions that nearly solve H·u = r for the Hessians of softmax fits -------------------------
-# The closer they come, the fewer steps conjugate gradients need.
+# --- Preconditioners for conjugate gradients ------------------------------------------------------
+# They nearly solve H·u = r. The closer they come, the fewer steps are needed.
 
 
 Solve = Callable[[Array], Array]
@@ -378,31 +373,26 @@ class TemperatureFit(NamedTuple):
     slope: float
 
 
-class TemperatureSums(Protocol):
-    """What `fit_temperature` asks of rows."""
+class BlockSums(NamedTuple):
+    """Sums over rows for `fit_temperature`, made block by block."""
+
+    source: Source
 
     def spread(self) -> float:
         """Root mean square difference of two entries of a row, weighted; 1 where all are equal."""
+        total = weight = 0.0
+        with one_thread():
+            for x, _, w in self.source():
+                ops, centred = ops_of(x), x - x.mean(axis=1)[:, None]
+                total += 2.0 / (x.shape[1] - 1) * ops.total(w, ops.dots(centred, centred))
+                weight += float(w.sum())
+        return float(np.sqrt(total / weight)) or 1.0
 
     def along(self, t: float, smoothing: float) -> tuple[float, float, float, float]:
         """Σ w·(lse(t·u) − t·Σ target·u), its first and second derivative, and Σw.
 
         u are the differences to the own class.
         """
-
-    def own_losses(self, t: float) -> Array:
-        """lse(t·u) of each row: −ln of the probability of its own class."""
-
-
-class BlockSums(NamedTuple):
-    """Sums that are made block by block."""
-
-    source: Source
-
-    def spread(self) -> float:
-        return spread(self.source)
-
-    def along(self, t: float, smoothing: float) -> tuple[float, float, float, float]:
         loss = slope = curve = weight = 0.0
         for x, codes, w in self.source():
             ops = ops_of(x)
@@ -419,6 +409,7 @@ class BlockSums(NamedTuple):
         return loss, slope, curve, weight
 
     def own_losses(self, t: float) -> Array:
+        """lse(t·u) of each row: −ln of the probability of its own class."""
         parts = []
         for x, codes, _ in self.source():
             ops = ops_of(x)
@@ -428,7 +419,7 @@ class BlockSums(NamedTuple):
 
 
 class FusedSums:
-    """Sums of the rows of a tensor that a kernel can read (`calibrant.solvers.block_arrays`).
+    """The sums of `BlockSums` for a tensor that a kernel can read.
 
     All that has a number for each row stays on the tensor's device, in float64.
     """
@@ -449,23 +440,16 @@ class FusedSums:
     def along(self, t: float, smoothing: float) -> tuple[float, float, float, float]:
         lse, mean, variance = row_powers(self.x, t, self.top)
         away = self.away - smoothing * self.even
-        found = (lse + t * away, mean + away, variance)
-        loss, slope, curve = ((self.weight * rows).sum() for rows in found)
+        parts = (lse + t * away, mean + away, variance)
+        loss, slope, curve = ((self.weight * rows).sum() for rows in parts)
         return float(loss), float(slope), float(curve), float(self.host_weight.sum())
 
     def own_losses(self, t: float) -> Array:
-        return tensor_ops(self.x).host(row_powers(self.x, t, self.top).lse + t * self.away)
+        return tensor_ops(self.x).host(row_powers(self.x, t, self.top)[0] + t * self.away)
 
 
-def spread(source: Source) -> float:
-    """Root mean square difference of two entries of a row, weighted; 1 where all are equal."""
-    total = weight = 0.0
-    with one_thread():
-        for x, _, w in source():
-            ops, centred = ops_of(x), x - x.mean(axis=1)[:, None]
-            total += 2.0 / (x.shape[1] - 1) * ops.total(w, ops.dots(centred, centred))
-            weight += float(w.sum())
-    return float(np.sqrt(total / weight)) or 1.0
+#: what `fit_temperature` asks of rows
+TemperatureSums = BlockSums | FusedSums
 
 
 def fit_temperature(

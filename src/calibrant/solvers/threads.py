@@ -75,10 +75,10 @@ def _libraries() -> tuple[Any, list[Any]]:
     """
     from threadpoolctl import ThreadpoolController
 
-    found = ThreadpoolController().select(user_api="blas")
-    of_thread = [library for library in found.lib_controllers if _is_of_thread(library)]
-    shared = [library for library in found.lib_controllers if not _is_of_thread(library)]
-    return found.select(filepath=[library.filepath for library in of_thread]), shared
+    blas = ThreadpoolController().select(user_api="blas")
+    of_thread = [library for library in blas.lib_controllers if _is_of_thread(library)]
+    shared = [library for library in blas.lib_controllers if not _is_of_thread(library)]
+    return blas.select(filepath=[library.filepath for library in of_thread]), shared
 
 
 def _is_of_thread(library: Any) -> bool:
@@ -99,5 +99,5 @@ def is_compiling() -> bool:
     """
     kernels = re.compile(r"calibrant\..*\._kernel\w*")
     loaded = [module for name, module in list(sys.modules.items()) if kernels.fullmatch(name)]
-    found = (value for module in loaded for value in list(vars(module).values()))
-    return any(value.is_compiling for value in found if hasattr(value, "py_func"))
+    values = (value for module in loaded for value in list(vars(module).values()))
+    return any(value.is_compiling for value in values if hasattr(value, "py_func"))

@@ -19,14 +19,6 @@ def shares(criterion: Array) -> Array:
     return np.asarray(weight / weight.sum())
 
 
-def _bic(log_likelihood: Array, df: Array, total: float) -> Array:
-    return np.asarray(-2.0 * log_likelihood + df * np.log(total))
-
-
-def _aic(log_likelihood: Array, df: Array, total: float) -> Array:
-    return np.asarray(-2.0 * log_likelihood + 2.0 * df)
-
-
 def _aicc(log_likelihood: Array, df: Array, total: float) -> Array:
     """Infinite where the model has as many parameters as the correction can bear."""
     room = total - df - 1.0
@@ -37,8 +29,8 @@ def _aicc(log_likelihood: Array, df: Array, total: float) -> Array:
 
 #: (log-likelihood, degrees of freedom, total weight) → criterion, smaller is better
 CRITERIA: dict[str, Callable[[Array, Array, float], Array]] = {
-    "bic": _bic,
-    "aic": _aic,
+    "bic": lambda log, df, total: np.asarray(-2.0 * log + df * np.log(total)),
+    "aic": lambda log, df, total: np.asarray(-2.0 * log + 2.0 * df),
     "aicc": _aicc,
 }
 
@@ -75,16 +67,12 @@ def _elbow_of_enir(weights: Array) -> Array:
     return _kept(weights, order[: k - 1])
 
 
-def _best(weights: Array) -> Array:
-    return _kept(weights, np.array([np.argmax(weights)]))
-
-
-def _all(weights: Array) -> Array:
-    return weights
-
-
 #: which models keep their weight, by name; weights sum to 1 again
-SELECT: dict[str, Callable[[Array], Array]] = {"elbow": _elbow, "all": _all, "best": _best}
+SELECT: dict[str, Callable[[Array], Array]] = {
+    "elbow": _elbow,
+    "all": lambda weights: weights,
+    "best": lambda weights: _kept(weights, np.array([np.argmax(weights)])),
+}
 #: the same for ENIR
 SELECT_ENIR: dict[str, Callable[[Array], Array]] = {**SELECT, "elbow": _elbow_of_enir}
 

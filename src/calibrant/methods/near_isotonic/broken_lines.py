@@ -152,6 +152,7 @@ class _Trial:
         return False
 
     def solve(self, rows: Programme) -> None:
+        """Solve the programme: values, prices, and which candidates are real bends."""
         low, mu, bends = rows.low, self.mu, len(self.at) - 2
         self.f, y, up, down, room = solve_rows(*rows, self.points.energy, INNER)
         self.u[1:-1] = y[:bends] / low[:bends] * self.lam
@@ -160,12 +161,12 @@ class _Trial:
         mean = cost.mean() if bends else 0.0
         self.bent = cost * low[:bends] > mean * room[:bends]
         if mu > 0.0:
-            scale = self.points.total
-            price = y[bends:]
+            scale, price = self.points.total, y[bends:]
             rises = up[bends:] * scale > -price
             self.flat = ~rises & ~(down[bends:] * scale > mu + price)
 
     def sweep(self, lam: float) -> tuple[Index, Array]:
+        """Between candidates: the point of the largest price above λ (−1: none), and its price."""
         p = self.points
         return sweep(p.x, p.w, p.z, p.sums, self.at, self.moments, self.f, self.u, lam)
 
@@ -198,16 +199,15 @@ class _Trial:
 
     def gap(self, top: float) -> float:
         """The relative duality gap; if the largest price exceeds λ, all prices are scaled down."""
-        energy, share = self.points.energy, self.lam / top
-        fit, square, penalty = self.objective(self.at, self.f, self.hess, self.grad)
-        error = max(energy - 2.0 * fit + square, 0.0)
-        self.dual = share * (energy - fit) - 0.5 * share * share * error
+        fit, error, penalty = self.costs(self.at, self.f, self.hess, self.grad)
+        share = self.lam / top
+        self.dual = share * (self.points.energy - fit) - 0.5 * share * share * error
         return self.above(0.5 * error + penalty)
 
-    def objective(
-        self, at: Index, f: Array, hess: Array, grad: Array
-    ) -> tuple[float, float, float]:
-        return objective(self.points.x, at, f, hess, grad, self.lam, self.mu)
+    def costs(self, at: Index, f: Array, hess: Array, grad: Array) -> tuple[float, float, float]:
+        """Σwzp, the squared error and the penalty of a line."""
+        fit, square, penalty = objective(self.points.x, at, f, hess, grad, self.lam, self.mu)
+        return fit, max(self.points.energy - 2.0 * fit + square, 0.0), penalty
 
     def above(self, primal: float) -> float:
         """How far an objective is above the dual one, relatively."""
@@ -250,12 +250,13 @@ class _Trial:
         return Line(at, value, len(at) - int(flat.sum()), gap), bends
 
     def allowed(self, value: Array) -> Array:
+        """Values without falls, where these are forbidden."""
         return np.maximum.accumulate(value) if self.mu == np.inf else value
 
     def certified(self, at: Index, value: Array, hess: Array, grad: Array) -> float:
         """The gap of a line through these values."""
-        fit, square, penalty = self.objective(at, self.allowed(value), hess, grad)
-        return self.above(0.5 * max(self.points.energy - 2.0 * fit + square, 0.0) + penalty)
+        _, error, penalty = self.costs(at, self.allowed(value), hess, grad)
+        return self.above(0.5 * error + penalty)
 
 
 # --- Where a curve may bend: new candidates that are not next to one already there ----------------

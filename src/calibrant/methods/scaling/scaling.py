@@ -48,7 +48,6 @@ from calibrant.solvers.softmax import (
     forms_hessian,
     objective,
     row_losses,
-    spread,
 )
 from calibrant.solvers.weights import mixture_weights
 from calibrant.tensors import library_of
@@ -584,7 +583,7 @@ class Family:
         self.read, self.full, self.smoothing = read, full, smoothing
         self.inner, self.tuned = inner, tuned
         self.k, self.total = read.matrix.n_classes, read.matrix.total
-        self.size = spread(read.source(inner=inner))
+        self.size = BlockSums(read.source(inner=inner)).spread()
         self.source = read.source(inner=inner, size=self.size)
         self.units = np.ones(self.shape)
         self.units[:, :-1] = self.size

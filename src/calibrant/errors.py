@@ -208,17 +208,13 @@ called bins here: write bins=5.
 
     @functools.wraps(function)
     def asked(*args: P.args, **kwargs: P.kwargs) -> R:
-        _refuse(function, kwargs, known)
+        for name, value in kwargs.items():
+            if name not in known and (ours := our_parameter(name, known, value)):
+                called = function.__qualname__.removesuffix(".__init__")
+                raise ParameterError(f"{called} has no parameter {name!r}: {ours}")
         return function(*args, **kwargs)
 
     return asked
-
-
-def _refuse(function: Callable[..., Any], given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in known and (ours := our_parameter(name, known, given[name])):
-            called = function.__qualname__.removesuffix(".__init__")
-            raise ParameterError(f"{called} has no parameter {name!r}: {ours}")
 
 
 # --------------------------------------------------------------------------------------------------

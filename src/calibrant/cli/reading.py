@@ -147,7 +147,7 @@ def measure(
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
         found = evaluate_rows(*rows.apart(), bins, intervals, cells, records)
-        return found, rows.look().rows if source.weight else round(found.weight)
+        return found, rows.extent()[0] if source.weight else round(found.weight)
 
     try:
         (evaluation, count), coding = asked.ask(ask, source.positive)

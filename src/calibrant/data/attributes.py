@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import (
+    as_float,
+    boxed,
     is_missing,
     null_mask,
     open_any,
@@ -363,31 +365,25 @@ def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTa
             "reduce it to fewer columns."
         )
     refuse_unordered(features, "features")
-    frame = None if isinstance(features, (np.ndarray, list, tuple)) else _frame(features)
-    return _from_array(features) if frame is None else _from_frame(frame, only)
-
-
-# --- frames -------------------------------------------------------------------------------------
-
-
-def _frame(features: Any) -> Any:
+    if isinstance(features, (np.ndarray, list, tuple)):
+        return _from_array(features)
     import narwhals as nw
 
     try:
-        wrapped = open_any(features, series=True)
+        opened = open_any(features, series=True)
     except nw.exceptions.NarwhalsError as wrong:
         raise InputError(f"features cannot be read as a frame: {wrong}") from wrong
-    if isinstance(wrapped, nw.LazyFrame):
+    if isinstance(opened, nw.LazyFrame):
         raise InputError("features must be in memory, but a lazy frame came. Collect it first.")
-    if isinstance(wrapped, nw.Series):
+    if isinstance(opened, nw.Series):
         raise InputError(
             "features must be a table with rows and columns, but one column came. Pass a frame of "
             "one column."
         )
-    return wrapped if isinstance(wrapped, nw.DataFrame) else None
+    return _from_frame(opened, only) if isinstance(opened, nw.DataFrame) else _from_array(features)
 
 
-def _from_frame(frame: Any, only: Sequence[Name] | None = None) -> AttributeTable:
+def _from_frame(frame: Any, only: Sequence[Name] | None) -> AttributeTable:
     names, rows = [plain(name) for name in frame.columns], frame.shape[0]
     if len({(type(name), name) for name in names}) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
@@ -416,9 +412,7 @@ def _series(series: Any, name: str) -> AttributeColumn:
         values = np.asarray(filled.to_numpy())
         return _plain_column(values.astype(bool) if boolean else values, missing, name)
     if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
-        values = np.empty(len(missing), dtype=object)
-        values[:] = series.to_list()
-        column = _objects(values, missing, name)
+        column = _objects(boxed(series.to_list()), missing, name)
         return column if isinstance(dtype, nw.Object) else replace(column, nominal=True)
     if missing.all():
         return AttributeColumn(np.zeros(len(missing)), missing, nominal=False)
@@ -429,40 +423,36 @@ def _series(series: Any, name: str) -> AttributeColumn:
     )
 
 
-# --- arrays -------------------------------------------------------------------------------------
-
-
 def _from_array(features: Any) -> AttributeTable:
-    mask = np.ma.getmaskarray(features) if isinstance(features, np.ma.MaskedArray) else None
-    array = _array(features)
+    if isinstance(features, np.ndarray):
+        array = np.asarray(features)
+    elif isinstance(features, (str, bytes)) or not hasattr(features, "__len__"):
+        raise InputError(
+            f"features must be a table (an array, a frame, a list of rows), but "
+            f"{type(features).__name__} came."
+        )
+    else:
+        try:
+            array = np.asarray(features)
+            if array.dtype.kind in "US" or array.ndim != 2:
+                # NumPy turns [[1, "a"]] into words: keep the values themselves
+                array = np.array(features, dtype=object)
+        except (TypeError, ValueError) as wrong:
+            raise InputError(
+                f"features must be rows of one length, but they are not a table: {wrong}"
+            ) from wrong
     if array.ndim != 2:
         raise InputError(
             f"features must be a table with rows and columns, but their shape is {array.shape}. "
             "Reshape one column with .reshape(-1, 1), one row with .reshape(1, -1)."
         )
-    absent = np.zeros(array.shape, dtype=bool) if mask is None else mask
+    absent = (
+        np.ma.getmaskarray(features)
+        if isinstance(features, np.ma.MaskedArray)
+        else (np.zeros(array.shape, dtype=bool))
+    )
     columns = [_plain_column(array[:, j], absent[:, j], title(j)) for j in range(array.shape[1])]
     return AttributeTable(None, columns, len(array))
-
-
-def _array(features: Any) -> NDArray[Any]:
-    if isinstance(features, np.ndarray):
-        return np.asarray(features.data if isinstance(features, np.ma.MaskedArray) else features)
-    if isinstance(features, (str, bytes)) or not hasattr(features, "__len__"):
-        raise InputError(
-            f"features must be a table (an array, a frame, a list of rows), but "
-            f"{type(features).__name__} came."
-        )
-    try:
-        array = np.asarray(features)
-        if array.dtype.kind in "US" or array.ndim != 2:
-            # NumPy turns [[1, "a"]] into words: keep the values themselves
-            array = np.array(features, dtype=object)
-    except (TypeError, ValueError) as wrong:
-        raise InputError(
-            f"features must be rows of one length, but they are not a table: {wrong}"
-        ) from wrong
-    return array
 
 
 def title(name: Any) -> str:
@@ -491,9 +481,9 @@ def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn
     """Boxed values: numbers if all present ones are, else categories: words, numbers, booleans."""
     if set(map(type, values[~missing].tolist())) == {str}:
         return AttributeColumn(values, missing, nominal=True)
-    boxed = [_category(value) for value in values]
-    gone = missing | np.fromiter((is_missing(v) for v in boxed), dtype=bool, count=len(boxed))
-    kinds = {type(v) for v, absent in zip(boxed, gone, strict=True) if not absent}
+    plain_values = [_category(value) for value in values]
+    gone = missing | np.array([is_missing(value) for value in plain_values], dtype=bool)
+    kinds = {type(v) for v, absent in zip(plain_values, gone, strict=True) if not absent}
     if not kinds <= {str, bool, int, float}:
         wrong = next(kind for kind in kinds if kind not in (str, bool, int, float))
         raise InputError(
@@ -501,28 +491,18 @@ def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn
             f"{wrong.__name__} came. {CONVERT}"
         )
     if kinds <= {int, float}:
-        numbers = [0.0 if absent else _number(v) for v, absent in zip(boxed, gone, strict=True)]
+        numbers = [0.0 if no else _number(v) for v, no in zip(plain_values, gone, strict=True)]
         large = any(isinstance(v, int) for v in numbers)
-        return AttributeColumn(
-            np.array(numbers, dtype=object if large else float), gone, nominal=False
-        )
-    result = np.empty(len(boxed), dtype=object)
-    result[:] = boxed
-    return AttributeColumn(result, gone, nominal=True)
+        kind = object if large else float
+        return AttributeColumn(np.array(numbers, dtype=kind), gone, nominal=False)
+    return AttributeColumn(boxed(plain_values), gone, nominal=True)
 
 
 def _number(value: Any) -> float:
     """A float, or a whole number that floats cannot tell from others: it may be a category."""
-    number = _float(value)
+    number = as_float(value)
     rounded = isinstance(value, int) and math.isfinite(number) and number != value
     return value if rounded else number
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # beyond all floats
-        return -math.inf if value < 0 else math.inf
 
 
 def _category(value: Any) -> Any:
@@ -533,4 +513,4 @@ def _category(value: Any) -> Any:
         return str(value)
     if not isinstance(value, (Real, Decimal)) or is_missing(value):
         return None if isinstance(value, Decimal) else value
-    return _float(value)
+    return as_float(value)

@@ -74,9 +74,7 @@ def _with_nan(array: NDArray[Any], name: str) -> Array:
     if array.dtype.kind == "O":
         known = [float("nan") if is_missing(v) else v for v in array.flat]
         if all(isinstance(v, NUMBERS) for v in known):
-            boxed = np.empty(len(known), dtype=object)
-            boxed[:] = known
-            return _floats(boxed, name).reshape(array.shape)
+            return _floats(boxed(known), name).reshape(array.shape)
     if array.dtype.kind not in "biuf":
         raise InputError(
             f"{name} must be numbers or missing values, but values of type {array.dtype} came."
@@ -175,12 +173,10 @@ def _plain(values: Any, name: str) -> NDArray[Any]:
             f"{name} must have at least one row, but none came (0 samples): an iterator can be "
             "read only once, and this one may have been. Pass a list."
         )
-    if array.dtype.kind in "US" and isinstance(values, list):
-        # NumPy turns [1, "a"] and ["a", None] into strings: look at the values themselves
-        mixed = np.empty(len(values), dtype=object)
-        mixed[:] = values
-        if any(not isinstance(value, (str, bytes)) for value in values):
-            return mixed
+    # NumPy turns [1, "a"] and ["a", None] into strings: look at the values themselves
+    words = array.dtype.kind in "US" and isinstance(values, list)
+    if words and any(not isinstance(value, (str, bytes)) for value in values):
+        return boxed(values)
     return array
 
 
@@ -208,17 +204,18 @@ def _floats(array: NDArray[Any], name: str) -> Array:
         with np.errstate(over="ignore"):  # they are refused below
             floats = array.astype(np.float64)
     except (OverflowError, TypeError, ValueError, ArithmeticError):
-        floats = np.array([_float(value) for value in array.flat]).reshape(array.shape)
+        floats = np.array([as_float(value) for value in array.flat]).reshape(array.shape)
     given = np.asarray((array == np.inf) | (array == -np.inf), dtype=bool)
     _refuse_too_large(array, np.asarray(np.isinf(floats) & ~given), name)
     return floats
 
 
-def _float(value: Any) -> float:
+def as_float(value: Any) -> float:
+    """The nearest float, infinite beyond all of them."""
     try:
         return float(value)
-    except (OverflowError, TypeError, ValueError, ArithmeticError):  # beyond all floats
-        return float("inf")
+    except (OverflowError, TypeError, ValueError, ArithmeticError):
+        return float("-inf") if value < 0 else float("inf")
 
 
 def _refuse_too_large(array: NDArray[Any], wrong: Flags, name: str) -> None:
@@ -272,6 +269,13 @@ def _refuse_missing(missing: Flags, name: str) -> None:
 def plain(value: Any) -> Any:
     """A label as a Python value: NumPy scalars unwrapped, everything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def boxed(values: Sequence[Any]) -> NDArray[Any]:
+    """An array of the very values that came, of type object."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def is_missing(value: Any) -> bool:

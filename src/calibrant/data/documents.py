@@ -62,8 +62,8 @@ def measures_of(evaluation: Any, how: str, folds: int | None = None) -> dict[str
             "evaluation must be what calibrant.evaluate returns, but "
             f"{type(evaluation).__name__} came."
         )
-    told: dict[str, Any] = {"how": how} | ({} if folds is None else {"folds": folds})
-    return told | {name: document[name] for name in KEPT if document.get(name) is not None}
+    facts: dict[str, Any] = {"how": how} | ({} if folds is None else {"folds": folds})
+    return facts | {name: document[name] for name in KEPT if document.get(name) is not None}
 
 
 def read_period(period: Any) -> str | list[str]:
@@ -153,7 +153,12 @@ def read_document(file: Path, what: str = "a calibrator file") -> Any:
 
     ``what`` is what the file should be.
     """
-    content = _read_bytes(file, what)
+    if "\0" in str(file):
+        raise InputError(f"{shown(str(file))} cannot be the name of a file.")
+    with file.open("rb") as stream:
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"{file} is larger than 1 GiB: this is not {what}.")
     for start, reason in FOREIGN.items():
         if content.startswith(start):
             raise InputError(f"{file} is not {what}: {reason}.")
@@ -171,17 +176,6 @@ def read_document(file: Path, what: str = "a calibrator file") -> Any:
     except ValueError as wrong:  # of JSON, of UTF-8, of integers with too many digits
         raise InputError(f"{file} is not {what}: {wrong}") from wrong
     return document
-
-
-def _read_bytes(file: Path, what: str) -> bytes:
-    """What is in a file, unless it is far too large."""
-    if "\0" in str(file):
-        raise InputError(f"{shown(str(file))} cannot be the name of a file.")
-    with file.open("rb") as stream:
-        content = stream.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise InputError(f"{file} is larger than 1 GiB: this is not {what}.")
-    return content
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.columns import check_class_columns, column_facts, plain, to_column, to_matrix
+from calibrant.data.columns import (
+    boxed,
+    check_class_columns,
+    column_facts,
+    plain,
+    to_column,
+    to_matrix,
+)
 from calibrant.data.documents import shown
 from calibrant.errors import InputError, ParameterError, caller_level, did_you_mean, how_many
+from calibrant.tensors import on_host
 
 if TYPE_CHECKING:
     from calibrant.data.scale import ScoreScale
@@ -165,7 +174,7 @@ def read_scores(
     if matrix.ndim == 2 and matrix.shape[1] == 2:
         if classes is not None:
             check_class_columns(scores, classes, name)
-        _check_pairs(matrix, name, half=_of_half_precision(scores))
+        _check_pairs(matrix, name, getattr(scores, "dtype", None))
         matrix = matrix[:, positive_column]
     if matrix.ndim != 1:
         raise InputError(_shape_message(matrix, name))
@@ -242,7 +251,7 @@ def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
 
 
 def read_grouped(
-    scores: Any, negative: Any, positive: Any, negative_sq: Any = None, positive_sq: Any = None
+    scores: Any, negative: Any, positive: Any, negative_sq: Any, positive_sq: Any
 ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
     """Grouped data: scores, and Σw and Σw² of the negatives and positives, of one length.
 
@@ -261,9 +270,7 @@ def read_grouped(
     return x, (n0, n1, q0, q1)
 
 
-def read_soft(
-    scores: Any, share: Any, sample_weight: Any = None
-) -> tuple[Array, Array, Array | None]:
+def read_soft(scores: Any, share: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
     """Scores, labels that are probabilities of the positive class, and weights."""
     clean = read_scores(scores)
     labels = to_numbers(share, "share")
@@ -305,12 +312,10 @@ def to_numbers(values: Any, name: str) -> NDArray[Any]:
     if kind == "c":
         raise InputError(f"Complex data not supported: {name} must be real numbers.")
     if kind not in "biuf":
-        came = f"{array.dtype}"
-        example = array.flat[0] if array.size else None
+        example = f" (such as {array.flat[0]!r})" if array.size else ""
         raise InputError(
-            f"{name} must be numbers, but values of type {came} came"
-            f"{f' (such as {example!r})' if example is not None else ''}. Convert them first, for "
-            "example with astype(float)."
+            f"{name} must be numbers, but values of type {array.dtype} came{example}. Convert them "
+            "first, for example with astype(float)."
         )
     return array
 
@@ -333,16 +338,14 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
     )
 
 
-def _of_half_precision(scores: Any) -> bool:
-    """Whether these are floats of 16 bits, such as bfloat16, which has eight of them for digits."""
-    kind = getattr(scores, "dtype", None)
-    return "float" in str(kind) and getattr(kind, "itemsize", 8) == 2
+def _check_pairs(matrix: NDArray[Any], name: str, kind: Any) -> None:
+    """Two columns must be the two probabilities of a predict_proba, or we would guess.
 
-
-def _check_pairs(matrix: NDArray[Any], name: str, *, half: bool = False) -> None:
-    """Two columns must be the two probabilities of a predict_proba, or we would guess."""
+    ``kind`` is the dtype that came: of 16 bits, bfloat16 has only eight for digits.
+    """
     if not len(matrix):
         return
+    half = "float" in str(kind) and getattr(kind, "itemsize", 8) == 2
     for column in (matrix[:, 0], matrix[:, 1]):
         _check_finite(column, name)
     off = np.abs(matrix[:, 0] + matrix[:, 1] - 1.0) > (4e-3 if half else 1e-3)
@@ -388,46 +391,45 @@ def row_blocks(n: int, k: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n, step))
 
 
-class BadRows(NamedTuple):
-    """How many of all rows are bad, where the first is, and what it holds."""
-
-    wrong: int
-    first: int
-    rows: int
-    row: NDArray[Any]
-
-
 def check_finite_rows(array: Scores, name: str) -> None:
     """Refuse rows that hold NaN or infinity."""
-    if bad := _bad_rows(array, lambda part: np.asarray(~np.isfinite(part).all(axis=1))):
-        refuse_infinite(bad, name)
+    bad = _flag_rows(array, lambda part: np.asarray(~np.isfinite(part).all(axis=1)))
+    if bad.any():
+        refuse_infinite(array, bad, name)
 
 
-def refuse_infinite(bad: BadRows, name: str = "scores") -> None:
-    """The error of rows that hold NaN or infinity."""
-    column = int(np.argmin(np.isfinite(bad.row)))
-    word = "NaN" if np.isnan(bad.row[column]) else "infinity"
+def refuse_infinite(array: Any, bad: Flags, name: str = "scores") -> None:
+    """The error of ``bad`` rows, which hold NaN or infinity."""
+    first = int(np.argmax(bad))
+    row = on_host(array[first])
+    column = int(np.argmin(np.isfinite(row)))
+    word = "NaN" if np.isnan(row[column]) else "infinity"
     raise InputError(
-        f"{name} must be finite: {bad.wrong} of {bad.rows} rows hold NaN or infinity (first at "
-        f"row {bad.first}, column {column}: {word}). Drop or impute them first."
+        f"{name} must be finite: {int(bad.sum())} of {len(bad)} rows hold NaN or infinity (first "
+        f"at row {first}, column {column}: {word}). Drop or impute them first."
     )
 
 
 def check_distributions(array: Scores, name: str = "scores", *, advice: str = FOR_LOGITS) -> None:
     """Refuse rows that are not distributions, see `are_distributions`."""
-    if bad := _bad_rows(array, _not_distributions):
-        refuse_distributions(bad, name, advice)
+    bad = _flag_rows(array, _not_distributions)
+    if bad.any():
+        refuse_distributions(array, bad, name, advice)
 
 
-def refuse_distributions(bad: BadRows, name: str = "scores", advice: str = FOR_LOGITS) -> None:
-    """The error of rows that are not distributions."""
-    shown = ", ".join(f"{value:g}" for value in bad.row[:6])
+def refuse_distributions(
+    array: Any, bad: Flags, name: str = "scores", advice: str = FOR_LOGITS
+) -> None:
+    """The error of ``bad`` rows, which are not distributions."""
+    first, count = int(np.argmax(bad)), int(bad.sum())
+    row = on_host(array[first])
+    values = ", ".join(f"{value:g}" for value in row[:6])
     with np.errstate(over="ignore"):
-        total = bad.row.sum(dtype=np.float64)
+        total = row.sum(dtype=np.float64)
     raise InputError(
-        f"{name} must be probabilities, each row in [0, 1] with the sum 1, but {bad.wrong} of "
-        f"{bad.rows} rows {'is' if bad.wrong == 1 else 'are'} not (first at row {bad.first}: "
-        f"[{shown}{', …' if len(bad.row) > 6 else ''}], sum {total:g}). {advice}"
+        f"{name} must be probabilities, each row in [0, 1] with the sum 1, but {count} of "
+        f"{len(bad)} rows {'is' if count == 1 else 'are'} not (first at row {first}: "
+        f"[{values}{', …' if len(row) > 6 else ''}], sum {total:g}). {advice}"
     )
 
 
@@ -441,15 +443,10 @@ def are_distributions(array: Scores) -> bool:
     return not any(_not_distributions(part).any() for part in parts)
 
 
-def _bad_rows(array: Scores, is_bad: Callable[[Scores], Flags]) -> BadRows | None:
-    """The rows of which a function says that they are bad; None if there are none."""
-    count, first = 0, -1
-    for rows in row_blocks(*array.shape):
-        bad = is_bad(array[rows])
-        if count == 0 and bad.any():
-            first = rows.start + int(np.argmax(bad))
-        count += int(bad.sum())
-    return BadRows(count, first, len(array), array[first]) if count else None
+def _flag_rows(array: Scores, is_bad: Callable[[Scores], Flags]) -> Flags:
+    """Which rows are bad, asked of one block after the other."""
+    parts = [is_bad(array[rows]) for rows in row_blocks(*array.shape)]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
 def _not_distributions(part: Scores) -> Flags:
@@ -509,26 +506,9 @@ def read_labels(
         return found
     array = _vector(column)
     first, second = (_label(value, "y") for value in _two_values(array))
-    pair = _pair(first, second, classes)
-    ordered = _sorted_pair(pair, array.dtype)
+    ordered = _sorted_pair(_pair(first, second, classes), array.dtype)
     positive = _positive_label(ordered, pos_label)
-    mask = _are(array, positive)
-    return Labels(mask, ordered, positive)
-
-
-def soft_labels(column: NDArray[Any], pos_label: Any = None, classes: Any = None) -> Labels | None:
-    """Labels that are probabilities of the class 1; None where y holds no fraction.
-
-    >>> soft_labels(np.array([0.0, 0.3, 1.0])).share.tolist()
-    [0.0, 0.3, 1.0]
-    >>> soft_labels(np.array([0.0, 1.0])) is None
-    True
-    """
-    if not are_soft(column):
-        return None
-    share = check_shares(_vector(column, soft=True))
-    check_names(pos_label, classes)
-    return Labels(share >= 0.5, np.array([0, 1]), np.int64(1), share)
+    return Labels(_are(array, positive), ordered, positive)
 
 
 def read_classes(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
@@ -556,7 +536,13 @@ def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray
         places = found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < columns
         if places and len(found) < columns:
             if found[0] > 0 and columns > 2:
-                raise InputError(_counted_from_zero_or_one(found, columns))
+                some = ", ".join(str(plain(label)) for label in found[:5])
+                raise InputError(
+                    f"the classes of the {columns} columns must be told, since y lacks some: it "
+                    f"holds {some}{', …' if len(found) > 5 else ''}, but no 0, so that classes may "
+                    f"count from 0 or from 1. Say which: classes=range({columns}) or "
+                    f"classes=range(1, {columns + 1})."
+                )
             return np.arange(columns), found.astype(np.intp)[codes]
         return found, codes
     known, _ = _unique(_row(to_column(classes, "classes")), "classes")
@@ -605,7 +591,7 @@ def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
         ) from wrong
     if values.dtype.kind in "fO":
         checked = [_label(value, name) for value in values]
-        values = values if values.dtype.kind == "f" else _boxed(checked)
+        values = values if values.dtype.kind == "f" else boxed(checked)
     kinds = {type(value) for value in values} if values.dtype.kind == "O" else set()
     if len(kinds) == 1 and kinds <= {str, int, float, bool}:
         values = np.array(values.tolist())  # scikit-learn's models take no boxed labels
@@ -630,7 +616,14 @@ def _few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
 
 def _vector(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
-        _warn_column_vector()
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of "
+            "y to (n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=caller_level(),
+        )
         array = array[:, 0]
     if array.ndim != 1:
         raise InputError(
@@ -643,10 +636,15 @@ def _vector(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
         raise InputError("Complex data not supported: y must be labels.")
     if array.dtype.kind == "f":
         _refuse_missing(array)
-        if not soft:
-            _refuse_soft(array)
-    kinds = set(map(type, array)) if array.dtype.kind == "O" else set()
-    for kind in kinds:
+        fractions = array != np.floor(array)
+        if not soft and fractions.any():
+            row = int(np.argmax(fractions))
+            raise InputError(
+                "Unknown label type: y must be two classes, but fractions (soft labels) came: "
+                f"{int(fractions.sum())} of {len(array)}, first {array[row]:g} at row {row}. "
+                f"{REFUSED}"
+            )
+    for kind in set(map(type, array)) if array.dtype.kind == "O" else ():
         if issubclass(kind, CONTAINERS):
             raise InputError(
                 f"y must hold one label per row, a word or a number, but a {kind.__name__} came "
@@ -693,26 +691,6 @@ def _row(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _warn_column_vector() -> None:
-    from sklearn.exceptions import DataConversionWarning
-
-    warnings.warn(
-        "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
-        "to (n_samples,), for example using ravel().",
-        DataConversionWarning,
-        stacklevel=caller_level(),
-    )
-
-
-def _counted_from_zero_or_one(found: NDArray[Any], columns: int) -> str:
-    some = ", ".join(str(plain(label)) for label in found[:5])
-    return (
-        f"the classes of the {columns} columns must be told, since y lacks some: it holds {some}"
-        f"{', …' if len(found) > 5 else ''}, but no 0, so that classes may count from 0 or from 1. "
-        f"Say which: classes=range({columns}) or classes=range(1, {columns + 1})."
-    )
-
-
 def _refuse_missing(y: NDArray[Any]) -> None:
     bad = ~np.isfinite(y)
     if bad.any():
@@ -720,16 +698,6 @@ def _refuse_missing(y: NDArray[Any]) -> None:
         raise InputError(
             f"Input y contains {word}: labels must be complete, but {int(bad.sum())} of {len(y)} "
             f"are not (first at row {int(np.argmax(bad))}). Drop those rows."
-        )
-
-
-def _refuse_soft(y: NDArray[Any]) -> None:
-    soft = y != np.floor(y)
-    if soft.any():
-        row = int(np.argmax(soft))
-        raise InputError(
-            "Unknown label type: y must be two classes, but fractions (soft labels) came: "
-            f"{int(soft.sum())} of {len(y)}, first {y[row]:g} at row {row}. {REFUSED}"
         )
 
 
@@ -804,6 +772,7 @@ def _given_pair(classes: Any) -> tuple[Any, Any]:
 
 
 def _sorted_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The two labels in order, in the type of y where it can hold them, else in one that can."""
     a, b = pair
     try:
         low, high = (a, b) if a < b else (b, a)
@@ -814,28 +783,14 @@ def _sorted_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         ) from wrong
     if dtype.kind == "O":
         values = [plain(low), plain(high)]
-        return (
-            np.array(values) if all(type(v) in (str, int, bool) for v in values) else _boxed(values)
-        )
-    return _of_type([low, high], dtype)
-
-
-def _of_type(values: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The labels in the type of y where it can hold them, else in one that can."""
+        simple = all(type(value) in (str, int, bool) for value in values)
+        return np.array(values) if simple else boxed(values)
     if dtype.kind not in "US":
-        try:
-            array = np.array(values, dtype=dtype)
-            if all(bool(a == b) for a, b in zip(array, values, strict=True)):
+        with suppress(OverflowError, TypeError, ValueError):
+            array = np.array([low, high], dtype=dtype)
+            if array[0] == low and array[1] == high:
                 return array
-        except (OverflowError, TypeError, ValueError):
-            pass
-    return np.array(values)
-
-
-def _boxed(values: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    return np.array([low, high])
 
 
 def _positive_label(ordered: NDArray[Any], pos_label: Any) -> Any:
@@ -865,19 +820,20 @@ REFUSED = (
 )
 
 
-def are_soft(column: NDArray[Any]) -> bool:
-    """Whether a column of labels holds floats that are no whole numbers.
+def soft_labels(column: NDArray[Any], pos_label: Any = None, classes: Any = None) -> Labels | None:
+    """Labels that are probabilities of the class 1; None where y holds no fraction.
 
-    >>> are_soft(np.array([0.0, 0.2])), are_soft(np.array([0.0, 1.0])), are_soft(np.array([1, 2]))
-    (True, False, False)
+    Names other than 0 and 1 are refused: they would leave open which class is meant.
+
+    >>> soft_labels(np.array([0.0, 0.3, 1.0])).share.tolist()
+    [0.0, 0.3, 1.0]
+    >>> soft_labels(np.array([0.0, 1.0])) is None, soft_labels(np.array([1, 2])) is None
+    (True, True)
     """
     one = column.ndim == 1 or (column.ndim == 2 and column.shape[1] == 1)
-    return one and column.dtype.kind == "f" and bool((column != np.floor(column)).any())
-
-
-def check_shares(labels: NDArray[Any]) -> Array:
-    """Soft labels as float64; any outside [0, 1] is refused."""
-    share = labels.astype(np.float64)
+    if not one or column.dtype.kind != "f" or not bool((column != np.floor(column)).any()):
+        return None
+    share = _vector(column, soft=True).astype(np.float64)
     outside = (share < 0.0) | (share > 1.0)
     if outside.any():
         row = int(np.argmax(outside))
@@ -887,11 +843,6 @@ def check_shares(labels: NDArray[Any]) -> Array:
             f"{int(outside.sum())} of {len(share)} are outside [0, 1], and some are fractions "
             f"(first outside at row {row}: {share[row]:g})."
         )
-    return share
-
-
-def check_names(pos_label: Any, classes: Any) -> None:
-    """Soft labels speak of the class 1 against 0: other names would leave open which is meant."""
     named = [0, 1] if classes is None else [plain(label) for label in to_column(classes, "classes")]
     other = len(named) != 2 or 0 not in named or 1 not in named
     if other or (pos_label is not None and plain(pos_label) != 1):
@@ -902,6 +853,7 @@ def check_names(pos_label: Any, classes: Any) -> None:
             "fit_table(ScoreTable.from_soft_labels(scores, p)), where p is the probability of "
             "pos_label."
         )
+    return Labels(share >= 0.5, np.array([0, 1]), np.int64(1), share)
 
 
 def check_not_swapped(scores: Array) -> None:
@@ -917,36 +869,18 @@ def check_not_swapped(scores: Array) -> None:
         )
 
 
-class Halves(NamedTuple):
-    """Rows with soft labels as two halves each, also where one of them weighs nothing.
+def soft_halves(share: Array, weight: Array | None) -> tuple[Index, Index, Array]:
+    """Rows with soft labels as two halves each: the row, the code and the weight of every half.
 
-    So every row counts twice for what knows no weights, such as the first steps of a pipeline.
-    Rows of weight zero are left out.
+    In the order of rows, the negative half (code 0, weight w·(1 − q)) before the positive one
+    (code 1, weight w·q), also where one of them weighs nothing: so every row counts twice for what
+    knows no weights, such as the first steps of a pipeline. Rows of weight zero are left out. O(n).
 
-    Attributes
-    ----------
-    rows : array of shape (m,)
-        Which row each half belongs to, in the order of rows.
-    codes : array of shape (m,)
-        1 of a positive half, 0 of a negative one.
-    weight : array of shape (m,)
-        w·q of a positive half, w·(1 − q) of a negative one.
-
-    Examples
-    --------
-    >>> halves = Halves.of(np.array([0.25, 1.0]), np.array([2.0, 3.0]))
-    >>> halves.rows.tolist(), halves.codes.tolist(), halves.weight.tolist()
+    >>> rows, codes, weight = soft_halves(np.array([0.25, 1.0]), np.array([2.0, 3.0]))
+    >>> rows.tolist(), codes.tolist(), weight.tolist()
     ([0, 0, 1, 1], [0, 1, 0, 1], [1.5, 0.5, 0.0, 3.0])
     """
-
-    rows: Index
-    codes: Index
-    weight: Array
-
-    @classmethod
-    def of(cls, share: Array, weight: Array | None = None) -> Halves:
-        """The halves of rows with these soft labels and weights (None: all one). O(n)."""
-        size = np.ones(len(share)) if weight is None else weight
-        both = np.column_stack((size * (1.0 - share), size * share)).reshape(-1)
-        (kept,) = np.nonzero(np.repeat(size > 0.0, 2))
-        return cls(kept // 2, kept % 2, both[kept])
+    size = np.ones(len(share)) if weight is None else weight
+    both = np.column_stack((size * (1.0 - share), size * share)).reshape(-1)
+    (kept,) = np.nonzero(np.repeat(size > 0.0, 2))
+    return kept // 2, kept % 2, both[kept]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -19,7 +20,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import (
     as_double,
     first_row,
@@ -231,7 +232,15 @@ class LazyRows:
 
     def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
         found = self.by_score_or_cells(cells, count)
-        return found if isinstance(found, Grouped) else zoomed_grouping(found, self.by_cell)
+        if isinstance(found, Grouped):
+            return found
+        search = zoomed(found)
+        asked = next(search)
+        while True:
+            try:
+                asked = search.send(self.by_cell(asked))
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
 
     def by_score_or_cells(
         self, cells: CellsOption, count: Callable[[float], int]
@@ -241,17 +250,15 @@ class LazyRows:
         if cells == "exact":
             return self.by_score()
         if cells != "auto":
-            return self.cells_over(self.look(), int(cells))
+            return self._cells(lambda rows: int(cells))
         exact = None if self._surely_many() else self.by_score(EXACT)
         if exact is not None and exact.size <= EXACT:
             return exact
-        look = self.look()
-        wanted = self._segment_cells() if self.names.segment else count(look.rows)
-        return self.cells_over(look, wanted)
-
-    def _segment_cells(self) -> int:
+        if not self.names.segment:
+            return self._cells(count)
         segments = self.source.group_by(*self.keys).agg(nw.len().alias("n"))
-        return segment_cells_for(self.fetch(segments.select(n=nw.len())).item())
+        number = self.fetch(segments.select(n=nw.len())).item()
+        return self._cells(lambda rows: segment_cells_for(number))
 
     def by_score(self, most: int | None = None) -> Grouped:
         """Sums of each score (and segment); if there are more than ``most``, only how many."""
@@ -324,26 +331,27 @@ class LazyRows:
 
     # --- which cells ----------------------------------------------------------------------------
 
-    def look(self) -> ScoreExtent:
+    def extent(self) -> tuple[int, float, float]:
         """How many rows there are, and the ends of their scores; one pass over one column."""
         score = nw.col(self.score)
         asked = self.source.select(low=score.min(), high=score.max(), rows=nw.len())
         low, high, rows = first_row(self.fetch(asked))
         if rows and not all(end is not None and math.isfinite(end) for end in (low, high)):
             raise BadRowsError
-        return ScoreExtent(int(rows), low or 0.0, high or 0.0)
+        return int(rows), low or 0.0, high or 0.0
 
-    def cells_over(self, look: ScoreExtent, count: int) -> Cells:
-        """Cells for scores with these ends."""
-        if look.low >= 0.0 and look.high <= 1.0:
-            return Cells(count)
-        score = nw.col(self.score)
+    def _cells(self, count: Callable[[int], int]) -> Cells:
+        """As many cells as ``count`` gives for the number of rows, around their scores."""
+        rows, low, high = self.extent()
+        wanted, score = count(rows), nw.col(self.score)
+        if low >= 0.0 and high <= 1.0:
+            return Cells(wanted)
         with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
             moments = self.source.select(mean=score.mean(), spread=score.std())
             centre, spread = first_row(self.fetch(moments))
         if centre is None or spread is None or not 0.0 < spread < math.inf:
-            centre, spread = look.low / 2 + look.high / 2, look.high / 2 - look.low / 2
-        return Cells(count, centre, max(spread, 1e-300))
+            centre, spread = low / 2 + high / 2, high / 2 - low / 2
+        return Cells(wanted, centre, max(spread, 1e-300))
 
     def _surely_many(self) -> bool:
         """Whether the first rows alone hold more different scores than are kept."""
@@ -643,6 +651,14 @@ def count_rows(
 Column = NDArray[Any] | Sequence[str]
 Lazy = nw.LazyFrame[Any]
 
+#: engines whose frames are lazy by nature
+LAZY = {
+    nw.Implementation.DUCKDB,
+    nw.Implementation.POLARS,
+    nw.Implementation.PYSPARK,
+    nw.Implementation.PYSPARK_CONNECT,
+    nw.Implementation.IBIS,
+}
 #: names that mean nothing else to any engine
 PLAIN = re.compile(r"\w[\w \-]*")
 
@@ -718,15 +734,29 @@ def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
 def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
     """Columns in memory as a lazy frame of the same engine (and session) as another.
 
+    On DuckDB it is a scan of the Arrow table on the relation's own connection, the only one it
+    joins with: the relation keeps the table alive, and nothing is left in the catalog.
+
     >>> import numpy as np
     >>> import polars as pl
     >>> like = nw.from_native(pl.LazyFrame({"a": [1]}))
     >>> to_backend({"b": np.array([2.0])}, like).collect().to_dict(as_series=False)
     {'b': [2.0]}
     """
+    native: Any = like.to_native()
     if like.implementation not in LAZY:  # a table in memory that was made lazy
         return nw.from_dict(dict(table), backend=like.implementation).lazy()
-    return _lazy(LAZY[like.implementation](table, like.to_native()))
+    if like.implementation.is_polars():
+        return _lazy(import_extra("polars", extra="cli").DataFrame(dict(table)).lazy())
+    pyarrow = import_extra("pyarrow", extra="cli")
+    arrow = pyarrow.table({name: pyarrow.array(column) for name, column in table.items()})
+    if like.implementation.is_duckdb():
+        __calibrant_pieces_of_a_map = arrow  # found by its name, as DuckDB finds variables
+        query = "SELECT * FROM __calibrant_pieces_of_a_map"
+        return _lazy(native.query("__calibrant_frame", query))
+    if like.implementation.is_ibis():
+        return _lazy(import_extra("ibis", extra="cli").memtable(arrow))
+    return _lazy(native.sparkSession.createDataFrame(arrow))
 
 
 def _lazy(native: Any) -> Lazy:
@@ -734,71 +764,19 @@ def _lazy(native: Any) -> Lazy:
     return opened
 
 
-def _arrow(table: Mapping[str, Column]) -> Any:
-    pyarrow = import_extra("pyarrow", extra="cli")
-    return pyarrow.table({name: pyarrow.array(column) for name, column in table.items()})
-
-
-def _into_duckdb(table: Mapping[str, Column], like: Any) -> Any:
-    """A scan of the Arrow table on the relation's own connection, the only one it joins with.
-
-    The relation keeps the table alive; nothing is left in the catalog.
-    """
-    __calibrant_pieces_of_a_map = _arrow(table)  # found by its name, as DuckDB finds variables
-    return like.query("__calibrant_frame", "SELECT * FROM __calibrant_pieces_of_a_map")
-
-
-def _into_polars(table: Mapping[str, Column], like: Any) -> Any:
-    return import_extra("polars", extra="cli").DataFrame(dict(table)).lazy()
-
-
-def _into_spark(table: Mapping[str, Column], like: Any) -> Any:
-    return like.sparkSession.createDataFrame(_arrow(table))
-
-
-def _into_ibis(table: Mapping[str, Column], like: Any) -> Any:
-    return import_extra("ibis", extra="cli").memtable(_arrow(table))
-
-
-LAZY: dict[nw.Implementation, Callable[[Mapping[str, Column], Any], Any]] = {
-    nw.Implementation.DUCKDB: _into_duckdb,
-    nw.Implementation.POLARS: _into_polars,
-    nw.Implementation.PYSPARK: _into_spark,
-    nw.Implementation.PYSPARK_CONNECT: _into_spark,
-    nw.Implementation.IBIS: _into_ibis,
-}
-
-
 # --- joining ------------------------------------------------------------------------------------
 
 
 def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
     """All rows with what a small table has for them, NULL where it has nothing."""
-    return JOINS.get(frame.implementation, _join)(frame, table, on)
-
-
-def _join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
-    return frame.join(to_backend(table, frame), on=on, how="left")
-
-
-def _join_polars(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
-    """Polars keeps the order of rows if it is asked to."""
+    other = to_backend(table, frame)
     rows: Any = frame.to_native()
-    other = to_backend(table, frame).to_native()
-    return _lazy(rows.join(other, on=on, how="left", maintain_order="left"))
-
-
-def _join_spark(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
-    """The table is sent to every executor, instead of sorting the rows."""
-    other: Any = to_backend(table, frame).to_native()
-    return frame.join(_lazy(other.hint("broadcast")), on=on, how="left")
-
-
-JOINS: dict[nw.Implementation, Callable[..., Lazy]] = {
-    nw.Implementation.POLARS: _join_polars,
-    nw.Implementation.PYSPARK: _join_spark,
-    nw.Implementation.PYSPARK_CONNECT: _join_spark,
-}
+    small: Any = other.to_native()
+    if frame.implementation.is_polars():  # which keeps the order of rows if it is asked to
+        return _lazy(rows.join(small, on=on, how="left", maintain_order="left"))
+    if frame.implementation.is_spark_like():  # to every executor, instead of sorting the rows
+        other = _lazy(small.hint("broadcast"))
+    return frame.join(other, on=on, how="left")
 
 
 # --- Rows that an engine has grouped: their sums by score or by cell ------------------------------
@@ -818,14 +796,6 @@ APART = {"weight": SUMS[:2], "square": SUMS[2:], "d": ("d0", "d1")}
 REDUCED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys(
     ("moment", "rows", "e", "loss", "part"), np.add
 )
-
-
-class ScoreExtent(NamedTuple):
-    """The number of rows, and their smallest and largest score."""
-
-    rows: int
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -936,17 +906,6 @@ def zoomed(cells: Cells) -> Generator[Cells, Grouped, Grouped]:
     return grouped
 
 
-def zoomed_grouping(cells: Cells, by_cell: Callable[[Cells], Grouped]) -> Grouped:
-    """The grouping that `zoomed` ends with; ``by_cell`` groups rows by cells."""
-    search = zoomed(cells)
-    asked = next(search)
-    while True:
-        try:
-            asked = search.send(by_cell(asked))
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-
 def side_by_side(found: Columns) -> Columns:
     """The two classes of each cell side by side; keys are 2 · cell + class, in order."""
     key = found["k"].astype(np.int64)
@@ -994,6 +953,10 @@ class Batch(NamedTuple):
     y: NDArray[np.int64]
     w: Array | None
 
+    def take(self, rows: Index) -> Batch:
+        """Some of the rows."""
+        return Batch(self.x[rows], self.y[rows], None if self.w is None else self.w[rows])
+
 
 class Question(Protocol):
     """A question about all rows: the engine answers it, or it is answered here, batch by batch."""
@@ -1037,32 +1000,26 @@ def together(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
 
 
 def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
-    read = _read(asked) if asked and _readable(asked) else [None] * len(asked)
+    """The answers from one pass over the rows, and of the engine to those that it lacks.
+
+    One pass can answer all questions if they are about the same rows, the engine works in this
+    process, and the answers are small. Where rows are wrong the engine is asked, which says what
+    is wrong.
+    """
+    read: list[Columns | None] = [None] * len(asked)
+    source = asked[0][0].source if asked else None
+    if (
+        source is not None
+        and all(rows.source is source and question.few for rows, question in asked)
+        and source.implementation.value in READERS
+    ):
+        with suppress(BadRowsError):
+            asked[0][0].run(partial(_add_all, asked))
+            read = [question.found() for _, question in asked]
     return [
         rows.checked(partial(question.ask, rows)) if answer is None else answer
         for (rows, question), answer in zip(asked, read, strict=True)
     ]
-
-
-def _readable(asked: Sequence[tuple[LazyRows, Question]]) -> bool:
-    """Whether one pass can answer all questions: they are about the same rows, the engine works in
-    this process, and the answers are small."""
-    source = asked[0][0].source
-    same = all(rows.source is source for rows, _ in asked)
-    return same and source.implementation.value in READERS and all(q.few for _, q in asked)
-
-
-def _read(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns | None]:
-    """The answers from the rows themselves; all None where rows cannot be read or are wrong.
-
-    Then the engine is asked, which says what is wrong.
-    """
-    rows = asked[0][0]
-    try:
-        rows.run(partial(_add_all, asked))
-    except BadRowsError:
-        return [None] * len(asked)
-    return [question.found() for _, question in asked]
 
 
 def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:

@@ -75,22 +75,16 @@ def matters(negative: Array, positive: Array) -> Flags:
     >>> matters(np.array([0.0, 9.0, 0.0]), np.array([9.0, 1.0, 9.0])).tolist()
     [False, True, False]
     """
-    weight = np.append(0.0, np.cumsum(negative + positive))
-    height = np.append(0.0, np.cumsum(positive))
-    hull = _lower_hull(negative, positive)
+    from scipy.optimize import isotonic_regression
+
+    n = negative + positive
+    # PAV of the rates has the corners of the minorant
+    hull = np.asarray(isotonic_regression(positive / n, weights=n).blocks, dtype=np.intp)
+    weight, height = np.append(0.0, np.cumsum(n)), np.append(0.0, np.cumsum(positive))
     across = weight[:-1] + negative
     floor = np.interp(across, weight[hull], height[hull])
     spare = 1e-12 * height[-1] + 1e-12 * weight[-1]
     return np.asarray((height[:-1] < floor + spare) & (negative > 0) & (positive > 0))
-
-
-def _lower_hull(negative: Array, positive: Array) -> Index:
-    """Corners of the greatest convex minorant of the cumulative diagram: PAV of the rates."""
-    from scipy.optimize import isotonic_regression
-
-    weight = negative + positive
-    blocks = isotonic_regression(positive / weight, weights=weight).blocks
-    return np.asarray(blocks, dtype=np.intp)
 
 
 # --- pieces -------------------------------------------------------------------------------------
@@ -215,14 +209,6 @@ class _Pieces:
 # --- how a row finds its piece ------------------------------------------------------------------
 
 
-class _Step(NamedTuple):
-    """A step as arrays: the entry of cell or piece k is at k + ``zero``; −1 where there is none."""
-
-    zero: int
-    first: Array
-    parts: Array
-
-
 @dataclass(frozen=True)
 class PieceFinder:
     """Finds the piece of a score: first its cell, then one step after the other.
@@ -254,15 +240,16 @@ class PieceFinder:
         return replace(rows, source=frame, score="x")
 
     @cached_property
-    def _arrays(self) -> list[_Step]:
-        found = []
+    def _arrays(self) -> list[tuple[int, Array, Array]]:
+        """Each step as arrays: ``first`` and ``parts`` of k are at k + ``zero``, −1 for none."""
+        arrays = []
         zero, size = self.cells.count // 2, self.cells.count + 1
         for step in self.steps:
             columns = np.full((2, size), -1.0)
             columns[:, step["k"] + zero] = step["first"], step["parts"]
-            found.append(_Step(zero, *columns))
+            arrays.append((zero, columns[0], columns[1]))
             zero, size = 0, int(step["first"][-1] + step["parts"][-1])
-        return found
+        return arrays
 
     def chosen(self, x: Array) -> tuple[Index, NDArray[np.int64]]:
         """The same for an array: the places of the scores that are in pieces, and their pieces'
@@ -270,12 +257,12 @@ class PieceFinder:
         t = self.cells.places(x)
         k = np.floor(t)
         at, t = np.arange(len(x)), np.minimum(t - k, LAST)
-        for step in self._arrays:
-            place = k.astype(np.int64) + step.zero
-            first = step.first[place]
+        for zero, firsts, parts in self._arrays:
+            place = k.astype(np.int64) + zero
+            first = firsts[place]
             inside = np.flatnonzero(first >= 0.0)
             at = at[inside]
-            t = t[inside] * step.parts[place[inside]]
+            t = t[inside] * parts[place[inside]]
             k = np.floor(t)
             k, t = first[inside] + k, t - k
         return at, k.astype(np.int64)
@@ -287,10 +274,6 @@ class PieceFinder:
 
 
 # --- questions about the rows of some pieces ----------------------------------------------------
-
-
-def _of(batch: Batch, at: Index) -> Batch:
-    return Batch(*(None if column is None else column[at] for column in batch))  # type: ignore[arg-type]
 
 
 @dataclass
@@ -337,7 +320,7 @@ class PieceSums(_OfPieces):
             self.sums = np.zeros((self.finder.ends, LINE))
             self.sums[:, HELD.index("low")], self.sums[:, HELD.index("high")] = np.inf, -np.inf
         at, piece = self.finder.chosen(batch.x)
-        x, y, w = _of(batch, at)
+        x, y, w = batch.take(at)
         p = self.link(x) if self.predict else x
         put, line = self.sums.reshape(-1), piece * LINE
         np.add.at(put, line + y, 1.0 if w is None else w)
@@ -369,7 +352,7 @@ class PieceScores(_OfPieces):
 
     def add(self, batch: Batch) -> None:
         at, _ = self.finder.chosen(batch.x)
-        self.parts.append(_of(batch, at))
+        self.parts.append(batch.take(at))
 
     def found(self) -> Columns | None:
         if not any(len(part.x) for part in self.parts):

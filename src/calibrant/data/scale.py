@@ -137,11 +137,6 @@ def _finite(value: Any, name: str) -> float:
     return number
 
 
-def check_on_range(on_range: Any) -> None:
-    """Refuse what is not one of the three words."""
-    check_word("on_range", on_range, ON_RANGE)
-
-
 def check_range(
     scores: AnyArray, known: ScoreRange | None, on_range: str, *, name: str = "scores"
 ) -> AnyArray:
@@ -149,33 +144,25 @@ def check_range(
 
     Most of them beyond those of the fit is a `RangeWarning`: there the map only goes on as it ends.
     """
-    check_on_range(on_range)
+    check_word("on_range", on_range, ON_RANGE)
     if on_range == "allow" or known is None or not scores.size:
         return scores
     low, high = float(scores.min()), float(scores.max())
     if known.probabilities and (low < 0.0 or high > 1.0):
         if on_range == "error":
-            raise InputError(_refusal(scores, known, name))
+            outside = ((scores < 0.0) | (scores > 1.0)).reshape(len(scores), -1).any(axis=1)
+            first = int(np.argmax(outside))
+            row = np.atleast_1d(scores[first])
+            value = row[(row < 0.0) | (row > 1.0)][0]
+            said = f"row {first}: {value:g}"
+            raise InputError(outside_words(known, name, int(outside.sum()), len(scores), said))
         scores = np.clip(scores, 0.0, 1.0)
         low, high = max(low, 0.0), min(high, 1.0)
     if low < known.low or high > known.high:
-        below, above = far_ends(known, scores.size)
-        warn_of_most(
-            known,
-            int(np.count_nonzero(scores < below)),
-            int(np.count_nonzero(scores > above)),
-            scores.size,
-            name=name,
-        )
+        low, high = far_ends(known, scores.size)
+        below, above = int((scores < low).sum()), int((scores > high).sum())
+        warn_of_most(known, below, above, scores.size, name=name)
     return scores
-
-
-def _refusal(scores: AnyArray, known: ScoreRange, name: str) -> str:
-    outside = ((scores < 0.0) | (scores > 1.0)).reshape(len(scores), -1).any(axis=1)
-    first = int(np.argmax(outside))
-    row = np.atleast_1d(scores[first])
-    value = row[(row < 0.0) | (row > 1.0)][0]
-    return outside_words(known, name, int(outside.sum()), len(scores), f"row {first}: {value:g}")
 
 
 def outside_words(known: ScoreRange, name: str, count: int, total: int, first: str = "") -> str:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain
 from calibrant.data.door import (
-    BadRows,
     Rows,
     are_distributions,
     check_distributions,
@@ -383,12 +382,8 @@ class ScoreTensor(ScoreMatrix):
         facts = made.facts
         good = np.isfinite(facts.low) & np.isfinite(facts.high) & np.isfinite(facts.mean)
         if not good.all():
-            refuse_infinite(made._bad(~good))
+            refuse_infinite(made.scores, ~good)
         return made
-
-    def _bad(self, wrong: Flags) -> BadRows:
-        first = int(np.argmax(wrong))
-        return BadRows(int(wrong.sum()), first, len(self), on_host(self.scores[first]))
 
     @property
     def ops(self) -> TensorOps:
@@ -422,7 +417,7 @@ class ScoreTensor(ScoreMatrix):
     def check_distributions(self) -> None:
         wrong = self._not_distributions
         if wrong.any():
-            refuse_distributions(self._bad(wrong))
+            refuse_distributions(self.scores, wrong)
 
     @property
     def smallest_positive(self) -> float:

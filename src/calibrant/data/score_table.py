@@ -110,8 +110,14 @@ class ScoreTable(Frozen):
 
     @classmethod
     def from_rows(cls, rows: Rows) -> ScoreTable:
-        """The table of rows that have already come through the door."""
-        table = cls(*columns_of_rows(rows))
+        """The table of rows that have already come through the door. O(N log N)."""
+        if rows.share is not None:
+            columns = _of_shares(rows.scores, rows.share, rows.weight)
+        elif rows.weight is not None:
+            columns = _of_weighted(rows.scores, rows.positive, rows.weight)
+        else:
+            columns = _of_unweighted(rows.scores, rows.positive)
+        table = cls(*columns)
         return table if rows.scale is None else table.part_of(rows.scale)
 
     @classmethod
@@ -145,7 +151,7 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_soft_labels([0.2, 0.7, 0.7], [0.1, 0.8, 1.0])
         ScoreTable(2 scores from 0.2 to 0.7, weight 3: 1.9 positive, 1.1 negative)
         """
-        return cls(*columns_of_shares(*read_soft(scores, share, sample_weight)))
+        return cls(*_of_shares(*read_soft(scores, share, sample_weight)))
 
     @classmethod
     def empty(cls) -> ScoreTable:
@@ -413,11 +419,23 @@ class ScoreTable(Frozen):
         inner = np.arange(1, edges) / edges
         mass = np.cumsum(self.weight)
         by_mass = np.searchsorted(mass, mass[-1] * inner)
-        low, high = self.scores[0], self.scores[-1]
+        low, high = float(self.scores[0]), float(self.scores[-1])
         by_width = np.searchsorted(self.scores, low * (1 - inner) + high * inner)
-        starts = np.unique(np.concatenate(([0], by_mass, by_width)))
         del mass
-        return self._merged(starts[starts < len(self)])
+        starts = np.unique(np.concatenate(([0], by_mass, by_width)))
+        starts = starts[starts < len(self)]
+        n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in self.columns)
+        first, last = self.scores[starts], self.scores[np.append(starts[1:], len(self)) - 1]
+        size = max(abs(low), abs(high)) or 1.0  # a sum of scores could overflow
+        moment = self.scores / size
+        moment *= self.weight
+        mean = np.clip(np.add.reduceat(moment, starts) / (n0 + n1) * size, first, last)
+        error = float(np.max(np.maximum(mean - first, last - mean)))
+        return replace(
+            ScoreTable(own(mean), own(n0), own(n1), own(q0), own(q1)),
+            error=max(error, self.error, np.finfo(float).tiny),
+            made=f"{len(mean):,} cells of {self.made or f'{len(self):,} scores'}",
+        ).part_of(self.scale)
 
     def through_sigmoid(self) -> ScoreTable:
         """The table of σ(score): margins as probabilities; far scores may become equal."""
@@ -439,20 +457,6 @@ class ScoreTable(Frozen):
         smaller, and from there on the whole one."""
         start = fit(self.pool(cells), None) if len(self) > 10 * cells else None
         return fit(self, start)
-
-    def _merged(self, starts: Index) -> ScoreTable:
-        n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in self.columns)
-        first, last = self.scores[starts], self.scores[np.append(starts[1:], len(self)) - 1]
-        size = float(np.abs(self.scores[[0, -1]]).max()) or 1.0  # a sum of scores could overflow
-        moment = self.scores / size
-        moment *= self.weight
-        mean = np.clip(np.add.reduceat(moment, starts) / (n0 + n1) * size, first, last)
-        error = float(np.max(np.maximum(mean - first, last - mean)))
-        return replace(
-            ScoreTable(own(mean), own(n0), own(n1), own(q0), own(q1)),
-            error=max(error, self.error, np.finfo(float).tiny),
-            made=f"{len(mean):,} cells of {self.made or f'{len(self):,} scores'}",
-        ).part_of(self.scale)
 
     def __repr__(self) -> str:
         if not len(self):
@@ -476,6 +480,8 @@ class ScoreTable(Frozen):
 
 #: how far from equal, or from a whole number, sums of equal weights may be: they are rounded
 ROUNDING = 1e-9
+#: what ``weights=`` may say
+WEIGHTS = ("importance", "counts")
 #: the most rows that counts may stand for: floats hold every whole number up to here
 MOST_ROWS = 2.0**53
 
@@ -489,7 +495,30 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
     >>> table_in_rows(seven, "counts").effective_size
     21.0
     """
-    return table if weights is None else WEIGHTS[weights](table)
+    if weights is None:
+        return table
+    n0, n1, q0, q1 = table.columns
+    if weights == "counts":
+        _check_counts(table.total)
+        return replace(table, negative_sq=n0, positive_sq=n1)
+    if not table or (n0 is q0 and n1 is q1):
+        return table
+    unit = float(q0.sum() + q1.sum()) / table.total
+    if not unit > 0.0:  # squares too small for floats
+        return replace(table, negative_sq=n0, positive_sq=n1)
+    rows, squares = (n0 / unit, n1 / unit), (q0 / unit / unit, q1 / unit / unit)
+    whole = np.rint(rows[0]), np.rint(rows[1])
+    if all(map(_near, (*rows, *squares), (*whole, *whole))):  # all weights are equal
+        n0, n1 = map(own, whole)
+        return replace(table, negative=n0, positive=n1, negative_sq=n0, positive_sq=n1)
+    if abs(unit - 1.0) <= 1e-12:  # in units of rows already
+        return table
+    n0, n1, q0, q1 = map(own, (*rows, *squares))
+    return replace(table, negative=n0, positive=n1, negative_sq=q0, positive_sq=q1)
+
+
+def _near(values: Array, whole: Array) -> bool:
+    return bool((np.abs(values - whole) <= ROUNDING * whole).all())  # a light row is no absent one
 
 
 def rows_worth(weight: float, squares: float) -> float:
@@ -538,38 +567,6 @@ def weight_in_rows(weight: Array | None, weights: str | None) -> Array | None:
     return np.asarray(share / (float(share @ share) / float(share.sum())))
 
 
-def _by_importance(table: ScoreTable) -> ScoreTable:
-    n0, n1, q0, q1 = table.negative, table.positive, table.negative_sq, table.positive_sq
-    if not table or (n0 is q0 and n1 is q1):
-        return table
-    unit = float(q0.sum() + q1.sum()) / table.total
-    if not unit > 0.0:  # squares too small for floats
-        return _unsquared(table)
-    rows = n0 / unit, n1 / unit
-    squares = q0 / unit / unit, q1 / unit / unit
-    whole = [np.rint(n) for n in rows]
-    if all(map(_near, rows, whole)) and all(map(_near, squares, whole)):  # all weights are equal
-        rows = squares = own(whole[0]), own(whole[1])
-    elif abs(unit - 1.0) <= 1e-12:  # in units of rows already
-        return table
-    return replace(
-        table,
-        negative=own(rows[0]),
-        positive=own(rows[1]),
-        negative_sq=own(squares[0]),
-        positive_sq=own(squares[1]),
-    )
-
-
-def _near(values: Array, whole: Array) -> bool:
-    return bool((np.abs(values - whole) <= ROUNDING * whole).all())  # a light row is no absent one
-
-
-def _as_counts(table: ScoreTable) -> ScoreTable:
-    _check_counts(table.total)
-    return _unsquared(table)
-
-
 def _check_counts(total: float) -> None:
     if total > MOST_ROWS:
         raise InputError(
@@ -577,17 +574,6 @@ def _check_counts(total: float) -> None:
             f"2⁵³ ≈ {MOST_ROWS:.3g} (beyond that, floats cannot tell one row more), but it is "
             f'{total:.3g}. Weights that say how much a row matters go with weights="importance".'
         )
-
-
-def _unsquared(table: ScoreTable) -> ScoreTable:
-    return replace(table, negative_sq=table.negative, positive_sq=table.positive)
-
-
-#: what ``weights=`` may say, and the table of rows that this makes of one
-WEIGHTS: dict[str, Callable[[ScoreTable], ScoreTable]] = {
-    "importance": _by_importance,
-    "counts": _as_counts,
-}
 
 
 # --- Cells of scores: the same cell for the same score in NumPy and in every database -------------
@@ -694,13 +680,18 @@ class Cells:
         """
         import narwhals as nw
 
+        from calibrant.data.lazy import compute
+
         s, step = nw.col(score), nw.col(into)
         if self.centre is None:
             lower = nw.when(s > 0.0).then(s).otherwise(0.0)
             upper = nw.when(s >= 1.0).then(0.0).otherwise(1.0 - s)  # NULL for NULL
             frame = frame.with_columns(nw.when(s < 0.5).then(lower).otherwise(upper).alias(into))
             for _ in range(3):
-                frame = _with_root(frame, into)
+                if isinstance(frame, nw.LazyFrame) and frame.implementation.is_ibis():
+                    frame = compute(frame, "sqrt", {into: into})
+                else:
+                    frame = frame.with_columns(step.sqrt())
             side, low, high = s < 0.5, step - HALF - LEAST, HALF - step
         else:
             frame = frame.with_columns(((s - self.centre) * (1.0 / self.spread)).alias(into))
@@ -720,17 +711,6 @@ class Cells:
     def __str__(self) -> str:
         scale = "even in the logit" if self.centre is None else "finest in the middle"
         return f"{self.count:,} cells, {scale}"
-
-
-def _with_root(frame: Frame, column: str) -> Frame:
-    """The frame with the square root of a column of numbers from 0 on in its place."""
-    import narwhals as nw
-
-    from calibrant.data.lazy import compute
-
-    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_ibis():
-        return compute(frame, "sqrt", {column: column})
-    return frame.with_columns(nw.col(column).sqrt())
 
 
 def cells_for(rows: float) -> int:
@@ -781,16 +761,7 @@ def cell_facts(table: ScoreTable) -> dict[str, Any]:
 Columns = tuple[Array, Array, Array, Array, Array]
 
 
-def columns_of_rows(rows: Rows) -> Columns:
-    """The columns of rows that have come through the door. O(N log N)."""
-    if rows.share is not None:
-        return columns_of_shares(rows.scores, rows.share, rows.weight)
-    if rows.weight is None:
-        return _of_unweighted(rows.scores, rows.positive)
-    return _of_weighted(rows.scores, rows.positive, rows.weight)
-
-
-def columns_of_shares(scores: Array, share: Array, weight: Array | None) -> Columns:
+def _of_shares(scores: Array, share: Array, weight: Array | None) -> Columns:
     """Of soft labels: a row of share q and weight w gives w·q to the positives and w·(1 − q) to the
     negatives. It stays one row: w² is divided alike."""
     if weight is None:

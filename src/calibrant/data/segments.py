@@ -40,8 +40,7 @@ def segment_key(value: Any) -> Key:
     >>> segment_key(np.int64(3)), segment_key(3.0), segment_key(True), segment_key("3")
     (3, 3, 1, '3')
     """
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = plain(value)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
@@ -122,11 +121,9 @@ def _columns_as_given(segments: Any) -> list[Any]:
     if len(names) < 2:
         return [segments]
     frame = open_any(segments)
-    return (
-        [frame.get_column(name).to_native() for name in names]
-        if frame is not segments
-        else [segments]
-    )
+    if frame is segments:
+        return [segments]
+    return [frame.get_column(name).to_native() for name in names]
 
 
 def _of_tuples(rows: list[Any]) -> list[Any]:
@@ -164,7 +161,12 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
     [1, 0, 2]
     """
     if len(given) != columns:
-        raise InputError(_how_many_columns(columns, len(given)))
+        raise InputError(
+            f"segments must be one column, as in the fit, but {len(given)} came. Pass that column."
+            if columns == 1
+            else f"segments must be {columns} columns, as in the fit and in the same order, but "
+            f"{len(given)} came. Pass all of them: a frame, or a list of columns."
+        )
     if columns > 1:
         paths, codes = _joint_codes(given)
         return np.array([finest(path, known) for path in paths], dtype=np.intp)[codes]
@@ -176,15 +178,6 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
         found = map(known.get, values, repeat(len(known)))
         codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
     return codes
-
-
-def _how_many_columns(wanted: int, came: int) -> str:
-    if wanted == 1:
-        return f"segments must be one column, as in the fit, but {came} came. Pass that column."
-    return (
-        f"segments must be {wanted} columns, as in the fit and in the same order, but {came} came. "
-        "Pass all of them: a frame, or a list of columns."
-    )
 
 
 def segment_codes(segments: Any) -> tuple[list[Any], Index]:

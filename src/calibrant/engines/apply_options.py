@@ -10,7 +10,7 @@ import narwhals as nw
 
 from calibrant.data.columns import check_segment_names, class_column_names, is_finite, segment_names
 from calibrant.data.door import check_word
-from calibrant.data.scale import FEW, ScoreRange, check_on_range, outside_words, warn_of_most
+from calibrant.data.scale import FEW, ON_RANGE, ScoreRange, outside_words, warn_of_most
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.fitted import Fitted
 from calibrant.rules.base import Map, VectorMap
@@ -56,7 +56,7 @@ class ApplyOptions:
 
     def __post_init__(self) -> None:
         check_word("on_missing", self.on_missing, ON_MISSING)
-        check_on_range(self.on_range)
+        check_word("on_range", self.on_range, ON_RANGE)
         segment_names(self.segment)
         if not isinstance(self.into, str) or not self.into.strip():
             raise ParameterError(
@@ -157,7 +157,7 @@ class RangeWatch:
     """Watches for scores that a calibrator is not for: counts, moves, refuses, or warns of them."""
 
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:
-        check_on_range(on_range)
+        check_word("on_range", on_range, ON_RANGE)
         self.known = None if on_range == "allow" else known
         self.on_range = on_range
 

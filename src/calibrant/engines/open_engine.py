@@ -198,8 +198,8 @@ def open_engine(
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "s.csv"
     >>> _ = file.write_text("p,y\\n0.2,no\\n0.7,yes\\n")
     >>> with open_engine("duckdb", threads=1) as engine:
-    ...     answer, coding = engine.rows([file], Names("p", "y")).ask(lambda rows: rows.look())
-    >>> answer.rows, coding.pos_label
+    ...     answer, coding = engine.rows([file], Names("p", "y")).ask(lambda rows: rows.extent())
+    >>> answer[0], coding.pos_label
     (2, 'yes')
     """
     if name not in ENGINES:

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
-from calibrant.data.door import Halves, read_classes, read_labels, read_many, read_scores
+from calibrant.data.door import read_classes, read_labels, read_many, read_scores, soft_halves
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import (
     AdviceWarning,
@@ -375,16 +375,15 @@ class ModelRows:
         both halves of each row."""
         if self.share is None:
             return rows, take(self.y, rows), take(self.weight, rows)
-        half = Halves.of(take(self.share, rows), take(self.weight, rows))
-        learned = half.rows if rows is None else rows[half.rows]
-        return learned, self.classes[half.codes], half.weight
+        halves, codes, weight = soft_halves(take(self.share, rows), take(self.weight, rows))
+        return halves if rows is None else rows[halves], self.classes[codes], weight
 
     def class_counts(self, rows: Index | None = None) -> Index:
         """How many rows of each class there are, not counting those of weight zero; a soft label
         between 0 and 1 is a row of both."""
         codes, weight = take(self.codes, rows), take(self.weight, rows)
         if self.share is not None:
-            _, codes, weight = Halves.of(take(self.share, rows), weight)
+            _, codes, weight = soft_halves(take(self.share, rows), weight)
         present = codes if weight is None else codes[weight > 0]
         return np.bincount(present, minlength=len(self.classes))
 

@@ -31,6 +31,7 @@ from calibrant.data.columns import (
 from calibrant.data.documents import check_saved, is_text, shown
 from calibrant.errors import InputError, ParameterError
 
+Name = str | int
 Category = str | int | float | bool
 
 #: the code of a category that is missing, or was not seen in the calibration rows
@@ -82,7 +83,10 @@ class Attribute:
             return self._numbers(column)
         known = {_key(c): float(code) for code, c in enumerate(self.categories or ())}
         distinct, inverse = column.distinct()
-        self._check_family(distinct)
+        was = {isinstance(c, str) for c in self.categories or ()}
+        came = {isinstance(v, str) for v in distinct}
+        if was and came and not was & came:  # none of them could match
+            raise self.other_family(words=was.pop(), example=distinct[0])
         return np.array([known.get(_key(v), np.nan) for v in distinct] + [np.nan])[inverse]
 
     def _numbers(self, column: AttributeColumn) -> Array:
@@ -103,13 +107,6 @@ class Attribute:
                 "missing."
             )
         return np.where(column.missing, np.nan, values + 0.0)
-
-    def _check_family(self, distinct: Sequence[Any]) -> None:
-        """Refuse words where numbers are known, or the reverse: none of them could match."""
-        was = {isinstance(c, str) for c in self.categories or ()}
-        came = {isinstance(v, str) for v in distinct}
-        if was and came and not was & came:
-            raise self.other_family(words=was.pop(), example=distinct[0])
 
     def other_family(self, *, words: bool, example: Any) -> InputError:
         """The error for words where numbers are known as categories, or the reverse."""
@@ -137,14 +134,19 @@ class Schema:
         return np.array([a.nominal for a in self.attributes], dtype=bool)
 
     @classmethod
-    def learn(cls, table: AttributeTable, nominal: Any = None) -> Schema:
+    def learn(cls, table: AttributeTable, nominal: Any) -> Schema:
         """The attributes of calibration rows; ``nominal`` names numbers that are categories."""
         forced = _positions(nominal, table)
         attributes = []
         for place, (name, column) in enumerate(zip(table.labels, table.columns, strict=True)):
             categories = None
             if column.nominal or place in forced:
-                categories = _categories(column, title(name))
+                values = column.distinct()[0]
+                if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+                    raise InputError(
+                        f"{title(name)} must hold finite numbers as categories, but infinity came."
+                    )
+                categories = tuple(sorted(values, key=_key))
             attributes.append(Attribute(name, categories))
         return cls(tuple(attributes), table.names is not None)
 
@@ -179,11 +181,11 @@ class Schema:
         missing = [name for name in names if name not in known]
         unexpected = [name for name in known if name not in names]
         if missing or unexpected:
-            told = [f"{_some(missing)} missing"] * bool(missing)
-            told += [f"{_some(unexpected)} unexpected"] * bool(unexpected)
+            lists = {"missing": missing, "unexpected": unexpected}
+            what = ", ".join(f"{_some(listed)} {word}" for word, listed in lists.items() if listed)
             raise InputError(
-                f"features must have the columns of the calibration rows: {', '.join(told)}. Pass "
-                "the same columns; their order does not matter."
+                f"features must have the columns of the calibration rows: {what}. Pass the same "
+                "columns; their order does not matter."
             )
         order = [known.index(name) for name in names]
         return AttributeTable(tuple(names), [table.columns[j] for j in order], table.rows)
@@ -204,8 +206,8 @@ class Schema:
         check_saved(fine, "its attributes are missing or of a wrong type.")
         schema = cls(tuple(_attribute(pair) for pair in pairs), named)
         names = [a.name for a in schema.attributes]
-        apart = not named or len(set(names)) == len(names)
-        check_saved(apart, "two of its attributes have the same name.")
+        different = not named or len(set(names)) == len(names)
+        check_saved(different, "two of its attributes have the same name.")
         kinds = set(map(type, names))
         alike = len(kinds) <= 1 and (named or int not in kinds)
         check_saved(alike, "its attributes have names of different kinds.")
@@ -230,14 +232,6 @@ def _storable(value: Any) -> bool:
     if isinstance(value, int):
         return value.bit_length() <= 1023
     return isinstance(value, float) and math.isfinite(value)
-
-
-def _categories(column: AttributeColumn, name: str) -> tuple[Category, ...]:
-    """The categories present, in order."""
-    found = column.distinct()[0]
-    if any(isinstance(c, float) and not math.isfinite(c) for c in found):
-        raise InputError(f"{name} must hold finite numbers as categories, but infinity came.")
-    return tuple(sorted(found, key=_key))
 
 
 def _key(category: Any) -> tuple[bool, Any]:
@@ -281,8 +275,6 @@ def _positions(nominal: Any, table: AttributeTable) -> set[int]:
 
 # --- Any common table of attributes → its columns, each with a mask of what is missing ------------
 
-
-Name = str | int
 
 #: what to do about a column that is neither numbers nor categories
 CONVERT = (

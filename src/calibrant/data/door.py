@@ -573,9 +573,7 @@ def read_in_order(
             f"classes must name a different {of}, but {[plain(one) for one in given[:20]]} came."
         )
     _, codes = read_many(y, classes=given)
-    column_of = np.empty(len(given), dtype=np.intp)
-    column_of[places] = np.arange(len(given))
-    return ordered[places], column_of[codes]
+    return ordered[places], np.argsort(places)[codes]
 
 
 def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
@@ -635,7 +633,13 @@ def _vector(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: y must be labels.")
     if array.dtype.kind == "f":
-        _refuse_missing(array)
+        bad = ~np.isfinite(array)
+        if bad.any():
+            word = "NaN" if np.isnan(array).any() else "infinity"
+            raise InputError(
+                f"Input y contains {word}: labels must be complete, but {int(bad.sum())} of "
+                f"{len(array)} are not (first at row {int(np.argmax(bad))}). Drop those rows."
+            )
         fractions = array != np.floor(array)
         if not soft and fractions.any():
             row = int(np.argmax(fractions))
@@ -689,16 +693,6 @@ def _row(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim != 1:
         raise InputError(f"classes must be a list of labels, but its shape is {array.shape}.")
     return array
-
-
-def _refuse_missing(y: NDArray[Any]) -> None:
-    bad = ~np.isfinite(y)
-    if bad.any():
-        word = "NaN" if np.isnan(y).any() else "infinity"
-        raise InputError(
-            f"Input y contains {word}: labels must be complete, but {int(bad.sum())} of {len(y)} "
-            f"are not (first at row {int(np.argmax(bad))}). Drop those rows."
-        )
 
 
 def _two_values(array: NDArray[Any]) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.columns import as_float
 from calibrant.data.documents import shown
 from calibrant.data.door import check_word
 from calibrant.data.frozen import Frozen
@@ -63,7 +64,14 @@ class ScoreRange(Frozen):
                 f"the kind of a score range must be one of {KINDS}, but {shown(self.kind)} came."
             )
         for name in ("low", "high"):
-            object.__setattr__(self, name, _finite(getattr(self, name), name))
+            value = getattr(self, name)
+            real = isinstance(value, (int, float)) and not isinstance(value, bool)
+            number = as_float(value) if real else math.nan
+            if not math.isfinite(number):
+                raise InputError(
+                    f"{name} of a score range must be finite, but {shown(value)} came."
+                )
+            object.__setattr__(self, name, number)
         if self.low > self.high:
             raise InputError(
                 "the lower end of a score range must not be above the upper one, but "
@@ -124,17 +132,6 @@ def _rounded(value: float, digits: int, side: int) -> float:
     except OverflowError:  # among the largest floats
         return value
     return near if side * near >= side * value and math.isfinite(near) else value
-
-
-def _finite(value: Any, name: str) -> float:
-    fine = isinstance(value, (int, float)) and not isinstance(value, bool)
-    try:
-        number = float(value) if fine else math.nan
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise InputError(f"{name} of a score range must be finite, but {shown(value)} came.")
-    return number
 
 
 def check_range(

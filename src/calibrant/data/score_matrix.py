@@ -336,7 +336,16 @@ def read_where_it_is(
     known, codes = read_classes_of(y, int(scores.shape[1]), classes)
     check_lengths(scores=len(scores), y=len(codes))
     weight = read_weight(sample_weight, len(codes))
-    made = ScoreTensor.checked(scores, codes, weight)
+    made = ScoreTensor(scores, codes, weight)
+    if made.n_classes < 2 or not len(made):
+        raise InputError(
+            "scores must have one row at least, and a column for each of two or more classes, "
+            f"but their shape is {tuple(scores.shape)}."
+        )
+    facts = made.facts
+    good = np.isfinite(facts.low) & np.isfinite(facts.high) & np.isfinite(facts.mean)
+    if not good.all():
+        refuse_infinite(made.scores, ~good)
     return (made if weight is None or weight.all() else made.take(weight > 0)), known
 
 
@@ -369,21 +378,6 @@ class ScoreTensor(ScoreMatrix):
         if library_of(self.scores) == "torch":
             object.__setattr__(self, "scores", self.scores.detach())
         check_lengths(scores=len(self.scores), codes=len(self.codes))
-
-    @classmethod
-    def checked(cls, scores: Any, codes: Index, weight: Array | None) -> ScoreTensor:
-        """The matrix, if all its scores are finite."""
-        made = cls(scores, codes, weight)
-        if made.n_classes < 2 or not len(made):
-            raise InputError(
-                "scores must have one row at least, and a column for each of two or more classes, "
-                f"but their shape is {tuple(scores.shape)}."
-            )
-        facts = made.facts
-        good = np.isfinite(facts.low) & np.isfinite(facts.high) & np.isfinite(facts.mean)
-        if not good.all():
-            refuse_infinite(made.scores, ~good)
-        return made
 
     @property
     def ops(self) -> TensorOps:

@@ -6,7 +6,7 @@ Several columns, from coarse to fine, make tuples: ("fr", "card") is a part of (
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -170,14 +170,8 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
     if columns > 1:
         paths, codes = _joint_codes(given)
         return np.array([finest(path, known) for path in paths], dtype=np.intp)[codes]
-    column = _column(given[0])
-    codes = np.empty(column.shape, dtype=np.intp)
-    for begin in range(0, len(column), BLOCK):
-        values = column[begin : begin + BLOCK].tolist()
-        # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
-        found = map(known.get, values, repeat(len(known)))
-        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
-    return codes
+    # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
+    return _in_blocks(_column(given[0]), lambda values: map(known.get, values, repeat(len(known))))
 
 
 def segment_codes(segments: Any) -> tuple[list[Any], Index]:
@@ -210,25 +204,31 @@ def coarse_codes(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], I
 
 
 def _codes(segments: Any) -> tuple[list[Key], Index]:
-    column = _column(segments)
     places: dict[Any, int] = {}
+
+    def coded(values: list[Any]) -> Iterable[int]:
+        for value in dict.fromkeys(values):
+            places.setdefault(value, len(places))
+        return map(places.__getitem__, values)
+
+    codes = _in_blocks(_column(segments), coded)
+    return [segment_key(value) for value in places], codes
+
+
+def _in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Iterable[int]]) -> Index:
+    """The codes of a column, some values at a time."""
     codes = np.empty(column.shape, dtype=np.intp)
     for begin in range(0, len(column), BLOCK):
         values = column[begin : begin + BLOCK].tolist()
-        for value in dict.fromkeys(values):
-            places.setdefault(value, len(places))
-        found = map(places.__getitem__, values)
-        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
-    return [segment_key(value) for value in places], codes
+        codes[begin : begin + BLOCK] = np.fromiter(codes_of(values), np.intp, count=len(values))
+    return codes
 
 
 def _joint_codes(columns: Sequence[Any]) -> tuple[list[KeyPath], Index]:
     """The different combinations of several columns as they come, and which each row is in."""
     paths, first, joint = combined([_codes(column) for column in columns])
     order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return [paths[i] for i in order], rank[joint]
+    return [paths[i] for i in order], np.argsort(order)[joint]
 
 
 def combined(
@@ -341,9 +341,7 @@ def _read_column(segments: Any) -> tuple[list[Any], Index]:
         order = sorted(places)
     except TypeError:  # values of several kinds
         order = sorted(places, key=lambda value: (type(value).__name__, str(value)))
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[[places[value] for value in order]] = np.arange(len(order))
-    return order, rank[codes]
+    return order, np.argsort([places[value] for value in order])[codes]
 
 
 def segment_names(values: list[Any]) -> list[str]:
@@ -409,7 +407,7 @@ class NewSegments:
                 stacklevel=caller_level(),
             )
 
-    def look(self, segments: Iterable[Any], known: Collection[Any]) -> None:
+    def add(self, segments: Iterable[Any], known: Collection[Any]) -> None:
         """Count some more rows."""
         values = list(segments)
         new = [value for value in values if value not in known]

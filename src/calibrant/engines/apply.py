@@ -571,7 +571,7 @@ def judge_new(
         return
     if isinstance(frame, nw.DataFrame):
         found = NewSegments()
-        found.look(_complete(frame, columns), set(map_.seen))
+        found.add(_complete(frame, columns), set(map_.seen))
     else:
         refuse_streams(frame)
         frame, called = plain_names(frame)

@@ -471,7 +471,7 @@ def _complete(
         if new is not None and seen:
             some = [own[known] for own in columns]
             with lock:
-                new.look(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
+                new.add(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
         return known
 
     return of_segments

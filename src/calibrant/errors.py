@@ -217,8 +217,7 @@ called bins here: write bins=5.
     return asked
 
 
-# --------------------------------------------------------------------------------------------------
-# Words of the command line: quoted as the shell reads them, and options in place of arguments
+# --- Words of the command line: quoted for the shell, and options in place of arguments -----------
 
 
 WINDOWS = os.name == "nt"

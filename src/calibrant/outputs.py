@@ -52,7 +52,7 @@ class OutputTarget(NamedTuple):
         return self.old is not None and not stat.S_ISREG(self.old.st_mode)
 
 
-# --- where to -----------------------------------------------------------------------------------
+# --- Where an output goes -------------------------------------------------------------------------
 
 
 def find_target(path: Name) -> OutputTarget:
@@ -68,7 +68,7 @@ def find_target(path: Name) -> OutputTarget:
     place = Path(path)
     if "\0" in str(place):
         raise InputError(f"{str(place)!r} cannot be the name of a file.")
-    old = look(place)
+    old = stat_of(place)
     folder = os.fspath(path).endswith(("/", os.sep))
     if folder or (old is not None and stat.S_ISDIR(old.st_mode)):
         raise InputError(f"the output must be a file, but {os.fspath(path)} is a folder.")
@@ -120,7 +120,7 @@ def _short(path: str) -> str:
 
 def check_folder(folder: Path) -> None:
     """Refuse a folder in which nothing can be made."""
-    found = look(folder)
+    found = stat_of(folder)
     if found is None or not stat.S_ISDIR(found.st_mode):
         raise InputError(f"the output's folder {folder} does not exist. Make it first.")
     if not os.access(folder, os.W_OK):
@@ -149,7 +149,7 @@ def path_of_url(rest: str, *, windows: bool = WINDOWS) -> Path:
     return Path(bare if drive else f"/{bare}")
 
 
-def look(path: Path) -> os.stat_result | None:
+def stat_of(path: Path) -> os.stat_result | None:
     """What is behind a path, links followed; None if nothing is, an InputError if none can tell."""
     try:
         return path.stat()
@@ -159,7 +159,7 @@ def look(path: Path) -> os.stat_result | None:
         raise InputError(f"{path} cannot be looked at: {wrong.strerror}.") from wrong
 
 
-# --- what must not be written to ----------------------------------------------------------------
+# --- What must not be written to ------------------------------------------------------------------
 
 
 def keep_apart(written: Mapping[str, Name], read: Iterable[Name] = ()) -> None:
@@ -182,12 +182,12 @@ def keep_apart(written: Mapping[str, Name], read: Iterable[Name] = ()) -> None:
         ...
     calibrant.errors.InputError: --output and --report must be different files, but both are A.json.
     """
-    outputs = [(what, Path(path), look(Path(path))) for what, path in written.items()]
+    outputs = [(what, Path(path), stat_of(Path(path))) for what, path in written.items()]
     for (first, one, found), (second, other, there) in combinations(outputs, 2):
         if _same(one, found, other, there):
             raise InputError(f"{first} and {second} must be different files, but both are {other}.")
     for source in map(Path, read):
-        came = look(source)
+        came = stat_of(source)
         for what, path, found in outputs:
             if _same(path, found, source, came) or _holds(found, source):
                 raise InputError(
@@ -215,14 +215,14 @@ def _holds(folder: os.stat_result | None, file: Path) -> bool:
     """Whether a file lies somewhere in a folder."""
     if folder is None or not stat.S_ISDIR(folder.st_mode):
         return False
-    above = (look(parent) for parent in Path(os.path.realpath(file)).parents)
+    above = (stat_of(parent) for parent in Path(os.path.realpath(file)).parents)
     return any(
         found is not None and found.st_ino != 0 and os.path.samestat(found, folder)
         for found in above
     )
 
 
-# --- writing ------------------------------------------------------------------------------------
+# --- Writing --------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -471,7 +471,7 @@ def private_file(path: Name) -> Iterator[IO[bytes]]:
 
 def keep_mode(new: Path, old: Path) -> None:
     """Give a new file or folder the mode and, where allowed, the owner of the old one."""
-    found = look(old)
+    found = stat_of(old)
     if found is None:
         return
     if hasattr(os, "chown"):

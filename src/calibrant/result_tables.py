@@ -166,7 +166,7 @@ def _html_options(row: TableRow) -> str:
     return tooltip + (' style="font-weight:bold"' if row.bold else "")
 
 
-# --- other forms --------------------------------------------------------------------------------
+# --- Numbers, frames and JSON ---------------------------------------------------------------------
 
 
 class Readable:

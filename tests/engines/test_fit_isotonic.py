@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data.isotonic_blocks import isotonic_blocks
 from calibrant.data.lazy import Names, read_lazy
-from calibrant.data.refine import matters, refined
+from calibrant.data.refine import may_hold_corner, refined
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Piecewise
@@ -179,7 +179,7 @@ CELL = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any), min
 def test_every_cell_with_a_corner_inside_matters(cells):
     n0 = np.array([sum(a for a, _ in cell) for cell in cells], dtype=float)
     n1 = np.array([sum(b for _, b in cell) for cell in cells], dtype=float)
-    found = matters(n0, n1)
+    found = may_hold_corner(n0, n1)
     inside = has_corner(cells)
     assert all(f for f, corner in zip(found, inside, strict=True) if corner)
     assert found.tolist() == may_matter(n0, n1)
@@ -189,13 +189,13 @@ def test_every_cell_with_a_corner_inside_matters(cells):
 def test_every_cell_with_a_corner_inside_matters_with_real_weights(cells):
     n0 = np.array([sum(a for a, _ in cell) for cell in cells])
     n1 = np.array([sum(b for _, b in cell) for cell in cells])
-    found = matters(n0, n1)
+    found = may_hold_corner(n0, n1)
     assert all(f for f, corner in zip(found, has_corner(cells), strict=True) if corner)
 
 
 def test_weights_that_the_sum_swallows():
     n0, n1 = np.array([1e20, 1e-8, 1e-8, 1e20]), np.array([1e20, 1e-8, 2e-8, 1e20])
-    assert matters(n0, n1).all()
+    assert may_hold_corner(n0, n1).all()
 
 
 # --- labels, options, results -------------------------------------------------------------------

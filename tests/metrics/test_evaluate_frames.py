@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calibrant import metrics
-from calibrant.data.lazy import Names, lazy_frame, read_lazy, together
+from calibrant.data.lazy import Names, lazy_frame, read_lazy, run_steps
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.evaluating import _measuring, _start, chosen_records, evaluate_rows
 from calibrant.metrics.facts import OutsideError
@@ -275,7 +275,9 @@ def test_few_rows_are_fetched_of_good_predictions(raw):
 
     made = read_lazy(lazy_frame(frame.lazy()), Names(raw or "p", "y"), run=run)
     with divided(FEW=2**14, EACH=32, MOST=2**14):
-        (e,) = together((made, _measuring(made, _start(made, 2**10), 10, chosen_records(MEASURES))))
+        (e,) = run_steps(
+            (made, _measuring(made, _start(made, 2**10), 10, chosen_records(MEASURES)))
+        )
     assert max(fetched) < 0.1 * n
     assert len(fetched) <= (9 if raw else 6)
     plain = metrics.evaluate(frame["y"], p, raw=frame["s"], level=None)

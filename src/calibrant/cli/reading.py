@@ -146,7 +146,7 @@ def measure(
     asked = _rows(engine, source, source.before)
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
-        found = evaluate_rows(*rows.apart(), bins, intervals, cells, records)
+        found = evaluate_rows(*rows.score_and_raw(), bins, intervals, cells, records)
         return found, rows.extent()[0] if source.weight else round(found.weight)
 
     try:

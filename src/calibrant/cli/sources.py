@@ -32,8 +32,8 @@ from calibrant.outputs import (
     find_target,
     follow,
     keep_apart,
-    look,
     path_of_url,
+    stat_of,
 )
 
 Files = Sequence[str | os.PathLike[str]]
@@ -573,7 +573,7 @@ def check_places(outputs: Mapping[str, OutputOption], read: Iterable[Name | None
             _check(path, output)
             written[option] = path
     # what is not there yet is no input: then there is no need to look into folders
-    there = any(look(path) is not None for path in written.values())
+    there = any(stat_of(path) is not None for path in written.values())
     names = [path for name in read if name is not None and (path := _local(name)) is not None]
     keep_apart(written, (file for path in names for file in (_files(path) if there else [path])))
 
@@ -582,7 +582,7 @@ def _check(path: Path, output: OutputOption) -> None:
     if output.folder and (os.path.isdir(path) or not os.path.exists(path)):
         final = follow(path)
         check_folder(final.parent)
-        look(final)
+        stat_of(final)
     else:
         slash = str(output.path).endswith(("/", os.sep))  # which a Path drops
         find_target(f"{path}/" if slash else path)

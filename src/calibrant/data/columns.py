@@ -288,8 +288,7 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-# --------------------------------------------------------------------------------------------------
-# Numbers of any type as doubles, each rounded to the nearest: not every engine's cast does so
+# --- Numbers of any type as doubles, each rounded to the nearest (not every engine does so) -------
 
 
 #: whole numbers beyond are not all doubles
@@ -469,7 +468,7 @@ def _by_classes(names: Sequence[Any], classes: Sequence[Any] | NDArray[Any]) -> 
     return found if found in fitting else fitting[0] if fitting else None
 
 
-# --- the names of the fit -------------------------------------------------------------------------
+# --- Names of columns at the fit, and later -------------------------------------------------------
 
 
 def column_names(values: Any) -> tuple[str | int, ...]:

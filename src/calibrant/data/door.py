@@ -302,7 +302,7 @@ def check_lengths(**lengths: int) -> None:
         )
 
 
-# --- the checks ---------------------------------------------------------------------------------
+# --- Checks of numbers ----------------------------------------------------------------------------
 
 
 def to_numbers(values: Any, name: str) -> NDArray[Any]:

@@ -171,7 +171,7 @@ class LazyRows:
         found = first_row(self.fetch(self.rows().select(squares=squares, total=total.sum())))
         return float(found[0]) / float(found[1])
 
-    def apart(self) -> tuple[LazyRows, LazyRows | None]:
+    def score_and_raw(self) -> tuple[LazyRows, LazyRows | None]:
         """The rows with their score; and with the raw score in its place, where there is one."""
         names = self.names._replace(raw=None)
         rows = replace(self, names=names)
@@ -364,8 +364,7 @@ def _array(column: nw.Series[Any]) -> NDArray[Any]:
     return column.fill_null(math.nan).to_numpy() if column.null_count() else column.to_numpy()
 
 
-# --------------------------------------------------------------------------------------------------
-# What may be wrong with a lazy frame: its columns, its labels, its rows; and the words for it
+# --- Columns of a lazy frame: their names, and what may be wrong with them ------------------------
 
 
 CellsOption = int | Literal["auto", "exact"]
@@ -485,7 +484,7 @@ def check_columns(schema: nw.Schema, names: Names) -> None:
     check_names(names)
 
 
-# --- labels -------------------------------------------------------------------------------------
+# --- Labels: the two classes, and what may be wrong with them -------------------------------------
 
 
 def find_coding(
@@ -606,7 +605,7 @@ def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
     return column == values[0] if len(values) == 1 else column.is_in(values)
 
 
-# --- rows ---------------------------------------------------------------------------------------
+# --- Rows that are wrong, counted -----------------------------------------------------------------
 
 
 def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
@@ -644,8 +643,7 @@ def count_rows(
     return dict(zip(flags, counts, strict=True)), rows
 
 
-# --------------------------------------------------------------------------------------------------
-# What engines of lazy frames do in different ways: names of columns, tables from memory, joins
+# --- What engines do in different ways: names, functions, tables from memory, joins ---------------
 
 
 Column = NDArray[Any] | Sequence[str]
@@ -661,9 +659,6 @@ LAZY = {
 }
 #: names that mean nothing else to any engine
 PLAIN = re.compile(r"\w[\w \-]*")
-
-
-# --- names of columns ---------------------------------------------------------------------------
 
 
 def plain_names(frame: Lazy) -> tuple[Lazy, dict[str, str]]:
@@ -700,9 +695,6 @@ def renamed(frame: Lazy, names: Sequence[str]) -> Lazy:
     return frame.rename(dict(zip(old, names, strict=True)))
 
 
-# --- functions ----------------------------------------------------------------------------------
-
-
 def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
     """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt), under the names
     that ``into`` gives them.
@@ -726,9 +718,6 @@ def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
         for column, name in into.items()
     )
     return _lazy(native.select(duckdb.StarExpression(), *values))
-
-
-# --- a table into the engine --------------------------------------------------------------------
 
 
 def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
@@ -762,9 +751,6 @@ def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
 def _lazy(native: Any) -> Lazy:
     opened: Lazy = nw.from_native(native)
     return opened
-
-
-# --- joining ------------------------------------------------------------------------------------
 
 
 def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
@@ -979,7 +965,7 @@ class Question(Protocol):
 Steps = Generator[Question, Columns, T]
 
 
-def together(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
+def run_steps(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
     """Run several generators of questions side by side; the result of each.
 
     What they ask at the same time is answered in one pass, if possible. A BadRowsError becomes an

@@ -31,7 +31,7 @@ from calibrant.data.lazy import (
     Steps,
     columns_of,
     left_join,
-    together,
+    run_steps,
 )
 from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for
 
@@ -61,18 +61,18 @@ def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
 
 def refined(rows: LazyRows, grouped: Grouped) -> Narrowed:
     """The passes after the first: fetch the scores of the pieces that matter, and of no others."""
-    (found,) = together((replace(rows, bare=True), narrowed(grouped)))
+    (found,) = run_steps((replace(rows, bare=True), narrowed(grouped)))
     return found
 
 
-def matters(negative: Array, positive: Array) -> Flags:
+def may_hold_corner(negative: Array, positive: Array) -> Flags:
     """Which cells, in the order of their scores, may hold a corner of the convex minorant.
 
     O(D). Sums are compared with a margin for their rounding, on the side of looking twice.
 
-    >>> matters(np.array([9.0, 5.0, 5.0, 1.0]), np.array([1.0, 5.0, 6.0, 9.0])).tolist()
+    >>> may_hold_corner(np.array([9.0, 5.0, 5.0, 1.0]), np.array([1.0, 5.0, 6.0, 9.0])).tolist()
     [True, True, True, True]
-    >>> matters(np.array([0.0, 9.0, 0.0]), np.array([9.0, 1.0, 9.0])).tolist()
+    >>> may_hold_corner(np.array([0.0, 9.0, 0.0]), np.array([9.0, 1.0, 9.0])).tolist()
     [False, True, False]
     """
     from scipy.optimize import isotonic_regression
@@ -87,7 +87,7 @@ def matters(negative: Array, positive: Array) -> Flags:
     return np.asarray((height[:-1] < floor + spare) & (negative > 0) & (positive > 0))
 
 
-# --- pieces -------------------------------------------------------------------------------------
+# --- Pieces of the line of scores -----------------------------------------------------------------
 
 
 class Narrowed(NamedTuple):
@@ -175,7 +175,7 @@ class _Pieces:
         starts, unit = ties(low, high)
         n0, n1 = (np.add.reduceat(self.columns[name], starts) for name in SUMS[:2])
         ends = np.append(starts[1:], len(low)) - 1
-        inside = matters(n0, n1) & (low[starts] < high[ends])
+        inside = may_hold_corner(n0, n1) & (low[starts] < high[ends])
         return np.asarray(inside[unit] & (self.columns["depth"] == len(self.finder.steps)))
 
     def parts(self, torn: Flags) -> Array:
@@ -206,7 +206,7 @@ class _Pieces:
         )
 
 
-# --- how a row finds its piece ------------------------------------------------------------------
+# --- How a score finds its piece ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class PieceFinder:
         return int(self.steps[-1]["parts"].sum())
 
 
-# --- questions about the rows of some pieces ----------------------------------------------------
+# --- Questions about the rows of some pieces ------------------------------------------------------
 
 
 @dataclass

@@ -23,7 +23,7 @@ from calibrant.data.lazy import (
     columns_of,
     lazy_frame,
     read_lazy,
-    together,
+    run_steps,
     zoomed,
 )
 from calibrant.data.refine import narrowed, ties
@@ -329,7 +329,7 @@ def evaluate(
     if label is not None:
         wanted = chosen_records(MEASURES, measures)
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
-        return evaluate_rows(*frame.apart(), bins, options, cells, wanted)
+        return evaluate_rows(*frame.score_and_raw(), bins, options, cells, wanted)
     refuse_frames(y, p, cells)
     raw = in_order(raw, column_names(p))
     several, p = has_several(y, p)
@@ -444,14 +444,14 @@ def evaluate_rows(
     wanted = chosen_records(MEASURES) if records is None else records
     after = rows, _measuring(rows, _start(rows, cells), bins, wanted, probabilities=True)
     if raw is None:
-        (new,) = together(after)
+        (new,) = run_steps(after)
         return evaluation_of(new, None, bins, options)
     scored, start, percent = raw, _start(raw, cells), False
     if isinstance(start, Cells) and start.centre is not None:
         percent = ScoreScale(*_extent(raw)).kind == "percentages"
         if percent:
             scored, start = _divided(raw), Cells(start.count)
-    new, old = together(after, (scored, _measuring(scored, start, bins, wanted, percent=percent)))
+    new, old = run_steps(after, (scored, _measuring(scored, start, bins, wanted, percent=percent)))
     pair = None
     if options is not None and new.counted and old.counted:
         pair = _pairs(rows, raw)

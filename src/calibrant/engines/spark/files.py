@@ -48,8 +48,8 @@ from calibrant.outputs import (
     follow,
     keep_apart,
     keep_mode,
-    look,
     path_of_url,
+    stat_of,
 )
 
 #: CSV files without quotes are cut into pieces of this many bytes, which are read side by side
@@ -353,7 +353,7 @@ class SparkRows(RowsOfFiles):
         return LazyRows(self.frame, self.names, coding, self.files.spark.call)
 
     def refuse(self, coding: Coding) -> None:
-        for rows in self.lazy(coding).apart():
+        for rows in self.lazy(coding).score_and_raw():
             if rows is not None:
                 rows.refuse()
 
@@ -554,7 +554,7 @@ def _hidden(name: str, ending: str) -> str:
 
 
 def _refuse_stream(path: Path) -> None:
-    if look(path) is not None and not path.is_dir() and find_target(path).stream:
+    if stat_of(path) is not None and not path.is_dir() and find_target(path).stream:
         raise InputError(
             f"Spark writes a folder, but the output {path} is a pipe or a device. Name another."
         )

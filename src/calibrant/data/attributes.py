@@ -455,18 +455,15 @@ def title(name: Any) -> str:
 def _plain_column(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
     """A column by the kind of its array."""
     kind = values.dtype.kind
-    if kind == "f":
-        return AttributeColumn(values, missing | np.isnan(values), nominal=False)
-    if kind in "iu":
-        return AttributeColumn(values, missing, nominal=False)
-    if kind in "bU":
-        return AttributeColumn(values, missing, nominal=True)
     if kind == "O":
         return _objects(values, missing, name)
-    raise InputError(
-        f"{name} of the features must hold numbers or categories, but {values.dtype} came. "
-        f"{CONVERT}"
-    )
+    if kind not in "fiubU":
+        raise InputError(
+            f"{name} of the features must hold numbers or categories, but {values.dtype} came. "
+            f"{CONVERT}"
+        )
+    gone = missing | np.isnan(values) if kind == "f" else missing
+    return AttributeColumn(values, gone, nominal=kind in "bU")
 
 
 def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:

@@ -38,6 +38,11 @@ from calibrant.data.score_table import Cells, ScoreTable, cells_for, segment_cel
 from calibrant.errors import InputError, ParameterError, how_many, import_extra
 
 T = TypeVar("T")
+Lazy = nw.LazyFrame[Any]
+Column = NDArray[Any] | Sequence[str]
+Columns = dict[str, NDArray[Any]]
+CellsOption = int | Literal["auto", "exact"]
+Run = Callable[[Callable[[], Any]], Any]
 
 #: roles of columns that hold numbers
 NUMBERS = ("score", "weight", "raw")
@@ -46,7 +51,7 @@ EXACT = 1_000_000
 SEEN = EXACT + EXACT // 4
 
 
-def lazy_frame(frame: Any) -> nw.LazyFrame[Any] | None:
+def lazy_frame(frame: Any) -> Lazy | None:
     """The narwhals wrapper of any frame, eager ones made lazy; None for anything else."""
     if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
         return None
@@ -57,7 +62,7 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any] | None:
 
 
 def read_lazy(
-    frame: nw.LazyFrame[Any],
+    frame: Lazy,
     names: Names,
     *,
     pos_label: Any = None,
@@ -102,7 +107,7 @@ class LazyRows:
         Leave out what isotonic regression does not need: Σw², Σw·score.
     """
 
-    source: nw.LazyFrame[Any]
+    source: Lazy
     names: Names
     coding: Coding
     run: Run
@@ -112,7 +117,7 @@ class LazyRows:
 
     # --- rows as columns ------------------------------------------------------------------------
 
-    def rows(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
+    def rows(self, *others: nw.Expr) -> Lazy:
         """The rows as columns: x, the score; w0 and w1, the weight as a negative and as a positive;
         q0 and q1, their squares; g1, g2, ..., the segment. x is NULL where a value is wrong."""
         is_negative, is_positive = self._classes()
@@ -130,7 +135,7 @@ class LazyRows:
             checked |= {"q0": w0 * w0, "q1": w1 * w1}
         return self.source.select(*columns, *self.keys, *others).with_columns(**checked)
 
-    def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
+    def coded(self, *others: nw.Expr) -> Lazy:
         """The rows as columns: x, the score, NULL where it or the weight is wrong; y, 0 or 1,
         NULL for other labels; w, the weight; g1, g2, ..., the segment."""
         columns = [nw.col(self.score).alias("x"), self.label().alias("y")]
@@ -184,7 +189,7 @@ class LazyRows:
         """The columns before the score or the cell in a GROUP BY."""
         return segment_keys(len(self.names.segments))
 
-    def fetch(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    def fetch(self, frame: Lazy) -> nw.DataFrame[Any]:
         """Run a query."""
         return self.run(frame.collect)  # type: ignore[no-any-return]
 
@@ -271,7 +276,7 @@ class LazyRows:
 
     def by_key(
         self,
-        rows: nw.LazyFrame[Any],
+        rows: Lazy,
         moment: tuple[str, str] = ("x", "moment"),
         others: Sequence[str] = (),
     ) -> Columns:
@@ -298,7 +303,7 @@ class LazyRows:
 
     def group(
         self,
-        frame: nw.LazyFrame[Any],
+        frame: Lazy,
         by: Sequence[str],
         sums: Mapping[str, nw.Expr],
         most: int | None = None,
@@ -367,9 +372,6 @@ def _array(column: nw.Series[Any]) -> NDArray[Any]:
 # --- Columns of a lazy frame: their names, and what may be wrong with them ------------------------
 
 
-CellsOption = int | Literal["auto", "exact"]
-Run = Callable[[Callable[[], Any]], Any]
-
 #: rows that are looked at first to learn the labels, and labels that are fetched before giving up
 HEAD, MANY = 10_000, 1_000
 #: the fewest cells that are worth it, and the most
@@ -419,7 +421,7 @@ class Coding:
     positive: tuple[Any, ...]
 
 
-def refuse_streams(frame: nw.LazyFrame[Any]) -> None:
+def refuse_streams(frame: Lazy) -> None:
     """A stream has no end, so that nothing can be known of all its rows."""
     if getattr(frame.to_native(), "isStreaming", False) is True:
         raise InputError(
@@ -487,9 +489,7 @@ def check_columns(schema: nw.Schema, names: Names) -> None:
 # --- Labels: the two classes, and what may be wrong with them -------------------------------------
 
 
-def find_coding(
-    frame: nw.LazyFrame[Any], column: str, pos_label: Any, classes: Any, run: Run
-) -> Coding:
+def find_coding(frame: Lazy, column: str, pos_label: Any, classes: Any, run: Run) -> Coding:
     """The two classes: from the first rows if they show both, else from all; ``column`` is what the
     labels are called in messages."""
     found = distinct_labels(frame.head(HEAD), run)
@@ -501,7 +501,7 @@ def find_coding(
     return coding_of(found, values, column, pos_label=pos_label, classes=classes)
 
 
-def distinct_labels(frame: nw.LazyFrame[Any], run: Run) -> list[Any]:
+def distinct_labels(frame: Lazy, run: Run) -> list[Any]:
     """The different labels of a frame, `MANY` at most; missing ones are left out."""
     found = run(distinct(frame, "label").head(MANY).collect).get_column("label").to_list()
     return [value for value in found if not is_missing(value)]
@@ -590,7 +590,7 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
         )
 
 
-def distinct(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
+def distinct(frame: Lazy, column: str) -> Lazy:
     """The different values of a column; on Spark, which would sort for that, by a GROUP BY."""
     if not frame.implementation.is_spark_like():
         return frame.select(column).unique()
@@ -608,7 +608,7 @@ def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
 # --- Rows that are wrong, counted -----------------------------------------------------------------
 
 
-def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
+def refuse_labels(frame: Lazy, column: str, run: Run) -> None:
     """An InputError if labels are missing, or there are no rows at all; ``column`` is what the
     labels are called in messages."""
     label = nw.col("label")
@@ -620,9 +620,7 @@ def refuse_labels(frame: nw.LazyFrame[Any], column: str, run: Run) -> None:
         raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
 
 
-def refuse_marked(
-    frame: nw.LazyFrame[Any], must: str, checks: dict[str, nw.Expr], advice: str, run: Run
-) -> int:
+def refuse_marked(frame: Lazy, must: str, checks: dict[str, nw.Expr], advice: str, run: Run) -> int:
     """An InputError if a check marks any row; else how many rows there are."""
     counts, rows = count_rows(frame, checks, run)
     if any(counts.values()):
@@ -630,9 +628,7 @@ def refuse_marked(
     return rows
 
 
-def count_rows(
-    frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr], run: Run
-) -> tuple[dict[str, int], int]:
+def count_rows(frame: Lazy, flags: Mapping[str, nw.Expr], run: Run) -> tuple[dict[str, int], int]:
     """For how many rows each flag is true, and how many rows there are; one pass."""
     names = [f"n{i}" for i in range(len(flags))]
     marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
@@ -645,9 +641,6 @@ def count_rows(
 
 # --- What engines do in different ways: names, functions, tables from memory, joins ---------------
 
-
-Column = NDArray[Any] | Sequence[str]
-Lazy = nw.LazyFrame[Any]
 
 #: engines whose frames are lazy by nature
 LAZY = {
@@ -767,8 +760,6 @@ def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
 
 # --- Rows that an engine has grouped: their sums by score or by cell ------------------------------
 
-
-Columns = dict[str, NDArray[Any]]
 
 #: a cell of margins is crowded if it holds more than the share CROWDED of the weight, and more than
 #: DUE times what an average cell holds; ZOOMS is how often cells may be narrowed to a crowded one
@@ -1026,7 +1017,7 @@ def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
             question.add(Batch(x, y, w))
 
 
-def _read_duckdb(frame: nw.LazyFrame[Any]) -> Iterator[list[NDArray[Any]]]:
+def _read_duckdb(frame: Lazy) -> Iterator[list[NDArray[Any]]]:
     reader = frame.to_native().to_arrow_reader(BATCH)
     try:
         while True:
@@ -1044,6 +1035,4 @@ def _read_duckdb(frame: nw.LazyFrame[Any]) -> Iterator[list[NDArray[Any]]]:
 
 
 #: engines that work in this process, and how their rows come, by narwhals' name
-READERS: dict[str, Callable[[nw.LazyFrame[Any]], Iterator[list[NDArray[Any]]]]] = {
-    "duckdb": _read_duckdb
-}
+READERS: dict[str, Callable[[Lazy], Iterator[list[NDArray[Any]]]]] = {"duckdb": _read_duckdb}

@@ -17,6 +17,79 @@ from calibrant.data.door import check_word
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, RangeWarning, caller_level, how_many
 
+Kind = Literal["probabilities", "percentages", "margins", "points"]
+
+#: scores that are never negative, and whose largest is above the first number and at most the
+#: second, look like percentages
+PERCENT = (10.0, 100.0)
+#: no margin is a log-odds further from 0 than this
+FURTHEST = 100.0
+#: how scores are read as probabilities, in a legend
+IN_SHORT: dict[Kind, str] = {
+    "probabilities": "",
+    "margins": "through σ",
+    "percentages": "divided by 100",
+    "points": "one rate for all rows",
+}
+
+
+class ScoreScale(NamedTuple):
+    """What scores are, by the smallest and the largest of all scores of a fit.
+
+    It is decided once, by the whole, and its folds, segments and other parts are read alike.
+    ``rows`` says it of scores of several classes: "probability" where every row is a distribution,
+    else "logit"; nothing where that is not known.
+    """
+
+    low: float
+    high: float
+    rows: str = ""
+
+    @classmethod
+    def of_parts(cls, scales: Iterable[ScoreScale]) -> ScoreScale:
+        """What the scores of several parts together are."""
+        lows, highs, _ = zip(*scales, strict=True)
+        return cls(min(lows), max(highs))
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether all scores lie in [0, 1]."""
+        return self.low >= 0.0 and self.high <= 1.0
+
+    @property
+    def kind(self) -> Kind:
+        """What the scores are.
+
+        In [0, 1]: probabilities. From 0 to more than 10 and at most 100: percentages. Further from
+        0 than 100: points of some scale, which no formula makes probabilities. All others: margins.
+
+        >>> [ScoreScale(*ends).kind for ends in ((0.1, 0.9), (0, 97), (-3, 4), (300, 850))]
+        ['probabilities', 'percentages', 'margins', 'points']
+        """
+        if self.probabilities:
+            return "probabilities"
+        if self.low >= 0.0 and PERCENT[0] < self.high <= PERCENT[1]:
+            return "percentages"
+        return "points" if max(-self.low, self.high) > FURTHEST else "margins"
+
+    def words(self) -> str:
+        """How the scores are read as probabilities; nothing where they are probabilities.
+
+        >>> ScoreScale(0, 97).words()
+        'go from 0 to 97, look like percentages and were divided by 100'
+        """
+        ends = f"from {self.low:.4g} to {self.high:.4g}"
+        return {
+            "probabilities": "",
+            "percentages": f"go {ends}, look like percentages and were divided by 100",
+            "margins": "lie outside [0, 1] and were read as margins, through the sigmoid",
+            "points": f"go {ends}: points, not probabilities, so that only their order is judged",
+        }[self.kind]
+
+
+# --- Which scores a calibrator is for -------------------------------------------------------------
+
+
 AnyArray = NDArray[Any]
 OnRange = Literal["error", "clip", "allow"]
 
@@ -192,76 +265,3 @@ def warn_of_most(known: ScoreRange, below: int, above: int, count: int, *, name:
         RangeWarning,
         stacklevel=caller_level(),
     )
-
-
-# --- What scores are: probabilities, percentages, margins, or points of some scale ----------------
-
-
-Kind = Literal["probabilities", "percentages", "margins", "points"]
-
-#: scores that are never negative, and whose largest is above the first number and at most the
-#: second, look like percentages
-PERCENT = (10.0, 100.0)
-#: no margin is a log-odds further from 0 than this
-FURTHEST = 100.0
-#: how scores are read as probabilities, in a legend
-IN_SHORT: dict[Kind, str] = {
-    "probabilities": "",
-    "margins": "through σ",
-    "percentages": "divided by 100",
-    "points": "one rate for all rows",
-}
-
-
-class ScoreScale(NamedTuple):
-    """What scores are, told by the smallest and the largest of all scores of a fit.
-
-    It is told once, by the whole, and its folds, segments and other parts are read alike. ``rows``
-    says it of scores of several classes: "probability" where every row is a distribution, else
-    "logit"; nothing where that is not told.
-    """
-
-    low: float
-    high: float
-    rows: str = ""
-
-    @classmethod
-    def of_parts(cls, scales: Iterable[ScoreScale]) -> ScoreScale:
-        """What the scores of several parts together are."""
-        lows, highs, _ = zip(*scales, strict=True)
-        return cls(min(lows), max(highs))
-
-    @property
-    def probabilities(self) -> bool:
-        """Whether all scores lie in [0, 1]."""
-        return self.low >= 0.0 and self.high <= 1.0
-
-    @property
-    def kind(self) -> Kind:
-        """What the scores are.
-
-        In [0, 1]: probabilities. From 0 to more than 10 and at most 100: percentages. Further from
-        0 than 100: points of some scale, which no formula makes probabilities. All others: margins.
-
-        >>> [ScoreScale(*ends).kind for ends in ((0.1, 0.9), (0, 97), (-3, 4), (300, 850))]
-        ['probabilities', 'percentages', 'margins', 'points']
-        """
-        if self.probabilities:
-            return "probabilities"
-        if self.low >= 0.0 and PERCENT[0] < self.high <= PERCENT[1]:
-            return "percentages"
-        return "points" if max(-self.low, self.high) > FURTHEST else "margins"
-
-    def words(self) -> str:
-        """How the scores are read as probabilities; nothing where they are probabilities.
-
-        >>> ScoreScale(0, 97).words()
-        'go from 0 to 97, look like percentages and were divided by 100'
-        """
-        ends = f"from {self.low:.4g} to {self.high:.4g}"
-        return {
-            "probabilities": "",
-            "percentages": f"go {ends}, look like percentages and were divided by 100",
-            "margins": "lie outside [0, 1] and were read as margins, through the sigmoid",
-            "points": f"go {ends}: points, not probabilities, so that only their order is judged",
-        }[self.kind]

@@ -89,10 +89,9 @@ class ScoreMatrix(Frozen):
             raise InputError(f"codes must be places of the {scores.shape[1]} columns, 0 and up.")
         if self.weight is not None:
             check_lengths(scores=len(scores), weight=len(self.weight))
+            object.__setattr__(self, "weight", own(self.weight))
         object.__setattr__(self, "scores", own(scores))
         object.__setattr__(self, "codes", own(codes))
-        if self.weight is not None:
-            object.__setattr__(self, "weight", own(self.weight))
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -175,11 +174,8 @@ class ScoreMatrix(Frozen):
     @property
     def smallest_positive(self) -> float:
         """The smallest positive score, at most 1."""
-        found = 1.0
-        for rows in row_blocks(*self.scores.shape):
-            part = self.scores[rows]
-            found = min(found, float(part.min(initial=1.0, where=part > 0)))
-        return found
+        parts = (self.scores[rows] for rows in row_blocks(*self.scores.shape))
+        return min((float(part.min(initial=1.0, where=part > 0)) for part in parts), default=1.0)
 
     def check_distributions(self) -> None:
         """Refuse rows that are not distributions."""
@@ -415,10 +411,8 @@ class ScoreTensor(ScoreMatrix):
 
     @property
     def smallest_positive(self) -> float:
-        ops, found = self.ops, 1.0
-        for rows in self._slices:
-            found = min(found, ops.smallest_positive(self.scores[rows]))
-        return found
+        parts = (self.scores[rows] for rows in self._slices)
+        return min((self.ops.smallest_positive(part) for part in parts), default=1.0)
 
     @property
     def _slices(self) -> list[slice]:

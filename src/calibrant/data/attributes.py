@@ -21,6 +21,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import (
     as_float,
     boxed,
+    distinct_values,
     is_missing,
     null_mask,
     open_any,
@@ -294,18 +295,15 @@ class AttributeColumn:
         return AttributeColumn(self.values[rows], self.missing[rows], self.nominal)
 
     def distinct(self) -> tuple[list[Any], Index]:
-        """The different values present, and the place of each row's (the last plus 1: missing)."""
+        """The different values present, and the code of each row's (the last plus 1: missing)."""
         inverse = np.empty(len(self.values), dtype=np.intp)
         present = self.values[~self.missing]
         if present.dtype.kind == "O":
-            listed = present.tolist()  # "1" is not 1, but 1 is 1.0
-            found = {value: place for place, value in enumerate(dict.fromkeys(listed))}
-            places = np.fromiter(map(found.__getitem__, listed), np.intp, count=len(listed))
-            values = list(found)
+            values, codes = distinct_values(present.tolist())  # "1" is not 1, but 1 is 1.0
         else:
-            unique, places = np.unique(present, return_inverse=True)
+            unique, codes = np.unique(present, return_inverse=True)
             values = [plain(v) for v in unique]
-        inverse[~self.missing] = places
+        inverse[~self.missing] = codes
         inverse[self.missing] = len(values)
         return values, inverse
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags
+from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError, how_many
 from calibrant.tensors import on_host
 
@@ -276,6 +276,17 @@ def boxed(values: Sequence[Any]) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def distinct_values(values: list[Any]) -> tuple[list[Any], Index]:
+    """The different values in the order in which they come, and the code of each row's.
+
+    >>> values, codes = distinct_values(["b", "a", "b"])
+    >>> values, codes.tolist()
+    (['b', 'a'], [0, 1, 0])
+    """
+    known = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    return list(known), np.fromiter(map(known.__getitem__, values), np.intp, count=len(values))
 
 
 def is_missing(value: Any) -> bool:

@@ -142,8 +142,8 @@ def narrowed(
 
 def ties(low: Array, high: Array) -> tuple[Index, Index]:
     """Neighbours that share a prediction are one unit: the first of each, and each one's unit."""
-    apart = np.append(True, low[1:] > high[:-1])[: len(low)]
-    return np.flatnonzero(apart), np.cumsum(apart) - 1
+    first = np.append(True, low[1:] > high[:-1])[: len(low)]
+    return np.flatnonzero(first), np.cumsum(first) - 1
 
 
 @dataclass(frozen=True)

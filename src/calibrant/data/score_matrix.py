@@ -401,8 +401,8 @@ class ScoreTensor(ScoreMatrix):
     @property
     def _not_distributions(self) -> Flags:
         low, high, mean, _ = self.facts
-        apart = np.abs(mean * self.n_classes - 1.0)
-        return np.asarray((low < 0.0) | (high > 1.0) | (apart > sum_tolerance(self.n_classes)))
+        off = np.abs(mean * self.n_classes - 1.0)
+        return np.asarray((low < 0.0) | (high > 1.0) | (off > sum_tolerance(self.n_classes)))
 
     def check_distributions(self) -> None:
         wrong = self._not_distributions

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Index
-from calibrant.data.columns import open_any, plain, to_column
+from calibrant.data.columns import distinct_values, open_any, plain, to_column
 from calibrant.errors import CalibrationWarning, InputError, caller_level
 
 Key = str | int
@@ -198,21 +198,20 @@ def coarse_codes(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], I
     """
     if not keys or not isinstance(keys[0], tuple) or len(keys[0]) == size:
         return keys, codes
-    places: dict[KeyPath, int] = {}
-    coarse = np.array([places.setdefault(key[:size], len(places)) for key in keys], dtype=np.intp)
-    return list(places), coarse[codes]
+    coarse, coarse_code = distinct_values([key[:size] for key in keys])
+    return coarse, coarse_code[codes]
 
 
 def _codes(segments: Any) -> tuple[list[Key], Index]:
-    places: dict[Any, int] = {}
+    known: dict[Any, int] = {}
 
     def coded(values: list[Any]) -> Iterable[int]:
         for value in dict.fromkeys(values):
-            places.setdefault(value, len(places))
-        return map(places.__getitem__, values)
+            known.setdefault(value, len(known))
+        return map(known.__getitem__, values)
 
     codes = _in_blocks(_column(segments), coded)
-    return [segment_key(value) for value in places], codes
+    return [segment_key(value) for value in known], codes
 
 
 def _in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Iterable[int]]) -> Index:
@@ -332,16 +331,15 @@ def _read_column(segments: Any) -> tuple[list[Any], Index]:
     if column.dtype.kind != "O":
         found, codes = np.unique(column, return_inverse=True)
         return [plain(value) for value in found], codes.reshape(-1)
-    places: dict[Any, int] = {}
     try:
-        codes = np.array([places.setdefault(value, len(places)) for value in column.tolist()])
+        values, codes = distinct_values(column.tolist())
     except TypeError as wrong:
         raise InputError(f"segments must be 1-d, a single value per row: {wrong}.") from wrong
     try:
-        order = sorted(places)
+        order = sorted(range(len(values)), key=values.__getitem__)
     except TypeError:  # values of several kinds
-        order = sorted(places, key=lambda value: (type(value).__name__, str(value)))
-    return order, np.argsort([places[value] for value in order])[codes]
+        order = sorted(range(len(values)), key=lambda i: (type(values[i]).__name__, str(values[i])))
+    return [values[i] for i in order], np.argsort(order)[codes]
 
 
 def segment_names(values: list[Any]) -> list[str]:

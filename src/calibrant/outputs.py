@@ -34,6 +34,269 @@ MOST_WRITERS = 100
 STANDARD = "-"
 
 
+@contextmanager
+def whole_file(path: Name) -> Iterator[Path]:
+    """An empty file beside ``path`` that takes its place at the end, or vanishes on any error.
+
+    What a killed process left of the same output is removed.
+
+    Links are followed: the link stays, and what it leads to is replaced. The new file has the mode
+    and, where allowed, the owner of the one that it replaces. A pipe or a device is never replaced:
+    then the name is ``path`` itself, which is written to directly.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp()) / "out.txt"
+    >>> with whole_file(out) as temporary:
+    ...     _ = temporary.write_text("done")
+    >>> out.read_text(), len(list(out.parent.iterdir()))
+    ('done', 1)
+    """
+    target = find_target(path)
+    if target.stream:
+        with _stream(target.path):
+            yield target.path
+        return
+    final = target.path
+    mode = 0o666 if target.old is None else 0o600  # less the umask; no one else reads it meanwhile
+    with _own_place(final) as temporary:
+        try:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            yield temporary
+            with temporary.open("r+b") as stream:
+                os.fsync(stream.fileno())  # some disks say only now that they are full
+            keep_mode(temporary, final)
+            _put(temporary, final)
+        finally:
+            with suppress(PermissionError):  # on Windows of a writer that has not let go
+                temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Name, content: bytes | str) -> None:
+    """Write a file, whole or not at all; see `whole_file`. Text is UTF-8."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    target = find_target(path)
+    if target.stream:  # once: a second stream would wait forever for a reader that went away
+        with _stream(target.path) as stream:
+            stream.write(data)
+        return
+    with whole_file(path) as temporary, temporary.open("wb") as stream:
+        stream.write(data)
+
+
+@contextmanager
+def _own_place(final: Path) -> Iterator[Path]:
+    """A free name beside a file, which no other writer of that file takes meanwhile.
+
+    Each of the names has a lock beside it. If nobody holds it, the writer of what is there is gone.
+    """
+    for number in range(MOST_WRITERS):
+        place = _beside(final, str(number))
+        with _held(place.with_suffix(".lock")) as alone:
+            if alone is None:  # no locks on this disk: then nothing tells what is stale
+                break
+            if alone and _removed(place):
+                _remove_stale(final, number + 1)
+                yield place
+                return
+    yield _beside(final, secrets.token_hex(4))
+
+
+def _beside(final: Path, word: str) -> Path:
+    return final.with_name(f".{final.name[:45]}.calibrant-{_machine()}-{word}.tmp")
+
+
+def _machine() -> str:
+    """What tells this machine from others: on some shared disks (NFS, Lustre) locks keep out only
+    processes of the same one."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _remove_stale(final: Path, first: int) -> None:
+    """Remove what killed processes left under the names from this number on."""
+    for number in range(first, MOST_WRITERS):
+        place = _beside(final, str(number))
+        if os.path.lexists(place.with_suffix(".lock")):  # of some numbers the writer has ended well
+            with _held(place.with_suffix(".lock")) as alone:
+                if alone:
+                    _removed(place)
+
+
+def _removed(path: Path) -> bool:
+    """Whether nothing is there any more."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+    return not os.path.lexists(path)
+
+
+@contextmanager
+def _held(lock: Path) -> Iterator[bool | None]:
+    """Whether this process has a lock, on a file that is removed at the end; see `try_lock`."""
+    try:
+        number = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except OSError:  # that of another user, or a link or folder of theirs
+        yield False
+        return
+    alone = try_lock(number)
+    if alone and not is_still(lock, number):
+        alone = False
+    try:
+        yield alone
+    finally:
+        if alone is not False and not WINDOWS:
+            _removed(lock)
+        os.close(number)
+        if alone is not False and WINDOWS:  # where no open file can be removed
+            _removed(lock)
+
+
+def is_still(path: Path, number: int) -> bool:
+    """Whether an open file is still the one of that name: its owner may just have removed it."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(number))
+    except OSError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def try_lock(number: int) -> bool | None:
+        """Take the system's own lock of an open file, which goes with the process.
+
+        False if another one has it; None on a file system without locks.
+        """
+        try:
+            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def try_lock(number: int) -> bool | None:
+        """Take the system's own lock of an open file, which goes with the process.
+
+        False if another one has it; None on a file system without locks.
+        """
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return None
+        return True
+
+
+def _put(temporary: Path, final: Path, tries: int = 10) -> None:
+    """Let a new file take the place of the old one; Windows refuses that while the old is open.
+
+    A program that looks at every new file, such as a virus scanner, lets go after a moment.
+    """
+    for left in reversed(range(tries if WINDOWS else 1)):
+        try:
+            temporary.replace(final)
+            return
+        except PermissionError as wrong:
+            if WINDOWS and not left:
+                raise InputError(
+                    f"the output {final} cannot be replaced: another program has it open. Close "
+                    "it there, or name another file."
+                ) from wrong
+            if not left:
+                raise
+        time.sleep(0.1)
+
+
+@contextmanager
+def _stream(path: Path) -> Iterator[IO[bytes]]:
+    """A pipe or device, open: a pipe's reader is waited for, and sees no end before ours."""
+    try:
+        with path.open("wb") as stream:
+            yield stream
+    except BrokenPipeError as gone:
+        raise InputError(
+            f"the output {path} was not written whole: the reader of the pipe went away."
+        ) from gone
+
+
+def keep_mode(new: Path, old: Path) -> None:
+    """Give a new file or folder the mode and, where allowed, the owner of the old one."""
+    found = stat_of(old)
+    if found is None:
+        return
+    if hasattr(os, "chown"):
+        with suppress(OSError):  # only some may change the group, and only root the owner
+            os.chown(new, -1, found.st_gid)
+            os.chown(new, found.st_uid, -1)
+    with suppress(OSError):  # some disks know no modes
+        new.chmod(stat.S_IMODE(found.st_mode))
+
+
+# --- Files and folders for a while ----------------------------------------------------------------
+
+
+class TemporaryFolder(tempfile.TemporaryDirectory[str]):
+    """A folder for temporary files; what killed processes left of such folders is removed first.
+
+    >>> with TemporaryFolder() as folder:
+    ...     Path(folder).name[:10], len(os.listdir(folder))  # the lock alone
+    ('calibrant-', 1)
+    """
+
+    def __init__(self) -> None:
+        _remove_left_folders()
+        while True:
+            super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
+            lock = Path(self.name) / _folder_lock()
+            self._lock = lock.open("wb")
+            number = self._lock.fileno()
+            if try_lock(number) is not False and is_still(lock, number):
+                return
+            self.cleanup()  # another process took it for one that was left
+
+    def cleanup(self) -> None:
+        self._lock.close()  # Windows removes no open file
+        super().cleanup()
+
+
+#: how folders of temporary files begin
+_FOLDERS = "calibrant-"
+
+
+def _folder_lock() -> str:
+    """The file that only folders of temporary files of this machine hold."""
+    return f"temporary-folder-{_machine()}.lock"
+
+
+def _remove_left_folders() -> None:
+    """Remove the folders of processes that are gone: nobody holds their locks."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    left: list[os.DirEntry[str]] = []
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
+        left = [one for one in found if one.name.startswith(_FOLDERS)]
+    for folder in left:
+        with suppress(OSError):
+            if folder.is_symlink() or folder.stat().st_uid != user:
+                continue
+            with open(Path(folder.path) / _folder_lock(), "rb+") as lock:
+                gone = try_lock(lock.fileno())
+                if gone:  # held until all is gone: a folder that was just made has no lock yet
+                    shutil.rmtree(folder.path, ignore_errors=True)
+            if gone and WINDOWS:  # where no open file can be removed
+                shutil.rmtree(folder.path, ignore_errors=True)
+
+
+@contextmanager
+def private_file(path: Name) -> Iterator[IO[bytes]]:
+    """A new file that only this user can read: a copy of data, in a folder of temporary files."""
+    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
+        yield stream
+
+
+# --- Where an output goes -------------------------------------------------------------------------
+
+
 class OutputTarget(NamedTuple):
     """Where an output goes: its path with links followed, and what is there now.
 
@@ -50,9 +313,6 @@ class OutputTarget(NamedTuple):
     def stream(self) -> bool:
         """Whether it is a pipe or a device, which is written to and never replaced."""
         return self.old is not None and not stat.S_ISREG(self.old.st_mode)
-
-
-# --- Where an output goes -------------------------------------------------------------------------
 
 
 def find_target(path: Name) -> OutputTarget:
@@ -220,263 +480,3 @@ def _holds(folder: os.stat_result | None, file: Path) -> bool:
         found is not None and found.st_ino != 0 and os.path.samestat(found, folder)
         for found in above
     )
-
-
-# --- Writing --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def whole_file(path: Name) -> Iterator[Path]:
-    """An empty file beside ``path`` that takes its place at the end, or vanishes on any error.
-
-    What a killed process left of the same output is removed.
-
-    Links are followed: the link stays, and what it leads to is replaced. The new file has the mode
-    and, where allowed, the owner of the one that it replaces. A pipe or a device is never replaced:
-    then the name is ``path`` itself, which is written to directly.
-
-    >>> import tempfile
-    >>> out = Path(tempfile.mkdtemp()) / "out.txt"
-    >>> with whole_file(out) as temporary:
-    ...     _ = temporary.write_text("done")
-    >>> out.read_text(), len(list(out.parent.iterdir()))
-    ('done', 1)
-    """
-    target = find_target(path)
-    if target.stream:
-        with _stream(target.path):
-            yield target.path
-        return
-    final = target.path
-    mode = 0o666 if target.old is None else 0o600  # less the umask; no one else reads it meanwhile
-    with _own_place(final) as temporary:
-        try:
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-            yield temporary
-            with temporary.open("r+b") as stream:
-                os.fsync(stream.fileno())  # some disks say only now that they are full
-            keep_mode(temporary, final)
-            _put(temporary, final)
-        finally:
-            with suppress(PermissionError):  # on Windows of a writer that has not let go
-                temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _own_place(final: Path) -> Iterator[Path]:
-    """A free name beside a file, which no other writer of that file takes meanwhile.
-
-    Each of the names has a lock beside it. If nobody holds it, the writer of what is there is gone.
-    """
-    for number in range(MOST_WRITERS):
-        place = _beside(final, str(number))
-        with _held(place.with_suffix(".lock")) as alone:
-            if alone is None:  # no locks on this disk: then nothing tells what is stale
-                break
-            if alone and _removed(place):
-                _remove_stale(final, number + 1)
-                yield place
-                return
-    yield _beside(final, secrets.token_hex(4))
-
-
-def _beside(final: Path, word: str) -> Path:
-    return final.with_name(f".{final.name[:45]}.calibrant-{_machine()}-{word}.tmp")
-
-
-def _machine() -> str:
-    """What tells this machine from others: on some shared disks (NFS, Lustre) locks keep out only
-    processes of the same one."""
-    return f"{zlib.crc32(platform.node().encode()):08x}"
-
-
-def _remove_stale(final: Path, first: int) -> None:
-    """Remove what killed processes left under the names from this number on."""
-    for number in range(first, MOST_WRITERS):
-        place = _beside(final, str(number))
-        if os.path.lexists(place.with_suffix(".lock")):  # of some numbers the writer has ended well
-            with _held(place.with_suffix(".lock")) as alone:
-                if alone:
-                    _removed(place)
-
-
-def _removed(path: Path) -> bool:
-    """Whether nothing is there any more."""
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
-    return not os.path.lexists(path)
-
-
-@contextmanager
-def _held(lock: Path) -> Iterator[bool | None]:
-    """Whether this process has a lock, on a file that is removed at the end; see `try_lock`."""
-    try:
-        number = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    except OSError:  # that of another user, or a link or folder of theirs
-        yield False
-        return
-    alone = try_lock(number)
-    if alone and not is_still(lock, number):
-        alone = False
-    try:
-        yield alone
-    finally:
-        if alone is not False and not WINDOWS:
-            _removed(lock)
-        os.close(number)
-        if alone is not False and WINDOWS:  # where no open file can be removed
-            _removed(lock)
-
-
-def is_still(path: Path, number: int) -> bool:
-    """Whether an open file is still the one of that name: its owner may just have removed it."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(number))
-    except OSError:
-        return False
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def try_lock(number: int) -> bool | None:
-        """Take the system's own lock of an open file, which goes with the process.
-
-        False if another one has it; None on a file system without locks.
-        """
-        try:
-            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def try_lock(number: int) -> bool | None:
-        """Take the system's own lock of an open file, which goes with the process.
-
-        False if another one has it; None on a file system without locks.
-        """
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return None
-        return True
-
-
-def _put(temporary: Path, final: Path, tries: int = 10) -> None:
-    """Let a new file take the place of the old one; Windows refuses that while the old is open.
-
-    A program that looks at every new file, such as a virus scanner, lets go after a moment.
-    """
-    for left in reversed(range(tries if WINDOWS else 1)):
-        try:
-            temporary.replace(final)
-            return
-        except PermissionError as wrong:
-            if WINDOWS and not left:
-                raise InputError(
-                    f"the output {final} cannot be replaced: another program has it open. Close "
-                    "it there, or name another file."
-                ) from wrong
-            if not left:
-                raise
-        time.sleep(0.1)
-
-
-def write_whole(path: Name, content: bytes | str) -> None:
-    """Write a file, whole or not at all; see `whole_file`. Text is UTF-8."""
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    target = find_target(path)
-    if target.stream:  # once: a second stream would wait forever for a reader that went away
-        with _stream(target.path) as stream:
-            stream.write(data)
-        return
-    with whole_file(path) as temporary, temporary.open("wb") as stream:
-        stream.write(data)
-
-
-@contextmanager
-def _stream(path: Path) -> Iterator[IO[bytes]]:
-    """A pipe or device, open: a pipe's reader is waited for, and sees no end before ours."""
-    try:
-        with path.open("wb") as stream:
-            yield stream
-    except BrokenPipeError as gone:
-        raise InputError(
-            f"the output {path} was not written whole: the reader of the pipe went away."
-        ) from gone
-
-
-class TemporaryFolder(tempfile.TemporaryDirectory[str]):
-    """A folder for temporary files; what killed processes left of such folders is removed first.
-
-    >>> with TemporaryFolder() as folder:
-    ...     Path(folder).name[:10], len(os.listdir(folder))  # the lock alone
-    ('calibrant-', 1)
-    """
-
-    def __init__(self) -> None:
-        _remove_left_folders()
-        while True:
-            super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
-            lock = Path(self.name) / _folder_lock()
-            self._lock = lock.open("wb")
-            number = self._lock.fileno()
-            if try_lock(number) is not False and is_still(lock, number):
-                return
-            self.cleanup()  # another process took it for one that was left
-
-    def cleanup(self) -> None:
-        self._lock.close()  # Windows removes no open file
-        super().cleanup()
-
-
-#: how folders of temporary files begin
-_FOLDERS = "calibrant-"
-
-
-def _folder_lock() -> str:
-    """The file that only folders of temporary files of this machine hold."""
-    return f"temporary-folder-{_machine()}.lock"
-
-
-def _remove_left_folders() -> None:
-    """Remove the folders of processes that are gone: nobody holds their locks."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    left: list[os.DirEntry[str]] = []
-    with suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
-        left = [one for one in found if one.name.startswith(_FOLDERS)]
-    for folder in left:
-        with suppress(OSError):
-            if folder.is_symlink() or folder.stat().st_uid != user:
-                continue
-            with open(Path(folder.path) / _folder_lock(), "rb+") as lock:
-                gone = try_lock(lock.fileno())
-                if gone:  # held until all is gone: a folder that was just made has no lock yet
-                    shutil.rmtree(folder.path, ignore_errors=True)
-            if gone and WINDOWS:  # where no open file can be removed
-                shutil.rmtree(folder.path, ignore_errors=True)
-
-
-@contextmanager
-def private_file(path: Name) -> Iterator[IO[bytes]]:
-    """A new file that only this user can read: a copy of data, in a folder of temporary files."""
-    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
-        yield stream
-
-
-def keep_mode(new: Path, old: Path) -> None:
-    """Give a new file or folder the mode and, where allowed, the owner of the old one."""
-    found = stat_of(old)
-    if found is None:
-        return
-    if hasattr(os, "chown"):
-        with suppress(OSError):  # only some may change the group, and only root the owner
-            os.chown(new, -1, found.st_gid)
-            os.chown(new, found.st_uid, -1)
-    with suppress(OSError):  # some disks know no modes
-        new.chmod(stat.S_IMODE(found.st_mode))

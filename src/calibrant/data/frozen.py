@@ -15,38 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def own(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of a freshly made array that cannot be made writeable again (no copy).
-
-    >>> own(np.zeros(2)).setflags(write=True)
-    Traceback (most recent call last):
-    ...
-    ValueError: cannot set WRITEABLE flag to True of this array
-    """
-    contiguous: Any = np.asarray(array, order="C")
-    return np.asarray(memoryview(contiguous).toreadonly())
-
-
-def immutable(array: NDArray[Any]) -> NDArray[Any]:
-    """The array itself if nobody can ever write to it, else an unchangeable copy."""
-    if isinstance(array.base, memoryview) and array.base.readonly:
-        return array
-    return own(array.copy(order="C"))
-
-
-def thaw(value: Any) -> Any:
-    """Read-only mappings and tuples, at any depth, as the dicts and lists that JSON makes of them.
-
-    >>> thaw(MappingProxyType({"a": (1, MappingProxyType({"b": 2}))}))
-    {'a': [1, {'b': 2}]}
-    """
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [thaw(item) for item in value]
-    return value
-
-
 class Frozen:
     """Base of ``@dataclass(frozen=True, eq=False)`` values with array fields."""
 
@@ -110,4 +78,36 @@ def _hashable(value: Any) -> Any:
         return frozenset((key, _hashable(v)) for key, v in value.items())
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(v) for v in value)
+    return value
+
+
+def own(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of a freshly made array that cannot be made writeable again (no copy).
+
+    >>> own(np.zeros(2)).setflags(write=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    contiguous: Any = np.asarray(array, order="C")
+    return np.asarray(memoryview(contiguous).toreadonly())
+
+
+def immutable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself if nobody can ever write to it, else an unchangeable copy."""
+    if isinstance(array.base, memoryview) and array.base.readonly:
+        return array
+    return own(array.copy(order="C"))
+
+
+def thaw(value: Any) -> Any:
+    """Read-only mappings and tuples, at any depth, as the dicts and lists that JSON makes of them.
+
+    >>> thaw(MappingProxyType({"a": (1, MappingProxyType({"b": 2}))}))
+    {'a': [1, {'b': 2}]}
+    """
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [thaw(item) for item in value]
     return value

@@ -485,7 +485,7 @@ def _by_classes(names: Sequence[Any], classes: Sequence[Any] | NDArray[Any]) -> 
 def column_names(values: Any) -> tuple[str | int, ...]:
     """The names of two columns or more of a frame in memory, all words or all whole numbers.
 
-    Names of other kinds (of several levels, dates, words beside numbers) are told by their text.
+    Names of other kinds (of several levels, dates, words beside numbers) become their text.
 
     >>> import pandas as pd
     >>> column_names(pd.DataFrame({"low": [0.3], "high": [0.7]})), column_names([[0.3, 0.7]])
@@ -574,8 +574,8 @@ def in_order(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
     texts = list(map(str, found))  # files may have made words of numbers
     if set(texts) == set(map(str, names)):
         return _frame_of(frame)[:, [texts.index(str(name)) for name in names]].to_native()
-    plain = tuple(range(len(names)))  # what pandas calls columns without names
-    if refused_as and (type(found[0]) is type(names[0]) or plain not in (found, tuple(names))):
+    unnamed = tuple(range(len(names)))  # what pandas calls columns without names
+    if refused_as and (type(found[0]) is type(names[0]) or unnamed not in (found, tuple(names))):
         lacking, other = (
             ", ".join([repr(one) for one in these if one not in those][:8])
             for these, those in ((names, found), (found, names))
@@ -600,8 +600,7 @@ def _frame_of(values: Any) -> Any:
 
 def _usable(names: Any) -> tuple[str | int, ...]:
     """Names that tell columns apart: two or more, all words or all whole numbers."""
-    listed = list(names) if isinstance(names, (list, tuple)) else []
-    given = tuple(name.item() if isinstance(name, np.generic) else name for name in listed)
+    given = tuple(map(plain, names)) if isinstance(names, (list, tuple)) else ()
     alike = any(all(type(name) is kind for name in given) for kind in (str, int))
     return given if len(given) > 1 and alike and len(set(given)) == len(given) else ()
 

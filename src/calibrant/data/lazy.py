@@ -56,9 +56,7 @@ def lazy_frame(frame: Any) -> Lazy | None:
     if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
         return None
     wrapped = open_any(frame)
-    if isinstance(wrapped, nw.DataFrame):
-        return wrapped.lazy()
-    return wrapped if isinstance(wrapped, nw.LazyFrame) else None
+    return wrapped.lazy() if isinstance(wrapped, (nw.DataFrame, nw.LazyFrame)) else None
 
 
 def read_lazy(

@@ -12,8 +12,8 @@ import calibrant as cal
 from calibrant.auto import auto as room
 from calibrant.auto.auto import left_out, members_for
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.fitting import held_out
-from calibrant.fitting.held_out import matrix_pairs, single_part
+from calibrant.fitting import folds
+from calibrant.fitting.folds import matrix_pairs, single_part
 from calibrant.solvers.weights import mixture_weights
 
 
@@ -77,13 +77,13 @@ def test_a_large_matrix_holds_out_a_single_part(monkeypatch):
     matrix = ScoreMatrix(z, y)
     pairs, clusters = matrix_pairs(matrix, np.arange(40), 5, None, 0)
     assert len(pairs) == 5
-    monkeypatch.setattr(held_out, "FOLDED_NUMBERS", 1000)
+    monkeypatch.setattr(folds, "FOLDED_NUMBERS", 1000)
     [(train, test)], clusters = matrix_pairs(matrix, np.arange(40), 5, None, 0)
     assert clusters is None
     assert len(test) == 120
     assert sorted([*train, *test]) == list(range(600))
-    monkeypatch.setattr(held_out, "HELD_NUMBERS", 2400)
-    monkeypatch.setattr(held_out, "LEAST_HELD", 50)
+    monkeypatch.setattr(folds, "HELD_NUMBERS", 2400)
+    monkeypatch.setattr(folds, "LEAST_HELD", 50)
     [(train, test)], _ = matrix_pairs(matrix, np.arange(40), 5, None, 0)
     assert len(test) == 60
     auto = cal.AutoCalibrator().fit(z, y)
@@ -95,7 +95,7 @@ def test_a_large_matrix_holds_out_a_single_part(monkeypatch):
 
 def test_the_mixture_of_a_single_part_is_judged_by_halves(monkeypatch):
     """Shares found on the very rows that they are judged on would flatter the mixture."""
-    monkeypatch.setattr(held_out, "FOLDED_NUMBERS", 1000)
+    monkeypatch.setattr(folds, "FOLDED_NUMBERS", 1000)
     z, y = draw(800, 40)
     auto = cal.AutoCalibrator().fit(z, y)
     oof = {name: one.scores.astype(float) for name, one in auto.oof_.items()}

@@ -16,8 +16,9 @@ import calibrant as cal
 from calibrant.auto import auto as room
 from calibrant.auto.auto import members_for, view_of
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.fitting import held_out
-from calibrant.fitting.held_out import HeldOutMatrix, matrix_pairs
+from calibrant.fitting import folds as dealers
+from calibrant.fitting.folds import matrix_pairs
+from calibrant.fitting.held_out import HeldOutMatrix
 from calibrant.maps import Softmax, VectorMixture
 from calibrant.rules.softmax import seen_by_members
 from calibrant.solvers.weights import mixture_weights
@@ -145,7 +146,7 @@ def test_the_order_of_rows_plays_no_part():
 
 def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     z, y = draw(900)
-    monkeypatch.setattr(held_out, "MOST_JUDGED", 300)
+    monkeypatch.setattr(dealers, "MOST_JUDGED", 300)
     auto = cal.AutoCalibrator().fit(z, y)
     assert auto.leaderboard_.weight == 300
     monkeypatch.undo()

@@ -150,7 +150,7 @@ def test_out_of_fold_figures_are_those_of_rows_held_out(run):
     p, y = animals(400)
     w = 1 + np.arange(400) % 3
     from calibrant.data.score_matrix import read_matrix
-    from calibrant.fitting.held_out import matrix_pairs
+    from calibrant.fitting.folds import matrix_pairs
 
     matrix, classes = read_matrix(p, KINDS[y], w)
     pairs, _ = matrix_pairs(matrix, classes, 4, None, 0)

@@ -25,11 +25,16 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
 from calibrant.fitting.base_classes import OneOrMany, VectorCalibrator, count_columns
 from calibrant.fitting.fitted import Applied, Fitted, PredictsByRule
-from calibrant.fitting.folds import FOLDS, Splits, table_cv
-from calibrant.fitting.held_out import (
-    CLASS_ERRORS,
+from calibrant.fitting.folds import (
     FEW_CLASSES,
     FOLDED_NUMBERS,
+    FOLDS,
+    Splits,
+    matrix_pairs,
+    table_cv,
+)
+from calibrant.fitting.held_out import (
+    CLASS_ERRORS,
     ONE_SIDED,
     Fit,
     HeldOut,
@@ -38,7 +43,6 @@ from calibrant.fitting.held_out import (
     Trial,
     choose,
     fit_bare,
-    matrix_pairs,
     progress_bar,
     standings,
     try_all,

@@ -153,7 +153,8 @@ class UnseenClasses(NamedTuple):
 def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
     """The predictions of rows held out; an automatic choice has made them already."""
     from calibrant.auto.auto import fits_of
-    from calibrant.fitting.held_out import HeldOutMatrix, matrix_pairs, ranked_as, try_all
+    from calibrant.fitting.folds import matrix_pairs
+    from calibrant.fitting.held_out import HeldOutMatrix, ranked_as, try_all
 
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:

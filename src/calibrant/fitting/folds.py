@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,27 +20,24 @@ from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.model_scores import ModelRows, score_method
 
+#: the rows to learn from, and the rows held out
+Pair = tuple[Index, Index]
+
+#: the number of folds that None stands for, as in scikit-learn
+FOLDS = 5
+
+
+def pairs_of(fold: Index, k: int) -> list[Pair]:
+    """The pairs of k folds, given the fold of each row; rows of fold k and above are left out."""
+    return [(np.flatnonzero((fold != f) & (fold < k)), np.flatnonzero(fold == f)) for f in range(k)]
+
+
 # --- Tables dealt into folds ----------------------------------------------------------------------
 
 
 #: the rows of a class in a cell are dealt one by one up to this number, beyond it by a single draw
 MANY = 50
 SMALLEST = np.finfo(np.float64).tiny
-
-
-def possible_folds(wanted: int, rarest: float) -> int:
-    """As many folds as wanted, at most one for each row of the rarer class; 0 below two.
-
-    >>> possible_folds(5, 3.0), possible_folds(5, 1.0)
-    (3, 0)
-    """
-    folds = min(wanted, int(rarest + 1e-6))
-    return folds if folds >= 2 else 0
-
-
-def table_cv(cv: Any) -> bool:
-    """Whether folds can be dealt from a table, without its rows."""
-    return cv is None or isinstance(cv, Integral)
 
 
 class TableFolds:
@@ -68,62 +64,51 @@ class TableFolds:
             raise ParameterError(f"the number of folds must be at least 2, but {k} came.")
         self.table, self.k = table, k
         rng = np.random.default_rng(seed)
+        weights = (table.negative, table.positive)
         squares = (table.negative_sq, table.positive_sq)
         self._whole = table.is_whole
         if repetitions and self._whole:
-            squares = (table.negative, table.positive)
-        weights = (table.negative, table.positive)
-        halved = _halved(*weights, *squares)
-        self._hands = [
-            _ClassFolds(np.where(halved, 0.0, weight), square, k, rng)
+            squares = weights
+        soft = _soft_cells(weights, squares)
+        self._classes = [
+            _ClassFolds(np.where(soft, 0.0, weight), square, k, rng)
             for weight, square in zip(weights, squares, strict=True)
         ]
-        self._halves = None
-        if halved.any():
-            rows = np.where(halved, table.weight, 0.0)
-            self._halves = _ClassFolds(rows, squares[0] + squares[1], k, rng)
-
-    def held(self, fold: int) -> CellColumns:
-        """The part of the table that a fold holds out."""
-        zero, one = (hand.share(fold) for hand in self._hands)
-        if self._halves is not None:
-            both = self._halves.share(fold)
-            zero, one = zero + both, one + both
-        table = self.table
-        n0, n1 = table.negative * zero, table.positive * one
-        if table.negative_sq is table.negative and table.positive_sq is table.positive:
-            return self._rounded(CellColumns(n0, n1, n0, n1))
-        squares = table.negative_sq * zero, table.positive_sq * one
-        return self._rounded(CellColumns(n0, n1, *squares))
-
-    def _rounded(self, held: CellColumns) -> CellColumns:
-        """Of whole weights: whole numbers, without the rounding errors of shares."""
-        if not self._whole:
-            return held
-        near = [np.rint(column) for column in held]
-        pairs = zip(held, near, strict=True)
-        return CellColumns(*(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in pairs))
-
-    def rest(self, held: CellColumns) -> ScoreTable:
-        """The table without the cells of a fold."""
-        table, left = self.table, self.table.columns.less(held)
-        n0, n1, q0, q1 = map(own, left.take(left.filled))
-        return ScoreTable(own(table.scores[left.filled]), n0, n1, q0, q1).part_of(table.scale)
+        self._soft = None
+        if soft.any():
+            rows = np.where(soft, table.weight, 0.0)
+            self._soft = _ClassFolds(rows, squares[0] + squares[1], k, rng)
 
     def parts(self) -> Iterator[tuple[ScoreTable, CellColumns]]:
         """The table to learn from, and what is held out of each cell, fold after fold."""
         for fold in range(self.k):
             held = self.held(fold)
-            yield self.rest(held), held
+            left = self.table.columns.less(held)
+            columns = (own(column) for column in left.take(left.filled))
+            rest = ScoreTable(own(self.table.scores[left.filled]), *columns)
+            yield rest.part_of(self.table.scale), held
+
+    def held(self, fold: int) -> CellColumns:
+        """The part of the table that a fold holds out."""
+        zero, one = (rows.share(fold) for rows in self._classes)
+        if self._soft is not None:
+            both = self._soft.share(fold)
+            zero, one = zero + both, one + both
+        n0, n1, q0, q1 = self.table.columns
+        held = CellColumns(n0 * zero, n1 * one, q0 * zero, q1 * one)
+        if not self._whole:
+            return held
+        # whole numbers, without the rounding errors of shares
+        near = [np.rint(column) for column in held]
+        pairs = zip(held, near, strict=True)
+        return CellColumns(*(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in pairs))
 
 
-def _halved(n0: Array, n1: Array, q0: Array, q1: Array) -> Flags:
+def _soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
     """The cells of both classes that hold less than one row of a class."""
-    both = (n0 > 0.0) & (n1 > 0.0)
-    found = np.zeros(len(n0), dtype=bool)
-    for n, q in ((n0, q0), (n1, q1)):
-        found |= both & (q > SMALLEST) & (n * n < q * (1.0 - 1e-9))
-    return found
+    pairs = zip(weights, squares, strict=True)
+    less = [(q > SMALLEST) & (n * n < q * (1.0 - 1e-9)) for n, q in pairs]
+    return np.asarray((weights[0] > 0.0) & (weights[1] > 0.0) & (less[0] | less[1]))
 
 
 class _ClassFolds:
@@ -150,44 +135,93 @@ class _ClassFolds:
         return np.asarray(held / np.maximum(self.rows, 1))
 
 
-# --- Rows of several classes dealt into folds -----------------------------------------------------
+def table_cv(cv: Any) -> bool:
+    """Whether folds can be dealt from a table, without its rows."""
+    return cv is None or isinstance(cv, Integral)
 
 
-#: matrices of more numbers than this are sorted by their first two columns only
-MOST_SORTED = 1 << 22
+def possible_folds(wanted: int, rarest: float) -> int:
+    """As many folds as wanted, at most one for each row of the rarer class; 0 below two.
 
-
-def deal_by_scores(matrix: ScoreMatrix, count: int) -> Index:
-    """The fold of each row: rows sorted by their scores and dealt in turn.
-
-    Nothing is random, and neither the order of the rows nor their labels matter (except among
-    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
-    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
-    columns only.
+    >>> possible_folds(5, 3.0), possible_folds(5, 1.0)
+    (3, 0)
     """
-    fold = np.empty(len(matrix), dtype=np.intp)
-    fold[sorted_rows(matrix)] = np.arange(len(matrix)) % count
-    return fold
+    folds = min(wanted, int(rarest + 1e-6))
+    return folds if folds >= 2 else 0
 
 
-def sorted_rows(matrix: ScoreMatrix) -> Index:
-    """Rows by their scores, then class and weight."""
-    columns = matrix.leading(matrix.n_classes if matrix.size <= MOST_SORTED else 2).T
-    least = [] if matrix.weight is None else [matrix.weight]
-    return np.lexsort((*least, matrix.codes, *columns))
+# --- Rows to learn from and rows held out, for every kind of cv -----------------------------------
 
-
-# --- Which rows train a model and which are scored, for every kind of cv --------------------------
-
-
-Pair = tuple[Index, Index]
 
 #: the kinds of cv that pick rows by index
 SPLITTING = ("folds", "fraction")
-#: the number of folds that None stands for, as in scikit-learn
-FOLDS = 5
 #: what to do where a fold lacks a class
 LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
+
+
+def split_present(
+    cv: Any,
+    rows: Rows | ScoreMatrix,
+    classes: NDArray[Any],
+    present: Flags | None = None,
+    groups: Any = None,
+    random_state: Any = None,
+) -> tuple[list[Pair], Index | None]:
+    """Splits of the rows of positive weight, for any ``cv`` that picks rows, and which rows belong
+    together.
+
+    These are rows of a group, or each row by itself if some are held out more than once; None if
+    all rows are independent. ``rows`` are those of positive weight alone. ``present`` says which of
+    all rows they are (None: all); ``groups``, and ``cv`` where it is a list of rows, speak of all
+    rows. Splits without rows to learn from, or to judge on, are left out.
+    """
+    codes = rows.codes.astype(np.intp)
+    data = ModelRows(rows.scores, codes, rows.weight, classes, 1, "auto")
+    n = len(codes)
+    present = np.ones(n, dtype=bool) if present is None else present
+    cluster = None
+    if groups is not None:
+        column = to_column(groups, "groups")
+        check_lengths(scores=len(present), groups=len(column))
+        groups = column[present]
+        cluster = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    splits = row_pairs(_of_present(cv, present), data, groups, random_state, complete=False)
+    pairs = [(train, test) for train, test in splits if len(train) and len(test)]
+    if not pairs:
+        raise InputError(
+            "cv must give at least one split with rows to learn from and rows to judge on, but "
+            "none that came has both (rows of weight zero are as if absent). Use other splits."
+        )
+    if cluster is None and np.bincount(np.concatenate([test for _, test in pairs])).max() > 1:
+        cluster = np.arange(n)
+    return pairs, cluster
+
+
+def row_pairs(
+    cv: Any,
+    data: ModelRows,
+    groups: Any = None,
+    random_state: Any = None,
+    *,
+    complete: bool = True,
+) -> list[Any]:
+    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came.
+
+    With ``complete`` every split must train on two classes or more.
+    """
+    kind = cv_kind(cv)
+    if kind not in SPLITTING:
+        return [(None, None)]
+    if groups is not None:
+        groups = to_column(groups, "groups")
+        check_lengths(groups=len(groups), y=len(data.codes))
+    if kind == "fraction":
+        pairs = _hold_out(float(cv), data, groups, random_state, complete)
+    else:
+        pairs = _row_folds(cv, data, groups, complete)
+    if complete:
+        _check_pairs(pairs, data)
+    return pairs
 
 
 def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
@@ -215,21 +249,6 @@ def _kind(cv: Any) -> str | None:
     return "folds" if splits else None
 
 
-def deal_soft(rows: Rows, folds: int, seed: int) -> list[tuple[Index, Index]]:
-    """Rows with soft labels dealt into folds at random, those of ½ and more apart from the others.
-
-    Whatever their order is, rows of the same score, label and weight fall to the same folds.
-    """
-    keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
-    order = np.lexsort([key for key in keys if key is not None])
-    fold = np.empty(len(order), dtype=np.intp)
-    rng = np.random.default_rng(seed)
-    low = int(np.count_nonzero(~rows.positive))
-    for some in (order[:low], order[low:]):
-        fold[some] = rng.permutation(np.arange(len(some)) % folds)
-    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(folds)]
-
-
 class Splits:
     """The limits of ``cv``: a number of folds, a fraction, a splitter or splits."""
 
@@ -244,87 +263,92 @@ class Splits:
         )
 
 
-def row_pairs(
-    cv: Any,
-    data: ModelRows,
-    groups: Any = None,
-    random_state: Any = None,
-    *,
-    complete: bool = True,
-) -> list[Any]:
-    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came.
+def _row_folds(cv: Any, data: ModelRows, groups: NDArray[Any] | None, complete: bool) -> list[Pair]:
+    """The rows to train on and to score, fold by fold.
 
-    With ``complete`` every split must train on two classes or more.
+    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
+    groups stratified folds that keep each group together. Rows with soft labels are dealt in the
+    order of these. With ``complete`` every fold must train on two classes or more; without, a class
+    may have fewer rows than there are folds.
     """
-    kind = cv_kind(cv)
-    if kind not in SPLITTING:
-        return [(None, None)]
-    if groups is not None:
-        groups = to_column(groups, "groups")
-        check_lengths(groups=len(groups), y=len(data.codes))
-    if kind == "fraction":
-        pairs = hold_out(float(cv), data, groups, random_state, complete=complete)
-    else:
-        pairs = row_folds(cv, data, groups, complete=complete)
-    if complete:
-        _check_pairs(pairs, data)
+    cv = FOLDS if cv is None else cv
+    if isinstance(cv, Integral):
+        from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
+
+        k, strict = int(cv), complete and data.share is None
+        if complete:
+            _check_enough(k, data)
+        if groups is not None:
+            _check_groups(k, groups)
+            cv = (StratifiedGroupKFold if strict or _least_common(data) >= k else GroupKFold)(k)
+        else:
+            cv = StratifiedKFold(k) if strict else _dealt(k, data)
+    splits = cv.split(data.X, data.y, groups) if hasattr(cv, "split") else cv
+    pairs = _given_pairs(splits, len(data.codes))
+    if not pairs:
+        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
     return pairs
 
 
-@dataclass(frozen=True)
-class RowSplits:
-    """Rows to learn from and rows to judge on, split by split.
+def _dealt(k: int, data: ModelRows) -> list[Pair]:
+    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k.
 
-    Parameters
-    ----------
-    pairs : list of (train, test)
-    share : array of shape (n,)
-        What a row counts each time that it is held out: 1/r for one that is held out r times.
-    cluster : array of shape (n,) or None
-        Which rows belong together: their groups, or each row by itself if some are held out more
-        than once. None if all rows are independent.
+    Rows with soft labels are dealt in the order of these.
     """
-
-    pairs: list[Pair]
-    share: Array
-    cluster: Index | None
-
-
-def split_present(
-    cv: Any,
-    rows: Rows | ScoreMatrix,
-    classes: NDArray[Any],
-    present: Flags | None = None,
-    groups: Any = None,
-    random_state: Any = None,
-) -> RowSplits:
-    """Splits of the rows of positive weight, for any ``cv`` that picks rows.
-
-    ``rows`` are these alone. ``present`` says which of all rows they are (None: all); ``groups``,
-    and ``cv`` where it is a list of rows, speak of all rows. Splits without rows to learn from, or
-    to judge on, are left out.
-    """
-    codes = rows.codes.astype(np.intp)
-    data = ModelRows(rows.scores, codes, rows.weight, classes, 1, "auto")
     n = len(data.codes)
-    present = np.ones(n, dtype=bool) if present is None else present
-    cluster = None
-    if groups is not None:
-        column = to_column(groups, "groups")
-        check_lengths(scores=len(present), groups=len(column))
-        groups = column[present]
-        cluster = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    found = row_pairs(_of_present(cv, present), data, groups, random_state, complete=False)
-    pairs = [(train, test) for train, test in found if len(train) and len(test)]
-    if not pairs:
-        raise InputError(
-            "cv must give at least one split with rows to learn from and rows to judge on, but "
-            "none that came has both (rows of weight zero are as if absent). Use other splits."
-        )
-    times = sum(np.bincount(test, minlength=n) for _, test in pairs) + np.zeros(n)
-    if cluster is None and times.max(initial=0) > 1:
-        cluster = np.arange(n)
-    return RowSplits(pairs, 1.0 / np.maximum(times, 1), cluster)
+    if n < k:
+        raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
+    labels = data.codes if data.share is None else data.share
+    fold = np.empty(n, dtype=np.intp)
+    fold[np.argsort(labels, kind="stable")] = np.arange(n) % k  # one class after the other
+    return pairs_of(fold, k)
+
+
+def deal_soft(rows: Rows, k: int, seed: int) -> list[Pair]:
+    """Rows with soft labels dealt into k folds at random, those of ½ and more apart from the
+    others.
+
+    Whatever their order is, rows of the same score, label and weight fall to the same folds.
+    """
+    keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
+    order = np.lexsort([key for key in keys if key is not None])
+    fold = np.empty(len(order), dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    low = int(np.count_nonzero(~rows.positive))
+    for some in (order[:low], order[low:]):
+        fold[some] = rng.permutation(np.arange(len(some)) % k)
+    return pairs_of(fold, k)
+
+
+def _hold_out(
+    fraction: float, data: ModelRows, groups: NDArray[Any] | None, random_state: Any, complete: bool
+) -> list[Pair]:
+    """One split that holds out a fraction of the rows of each class, drawn at random.
+
+    Groups are kept together; the fraction is then the nearest 1/k or 1 − 1/k. If the split need
+    not be complete and a class is too small to be split, rows or groups are drawn whatever their
+    class is.
+    """
+    from sklearn import model_selection as ms
+
+    nothing = np.zeros(len(data.codes))
+    options = {"test_size": fraction, "random_state": random_state}
+    k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
+    if (not complete or data.share is not None) and _least_common(data) < k:
+        free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
+        return list(free.split(nothing, groups=groups))
+    if groups is None:
+        try:
+            return list(ms.StratifiedShuffleSplit(1, **options).split(nothing, data.codes))
+        except ValueError as wrong:
+            raise InputError(
+                f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
+            ) from wrong
+    _check_enough(k, data)
+    _check_groups(k, groups)
+    folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
+    train, test = next(iter(folds.split(nothing, data.codes, groups)))
+    return [(train, test) if fraction <= 0.5 else (test, train)]
 
 
 def _of_present(cv: Any, present: Flags) -> Any:
@@ -367,39 +391,6 @@ def _are_rows(given: NDArray[Any], n: int) -> bool:
     return given.dtype.kind in "iu" and bool(given.min() >= -n and given.max() < n)
 
 
-def row_folds(
-    cv: Any, data: ModelRows, groups: NDArray[Any] | None = None, *, complete: bool = True
-) -> list[Pair]:
-    """The rows to train on and to score, fold by fold.
-
-    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
-    groups stratified folds that keep each group together. Rows with soft labels are dealt in the
-    order of these. With ``complete`` every fold must train on two classes or more; without, a class
-    may have fewer rows than there are folds.
-    """
-    cv = FOLDS if cv is None else cv
-    if isinstance(cv, Integral):
-        if complete:
-            _check_enough(int(cv), data, groups)
-        cv = _folds(int(cv), data, groups, strict=complete and data.share is None)
-    splits = cv.split(data.X, data.y, groups) if hasattr(cv, "split") else cv
-    pairs = _given_pairs(splits, len(data.codes))
-    if not pairs:
-        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
-    return pairs
-
-
-def _folds(k: int, data: ModelRows, groups: NDArray[Any] | None, *, strict: bool) -> Any:
-    """A splitter, or the splits themselves, for k folds; if not ``strict``, a class may be smaller
-    than k."""
-    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
-
-    if groups is None:
-        return StratifiedKFold(k) if strict else _dealt(k, data)
-    _check_groups(k, groups)
-    return (StratifiedGroupKFold if strict or _least_common(data) >= k else GroupKFold)(k)
-
-
 def _least_common(data: ModelRows) -> int:
     """The number of rows of the rarer label, as those who stratify see it."""
     soft = data.share is not None
@@ -407,60 +398,7 @@ def _least_common(data: ModelRows) -> int:
     return int(counts.min())
 
 
-def _dealt(k: int, data: ModelRows) -> list[Pair]:
-    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k.
-
-    Rows with soft labels are dealt in the order of these.
-    """
-    n = len(data.codes)
-    if n < k:
-        raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
-    labels = data.codes if data.share is None else data.share
-    order = np.argsort(labels, kind="stable")  # one class after the other
-    fold = np.empty(n, dtype=np.intp)
-    fold[order] = np.arange(n) % k
-    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(k)]
-
-
-def hold_out(
-    fraction: float,
-    data: ModelRows,
-    groups: NDArray[Any] | None = None,
-    random_state: Any = None,
-    *,
-    complete: bool = True,
-) -> list[Pair]:
-    """One split that holds out a fraction of the rows of each class, drawn at random.
-
-    Groups are kept together; the fraction is then the nearest 1/k or 1 − 1/k. If the split need
-    not be complete and a class is too small to be split, rows or groups are drawn whatever their
-    class is.
-    """
-    from sklearn import model_selection as ms
-
-    nothing = np.zeros(len(data.codes))
-    options = {"test_size": fraction, "random_state": random_state}
-    k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
-    if (not complete or data.share is not None) and _least_common(data) < k:
-        free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
-        pairs = list(free.split(nothing, groups=groups))
-    elif groups is None:
-        splitter = ms.StratifiedShuffleSplit(1, **options)
-        try:
-            pairs = list(splitter.split(nothing, data.codes))
-        except ValueError as wrong:
-            raise InputError(
-                f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
-            ) from wrong
-    else:
-        _check_enough(k, data, groups)
-        folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
-        train, test = next(iter(folds.split(nothing, data.codes, groups)))
-        pairs = [(train, test) if fraction <= 0.5 else (test, train)]
-    return pairs
-
-
-def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
+def _check_enough(k: int, data: ModelRows) -> None:
     counts = data.class_counts()
     rarest = int(np.argmin(counts))
     if counts[rarest] < k:
@@ -469,12 +407,11 @@ def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
             f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
             'cv="train".'
         )
-    _check_groups(k, groups)
 
 
-def _check_groups(k: int, groups: NDArray[Any] | None) -> None:
-    if groups is not None and (found := len(np.unique(groups))) < k:
-        raise InputError(f"{k} folds need at least {k} groups, but {found} came. Use fewer folds.")
+def _check_groups(k: int, groups: NDArray[Any]) -> None:
+    if (count := len(np.unique(groups))) < k:
+        raise InputError(f"{k} folds need at least {k} groups, but {count} came. Use fewer folds.")
 
 
 def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
@@ -487,11 +424,6 @@ def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
                 "every fold must train on two classes or more, but "
                 f"{_lack(number, len(pairs), data, missing)}. {LESS_RARE}"
             )
-
-
-def _lack(number: int, folds: int, data: ModelRows, missing: Flags) -> str:
-    first = plain(data.classes[int(np.argmax(missing))])
-    return f"the training rows of fold {number} of {folds} lack {first!r}"
 
 
 def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
@@ -510,8 +442,13 @@ def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
             )
 
 
+def _lack(number: int, folds: int, data: ModelRows, missing: Flags) -> str:
+    first = plain(data.classes[int(np.argmax(missing))])
+    return f"the training rows of fold {number} of {folds} lack {first!r}"
+
+
 def check_calibrating(pairs: list[Pair], data: ModelRows) -> None:
-    """Where each fold has a calibrator of its own, it must see two classes in the fold's rows."""
+    """Refuse folds of one class where each fold has a calibrator of its own."""
     for number, (_, test) in enumerate(pairs, start=1):
         if (data.class_counts(test) > 0).sum() < 2:
             raise InputError(
@@ -520,3 +457,72 @@ def check_calibrating(pairs: list[Pair], data: ModelRows) -> None:
                 "fewer or stratified folds, or ensemble=False, which pools the folds. As all "
                 "classes should be present in test splits, LeaveOneOut cannot be used."
             )
+
+
+# --- Rows of several classes, sorted by their scores and dealt in turn ----------------------------
+
+
+#: up to so many classes, a calibrator may be fitted to each of them
+FEW_CLASSES = 30
+#: folds of a matrix hold out at most so many rows together; candidates are fitted to all rows
+MOST_JUDGED = 50_000
+#: many classes: folds are made of at most so many scores; of more, a single part is held out
+FOLDED_NUMBERS = 1 << 20
+#: many classes: that part holds about so many scores at most, but no fewer rows than the next
+HELD_NUMBERS, LEAST_HELD = 1 << 20, 2000
+#: matrices of more numbers than this are sorted by their first two columns only
+MOST_SORTED = 1 << 22
+
+
+def matrix_pairs(
+    matrix: ScoreMatrix,
+    classes: NDArray[Any],
+    cv: Any,
+    groups: Any,
+    random_state: Any,
+    present: Flags | None = None,
+) -> tuple[Sequence[Pair], Index | None]:
+    """Rows to learn from and to judge on, and which rows belong together.
+
+    A number of folds is dealt from the rows in the order of their scores; if there are more than
+    `MOST_JUDGED` rows, only so many of them are dealt. Of large matrices with many classes a single
+    part is held out. Any other ``cv``, and ``present``, are as in `split_present`.
+    """
+    cv = FOLDS if cv is None else cv
+    if not isinstance(cv, (int, np.integer)) or groups is not None:
+        return split_present(cv, matrix, classes, present, groups, random_state)
+    count = min(int(cv), len(matrix))
+    if parts := single_part(matrix, count):
+        fold = deal_by_scores(matrix, parts)
+        return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None
+    step = -(-len(matrix) // MOST_JUDGED)
+    return pairs_of(deal_by_scores(matrix, count * step), count), None
+
+
+def single_part(matrix: ScoreMatrix, count: int) -> int:
+    """How many parts a large matrix of many classes is dealt into, of which one is held out; 0
+    where ``count`` folds take no long time."""
+    n, k = len(matrix), matrix.n_classes
+    if k <= FEW_CLASSES or n * k <= FOLDED_NUMBERS or count < 2:
+        return 0
+    return max(count, n // max(HELD_NUMBERS // k, LEAST_HELD))
+
+
+def deal_by_scores(matrix: ScoreMatrix, count: int) -> Index:
+    """The fold of each row: rows sorted by their scores and dealt in turn.
+
+    Nothing is random, and neither the order of the rows nor their labels matter (except among
+    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
+    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
+    columns only.
+    """
+    fold = np.empty(len(matrix), dtype=np.intp)
+    fold[sorted_rows(matrix)] = np.arange(len(matrix)) % count
+    return fold
+
+
+def sorted_rows(matrix: ScoreMatrix) -> Index:
+    """Rows by their scores, then class and weight."""
+    columns = matrix.leading(matrix.n_classes if matrix.size <= MOST_SORTED else 2).T
+    least = [] if matrix.weight is None else [matrix.weight]
+    return np.lexsort((*least, matrix.codes, *columns))

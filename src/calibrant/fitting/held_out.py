@@ -24,10 +24,10 @@ from calibrant.data.door import Rows
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows, weight_in_rows
 from calibrant.fitting.folds import (
+    FEW_CLASSES,
     FOLDS,
     Pair,
     TableFolds,
-    deal_by_scores,
     deal_soft,
     possible_folds,
     split_present,
@@ -275,28 +275,28 @@ class HeldOutCells(HeldOut):
             if not folds:
                 return cls(rows.scores[:0], table.columns.take(slice(0)), ())
             cv, present = deal_soft(rows, folds, seed), None
-        splits = split_present(cv, rows, rows.classes, present, groups, seed)
-        cluster = splits.cluster
+        pairs, cluster = split_present(cv, rows, rows.classes, present, groups, seed)
         if cluster is None and rows.share is not None and not counts:
             cluster = np.arange(len(rows.scores))
-        test = np.concatenate([test for _, test in splits.pairs])
-        weight = splits.share if rows.weight is None else splits.share * rows.weight
+        test = np.concatenate([test for _, test in pairs])
+        weight = 1.0 / np.bincount(test)[test]  # a row held out r times counts 1/r each time
+        if rows.weight is not None:
+            weight *= rows.weight[test]
         share = (rows.positive if rows.share is None else rows.share)[test]
-        zero, one = weight[test] * (1.0 - share), weight[test] * share
+        zero, one = weight * (1.0 - share), weight * share
         squares = (zero, one) if counts else (zero * zero, one * one)
 
         def rest_of(fold: int) -> ScoreTable:
-            train, _ = splits.pairs[fold]
-            rest = ScoreTable.from_rows(rows.take(train)).part_of(table.scale)
+            rest = ScoreTable.from_rows(rows.take(pairs[fold][0])).part_of(table.scale)
             return table_in_rows(rest, "counts") if counts else rest
 
         return cls(
             rows.scores[test],
             CellColumns(zero, one, *squares),
-            [len(test) for _, test in splits.pairs],
+            [len(test) for _, test in pairs],
             rest_of,
             None if cluster is None else cluster[test],
-            splits.pairs,
+            pairs,
         )
 
     @classmethod
@@ -507,56 +507,6 @@ class HeldOutMatrix(HeldOut):
 def unchanged(matrix: ScoreMatrix) -> Softmax:
     """Distributions as they are, logits through the softmax."""
     return Softmax.unchanged(matrix.n_classes, matrix.kind())
-
-
-#: up to so many classes, a calibrator may be fitted to each of them
-FEW_CLASSES = 30
-#: folds of a matrix hold out at most so many rows together; candidates are fitted to all rows
-MOST_JUDGED = 50_000
-#: many classes: folds are made of at most so many scores; of more, a single part is held out
-FOLDED_NUMBERS = 1 << 20
-#: many classes: that part holds about so many scores at most, but no fewer rows than the next
-HELD_NUMBERS, LEAST_HELD = 1 << 20, 2000
-
-
-def matrix_pairs(
-    matrix: ScoreMatrix,
-    classes: NDArray[Any],
-    cv: Any,
-    groups: Any,
-    random_state: Any,
-    present: Flags | None = None,
-) -> tuple[Sequence[Pair], Index | None]:
-    """Rows to learn from and to judge on, and which rows belong together.
-
-    A number of folds is dealt from the rows in the order of their scores; if there are more than
-    `MOST_JUDGED` rows, only so many of them are dealt. Of large matrices with many classes a single
-    part is held out. ``present`` is as in `split_present`.
-    """
-    cv = FOLDS if cv is None else cv
-    if isinstance(cv, (int, np.integer)) and groups is None:
-        count = min(int(cv), len(matrix))
-        parts = single_part(matrix, count)
-        if parts:
-            fold = deal_by_scores(matrix, parts)
-            return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None
-        step = -(-len(matrix) // MOST_JUDGED)
-        fold = deal_by_scores(matrix, count * step)
-        return [
-            (np.flatnonzero((fold != f) & (fold < count)), np.flatnonzero(fold == f))
-            for f in range(count)
-        ], None
-    splits = split_present(cv, matrix, classes, present, groups, random_state)
-    return splits.pairs, splits.cluster
-
-
-def single_part(matrix: ScoreMatrix, count: int) -> int:
-    """How many parts a large matrix of many classes is dealt into, of which one is held out; 0
-    where ``count`` folds take no long time."""
-    n, k = len(matrix), matrix.n_classes
-    if k <= FEW_CLASSES or n * k <= FOLDED_NUMBERS or count < 2:
-        return 0
-    return max(count, n // max(HELD_NUMBERS // k, LEAST_HELD))
 
 
 # --- Which of several candidates is taken, by their losses on what was held out -------------------

@@ -1,4 +1,4 @@
-"""Out-of-fold scores of a model."""
+"""A model on rows: its fits, its scores, and what a user passes on to its fit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import _is_fitted, _num_samples, has_fit_parameter
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
@@ -27,54 +30,6 @@ from calibrant.errors import (
 )
 from calibrant.tensors import library_of, on_host
 
-# --- A calibrator fitted to the pooled scores of all folds ----------------------------------------
-
-
-#: scores, and the rows that they belong to (None: all)
-Part = tuple[Array, Index | None]
-
-
-@contextmanager
-def pooled(
-    calibrator: Any, data: ModelRows, parts: list[Part]
-) -> Iterator[tuple[Array, Index, Array | None]]:
-    """The scores of all parts, the rows that they belong to, and the weights of the scores.
-
-    The calibrator is to be fitted to them inside the block.
-
-    With repeated splits a row that is scored r times counts 1/r each time, so that all its scores
-    together count as one row. Weights are then in units of rows, and inside the block the
-    calibrator is told so.
-    """
-    n = len(data.codes)
-    scores = np.concatenate([scores for scores, _ in parts])
-    rows = np.concatenate([np.arange(n) if test is None else test for _, test in parts])
-    times = np.bincount(rows, minlength=n)
-    if times.max(initial=1) <= 1:
-        yield scores, rows, take(data.weight, rows)
-        return
-    told = _weights_told(calibrator)
-    size = np.ones(n)
-    if data.weight is not None:
-        seen = times > 0
-        in_rows = weight_in_rows(data.weight[seen], next(iter(told.values()), "importance"))
-        size[seen] = 1.0 if in_rows is None else in_rows
-    counting_rows(calibrator)
-    yield scores, rows, (size / np.maximum(times, 1))[rows]
-    calibrator.set_params(**told)  # the parameters that are saved are those of the user
-
-
-def counting_rows(calibrator: Any) -> Any:
-    """The calibrator, and any inside it, told that weights are numbers of rows."""
-    return calibrator.set_params(**dict.fromkeys(_weights_told(calibrator), "counts"))
-
-
-def _weights_told(calibrator: Any) -> dict[str, str]:
-    """The parameters ``weights`` of a calibrator and of any inside it, with their values."""
-    params = calibrator.get_params()
-    return {name: told for name, told in params.items() if name.split("__")[-1] == "weights"}
-
-
 # --- What a user passes on to a model's fit, cut to the rows of each split ------------------------
 
 
@@ -82,27 +37,6 @@ def _weights_told(calibrator: Any) -> dict[str, str]:
 FOLD = "fold"
 #: the words under which fits take the weights of evaluation sets: LightGBM's and XGBoost's
 _EVAL_WEIGHTS = ("eval_sample_weight", "sample_weight_eval_set")
-#: the options of models that stop early: LightGBM's (with its other names) and XGBoost's
-_STOPPING = (
-    "early_stopping_rounds",
-    "early_stopping_round",
-    "early_stopping",
-    "n_iter_no_change",
-)
-#: their options for the number of rounds: n_estimators, and LightGBM's other names
-_ROUNDS = (
-    "n_estimators",
-    "num_iterations",
-    "num_iteration",
-    "n_iter",
-    "num_tree",
-    "num_trees",
-    "num_round",
-    "num_rounds",
-    "nrounds",
-    "num_boost_round",
-    "max_iter",
-)
 
 
 @dataclass(frozen=True)
@@ -129,8 +63,6 @@ class FitParams:
 
     def check(self, model: Any, *, splits: bool) -> None:
         """Refuse ``eval_set="fold"`` where there is no fold, or a model that cannot use it."""
-        from sklearn.utils.validation import has_fit_parameter
-
         for name, value in self.given.items():
             if name.endswith("__eval_set") and isinstance(value, str):
                 raise ParameterError(
@@ -158,8 +90,6 @@ class FitParams:
 
     def check_soft(self, model: Any) -> None:
         """Refuse what cannot go with soft labels, whose halves must be weighed in every fit."""
-        from sklearn.utils.validation import has_fit_parameter
-
         name = weight_argument(model)
         if name in self.given:
             raise ParameterError(
@@ -190,8 +120,6 @@ class FitParams:
         """The evaluation set of a fold, with the rows' weights where the fit takes them."""
         if not self.on_fold:
             return {}
-        from sklearn.utils.validation import has_fit_parameter
-
         made: dict[str, Any] = {"eval_set": [(X, y)]}
         if has_fit_parameter(model, "eval_X"):  # LightGBM's later words for the same
             made = {"eval_X": (X,), "eval_y": (y,)}
@@ -203,8 +131,6 @@ class FitParams:
 
 def take(values: Any, rows: Index | None) -> Any:
     """Some rows of anything that has rows (None: all, as they came)."""
-    from sklearn.utils import _safe_indexing
-
     return values if rows is None or values is None else _safe_indexing(values, rows)
 
 
@@ -219,10 +145,6 @@ def weight_argument(estimator: Any) -> str | None:
     >>> weight_argument(make_pipeline(LogisticRegression()))
     'logisticregression__sample_weight'
     """
-    from sklearn import get_config
-    from sklearn.utils.metadata_routing import get_routing_for_object
-    from sklearn.utils.validation import has_fit_parameter
-
     word = "sample_weight"
     if get_config()["enable_metadata_routing"] and hasattr(estimator, "get_metadata_routing"):
         routing = get_routing_for_object(estimator)
@@ -236,19 +158,13 @@ def weight_argument(estimator: Any) -> str | None:
         name, last = estimator.steps[-1]
         inner = weight_argument(last)
         return None if inner is None else f"{name}__{inner}"
-    return weight_argument(estimator.estimator) if _is_search(estimator) else None
-
-
-def _is_search(estimator: Any) -> bool:
     from sklearn.model_selection._search import BaseSearchCV
 
-    return isinstance(estimator, BaseSearchCV)
+    return weight_argument(estimator.estimator) if isinstance(estimator, BaseSearchCV) else None
 
 
 def _cut(value: Any, rows: Index, n: int) -> Any:
     """Some rows of a column or matrix of n rows; anything else as it is."""
-    from sklearn.utils.validation import _num_samples
-
     if isinstance(value, (str, bytes, Mapping)) or not (
         hasattr(value, "__len__") or hasattr(value, "shape")
     ):
@@ -260,60 +176,7 @@ def _cut(value: Any, rows: Index, n: int) -> Any:
     return take(value, rows) if fits else value
 
 
-# --- a model that stops early, fitted again without rows to stop on ------------------------------
-
-
-def rounds_found(models: list[Any]) -> int:
-    """The number of rounds that boosters kept, on average over the folds."""
-    found = [_rounds(model) for model in models]
-    return max(1, round(sum(found) / len(found)))
-
-
-def _rounds(model: Any) -> int:
-    best = getattr(model, "best_iteration_", None)  # LightGBM: how many rounds are best
-    if isinstance(best, (int, np.integer)) and best > 0:
-        return int(best)
-    best = getattr(model, "best_iteration", None)  # XGBoost: the number of the best, from 0
-    if isinstance(best, (int, np.integer)):
-        return int(best) + 1
-    known = model.get_params()
-    for name in reversed(_ROUNDS):  # another name goes before n_estimators
-        if isinstance(known.get(name), (int, np.integer)):
-            return int(known[name])
-    raise InputError(
-        f'eval_set="fold" fits {type(model).__name__} once more to all rows, with the number of '
-        "rounds that the folds found, but this model does not say it (best_iteration_ or "
-        "n_estimators). Use ensemble=True, or a fraction as cv: these need no further fit."
-    )
-
-
-def without_stopping(model: Any, given: Mapping[str, Any], rounds: int) -> dict[str, Any]:
-    """Set a model to a number of rounds without early stopping, which needs rows to stop on.
-
-    Returns the keywords for its fit, without what speaks of evaluation sets.
-    """
-    known = model.get_params()
-    names = [name for name in _ROUNDS if known.get(name) is not None] or ["n_estimators"]
-    model.set_params(**dict.fromkeys(names, rounds))
-    model.set_params(**{name: None for name in _STOPPING if known.get(name)})
-    if known.get("callbacks"):  # XGBoost's are options of the model
-        model.set_params(callbacks=_lasting(known["callbacks"]) or None)
-    kept = {name: value for name, value in given.items() if not name.startswith("eval_")}
-    if kept.get("callbacks"):
-        kept["callbacks"] = _lasting(kept["callbacks"])
-    return kept
-
-
-def _lasting(callbacks: Any) -> list[Any]:
-    """The callbacks that do not stop early."""
-    return [
-        one
-        for one in callbacks
-        if type(one).__name__ != "EarlyStopping" and not hasattr(one, "stopping_rounds")
-    ]
-
-
-# --- Rows in, out-of-fold scores of a model out ---------------------------------------------------
+# --- Rows in, scores of a model out ---------------------------------------------------------------
 
 
 #: a name of SCORE_METHODS, or a function of a fitted model and rows
@@ -417,7 +280,10 @@ class ModelRows:
         Where folds were the evaluation sets of their models, no rows are left to stop on: it does
         as many rounds as those models kept, on average.
         """
-        rounds = rounds_found(fold_models) if self.fit_params.on_fold else None
+        rounds = None
+        if self.fit_params.on_fold:
+            kept = [_rounds(model) for model in fold_models]
+            rounds = max(1, round(sum(kept) / len(kept)))
         return self.fit(estimator, rounds=rounds)
 
     def scores(self, model: Any, rows: Index | None = None) -> Array:
@@ -513,9 +379,12 @@ def model_scores(
         scores = read_scores(raw, name=what)
         return scores if high == positive else _OTHER_CLASS[name](scores)
     if raw.ndim != 2 or raw.shape[1] != k:
+        why = "A model must know the classes it is calibrated for."
+        if raw.ndim == 2 and raw.shape[1] == k * (k - 1) // 2:
+            why = f"These seem to be one for each pair of classes. {PAIRS}"
         raise InputError(
             f"{what} must have one column per class, that is {k}, but their shape is {raw.shape}. "
-            f"{_why(raw, k)}"
+            f"{why}"
         )
     check_class_columns(given, classes[np.argsort(order)], what)
     if k == 2:
@@ -523,16 +392,10 @@ def model_scores(
     return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
 
 
-def _why(raw: NDArray[Any], k: int) -> str:
-    if raw.ndim == 2 and raw.shape[1] == k * (k - 1) // 2:
-        return f"These seem to be one for each pair of classes. {PAIRS}"
-    return "A model must know the classes it is calibrated for."
-
-
 def _refuse_pairs(model: Any) -> None:
     """Three classes have three pairs: columns of pairs must not pass for columns of classes."""
-    inner, seen = model, 0
-    while inner is not None and seen < 10:
+    inner = model
+    for _ in range(10):  # pipelines and searches may lie in each other
         if getattr(inner, "decision_function_shape", "ovr") == "ovo":
             raise InputError(
                 f"the scores of {_name(model)} must have one column per class, but "
@@ -541,7 +404,7 @@ def _refuse_pairs(model: Any) -> None:
             )
         steps = getattr(inner, "steps", None)
         inside = getattr(inner, "best_estimator_", getattr(inner, "estimator", None))
-        inner, seen = (steps[-1][1] if steps else inside), seen + 1
+        inner = steps[-1][1] if steps else inside
 
 
 def score_method(model: Any, method: Method = "auto") -> str | None:
@@ -565,10 +428,9 @@ def may_be_probabilities(model: Any, method: Method) -> bool:
     return score_method(model, method) in ("predict_proba", None)
 
 
-def chosen_method(told: Method, calibrator: Any) -> Method:
-    """Where scores come from: as told, else as the calibrator wants them."""
-    free = isinstance(told, str) and told == "auto"
-    return calibrator.score_method if free else told
+def chosen_method(method: Method, calibrator: Any) -> Method:
+    """The method given, or the one that the calibrator wants where it is "auto"."""
+    return calibrator.score_method if isinstance(method, str) and method == "auto" else method
 
 
 def model_to_fit(estimator: Any, hint: str = "") -> Any:
@@ -594,8 +456,6 @@ def keep_feature_names(classifier: Any, model: Any) -> None:
 
 def model_tags(tags: Any, estimator: Any) -> Any:
     """A classifier's tags, with those of its model for the rows that it takes."""
-    from sklearn.utils import get_tags
-
     if estimator is None:
         tags.input_tags.sparse = True
     elif hasattr(estimator, "__sklearn_tags__"):
@@ -615,8 +475,6 @@ def warn_no_weights(estimator: Any) -> None:
 
 def warn_refitted(estimator: Any) -> None:
     """Say that a model which is fitted already will not be used as it is."""
-    from sklearn.utils.validation import _is_fitted
-
     if not hasattr(estimator, "__dict__") or not _is_fitted(estimator):
         return
     warnings.warn(
@@ -634,7 +492,7 @@ def unseen(model: Any, classes: NDArray[Any]) -> Flags:
     own = getattr(model, "classes_", None)
     if own is None or len(classes) == 2:
         return np.zeros(len(classes), dtype=bool)
-    return np.asarray(_places(own, classes) < 0)
+    return np.asarray(_columns_of(own, classes) < 0)
 
 
 def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> Index:
@@ -646,11 +504,11 @@ def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> 
     own = getattr(model, "classes_", None)
     if own is None:
         return np.arange(len(classes))
-    places = _places(own, classes)
-    missing = np.count_nonzero(places < 0)
+    columns = _columns_of(own, classes)
+    missing = np.count_nonzero(columns < 0)
     allowed = not missing or (partly and len(own) >= 2)
     if allowed and missing == len(classes) - len(own):
-        return places
+        return columns
     raise InputError(
         f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
         f"{[plain(c) for c in own][:20]}. Calibrate it with the labels that it was fitted on; "
@@ -658,14 +516,133 @@ def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> 
     )
 
 
-def _places(own: Any, classes: NDArray[Any]) -> Index:
-    """The place of each class among those of a model; −1 for one that is not among them."""
-    places = (
-        next((place for place, known in enumerate(on_host(own)) if np.all(known == label)), -1)
+def _columns_of(own: Any, classes: NDArray[Any]) -> Index:
+    """The column of each class in a model that knows its ``own``; −1 for one that it lacks."""
+    columns = (
+        next((column for column, known in enumerate(on_host(own)) if np.all(known == label)), -1)
         for label in classes
     )
-    return np.fromiter(places, dtype=np.intp)
+    return np.fromiter(columns, dtype=np.intp)
 
 
 def _name(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
+
+
+# --- A model that stops early, fitted again without rows to stop on -------------------------------
+
+
+#: the options of models that stop early: LightGBM's (with its other names) and XGBoost's
+_STOPPING = (
+    "early_stopping_rounds",
+    "early_stopping_round",
+    "early_stopping",
+    "n_iter_no_change",
+)
+#: their options for the number of rounds: n_estimators, and LightGBM's other names
+_ROUNDS = (
+    "n_estimators",
+    "num_iterations",
+    "num_iteration",
+    "n_iter",
+    "num_tree",
+    "num_trees",
+    "num_round",
+    "num_rounds",
+    "nrounds",
+    "num_boost_round",
+    "max_iter",
+)
+
+
+def _rounds(model: Any) -> int:
+    """The number of rounds that a booster kept."""
+    best = getattr(model, "best_iteration_", None)  # LightGBM: how many rounds are best
+    if isinstance(best, (int, np.integer)) and best > 0:
+        return int(best)
+    best = getattr(model, "best_iteration", None)  # XGBoost: the number of the best, from 0
+    if isinstance(best, (int, np.integer)):
+        return int(best) + 1
+    known = model.get_params()
+    for name in reversed(_ROUNDS):  # another name goes before n_estimators
+        if isinstance(known.get(name), (int, np.integer)):
+            return int(known[name])
+    raise InputError(
+        f'eval_set="fold" fits {type(model).__name__} once more to all rows, with the number of '
+        "rounds that the folds found, but this model does not say it (best_iteration_ or "
+        "n_estimators). Use ensemble=True, or a fraction as cv: these need no further fit."
+    )
+
+
+def without_stopping(model: Any, given: Mapping[str, Any], rounds: int) -> dict[str, Any]:
+    """Set a model to a number of rounds without early stopping, which needs rows to stop on.
+
+    Returns the keywords for its fit, without what speaks of evaluation sets.
+    """
+    known = model.get_params()
+    names = [name for name in _ROUNDS if known.get(name) is not None] or ["n_estimators"]
+    model.set_params(**dict.fromkeys(names, rounds))
+    model.set_params(**{name: None for name in _STOPPING if known.get(name)})
+    if known.get("callbacks"):  # XGBoost's are options of the model
+        model.set_params(callbacks=_lasting(known["callbacks"]) or None)
+    kept = {name: value for name, value in given.items() if not name.startswith("eval_")}
+    if kept.get("callbacks"):
+        kept["callbacks"] = _lasting(kept["callbacks"])
+    return kept
+
+
+def _lasting(callbacks: Any) -> list[Any]:
+    """The callbacks that do not stop early."""
+    return [
+        one
+        for one in callbacks
+        if type(one).__name__ != "EarlyStopping" and not hasattr(one, "stopping_rounds")
+    ]
+
+
+# --- A calibrator fitted to the pooled scores of all folds ----------------------------------------
+
+
+#: scores, and the rows that they belong to (None: all)
+Part = tuple[Array, Index | None]
+
+
+@contextmanager
+def pooled(
+    calibrator: Any, data: ModelRows, parts: list[Part]
+) -> Iterator[tuple[Array, Index, Array | None]]:
+    """The scores of all parts, the rows that they belong to, and the weights of the scores.
+
+    The calibrator is to be fitted to them inside the block.
+
+    With repeated splits a row that is scored r times counts 1/r each time, so that all its scores
+    together count as one row. Weights are then in units of rows, and inside the block the
+    calibrator takes them for such.
+    """
+    n = len(data.codes)
+    scores = np.concatenate([scores for scores, _ in parts])
+    rows = np.concatenate([np.arange(n) if test is None else test for _, test in parts])
+    times = np.bincount(rows, minlength=n)
+    if times.max(initial=1) <= 1:
+        yield scores, rows, take(data.weight, rows)
+        return
+    given = _weights_of(calibrator)
+    size = np.ones(n)
+    if data.weight is not None:
+        scored = times > 0
+        in_rows = weight_in_rows(data.weight[scored], next(iter(given.values()), "importance"))
+        size[scored] = 1.0 if in_rows is None else in_rows
+    counting_rows(calibrator)
+    yield scores, rows, (size / np.maximum(times, 1))[rows]
+    calibrator.set_params(**given)  # the parameters that are saved are those of the user
+
+
+def counting_rows(calibrator: Any) -> Any:
+    """The calibrator; for it, and any inside it, weights are now numbers of rows."""
+    return calibrator.set_params(**dict.fromkeys(_weights_of(calibrator), "counts"))
+
+
+def _weights_of(calibrator: Any) -> dict[str, str]:
+    """The parameters ``weights`` of a calibrator and of any inside it, with their values."""
+    params = calibrator.get_params()
+    return {name: value for name, value in params.items() if name.split("__")[-1] == "weights"}

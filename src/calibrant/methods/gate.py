@@ -62,8 +62,8 @@ def hold_out(rows: Rows, weights: str, groups: Any) -> HeldOut:
     if len(rows.classes) == 2:
         return HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
     matrix = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight, rows.scale)
-    splits = split_present(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
-    return HeldOutMatrix(matrix, splits.pairs, weights, splits.cluster)
+    pairs, cluster = split_present(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
+    return HeldOutMatrix(matrix, pairs, weights, cluster)
 
 
 def before_of(rows: Rows, weights: str, held: HeldOut) -> tuple[dict[str, Trial], float | None]:

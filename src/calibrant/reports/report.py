@@ -35,7 +35,7 @@ from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import provenance_of, range_of_rows
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.folds import table_cv
+from calibrant.fitting.folds import matrix_pairs, table_cv
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     HeldOut,
@@ -45,7 +45,6 @@ from calibrant.fitting.held_out import (
     Trial,
     choose,
     fit_bare,
-    matrix_pairs,
     standings,
     try_all,
     unchanged,

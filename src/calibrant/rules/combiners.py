@@ -1,4 +1,4 @@
-"""Rules of several columns, and how probabilities of columns become those of classes."""
+"""Rules with a map for each column, and how probabilities of columns become those of classes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,208 @@ from calibrant.errors import InputError
 from calibrant.rules.base import Map, VectorMap, map_tuple, numbers, word
 from calibrant.rules.plan.map_input import Combined, Row, RowAxis
 
-#: rounds of the coupling; rows still open after one entry are gathered for the next
-ROUNDS = (8, 16, 32, 64, 128)
-#: a row is done when its gradient per unit weight is below the first of these, and the next step is
-#: shorter than the second, or lowers the objective per unit weight by less than the third; that
-#: step is still taken if it lowers the objective
-GRADIENT, MOVE, FALL = 1e-10, 1e-11, 1e-18
-#: how far columns may be from what they ask for and still count as satisfied
-AGREES = 4e-15
-#: a column that weighs less, as a share of the heaviest, counts as absent
-LIGHTEST = 1e-100
-#: what is added to the diagonal, per unit weight
-RIDGE = 1e-14
-#: the lowest probability while iterating, and the least share of one that a round leaves
-FLOOR, KEEP = 1e-60, 1e-3
-#: a probability that no longer matters
-TINY = 1e-15
-#: parts of a step that are tried where the whole step raises the objective
-SHORTER = (1 / 4, 1 / 16, 1 / 64)
-#: the share of the uniform distribution in the start; less for pairs: their least squares are
-#: positive
-SHARE_PAIRS, SHARE = 1e-12, 1e-2
+#: how class probabilities are found where each column singles out a class, and where not
+RULES = {
+    "normalize": ("normalized", "normalized"),
+    "least_squares": ("projected", "least_squares"),
+    "coupling": ("balanced", "coupled"),
+    "pairwise": ("projected", "least_squares"),
+}
+#: numbers that a combiner's table of products of columns may hold (half a gigabyte)
+MOST_PRODUCTS = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Coded(VectorMap):
+    """One map per column of a code matrix, combined into class probabilities.
+
+    Parameters
+    ----------
+    code : array of shape (k, columns)
+        Entries −1, 0, 1: which classes are the negatives and the positives of each column.
+    maps : tuple of maps, one per column
+    combine : {"normalize", "least_squares", "coupling", "pairwise"}
+        ``"normalize"``: p ∝ r, for one-against-all codes; a row whose r are all zero gets the
+        uniform distribution. ``"pairwise"`` is for all pairs, the other two for any code. They are
+        the functions of these names in ``calibrant.multiclass``.
+    weights : array of shape (columns,), optional
+        How much each column counts in least squares and coupling; all the same by default.
+
+    Notes
+    -----
+    Format version 1 had no weights.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Identity
+    >>> Coded.one_vs_rest((Identity(), Identity()))([[0.2, 0.2], [0.0, 0.0]]).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    >>> pairs = [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
+    >>> Coded(pairs, (Identity(),) * 3, "coupling")([[0.75, 0.6, 1 / 3]]).round(3).tolist()
+    [[0.5, 0.167, 0.333]]
+    """
+
+    kind: ClassVar[str] = "coded"
+    version: ClassVar[int] = 2
+
+    code: Array = field(metadata=numbers("code", 2))
+    maps: tuple[Map, ...] = field(metadata=map_tuple("the maps of a coded map"))
+    combine: str = field(default="normalize", metadata=word("combine", *RULES))
+    weights: Array | None = field(default=None, metadata=numbers("weights"))
+
+    def _check(self) -> None:
+        k, columns = self.code.shape
+        if not np.isin(self.code, (-1.0, 0.0, 1.0)).all():
+            raise InputError("a code matrix must hold −1, 0 and 1 only.")
+        if columns != len(self.maps) or k < 2 or columns < 1:
+            raise InputError(
+                f"a code of {k} classes and {columns} columns cannot go with {len(self.maps)} maps."
+            )
+        n = np.ones(columns) if self.weights is None else self.weights
+        if len(n) != columns or (n < 0).any() or not n.any():
+            raise InputError(
+                f"weights must be {columns} numbers of at least 0, one per column and not all 0, "
+                f"but {n.tolist()[:8]} came."
+            )
+        if self.combine == "normalize" and singled_out(self.code) is None:
+            raise InputError(
+                "normalize needs a one-against-all code: 1 once in every row and column, else −1."
+            )
+        if not ((self.code > 0).any(axis=0) & (self.code < 0).any(axis=0)).all():
+            raise InputError("every column of a code matrix must hold both 1 and −1.")
+        if self.combine == "pairwise" and not is_all_pairs(self.code):
+            raise InputError("pairwise needs a code of all pairs of classes.")
+        if self.combine != "normalize":
+            _check_solvable(self.code, self.weights)
+
+    @classmethod
+    def one_vs_rest(cls, maps: tuple[Map, ...]) -> Coded:
+        """Each class against all others, normalised."""
+        return cls(2.0 * np.eye(len(maps)) - 1.0, maps)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.maps)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.code)
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        """Leaves out columns without weight, and classes that only they know, as `combine_rows`
+        does. Where each column singles out a class, columns come in the order of the classes."""
+        code, n = self.code, np.ones(self.n_columns)
+        if self.weights is not None and self.combine != "normalize":
+            n = self.weights / self.weights.max()
+        used = np.flatnonzero(counted(n))
+        known = (code[:, used] != 0).any(axis=1)
+        code = code[known][:, used]
+        order = singled_out(code)
+        rule = RULES[self.combine][order is None]
+        if rule != "normalized" and not axis.target.iterates:
+            raise InputError(
+                f"a calibrator of several classes that combines by {self.combine!r} cannot be "
+                f"written as {axis.target.name}: each row's distribution is found by iteration, "
+                f"which {axis.target.name} has no words for. Fit it with "
+                'code="one_vs_rest" and combine="normalize", or apply it in memory: predict_proba.'
+            )
+        if order is not None:
+            code, used = code[:, order], used[order]
+        r = axis.each(
+            [(j, self.maps[j].lowered) for j in used.tolist()],
+            among=singled_out(self.code) is not None,
+        )
+        solve = functools.partial(COMBINERS[self.combine], code=code, weights=n[used])
+        return Combined(r, rule, code, n[used], known, solve)
+
+    def shifted(self, factor: Array) -> Map:
+        """p ∝ r, so each column is scaled by the factor of its class, divided by the largest
+        factor."""
+        order = singled_out(self.code)
+        if self.combine != "normalize" or order is None:
+            raise InputError(
+                f"a coded map that combines by {self.combine!r} cannot be moved to other rates: "
+                "its columns are weighed against each other before there are classes. Adjust what "
+                "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...); or fit "
+                'with code="one_vs_rest" and combine="normalize".'
+            )
+        share = np.empty(len(order))
+        share[order] = factor / factor.max()
+        pairs = zip(self.maps, share.tolist(), strict=True)
+        return replace(self, maps=tuple(member.scaled(own) for member, own in pairs))
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        r = each_column(self.maps, self.rows_of(scores))
+        return combine_rows(self.combine, r, self.code, self.weights)
+
+
+def _check_solvable(code: Array, weights: Array | None) -> None:
+    """Refuse codes whose columns do not link all classes, or that need too much memory."""
+    used = code != 0
+    unknown = np.flatnonzero(~used.any(axis=1))
+    if len(unknown):
+        raise InputError(
+            "every class of a code matrix must be in some column, but in none are classes "
+            f"{some(unknown)}."
+        )
+    check_linked(code if weights is None else code[:, counted(weights)])
+    k, columns = code.shape
+    sizes = used.sum(axis=0, dtype=np.float64)
+    products, table = float((sizes * (sizes + 1.0)).sum()) / 2.0, k * (k + 1.0) / 2.0 * columns
+    kept = table if products > DENSE * table else products
+    if singled_out(code) is None and kept > MOST_PRODUCTS:
+        raise InputError(
+            f"a code of {k} classes and {columns} columns is too large to be combined this way. "
+            "Use a one-against-all code, all pairs, or columns of fewer classes."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(VectorMap):
+    """Map j of column j, each a probability of its own: rows need not sum to one.
+
+    Parameters
+    ----------
+    maps : tuple of maps, one per column
+
+    Examples
+    --------
+    >>> from calibrant.maps import Identity
+    >>> Columns((Identity(), Identity()))([[0.9, 0.8]]).tolist()
+    [[0.9, 0.8]]
+    """
+
+    kind: ClassVar[str] = "columns"
+    distribution: ClassVar[bool] = False
+
+    maps: tuple[Map, ...] = field(metadata=map_tuple("columns"))
+
+    def _check(self) -> None:
+        if not self.maps:
+            raise InputError("columns must be one or more maps of one score, but none came.")
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.maps)
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        return axis.each([(j, member.lowered) for j, member in enumerate(self.maps)])
+
+    def shifted(self, factor: Array) -> Map:
+        pairs = zip(self.maps, factor, strict=True)
+        return Columns(tuple(member.shifted(own) for member, own in pairs))
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        return each_column(self.maps, self.rows_of(scores))
+
+
+def each_column(members: tuple[Map, ...], rows: NDArray[Any]) -> Array:
+    """The value of map j at column j, for each row."""
+    values = np.asarray(rows, dtype=np.float64)
+    return np.column_stack([member(values[:, j]) for j, member in enumerate(members)])
+
+
+# --- Codes: which classes are the negatives and the positives of each column ----------------------
 
 
 def singled_out(code: Array) -> Index | None:
@@ -85,10 +266,31 @@ def linked(code: NDArray[np.number]) -> Flags:
         reached = wider
 
 
+def counted(weights: Array) -> Flags:
+    """The columns that weigh enough to play a part."""
+    return np.asarray(weights / weights.max() > LIGHTEST)
+
+
+def check_linked(code: Array) -> Flags:
+    """The classes that the columns know, all of which a chain of columns must link."""
+    known = (code != 0).any(axis=1)
+    classes, reached = np.flatnonzero(known), linked(code[known])
+    if not reached.all():
+        raise InputError(
+            "the columns of positive weight must link all classes that they know, but none "
+            f"compares classes {some(classes[reached])} with {some(classes[~reached])}. Give "
+            "weight to a column that does."
+        )
+    return np.asarray(known)
+
+
 def some(index: Index) -> str:
     """The first few numbers, as text."""
     shown = ", ".join(str(i) for i in index[:8].tolist())
     return shown + (", …" if len(index) > 8 else "")
+
+
+# --- Combiners: the probabilities of columns as those of classes ----------------------------------
 
 
 def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
@@ -109,46 +311,12 @@ def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Arr
     return p
 
 
-def counted(weights: Array) -> Flags:
-    """The columns that weigh enough to play a part."""
-    return np.asarray(weights / weights.max() > LIGHTEST)
-
-
-def check_linked(code: Array) -> Flags:
-    """The classes that the columns know, all of which a chain of columns must link."""
-    known = (code != 0).any(axis=1)
-    classes, reached = np.flatnonzero(known), linked(code[known])
-    if not reached.all():
-        raise InputError(
-            "the columns of positive weight must link all classes that they know, but none "
-            f"compares classes {some(classes[reached])} with {some(classes[~reached])}. Give "
-            "weight to a column that does."
-        )
-    return np.asarray(known)
-
-
-def _blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
-    """Apply a function of (columns, rows) blocks to all rows."""
-    n = len(r)
-    p = np.empty((n, classes))
-    for start in range(0, n, size):
-        rows = slice(start, start + size)
-        p[rows] = solve(np.ascontiguousarray(r[rows].T)).T
-    return p
-
-
-# --- normalisation --------------------------------------------------------------------------------
-
-
 def _normalize(r: Array, code: Array, weights: Array) -> Array:
     order = singled_out(code)
     values = r if order is None else r[:, order]
     total = values.sum(axis=1, keepdims=True)
     p = values / np.where(total > 0, total, 1.0)
     return np.where(total > 0, p, 1.0 / values.shape[1])
-
-
-# --- least squares --------------------------------------------------------------------------------
 
 
 def _least_squares(r: Array, code: Array, weights: Array) -> Array:
@@ -176,7 +344,40 @@ def _project(r: Array, inverse: Array) -> Array:
     return np.asarray(p / p.sum(axis=0))
 
 
-# --- coupling -------------------------------------------------------------------------------------
+def _blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
+    """Apply a function of (columns, rows) blocks to all rows."""
+    n = len(r)
+    p = np.empty((n, classes))
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        p[rows] = solve(np.ascontiguousarray(r[rows].T)).T
+    return p
+
+
+# --- Coupling: the likelihood of the columns' probabilities ---------------------------------------
+
+
+#: rounds of the coupling; rows still open after one entry are gathered for the next
+ROUNDS = (8, 16, 32, 64, 128)
+#: a row is done when its gradient per unit weight is below the first of these, and the next step is
+#: shorter than the second, or lowers the objective per unit weight by less than the third; that
+#: step is still taken if it lowers the objective
+GRADIENT, MOVE, FALL = 1e-10, 1e-11, 1e-18
+#: how far columns may be from what they ask for and still count as satisfied
+AGREES = 4e-15
+#: a column that weighs less, as a share of the heaviest, counts as absent
+LIGHTEST = 1e-100
+#: what is added to the diagonal, per unit weight
+RIDGE = 1e-14
+#: the lowest probability while iterating, and the least share of one that a round leaves
+FLOOR, KEEP = 1e-60, 1e-3
+#: a probability that no longer matters
+TINY = 1e-15
+#: parts of a step that are tried where the whole step raises the objective
+SHORTER = (1 / 4, 1 / 16, 1 / 64)
+#: the share of the uniform distribution in the start; less for pairs: their least squares are
+#: positive
+SHARE_PAIRS, SHARE = 1e-12, 1e-2
 
 
 def _coupling(r: Array, code: Array, weights: Array) -> Array:
@@ -583,210 +784,3 @@ def _flips(wrong: Flags, one: Flags) -> Flags:
     k = len(wrong)
     last = k - 1 - np.argmax(wrong[::-1], axis=0)
     return np.asarray(wrong & (~one | (np.arange(k)[:, None] == last)))
-
-
-# --- Several binary maps, combined into one distribution over classes -----------------------------
-
-
-#: how class probabilities are found where each column singles out a class, and where not
-RULES = {
-    "normalize": ("normalized", "normalized"),
-    "least_squares": ("projected", "least_squares"),
-    "coupling": ("balanced", "coupled"),
-    "pairwise": ("projected", "least_squares"),
-}
-#: numbers that a combiner's table of products of columns may hold (half a gigabyte)
-MOST_PRODUCTS = 1 << 26
-
-
-@dataclass(frozen=True, eq=False)
-class Coded(VectorMap):
-    """One map per column of a code matrix, combined into class probabilities.
-
-    Parameters
-    ----------
-    code : array of shape (k, columns)
-        Entries −1, 0, 1: which classes are the negatives and the positives of each column.
-    maps : tuple of maps, one per column
-    combine : {"normalize", "least_squares", "coupling", "pairwise"}
-        ``"normalize"``: p ∝ r, for one-against-all codes; a row whose r are all zero gets the
-        uniform distribution. ``"pairwise"`` is for all pairs, the other two for any code. They are
-        the functions of these names in ``calibrant.multiclass``.
-    weights : array of shape (columns,), optional
-        How much each column counts in least squares and coupling; all the same by default.
-
-    Notes
-    -----
-    Format version 1 had no weights.
-
-    Examples
-    --------
-    >>> from calibrant.maps import Identity
-    >>> Coded.one_vs_rest((Identity(), Identity()))([[0.2, 0.2], [0.0, 0.0]]).tolist()
-    [[0.5, 0.5], [0.5, 0.5]]
-    >>> pairs = [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
-    >>> Coded(pairs, (Identity(),) * 3, "coupling")([[0.75, 0.6, 1 / 3]]).round(3).tolist()
-    [[0.5, 0.167, 0.333]]
-    """
-
-    kind: ClassVar[str] = "coded"
-    version: ClassVar[int] = 2
-
-    code: Array = field(metadata=numbers("code", 2))
-    maps: tuple[Map, ...] = field(metadata=map_tuple("the maps of a coded map"))
-    combine: str = field(default="normalize", metadata=word("combine", *COMBINERS))
-    weights: Array | None = field(default=None, metadata=numbers("weights"))
-
-    def _check(self) -> None:
-        k, columns = self.code.shape
-        if not np.isin(self.code, (-1.0, 0.0, 1.0)).all():
-            raise InputError("a code matrix must hold −1, 0 and 1 only.")
-        if columns != len(self.maps) or k < 2 or columns < 1:
-            raise InputError(
-                f"a code of {k} classes and {columns} columns cannot go with {len(self.maps)} maps."
-            )
-        n = np.ones(columns) if self.weights is None else self.weights
-        if len(n) != columns or (n < 0).any() or not n.any():
-            raise InputError(
-                f"weights must be {columns} numbers of at least 0, one per column and not all 0, "
-                f"but {n.tolist()[:8]} came."
-            )
-        if self.combine == "normalize" and singled_out(self.code) is None:
-            raise InputError(
-                "normalize needs a one-against-all code: 1 once in every row and column, else −1."
-            )
-        if not ((self.code > 0).any(axis=0) & (self.code < 0).any(axis=0)).all():
-            raise InputError("every column of a code matrix must hold both 1 and −1.")
-        if self.combine == "pairwise" and not is_all_pairs(self.code):
-            raise InputError("pairwise needs a code of all pairs of classes.")
-        if self.combine != "normalize":
-            _check_solvable(self.code, self.weights)
-
-    @classmethod
-    def one_vs_rest(cls, maps: tuple[Map, ...]) -> Coded:
-        """Each class against all others, normalised."""
-        return cls(2.0 * np.eye(len(maps)) - 1.0, maps)
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.maps)
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.code)
-
-    def lowered_rows(self, axis: RowAxis) -> Row:
-        """Leaves out columns without weight, and classes that only they know, as `combine_rows`
-        does. Where each column singles out a class, columns come in the order of the classes."""
-        code, n = self.code, np.ones(self.n_columns)
-        if self.weights is not None and self.combine != "normalize":
-            n = self.weights / self.weights.max()
-        used = np.flatnonzero(counted(n))
-        known = (code[:, used] != 0).any(axis=1)
-        code = code[known][:, used]
-        order = singled_out(code)
-        rule = RULES[self.combine][order is None]
-        if rule != "normalized" and not axis.target.iterates:
-            raise InputError(
-                f"a calibrator of several classes that combines by {self.combine!r} cannot be "
-                f"written as {axis.target.name}: each row's distribution is found by iteration, "
-                f"which {axis.target.name} has no words for. Fit it with "
-                'code="one_vs_rest" and combine="normalize", or apply it in memory: predict_proba.'
-            )
-        if order is not None:
-            code, used = code[:, order], used[order]
-        r = axis.each(
-            [(j, self.maps[j].lowered) for j in used.tolist()],
-            among=singled_out(self.code) is not None,
-        )
-        solve = functools.partial(COMBINERS[self.combine], code=code, weights=n[used])
-        return Combined(r, rule, code, n[used], known, solve)
-
-    def shifted(self, factor: Array) -> Map:
-        """p ∝ r, so each column is scaled by the factor of its class, divided by the largest
-        factor."""
-        order = singled_out(self.code)
-        if self.combine != "normalize" or order is None:
-            raise InputError(
-                f"a coded map that combines by {self.combine!r} cannot be moved to other rates: "
-                "its columns are weighed against each other before there are classes. Adjust what "
-                "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...); or fit "
-                'with code="one_vs_rest" and combine="normalize".'
-            )
-        share = np.empty(len(order))
-        share[order] = factor / factor.max()
-        pairs = zip(self.maps, share.tolist(), strict=True)
-        return replace(self, maps=tuple(member.scaled(own) for member, own in pairs))
-
-    def __call__(self, scores: ArrayLike) -> Array:
-        r = each_column(self.maps, self.rows_of(scores))
-        return combine_rows(self.combine, r, self.code, self.weights)
-
-
-def _check_solvable(code: Array, weights: Array | None) -> None:
-    """Refuse codes whose columns do not link all classes, or that need too much memory."""
-    used = code != 0
-    unknown = np.flatnonzero(~used.any(axis=1))
-    if len(unknown):
-        raise InputError(
-            "every class of a code matrix must be in some column, but in none are classes "
-            f"{some(unknown)}."
-        )
-    check_linked(code if weights is None else code[:, counted(weights)])
-    k, columns = code.shape
-    sizes = used.sum(axis=0, dtype=np.float64)
-    products, table = float((sizes * (sizes + 1.0)).sum()) / 2.0, k * (k + 1.0) / 2.0 * columns
-    kept = table if products > DENSE * table else products
-    if singled_out(code) is None and kept > MOST_PRODUCTS:
-        raise InputError(
-            f"a code of {k} classes and {columns} columns is too large to be combined this way. "
-            "Use a one-against-all code, all pairs, or columns of fewer classes."
-        )
-
-
-# --- One map per column, each a probability of its own: several labels at once --------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Columns(VectorMap):
-    """Map j of column j. Nothing is combined, so rows need not sum to one.
-
-    Parameters
-    ----------
-    maps : tuple of maps, one per column
-
-    Examples
-    --------
-    >>> from calibrant.maps import Identity
-    >>> Columns((Identity(), Identity()))([[0.9, 0.8]]).tolist()
-    [[0.9, 0.8]]
-    """
-
-    kind: ClassVar[str] = "columns"
-    distribution: ClassVar[bool] = False
-
-    maps: tuple[Map, ...] = field(metadata=map_tuple("columns"))
-
-    def _check(self) -> None:
-        if not self.maps:
-            raise InputError("columns must be one or more maps of one score, but none came.")
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.maps)
-
-    def lowered_rows(self, axis: RowAxis) -> Row:
-        return axis.each([(j, member.lowered) for j, member in enumerate(self.maps)])
-
-    def shifted(self, factor: Array) -> Map:
-        pairs = zip(self.maps, factor, strict=True)
-        return Columns(tuple(member.shifted(own) for member, own in pairs))
-
-    def __call__(self, scores: ArrayLike) -> Array:
-        return each_column(self.maps, self.rows_of(scores))
-
-
-def each_column(members: tuple[Map, ...], rows: NDArray[Any]) -> Array:
-    """The value of map j at column j, for each row."""
-    values = np.asarray(rows, dtype=np.float64)
-    return np.column_stack([member(values[:, j]) for j, member in enumerate(members)])

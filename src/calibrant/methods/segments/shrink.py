@@ -537,7 +537,7 @@ def folds_of_rows(
     cell = _cells(stack, rows.scores, keys, codes)[present]
     weight, positive = weight[present], rows.positive[present]
     some = rows.take(np.flatnonzero(present))
-    splits = split_present(cv, some, np.array([False, True]), present, groups, seed)
+    pairs, _ = split_present(cv, some, np.array([False, True]), present, groups, seed)
     square = weight if counts else weight**2
 
     def sums(part: Index, share: Array) -> CellColumns:
@@ -549,9 +549,11 @@ def folds_of_rows(
         return CellColumns(*(column.astype(np.float64) for column in columns))
 
     every = np.ones(len(cell))
+    times = np.bincount(np.concatenate([test for _, test in pairs]), minlength=len(cell))
+    share = 1.0 / np.maximum(times, 1)
     return [
-        SegmentFold(replace(stack, counts=sums(train, every)), sums(test, splits.share))
-        for train, test in splits.pairs
+        SegmentFold(replace(stack, counts=sums(train, every)), sums(test, share))
+        for train, test in pairs
     ]
 
 

@@ -406,7 +406,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:
         if not self.candidates:
             return {}
-        named = named_methods(self.candidates, kinds=kinds, word="candidates", taken=BEFORE)
+        named = named_methods(self.candidates, kinds=kinds, word="candidates")
         for name in {BLS.__name__, MIXTURE, FEATURES} & set(named):
             raise ParameterError(
                 f"candidates must have other names than {name!r}, which is always one of them. "

@@ -105,8 +105,7 @@ def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) ->
             )
 
 
-# --------------------------------------------------------------------------------------------------
-# What every calibrator of scores shares: scikit-learn's contract, and the value that is saved
+# --- What every calibrator of scores shares: scikit-learn's contract and the saved value ----------
 
 
 #: scikit-learn's metadata routing takes every argument but X and y for metadata; these are none

@@ -149,17 +149,14 @@ def load(path: str | os.PathLike[str]) -> Fitted:
 
 def _with_record(fitted: Any, period: Any, evaluation: Any, notes: Any) -> Any:
     """The same calibrator with what its maker says of it."""
-    told: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if period is not None:
-        told["period"] = read_period(period)
+        facts["period"] = read_period(period)
     if evaluation is not None:
-        told["measures"] = measures_of(evaluation, "as given when the calibrator was saved")
+        facts["measures"] = measures_of(evaluation, "as given when the calibrator was saved")
     if notes is not None:
-        told["notes"] = read_notes(notes)
-    return replace(fitted, provenance={**fitted.provenance, **told}) if told else fitted
-
-
-# --- JSON ---------------------------------------------------------------------------------------
+        facts["notes"] = read_notes(notes)
+    return replace(fitted, provenance={**fitted.provenance, **facts}) if facts else fitted
 
 
 def _write_json(file: Path, document: dict[str, Any]) -> None:
@@ -170,7 +167,7 @@ def _write_json(file: Path, document: dict[str, Any]) -> None:
     write_whole(file, content)
 
 
-# --- arrays beside it ---------------------------------------------------------------------------
+# --- The file of arrays beside it -----------------------------------------------------------------
 
 
 def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:

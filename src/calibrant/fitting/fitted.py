@@ -431,8 +431,8 @@ class Applied(NamedTuple):
             row = int(np.argmax(new))
             first = tuple(plain(column[row]) for column in columns)
             example = first if len(first) > 1 else first[0]
-            found = NewSegments(len(codes), int(np.count_nonzero(new)), example)
-            found.warn_of_most(rule.seen, "Are segments spelled as in the fit?")
+            unseen = NewSegments(len(codes), int(np.count_nonzero(new)), example)
+            unseen.warn_of_most(rule.seen, "Are segments spelled as in the fit?")
         return codes
 
 
@@ -593,8 +593,7 @@ def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
     return array
 
 
-# --------------------------------------------------------------------------------------------------
-# A fitted calibrator in a few lines: what it gives, by which map, for which scores, from where
+# --- A fitted calibrator in a few lines -----------------------------------------------------------
 
 
 #: letters of a line
@@ -616,14 +615,8 @@ def _in_lines(fitted: Fitted) -> list[str]:
     if known is not None:
         kind = "probabilities" if known.probabilities else "scores"
         lines.append(f"for {kind} from {known.low:.6g} to {known.high:.6g}")
-    told = _origin(fitted.provenance)
-    lines += [told] if told else []
+    rows, version = (fitted.provenance.get(name) for name in ("rows", "calibrant"))
+    origin = [f"fitted to {rows:,} rows"] if isinstance(rows, int) else []
+    origin += [f"by calibrant {version}"] if isinstance(version, str) else []
+    lines += [" ".join(origin)] if origin else []
     return [line if len(line) <= WIDEST else f"{line[: WIDEST - 1]}…" for line in lines]
-
-
-def _origin(facts: Mapping[str, Any]) -> str:
-    """How many rows it was fitted to, and by which version."""
-    rows, version = facts.get("rows"), facts.get("calibrant")
-    found = [f"fitted to {rows:,} rows"] if isinstance(rows, int) else []
-    found += [f"by calibrant {version}"] if isinstance(version, str) else []
-    return " ".join(found)

@@ -767,11 +767,11 @@ class Sample:
         mean = self.mean(values)
         if not np.isfinite(mean) or self.size <= 1.0 + 1e-9:
             return float("inf")
-        apart = values - mean
+        centred = values - mean
         if self.cluster is None:
-            squares = self.square @ np.square(apart)
+            squares = self.square @ np.square(centred)
         else:
-            squares = np.square(np.bincount(self.cluster, self.weight * apart)).sum()
+            squares = np.square(np.bincount(self.cluster, self.weight * centred)).sum()
         return float(np.sqrt(squares / (1.0 - 1.0 / self.size))) / self.total
 
     def interval(self, mean: float, error: float, level: float) -> tuple[float, float]:

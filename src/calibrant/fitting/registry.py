@@ -155,13 +155,12 @@ def named_methods(
     *,
     kinds: tuple[type, ...] | None = None,
     word: str = "calibrators",
-    taken: str = BEFORE,
 ) -> dict[str, Any]:
     """Calibrators by name, from one calibrator, a list or a dict; each may be the name of a method.
 
     In a list a calibrator is called by its class, or by class and options if several share a class.
     All must be of the ``kinds`` (by default calibrators of one score), and none may have the name
-    ``taken``. ``word`` is the parameter that errors speak of.
+    of the scores as they came. ``word`` is the parameter that errors speak of.
     """
     from calibrant.fitting.base import Calibrator  # needs scikit-learn, drawing does without
 
@@ -174,8 +173,10 @@ def named_methods(
     elif isinstance(calibrators, (list, tuple)):
         names = [type(c).__name__ for c in calibrators]
         pairs = zip(names, calibrators, strict=True)
-        told = [name if names.count(name) == 1 else _in_full(c) for name, c in pairs]
-        named = dict(zip(told, calibrators, strict=True))
+        named = {
+            name if names.count(name) == 1 else " ".join(repr(c).split()).removesuffix("()"): c
+            for name, c in pairs
+        }
     else:
         named = {word: calibrators}
     for name, calibrator in named.items():
@@ -186,17 +187,12 @@ def named_methods(
                 f"such as [Platt(), 'isotonic'], but {came or type(calibrator).__name__} came"
                 f"{f' as {name!r}' if isinstance(calibrators, Mapping) else ''}."
             )
-    if not named or len(named) != len(calibrators) or taken in named:
+    if not named or len(named) != len(calibrators) or BEFORE in named:
         raise ParameterError(
-            f"{word} must be at least one, of different names, none of them {taken!r}, but "
+            f"{word} must be at least one, of different names, none of them {BEFORE!r}, but "
             f"{len(calibrators)} came. Name them in a dict."
         )
     return named
-
-
-def _in_full(calibrator: Any) -> str:
-    """The class and the options given, on one line."""
-    return " ".join(repr(calibrator).split()).removesuffix("()")
 
 
 def bare(calibrator: Any) -> Any:

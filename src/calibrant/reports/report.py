@@ -490,7 +490,7 @@ def contest_of(calibrator: Any, data: ReportData) -> Contest:
         named = {str(name): one for name, one in calibrator.items()}
         _check_made_before(named, to_fit)
         return data.judge_given(named)
-    named = named_methods(calibrator, kinds=data.kinds, word="calibrator", taken=BEFORE)
+    named = named_methods(calibrator, kinds=data.kinds, word="calibrator")
     return data.judge_fitted(named)
 
 
@@ -593,7 +593,7 @@ class SeveralClasses(ReportData):
 
     def behind(self, calibrator: Any, held: HeldOutMatrix, trials: Mapping[str, Trial]) -> Contest:
         """A calibrator that is fitted to these rows already, judged on rows that were held out."""
-        (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator", taken=BEFORE)
+        (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator")
         before, after = trials.values()
         fitted = {BEFORE: self._unchanged(), name: calibrator.to_fitted()}
         return self._decide({BEFORE: before, name: after}, held, fitted, held.folds)

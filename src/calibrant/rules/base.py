@@ -470,10 +470,10 @@ def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
     missing = [f.name for f in known if f.default is MISSING and f.name not in given]
     unknown = [key for key in given if key not in names]
     if missing or unknown:
-        told = [f"{shown(missing)} did not come"] * bool(missing)
-        told += [f"{shown(unknown)} came as well"] * bool(unknown)
+        wrong = [f"{shown(missing)} did not come"] * bool(missing)
+        wrong += [f"{shown(unknown)} came as well"] * bool(unknown)
         raise InputError(
-            f"a {cls.kind} map must have the fields {names}, but {' and '.join(told)}."
+            f"a {cls.kind} map must have the fields {names}, but {' and '.join(wrong)}."
         )
 
 
@@ -509,24 +509,21 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(value: Any, where: str, depth: int, lists: int = 0) -> Any:
+    """A value of a file: a map, a word, a number; of a list an array where all are floats, else a
+    tuple."""
     if isinstance(value, Mapping):
         return map_from_dict(value, depth + 1)
     if isinstance(value, (list, tuple)):
-        return _decode_list(value, where, depth, lists + 1)
+        if lists == LISTS:
+            raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
+        if value and set(map(type, value)) == {float}:
+            return all_finite(np.array(value), where)
+        return tuple(_decode(item, where, depth, lists + 1) for item in value)
     if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{where} must be finite, but {value!r} came.")
         return value
     raise InputError(f"{where} cannot hold a value of type {type(value).__name__}.")
-
-
-def _decode_list(values: Sequence[Any], where: str, depth: int, lists: int) -> Any:
-    """A tuple of decoded values, or an array where all of them are floats."""
-    if lists > LISTS:
-        raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
-    if values and set(map(type, values)) == {float}:
-        return all_finite(np.array(values), where)
-    return tuple(_decode(item, where, depth, lists) for item in values)
 
 
 # --- Checks that the kinds of maps share: numbers, words, pairs and maps, refused with a reason ---
@@ -579,9 +576,17 @@ def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Arr
             f"{where} must be an array of numbers, but lists of different lengths came."
         ) from wrong
     if array.dtype.kind == "O" and not any(map(_no_number, array.flat)):
-        array = _doubles(array, where)  # integers beyond 64 bits
+        try:
+            array = array.astype(np.float64)  # integers beyond 64 bits
+        except OverflowError as wrong:
+            raise InputError(
+                f"{where} must be finite, but a number beyond all doubles came."
+            ) from wrong
     if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{where} must be numbers, but {_odd(array)} came.")
+        odd: Any = array.dtype
+        if array.dtype.kind == "O":
+            odd = shown(next(filter(_no_number, array.flat)))
+        raise InputError(f"{where} must be numbers, but {odd} came.")
     array = array.astype(np.float64, copy=False)
     if array.ndim not in allowed:
         dimensions = " or ".join(map(str, allowed))
@@ -598,25 +603,8 @@ def all_finite(array: Array, where: str) -> Array:
     return array
 
 
-def _odd(array: NDArray[Any]) -> str:
-    """What an array holds instead of numbers."""
-    if array.dtype.kind != "O":
-        return str(array.dtype)
-    return shown(next(filter(_no_number, array.flat)))
-
-
 def _no_number(value: Any) -> bool:
     return isinstance(value, bool) or not isinstance(value, (int, float))
-
-
-def _doubles(array: NDArray[Any], where: str) -> Array:
-    """Python's integers and floats as doubles."""
-    try:
-        return array.astype(np.float64)
-    except OverflowError as wrong:
-        raise InputError(
-            f"{where} must be finite, but a number beyond all doubles came."
-        ) from wrong
 
 
 def finite_float(value: Any, where: str, largest: float = math.inf) -> float:

@@ -150,11 +150,14 @@ def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: 
 
 
 def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
-    """Weights and members: mixtures within mixtures are opened, members without weight dropped."""
+    """Weights and members: mixtures within mixtures are opened, members without weight dropped, and
+    `Identity` is a line."""
     weights: list[float] = []
     members: list[Map] = []
     for weight, member in zip(mixture.weights, mixture.members, strict=True):
         leaf = member.point if isinstance(member, Interval) else member
+        if isinstance(leaf, Identity):
+            leaf = Piecewise.linear([0.0, 1.0], [0.0, 1.0])
         if isinstance(leaf, Mixture):
             inner, leaves = _flat(leaf)
             weights.extend(weight * inner)
@@ -167,8 +170,6 @@ def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
 
 def _as_piecewise(member: Map) -> Piecewise | None:
     """The member as a Piecewise map giving probabilities, if it is one exactly."""
-    if isinstance(member, Identity):
-        return Piecewise.linear([0.0, 1.0], [0.0, 1.0])
     if not isinstance(member, Piecewise):
         return None
     if member.output == "probability":
@@ -188,7 +189,7 @@ def _exact(weights: Array, pieces: list[Piecewise]) -> Piecewise:
     return Piecewise(x, np.clip(left, 0, 1), np.clip(right, 0, 1), pieces[0].input)
 
 
-# --- approximation ------------------------------------------------------------------------------
+# --- A mixture of any maps as lines, to a stated tolerance ----------------------------------------
 
 
 def _refuse_unseen(member: Map, on_logit: bool) -> None:
@@ -230,8 +231,6 @@ def _profile(member: Map, on_logit: bool) -> _Profile:
             return member.between_logits(u)
         return member(sigmoid(u) if on_logit else u)
 
-    if isinstance(member, Identity):
-        member = Piecewise.linear([0.0, 1.0], [0.0, 1.0])
     if not isinstance(member, Piecewise):
         seeds = _seeds(member, on_logit)
         value = function(seeds)
@@ -274,9 +273,8 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
     x: Array = np.unique(np.concatenate((ends, *(profile.knots for profile in profiles))))
     left, right = np.zeros(len(x)), np.zeros(len(x))
     for weight, profile in zip(weights, profiles, strict=True):
-        own_left = own_right = profile.function(x)
-        at = np.searchsorted(x, profile.knots)
-        own_left, own_right = own_left.copy(), own_right.copy()
+        value, at = profile.function(x), np.searchsorted(x, profile.knots)
+        own_left, own_right = value.copy(), value.copy()
         own_left[at], own_right[at] = profile.left, profile.right
         left += weight * own_left
         right += weight * own_right

@@ -79,7 +79,13 @@ class Piecewise(Map):
                 "a piecewise map needs at least one knot and a left and right value for each, but "
                 f"{len(self.x)} knots, {len(self.left)} left and {len(self.right)} right came."
             )
-        _check_ascending(self.x)
+        falls = self.x[1:] <= self.x[:-1]
+        if falls.any():
+            i = int(np.argmax(falls)) + 1
+            raise InputError(
+                "the knots of a piecewise map must be strictly ascending, but knot "
+                f"{i} ({float(self.x[i])!r}) follows {float(self.x[i - 1])!r}."
+            )
         for name, values in (("left", self.left), ("right", self.right)):
             if self.output == "probability":
                 in_unit(values, f"piecewise {name}")
@@ -188,10 +194,10 @@ class Piecewise(Map):
         line = rising_line(intercept, slope)
         if self.output == "logit":
 
-            def moved(values: Array) -> Array:
+            def on_line(values: Array) -> Array:
                 return np.clip(intercept + slope * values, -LARGEST_LOGIT, LARGEST_LOGIT)
 
-            return replace(self, left=moved(self.left), right=moved(self.right))
+            return replace(self, left=on_line(self.left), right=on_line(self.right))
         if self.is_step:
             return replace(self, left=line(self.left), right=line(self.right))
         return super().corrected(intercept, slope)  # a line of probabilities is no line after it
@@ -215,16 +221,6 @@ class Piecewise(Map):
         return f"Piecewise({len(self.x)} knots at {span}, {shape}{links})"
 
 
-def _check_ascending(x: Array) -> None:
-    wrong = x[1:] <= x[:-1]
-    if wrong.any():
-        i = int(np.argmax(wrong)) + 1
-        raise InputError(
-            "the knots of a piecewise map must be strictly ascending, but knot "
-            f"{i} ({float(x[i])!r}) follows {float(x[i - 1])!r}."
-        )
-
-
 def flat_runs(scores: Array, starts: NDArray[Any], values: Array) -> Piecewise:
     """Flat on each run of ascending scores, straight between the runs.
 
@@ -239,8 +235,7 @@ def flat_runs(scores: Array, starts: NDArray[Any], values: Array) -> Piecewise:
     return Piecewise.linear(scores[index[new]], np.repeat(values, 2)[new])
 
 
-# --------------------------------------------------------------------------------------------------
-# Where a map reaches a probability: as a score, and as a map of 0 and 1; to the exact double
+# --- Where a map reaches a probability, to the exact double: a score, or a map of 0 and 1 ---------
 
 
 DECISION = PlanTarget("a decision", "Compare what calibrate gives with the threshold.")

@@ -224,7 +224,7 @@ class Segmented(Map):
     def _with_own(self, codes: Index, s: Array, common: Array) -> Array:
         """The values of rows by the maps of one column; ``common`` where a row has none."""
         n = len(self.keys)
-        taken = common if self.input == "default" else s
+        scores = common if self.input == "default" else s
         # small integers sort in linear time
         order = np.argsort(codes.astype(np.min_scalar_type(n)), kind="stable")
         bounds = np.cumsum(np.bincount(codes, minlength=n + 1))[:n]
@@ -232,8 +232,9 @@ class Segmented(Map):
         begin = 0
         for i, end in enumerate(bounds.tolist()):
             if end > begin:
-                rows = order[begin:end]
-                result[rows] = self._mixed(i, self.maps[i](taken[rows]), common[rows])
+                rows, share = order[begin:end], self._share(i)
+                own = self.maps[i](scores[rows])
+                result[rows] = own if share == 1.0 else share * own + (1.0 - share) * common[rows]
             begin = end
         return result
 
@@ -352,12 +353,6 @@ class Segmented(Map):
         kinds = sorted({type(member).__name__ for member in self.maps})
         members = f" of kind {' and '.join(kinds)}" if kinds else ""
         return f"Segmented({len(self.keys)} segments{members}, default={self.default!r})"
-
-    def _mixed(self, i: int, own: Array, common: Array) -> Array:
-        share = self._share(i)
-        if share == 1.0:
-            return own
-        return np.asarray(share * own + (1.0 - share) * common)
 
     def member(self, key: SegmentKey | None = None) -> Map:
         """The map of one segment (None, or a key that is not known: the default) on its own.

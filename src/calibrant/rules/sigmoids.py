@@ -59,14 +59,13 @@ def _terms(terms: Any) -> tuple[tuple[str, float], ...]:
             "a logistic map cannot be made of such terms: they must be pairs of a feature and its "
             f"coefficient, but {shown(terms)} came."
         )
-    return tuple(_term(term) for term in terms)
-
-
-def _term(term: Any) -> tuple[str, float]:
-    name, coefficient = pair(term, "a term of a logistic map")
-    if not isinstance(name, str) or name not in FEATURES:
-        raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {shown(name)} came.")
-    return name, finite_float(coefficient, f"coefficient of {name}", 1e290)
+    read = []
+    for term in terms:
+        name, coefficient = pair(term, "a term of a logistic map")
+        if not isinstance(name, str) or name not in FEATURES:
+            raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {shown(name)} came.")
+        read.append((name, finite_float(coefficient, f"coefficient of {name}", 1e290)))
+    return tuple(read)
 
 
 def _interval(clip: Any) -> tuple[float, float]:

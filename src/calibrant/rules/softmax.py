@@ -113,7 +113,9 @@ class Softmax(VectorMap):
         step = max(1, BLOCK // x.shape[1])
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
-            result[rows] = np.exp(log_softmax(self._eta(x[rows].astype(np.float64))))
+            z = self.features(x[rows].astype(np.float64))
+            scaled = z @ self.matrix.T if self.matrix.ndim == 2 else z * self.matrix
+            result[rows] = np.exp(log_softmax(np.asarray(scaled + self.bias)))
         return result
 
     @property
@@ -167,11 +169,6 @@ class Softmax(VectorMap):
         ops = ops_of(z)
         _, top, total = powers(z)
         return np.column_stack((ops.host(top), ops.host(ops.log(total))))
-
-    def _eta(self, scores: Array) -> Array:
-        x = self.features(scores)
-        scaled = x @ self.matrix.T if self.matrix.ndim == 2 else x * self.matrix
-        return np.asarray(scaled + self.bias)
 
 
 def logits_of(axis: RowAxis) -> Row:

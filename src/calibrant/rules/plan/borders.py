@@ -135,7 +135,7 @@ def first_beyond(
     return low
 
 
-# --- functions that rise and fall -----------------------------------------------------------------
+# --- Functions that rise and fall -----------------------------------------------------------------
 
 
 class Stretches(NamedTuple):

@@ -36,8 +36,8 @@ class _Evaluation(PlanPrinter[Array]):
     """One evaluation with NumPy."""
 
     def __init__(self, scores: Array, segments: Sequence[object] | None, owner: int) -> None:
+        super().__init__()
         self.scores, self.segments, self.owner = scores, segments, owner
-        self.known = {}
 
     def number(self, number: Number) -> Array:
         """A parameter, repeated for all rows."""

@@ -154,7 +154,7 @@ def first_input(target: PlanTarget, input: str = "score") -> MapInput:
     return MapInput(s, Scale(s, None), Scale(Logit(s), logit), WHOLE, target)
 
 
-# --- where values rise and fall -------------------------------------------------------------------
+# --- Where values rise and fall -------------------------------------------------------------------
 
 
 def stretches(node: Node) -> Stretches | None:
@@ -170,9 +170,6 @@ def stretches(node: Node) -> Stretches | None:
 
 class _Stretching(PlanPrinter[Stretches | None]):
     """The stretches of nodes, None where they are not known."""
-
-    def __init__(self) -> None:
-        self.known = {}
 
     def input(self, node: Input) -> Stretches:
         return WHOLE
@@ -221,6 +218,7 @@ def _of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
 
 
 def _sign(coefficients: Array) -> int:
+    """The sign that all coefficients have."""
     [sign] = np.unique(np.sign(coefficients))
     return int(sign)
 
@@ -343,7 +341,7 @@ class Combined(RowOf):
     solve: Callable[[Array], Array]
 
 
-# --- while maps are lowered -----------------------------------------------------------------------
+# --- What a map of rows reads while it is lowered -------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -395,7 +393,7 @@ def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
     return RowAxis(RowInput(k), k, False, target)
 
 
-# --- in NumPy -------------------------------------------------------------------------------------
+# --- Rows in NumPy --------------------------------------------------------------------------------
 
 
 def shares_of_sum(x: Array) -> Array:

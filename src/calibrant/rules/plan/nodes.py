@@ -244,7 +244,7 @@ class BySegment(Node):
         return type(values[0]) if values else str
 
 
-# --- what a plan becomes --------------------------------------------------------------------------
+# --- What a plan becomes --------------------------------------------------------------------------
 
 Result = TypeVar("Result")
 
@@ -257,8 +257,9 @@ class PlanPrinter(Generic[Result]):
     class that the node derives from is taken: ``rising`` for any `Rising`.
     """
 
-    #: what nodes have become so far
-    known: dict[Node, Result]
+    def __init__(self) -> None:
+        #: what nodes have become so far
+        self.known: dict[Node, Result] = {}
 
     def write(self, node: Node) -> Result:
         """What a node becomes; a node that is used twice is written once."""
@@ -289,7 +290,7 @@ def _rule(printer: Any, kind: Any) -> Callable[[Any, Any], Any]:
     return rule
 
 
-# --- what a plan is made of -----------------------------------------------------------------------
+# --- What a plan is made of -----------------------------------------------------------------------
 
 
 def names_of(kind: type[Node]) -> tuple[str, ...]:

@@ -201,9 +201,7 @@ class TreeParts(NamedTuple):
         return list(zip(firsts, lasts, self.factors, strict=True))
 
 
-# --------------------------------------------------------------------------------------------------
-# Plans of the same form, written as one plan in which each row has its own parameters and table
-#
+# --- Plans of the same form as one plan, in which each row has its own parameters -----------------
 # So a target needs no more formulas and joins for thousands of segments than for one.
 
 

@@ -234,7 +234,6 @@ BROKEN = (
     zipfile.BadZipFile,
     EOFError,
     KeyError,
-    NotImplementedError,
     OSError,
     OverflowError,
     RuntimeError,

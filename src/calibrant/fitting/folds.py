@@ -163,9 +163,9 @@ def split_present(
     cv: Any,
     rows: Rows | ScoreMatrix,
     classes: NDArray[Any],
-    present: Flags | None = None,
-    groups: Any = None,
-    random_state: Any = None,
+    present: Flags | None,
+    groups: Any,
+    random_state: Any,
 ) -> tuple[list[Pair], Index | None]:
     """Splits of the rows of positive weight, for any ``cv`` that picks rows, and which rows belong
     together.
@@ -200,8 +200,8 @@ def split_present(
 def row_pairs(
     cv: Any,
     data: ModelRows,
-    groups: Any = None,
-    random_state: Any = None,
+    groups: Any,
+    random_state: Any,
     *,
     complete: bool = True,
 ) -> list[Any]:

@@ -407,7 +407,7 @@ def _refuse_pairs(model: Any) -> None:
         inner = steps[-1][1] if steps else inside
 
 
-def score_method(model: Any, method: Method = "auto") -> str | None:
+def score_method(model: Any, method: Method) -> str | None:
     """The name of the method that gives a model's scores; None if that is a function."""
     if callable(method):
         return None
@@ -495,7 +495,7 @@ def unseen(model: Any, classes: NDArray[Any]) -> Flags:
     return np.asarray(_columns_of(own, classes) < 0)
 
 
-def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> Index:
+def _class_order(model: Any, classes: NDArray[Any], *, partly: bool) -> Index:
     """For each class, the column of the model that speaks of it.
 
     If ``partly``, −1 for those of several classes that the model, which knows two or more of them

@@ -553,7 +553,13 @@ def number(where: str, largest: float = math.inf) -> dict[str, Any]:
 
 def word(where: str, *allowed: str) -> dict[str, Any]:
     """The metadata of a field that holds a word from a short list."""
-    return read_by(partial(one_of, allowed=allowed, where=where))
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
+        return value
+
+    return read_by(read)
 
 
 def map_tuple(where: str) -> dict[str, Any]:
@@ -619,13 +625,6 @@ def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
         bound = "" if largest == math.inf else f" and at most {largest:g}"
         raise InputError(f"{where} must be finite{bound}, but {shown(value)} came.")
     return number
-
-
-def one_of(value: Any, allowed: tuple[str, ...], where: str) -> str:
-    """A word from a short list."""
-    if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
-    return value
 
 
 def pair(values: Any, where: str) -> tuple[Any, Any]:

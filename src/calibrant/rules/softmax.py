@@ -378,7 +378,7 @@ class VectorMixture(VectorMap):
         return seen_by_members(rows, self.input, self.floor, self.factor)
 
 
-def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float = 1.0) -> Array:
+def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float) -> Array:
     """Rows as they are, or as distributions whose entries are at least about ``floor``.
 
     >>> seen_by_members(np.array([[40.0, 0.0]]), "logit", 1e-7, 0.1).round(3).tolist()

@@ -146,7 +146,7 @@ def _log_sigmoid(x: Node) -> Node:
     return Linear(0.0, ((-1.0, Softplus(Linear(0.0, ((-1.0, x),)))),))
 
 
-def first_input(target: PlanTarget, input: str = "score") -> MapInput:
+def first_input(target: PlanTarget, input: str) -> MapInput:
     """What the first map reads: scores that come in, or scores whose logits come in."""
     s = Input()
     if input == "logit":

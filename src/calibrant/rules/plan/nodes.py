@@ -88,39 +88,40 @@ class Rising(Node):
 
     x: Node
 
-    @property
-    def function(self) -> Function:
+    @staticmethod
+    def function(x: Array, /) -> Array:
         """The function in NumPy."""
-        return FUNCTIONS[type(self)]
+        raise NotImplementedError
 
 
 class Sigmoid(Rising):
     """1 / (1 + exp(−x))."""
 
+    function = staticmethod(sigmoid)
+
 
 class Logit(Rising):
     """ln p − ln(1 − p) of p clipped to [5e-324, 1 − 2⁻⁵³]."""
+
+    function = staticmethod(logit)
 
 
 class Log(Rising):
     """ln p of p clipped to [5e-324, 1 − 2⁻⁵³]."""
 
+    function = staticmethod(log_p)
+
 
 class MinusLogRest(Rising):
     """−ln(1 − p) of p clipped to [5e-324, 1 − 2⁻⁵³]."""
+
+    function = staticmethod(minus_log_rest)
 
 
 class Softplus(Rising):
     """ln(1 + exp x): −ln(1 − p) of a p whose logit is x, and −ln p of one whose logit is −x."""
 
-
-FUNCTIONS: dict[type[Rising], Function] = {
-    Sigmoid: sigmoid,
-    Logit: logit,
-    Log: log_p,
-    MinusLogRest: minus_log_rest,
-    Softplus: softplus,
-}
+    function = staticmethod(softplus)
 
 
 class Square(Node):
@@ -226,7 +227,7 @@ class BySegment(Node):
         """The values that keys have in a column, each once."""
         return list(dict.fromkeys(path[column] for path in self.paths if len(path) > column))
 
-    def key_type(self, where: str, column: int = 0) -> type[str | int]:
+    def key_type(self, where: str, column: int) -> type[str | int]:
         """The one type of all keys in a column, for targets in which it has one type; text where
         no key has a value there."""
         values = self.values(column)

@@ -84,8 +84,8 @@ class TableFolds:
         for fold in range(self.k):
             held = self.held(fold)
             left = self.table.columns.less(held)
-            columns = (own(column) for column in left.take(left.filled))
-            rest = ScoreTable(own(self.table.scores[left.filled]), *columns)
+            n0, n1, q0, q1 = map(own, left.take(left.filled))
+            rest = ScoreTable(own(self.table.scores[left.filled]), n0, n1, q0, q1)
             yield rest.part_of(self.table.scale), held
 
     def held(self, fold: int) -> CellColumns:

@@ -39,9 +39,9 @@ def average_of(c, s, y, w=None):
     axis = room._axis(table)
     cells = room._cells(table, axis, room._places(table, axis), table.total)
     where = bls_members.Coordinates.of(cells, axis)
-    fits = tuple(bls_members.fit_members(cells, where))
+    fits = tuple(bls_members.fit_members(where))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()
-    return bls_average.MemberAverage(where, fits, c.weights_, c.moderation, cells.base)
+    return bls_average.MemberAverage(where, fits, c.weights_, c.moderation)
 
 
 def axis_of(c, s):

@@ -194,14 +194,14 @@ class BLS(Calibrator):
         places = _places(table, axis)
         cells = _cells(table, axis, places, min(table.total, MOST_WEIGHT))
         where = Coordinates.of(cells, axis)
-        fits = fit_members(cells, where)
+        fits = fit_members(where)
         self.evidences_ = np.array([fit.log_evidence for fit in fits])
         self.weights_ = _weights(fits, self.power)
         self.members_ = tuple(map(_member, fits, self.weights_.tolist()))
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
-        average = MemberAverage(where, *_counted(fits, self.weights_), self.moderation, cells.base)
-        drawn, at, point = self._draw(average, cells, places, table.weight / table.total)
-        kind = "logit" if average.where.axis.on_logit else "score"
+        average = MemberAverage(where, *_counted(fits, self.weights_), self.moderation)
+        drawn, at, point = self._draw(average, places, table.weight / table.total)
+        kind = "logit" if axis.on_logit else "score"
         # the identity is certain of itself, and would leave a band without any width
         others = [fit for fit in fits if fit.name != "identity"]
         counted, shares = _counted(others, _weights(others, BAND_POWER * self.power))
@@ -214,13 +214,13 @@ class BLS(Calibrator):
         return drawn
 
     def _draw(
-        self, average: MemberAverage, cells: AxisCells, places: Array, share: Array
+        self, average: MemberAverage, places: Array, share: Array
     ) -> tuple[Map, Array, Array]:
         """The average as straight pieces; the places where bands are given, and it is there.
 
         ``places`` are those of all scores on the axis, ``share`` their shares of the weight.
         """
-        axis = average.where.axis
+        axis, cells = average.where.axis, average.where.cells
         kind = "logit" if axis.on_logit else "score"
         ends = _ends(axis)
         a = np.unique(np.concatenate((ends, average.corners())))
@@ -232,7 +232,7 @@ class BLS(Calibrator):
         size = float(np.abs(a).max()) or 1.0  # widths could overflow
         kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
         drawn_at = in_blocks(lambda part: between(part, a[kept], v[kept]), places)
-        shift = shift_to_rate(drawn_at, share, expected_rate(average, cells))
+        shift = shift_to_rate(drawn_at, share, expected_rate(average))
         v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
         at = _band_places(a, cells)
@@ -361,20 +361,19 @@ SUMMED = 1 << 15
 
 
 class MemberAverage(NamedTuple):
-    """Members with their weights, how much they are moderated, and towards which log-odds."""
+    """Members with their weights, and how far they are drawn towards the base rate."""
 
     where: Coordinates
     fits: tuple[MemberFit, ...]
     weights: Array
     moderation: float
-    base: float
 
     def __call__(self, a: Array) -> Array:
         """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
         with b the log-odds of the base rate."""
-        p, q = np.zeros(len(a)), np.zeros(len(a))
+        p, q, base = np.zeros(len(a)), np.zeros(len(a)), self.where.cells.base
         for weight, (mean, v) in zip(self.weights, self.moments(a), strict=True):
-            f = self.base + (mean - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
+            f = base + (mean - base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
             f = np.minimum(np.maximum(f, -MOST_ODDS), MOST_ODDS)
             p += weight * expit(f)
             q += weight * expit(-f)
@@ -387,7 +386,7 @@ class MemberAverage(NamedTuple):
 
     def corners(self) -> Array:
         """Places on the axis; between neighbouring ones the average is smooth."""
-        return np.concatenate((self.where.a, *(fit.corners(self.where) for fit in self.fits)))
+        return np.concatenate((self.where.cells.a, *(fit.corners(self.where) for fit in self.fits)))
 
     def quantile(self, a: Array, tail: float) -> Array:
         """Quantile of the log-odds, a mixture of normals, by bisection to a part in 10¹² of the
@@ -419,12 +418,13 @@ def rising(a: Array, v: Array, cells: AxisCells) -> Array:
     return np.maximum.accumulate(np.repeat(block, sizes))
 
 
-def expected_rate(average: MemberAverage, cells: AxisCells) -> float:
+def expected_rate(average: MemberAverage) -> float:
     """The mean probability that the map is to have on the fitted rows.
 
     With many events (rows of the rarer class) it is the share of positives. With few, what the
     members say (without moderation) counts as well: so no event does not mean a probability of 0.
     """
+    cells = average.where.cells
     n = cells.n0 + cells.n1
     seen, events = float(cells.n1.sum()), float(min(cells.n0.sum(), cells.n1.sum()))
     said = float(n @ expit(average._replace(moderation=0.0)(cells.a)))
@@ -584,20 +584,18 @@ class Coordinates(NamedTuple):
     """The coordinates of the members as functions of the axis."""
 
     axis: ScoreAxis
+    cells: AxisCells
     mean: float
     spread: float
     bowl_mean: float
     bowl_spread: float
-    a: Array
-    even: Array
-    rank: Array  # the mid-ranks at `even`, as normal scores
+    rank: Array  # the mid-ranks of the cells, as normal scores
 
     @classmethod
     def of(cls, cells: AxisCells, axis: ScoreAxis) -> Coordinates:
         mean, spread = _moments(cells.linear, cells.share)
         spread = max(spread, LEAST_SPREAD) if axis.on_logit else spread or 1.0
-        middle = _mid_ranks(cells.share)
-        plain = cls(axis, mean, spread, 0.0, 1.0, cells.a, cells.even, ndtri(middle))
+        plain = cls(axis, cells, mean, spread, 0.0, 1.0, ndtri(_mid_ranks(cells.share)))
         bowl_mean, bowl_spread = _moments(plain.bowl(cells.linear), cells.share)
         return plain._replace(bowl_mean=bowl_mean, bowl_spread=max(bowl_spread, LEAST_BOWL))
 
@@ -629,7 +627,7 @@ class AxisPlaces:
     @cached_property
     def rank(self) -> Array:
         """The normal score of the mid-rank, straight between cells and flat beyond them."""
-        return between(self.where.axis.even(self.a), self.where.even, self.where.rank)
+        return between(self.where.axis.even(self.a), self.where.cells.even, self.where.rank)
 
     def along(self, nodes: Array, ranked: bool) -> tuple[Index, Array]:
         """On which piece of a broken line, and how far along it: the lines of one family share
@@ -684,7 +682,7 @@ class MemberFit(NamedTuple):
             return np.empty(0)
         nodes = self.band.nodes
         if self.coordinate == "rank":
-            return where.axis.of_even(between(nodes, where.rank, where.even))
+            return where.axis.of_even(between(nodes, where.rank, where.cells.even))
         return where.axis.of_linear(nodes * where.spread + where.mean)
 
 
@@ -698,8 +696,9 @@ def _columns(name: str, where: Coordinates, linear: Array) -> Array:
     return np.array(columns)
 
 
-def fit_members(cells: AxisCells, where: Coordinates) -> list[MemberFit]:
+def fit_members(where: Coordinates) -> list[MemberFit]:
     """All members, fitted to the cells."""
+    cells = where.cells
     unknown = (cells.base, SLOPE)
     fits, coordinate, centre = [], "margin", unknown
     if where.axis.on_logit:
@@ -707,9 +706,9 @@ def fit_members(cells: AxisCells, where: Coordinates) -> list[MemberFit]:
         likelihood = log_likelihood(cells.linear, cells.n0, cells.n1)
         near = (TIGHT[0], TIGHT[1] * where.spread)
         fits.append(MemberFit("identity", "logit", None, likelihood))
-        fits.append(_sigmoid(cells, where, "near identity", "logit", centre, near))
+        fits.append(_sigmoid(where, "near identity", "logit", centre, near))
     for name, sd in SHAPES.items():
-        fits.append(_sigmoid(cells, where, name, coordinate, centre, sd))
+        fits.append(_sigmoid(where, name, coordinate, centre, sd))
     fits += _bending(cells, where.standard(cells.linear), coordinate, centre)
     fits += _bending(cells, where.rank, "rank", unknown)
     fits += _rough(cells, where.rank, unknown)
@@ -717,13 +716,13 @@ def fit_members(cells: AxisCells, where: Coordinates) -> list[MemberFit]:
 
 
 def _sigmoid(
-    cells: AxisCells,
     where: Coordinates,
     name: str,
     coordinate: str,
     centre: tuple[float, float],
     sd: tuple[float, ...],
 ) -> MemberFit:
+    cells = where.cells
     design = FewColumns(_columns(name, where, cells.linear))
     mean = np.array([*centre, *(0.0 for _ in sd[2:])])
     posterior = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)

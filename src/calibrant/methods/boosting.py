@@ -398,7 +398,7 @@ def boost(
     for left in reversed(range(rounds)):
         weights = row_weights(sign * F, size, model.loss)
         verdict = LearnerWeight(0.0, False, 0.5, 0.5)  # where no draw has rows of both classes
-        for fitted in _fits(learner, data, weights, model.resample, random):
+        for fitted in _learners(learner, data, weights, model.resample, random):
             h = learner.vote(fitted, X)
             verdict = weight_of(weights, sign * h, epsilon)
             if verdict.alpha > 0.0:
@@ -423,7 +423,7 @@ def boost(
     return estimators, np.array(alphas), stopped
 
 
-def _fits(
+def _learners(
     learner: Learner,
     data: tuple[Any, NDArray[Any], Array],
     weights: Array,

@@ -146,17 +146,17 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
     most = max(2, int(np.ceil(2 * table.total ** (1 / 3) - 1e-9)))
     candidates = range(2, most + 1)
 
-    def losses(rest: CellColumns, held: CellColumns) -> Array:
+    def path(rest: CellColumns, held: CellColumns) -> Array:
         held0, held1 = np.cumsum(held.negative), np.cumsum(held.positive)
         train0, train1 = np.cumsum(rest.negative), np.cumsum(rest.positive)
-        mass, found = train0 + train1, np.zeros(len(candidates))
+        mass, losses = train0 + train1, np.zeros(len(candidates))
         for j, bins in enumerate(candidates):
             ends = edges(mass, scores, bins) - 1
             n0, n1 = np.diff(train0[ends], prepend=0.0), np.diff(train1[ends], prepend=0.0)
             p = (n1 + 1.0) / (n0 + n1 + 2.0)
             loss = np.diff(held1[ends], prepend=0.0) @ np.log(p)
             loss += np.diff(held0[ends], prepend=0.0) @ np.log1p(-p)
-            found[j] -= float(loss) / table.total
-        return found
+            losses[j] -= float(loss) / table.total
+        return losses
 
-    return dict(zip(candidates, path_losses(table, 5, losses).tolist(), strict=True))
+    return dict(zip(candidates, path_losses(table, 5, path).tolist(), strict=True))

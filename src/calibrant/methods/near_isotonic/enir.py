@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -404,12 +404,12 @@ class AuthorsModel(NamedTuple):
 
 def authors_models(x: Array, n0: Array, n1: Array) -> tuple[Array, list[AuthorsModel]]:
     """At most 100 of the breakpoints, spread evenly by rank, and their models. O(100·D)."""
-    path = authors_path(n0, n1)
+    path = _AuthorsPath(n0, n1)
     last = len(path.lambdas) - 1
     spread = np.round(np.arange(MOST) / (MOST - 1) * last).astype(int)
     chosen = [t for t in (spread if last >= MOST else range(last + 1)) if t] or [0]
-    models = [_model(np.clip(np.round(path.at(t, len(x)), 6), 0.0, 1.0), x, n0, n1) for t in chosen]
-    return path.lambdas[chosen], models
+    models = [_model(np.clip(np.round(fit, 6), 0.0, 1.0), x, n0, n1) for fit in path.fits(chosen)]
+    return np.array(path.lambdas)[chosen], models
 
 
 def _model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
@@ -430,47 +430,12 @@ def _model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
     return AuthorsModel(np.repeat(value, np.diff(np.append(starts, len(x)))), starts, log)
 
 
-def authors_path(n0: Array, n1: Array) -> AuthorsPath:
-    """The path of cells with these weights of negatives and positives. O(D log D)."""
-    walk, lambdas = _Walk(n0, n1), [0.0]
-    while walk.heap:
-        now, _, a, b = heapq.heappop(walk.heap)
-        if not (walk.alive[a] and walk.alive[b]):
-            continue
-        now = max(now, lambdas[-1])
-        if now != lambdas[-1]:
-            lambdas.append(now)
-        walk.merge(a, b, now, len(lambdas) - 1)
-    death = np.where(walk.alive, len(lambdas), walk.death)
-    columns = (lambdas, walk.first, walk.value, walk.slope, walk.made, walk.birth, death)
-    return AuthorsPath(*map(np.array, columns))
-
-
-class AuthorsPath(NamedTuple):
-    """λ = 0 and all breakpoints, and all bins.
+class _AuthorsPath:
+    """λ = 0 and all breakpoints, all bins, and the meetings to come. O(D log D), in plain Python.
 
     At lambdas[t], before the merges there, bin i has the value value + slope·(λ − made) for
     birth[i] < t ≤ death[i].
     """
-
-    lambdas: Array
-    first: Index
-    value: Array
-    slope: Array
-    made: Array
-    birth: Index
-    death: Index
-
-    def at(self, t: int, size: int) -> Array:
-        """The fit at lambdas[t], per cell."""
-        alive = np.flatnonzero((self.birth < t) & (t <= self.death))
-        alive = alive[np.argsort(self.first[alive])]
-        value = self.value[alive] + self.slope[alive] * (self.lambdas[t] - self.made[alive])
-        return np.repeat(value, np.diff(np.append(self.first[alive], size)))
-
-
-class _Walk:
-    """The bins and the meetings to come, in plain Python: it need not be fast."""
 
     def __init__(self, n0: Array, n1: Array) -> None:
         weight = n0 + n1
@@ -483,12 +448,28 @@ class _Walk:
         self.slope: list[float] = [d / w for d, w in zip(self.rise, self.weight, strict=True)]
         self.made, self.first = [0.0] * n, list(range(n))
         self.before, self.after = list(range(-1, n - 1)), [*range(1, n), -1]
-        self.birth, self.death = [-1] * n, [-1] * n
-        self.alive = [True] * n
+        self.birth, self.death = [-1] * n, [np.inf] * n
         self.heap: list[tuple[float, int, int, int]] = []
-        self.meetings = 0
+        self.meetings, self.size, self.lambdas = 0, n, [0.0]
         for i in range(n - 1):
             self.meet(i, i + 1, 0.0)
+        while self.heap:
+            now, _, a, b = heapq.heappop(self.heap)
+            if self.death[a] < np.inf or self.death[b] < np.inf:
+                continue
+            if now > self.lambdas[-1]:
+                self.lambdas.append(now)
+            self.merge(a, b)
+
+    def fits(self, chosen: Iterable[int]) -> Iterator[Array]:
+        """The fits at some of the breakpoints, per cell."""
+        columns = (self.first, self.value, self.slope, self.made, self.birth, self.death)
+        first, value, slope, made, birth, death = map(np.array, columns)
+        for t in chosen:
+            alive = np.flatnonzero((birth < t) & (t <= death))
+            alive = alive[np.argsort(first[alive])]
+            fit = value[alive] + slope[alive] * (self.lambdas[t] - made[alive])
+            yield np.repeat(fit, np.diff(np.append(first[alive], self.size)))
 
     def at(self, i: int, now: float) -> float:
         """The value of a bin."""
@@ -507,9 +488,9 @@ class _Walk:
         heapq.heappush(self.heap, (now + wait, self.meetings, a, b))
         self.meetings += 1
 
-    def merge(self, a: int, b: int, now: float, model: int) -> None:
-        """Make one bin of neighbours a and b."""
-        new = len(self.value)
+    def merge(self, a: int, b: int) -> None:
+        """Make one bin of neighbours a and b, at the last breakpoint."""
+        new, model, now = len(self.value), len(self.lambdas) - 1, self.lambdas[-1]
         self.value.append(self.at(min(a, b), now))
         self.weight.append(self.weight[a] + self.weight[b])
         self.rise.append(self.rise[a] + self.rise[b])
@@ -517,9 +498,7 @@ class _Walk:
         self.made.append(now)
         self.first.append(self.first[a])
         self.birth.append(model)
-        self.death.append(-1)
-        self.alive.append(True)
-        self.alive[a] = self.alive[b] = False
+        self.death.append(np.inf)
         self.death[a] = self.death[b] = model
         low, high = self.before[a], self.after[b]
         self.before.append(low)

@@ -11,9 +11,6 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import calibrant as cal
-from calibrant.methods.splines import bls as bls_average
-from calibrant.methods.splines import bls as bls_members
-from calibrant.methods.splines import bls as kernel
 from calibrant.methods.splines import bls as room
 from strategies import REAL, TAME_MARGINS, TAME_PROBABILITIES, costly, rows
 from twins import bls as naive
@@ -38,10 +35,10 @@ def average_of(c, s, y, w=None):
     table = cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1])
     axis = room._axis(table)
     cells = room._cells(table, axis, room._places(table, axis), table.total)
-    where = bls_members.Coordinates.of(cells, axis)
-    fits = tuple(bls_members.fit_members(where))
+    where = room.Coordinates.of(cells, axis)
+    fits = tuple(room.fit_members(where))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()
-    return bls_average.MemberAverage(where, fits, c.weights_, c.moderation)
+    return room.MemberAverage(where, fits, c.weights_, c.moderation)
 
 
 def axis_of(c, s):
@@ -53,13 +50,13 @@ def axis_of(c, s):
 # --- designs and posteriors -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [kernel.bends, kernel.ramps])
+@pytest.mark.parametrize("shape", [room.bends, room.ramps])
 def test_lines_are_their_dense_design(shape):
     rng = np.random.default_rng(1)
     nodes = np.array([-2.0, -1.1, -0.2, 0.0, 0.3, 1.7])
     x = np.sort(np.append(rng.uniform(-2, 1.7, 40), nodes))
     basis, unit = shape(nodes)
-    lines = kernel.BrokenLine(nodes, basis, x)
+    lines = room.BrokenLine(nodes, basis, x)
     dense = np.column_stack([np.interp(x, nodes, column) for column in basis.T])
     theta, w = rng.normal(size=basis.shape[1]), rng.random(len(x))
     assert np.allclose(lines.times(theta), dense @ theta, atol=1e-12)
@@ -67,10 +64,10 @@ def test_lines_are_their_dense_design(shape):
     assert np.allclose(lines.gram(w), dense.T @ (w[:, None] * dense), atol=1e-12)
     assert len(unit) == basis.shape[1] - 2
     root = rng.normal(size=(len(theta), len(theta)))
-    mean, variance = lines.band(theta, root @ root.T).moments(*kernel.place_on(nodes, x))
+    mean, variance = lines.band(theta, root @ root.T).moments(*room.place_on(nodes, x))
     assert np.allclose(mean, dense @ theta, atol=1e-12)
     assert np.allclose(variance, ((dense @ root) ** 2).sum(axis=1), atol=1e-10)
-    outside = kernel.place_on(nodes, np.array([1.7, 2.7, 3.7]))
+    outside = room.place_on(nodes, np.array([1.7, 2.7, 3.7]))
     beyond, _ = lines.band(theta, root @ root.T).moments(*outside)
     assert beyond[2] - beyond[1] == pytest.approx(beyond[1] - beyond[0]), "lines go on"
 
@@ -119,11 +116,11 @@ def _information(coefficients, x, data):
 def test_posterior_of_weights_of_any_size_converges():
     x = np.linspace(-2, 2, 50)
     nodes = np.linspace(-2, 2, 9)
-    basis, unit = kernel.bends(nodes)
+    basis, unit = room.bends(nodes)
     for size in (0.0, 1e-300, 1.0, 1e5, 1e9):
         n1 = size * (x > 0)
-        found = kernel.fit_posterior(
-            kernel.BrokenLine(nodes, basis, x),
+        found = room.fit_posterior(
+            room.BrokenLine(nodes, basis, x),
             np.zeros(9),
             np.concatenate(([4.0, 4.0], unit)),
             size - n1,

@@ -343,22 +343,17 @@ class Quadratic(Calibrator):
 
     def _prior(self, table: ScoreTable, scale: _Scale) -> tuple[Prior, tuple[float, float]]:
         """The prior of the coefficients of 1, x and x² − 1, and how the targets are smoothed."""
-        n0, n1 = table.total_negative, table.total_positive
+        n0, n1, size = table.total_negative, table.total_positive, 3 if scale.bends else 2
         if self.shrinkage == "none":
-            mean, deviation = (0.0, 0.0, 0.0), RIDGE**-0.5
-            smoothing = platt_smoothing(n0, n1)
-        else:
-            first, last = scale.x(table.scores[[0, -1]]).tolist()
-            slope = MARGIN_SLOPE if first < last else 0.0  # a single margin has no scale
-            straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), slope)
-            mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
-            deviation = 1.0 if self.shrinkage == "identity" else float(self.shrinkage)
-            smoothing = (0.0, 0.0)
-        size = 3 if scale.bends else 2
-        precision = np.full(size, deviation**-2.0)
-        if self.shrinkage == "none":  # so that Σp is the sum of the targets
-            precision[0] = 0.0
-        return Prior(np.array(mean[:size]), precision), smoothing
+            precision = np.full(size, RIDGE)
+            precision[0] = 0.0  # so that Σp is the sum of the targets
+            return Prior(np.zeros(size), precision), platt_smoothing(n0, n1)
+        first, last = scale.x(table.scores[[0, -1]]).tolist()
+        slope = MARGIN_SLOPE if first < last else 0.0  # a single margin has no scale
+        straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), slope)
+        mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
+        deviation = 1.0 if self.shrinkage == "identity" else float(self.shrinkage)
+        return Prior(np.array(mean[:size]), np.full(size, deviation**-2.0)), (0.0, 0.0)
 
 
 class _Parabola(NamedTuple):

@@ -301,10 +301,8 @@ class _Smoothing(NamedTuple):
         size = len(self.basis.columns)
         prior = Prior(np.zeros(size), np.append([0.0, 0.0], np.full(size - 2, penalty)))
         smoothing = platt_smoothing(float(self.n0.sum()), float(self.n1.sum()))
-        return LogisticProblem(self.design, self.n0, self.n1, prior, smoothing)
-
-    def design(self, part: slice) -> Array:
-        return self.basis.columns[:, part]
+        columns = self.basis.columns
+        return LogisticProblem(lambda part: columns[:, part], self.n0, self.n1, prior, smoothing)
 
     def flat(self) -> Array:
         """The constant fit, to start from."""

@@ -618,23 +618,28 @@ def test_a_signal_leaves_nothing_behind(tmp_path, stop, code):
     assert list((tmp_path / "spill").iterdir()) == []
 
 
-#: how many runs are stopped; 200 take a quarter of an hour
-STOPPED = int(os.environ.get("CALIBRANT_STOPPED_RUNS", "6"))
+STOPPED = {
+    "report": ["report", "../s.csv", "-s", "p", "-l", "y", "-m", "platt", "-o", "out.html"],
+    "fit": ["fit", "../s.csv", "-s", "p", "-l", "y", "-o", "out.json"],
+    "apply": ["apply", "../c.json", "../s.csv", "-s", "p", "-o", "out.csv"],
+    "evaluate": ["evaluate", "../s.csv", "-p", "p", "-l", "y"],
+}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
-@pytest.mark.full
-def test_a_signal_at_any_time_ends_a_report(tmp_path):
+@pytest.mark.parametrize(
+    "runs", [pytest.param(6, marks=pytest.mark.full), pytest.param(200, marks=pytest.mark.slow)]
+)
+def test_a_signal_at_any_time_ends_a_command(tmp_path, runs):
     rng = random.Random()
     p = np.random.default_rng(0).random(400)
     rows = [f"{one:.6f},{int(one > (i % 10) / 10)}" for i, one in enumerate(p)]
     (tmp_path / "s.csv").write_text("\n".join(["p,y", *rows]))
-    words = ["report", "../s.csv", "-s", "p", "-l", "y", "-m", "platt", "-o", "r.html"]
-    code = f"from calibrant.cli import main; print('up', flush=True); main({words})"
-    longest = 0.0
-    for run in range(STOPPED + 1):  # the first, which nobody stops, says how long one takes
-        place = tmp_path / str(run)
+    cal.save(cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), tmp_path / "c.json")
+
+    def start(place, command):
         (place / "tmp").mkdir(parents=True)
+        code = f"from calibrant.cli import main; print('up', flush=True); main({STOPPED[command]})"
         process = subprocess.Popen(
             [sys.executable, "-c", code],
             cwd=place,
@@ -644,23 +649,28 @@ def test_a_signal_at_any_time_ends_a_report(tmp_path):
             text=True,
         )
         assert process.stdout.readline() == "up\n"
-        began = time.monotonic()
-        if not run:
-            assert process.communicate()[1] == ""
-            longest = time.monotonic() - began
-            continue
-        stop, delay = rng.choice([signal.SIGINT, signal.SIGTERM]), rng.uniform(0.02, longest)
+        return process, time.monotonic()
+
+    longest = {}
+    for command in STOPPED:
+        process, began = start(tmp_path / command, command)
+        assert process.communicate()[1] == ""
+        longest[command] = time.monotonic() - began
+    for run in range(runs):
+        command, stop = rng.choice([*STOPPED]), rng.choice([signal.SIGINT, signal.SIGTERM])
+        place, delay = tmp_path / str(run), rng.uniform(0.02, longest[command])
+        process, _ = start(place, command)
         time.sleep(delay)
         process.send_signal(stop)
         try:
-            out, err = process.communicate(timeout=20 + 3 * longest)
+            out, err = process.communicate(timeout=20 + 3 * longest[command])
         except subprocess.TimeoutExpired:
             process.kill()
-            raise AssertionError(f"{stop!r} after {delay} s: it hangs") from None
-        told = (run, stop, delay, process.returncode, out, err)
-        whole = (place / "r.html").exists()
+            raise AssertionError(f"{command}: {stop!r} after {delay} s: it hangs") from None
+        told = (run, command, stop, delay, process.returncode, out, err)
+        done = [*place.glob("out.*")] or "log loss" in out
         # Python itself dies of a signal that comes when all is done
-        assert process.returncode in ({0, 128 + stop, -stop} if whole else {128 + stop}), told
+        assert process.returncode in ({0, 128 + stop, -stop} if done else {128 + stop}), told
         assert "Traceback" not in err, told
         assert not [*(place / "tmp").iterdir(), *place.glob(".*")], told
 
@@ -684,6 +694,22 @@ def test_an_interrupt_in_code_that_was_a_text_keeps_the_exit_code(tmp_path):
         cwd=tmp_path,
     )
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe without a reader is told otherwise")
+@pytest.mark.parametrize("words", [["methods"], ["methods", "--json"], ["--version"], ["--help"]])
+def test_a_reader_that_went_away_has_an_exit_code_of_its_own(words):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "calibrant", *words],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.full

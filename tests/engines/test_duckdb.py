@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import math
+import threading
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -668,6 +670,31 @@ def test_interruption_stops_the_query_and_leaves_nothing(tmp_path):
         assert list(tmp_path.iterdir()) == []
         session._progress = None
         assert session.query("SELECT 1") == [(1,)]  # the connection is free again
+
+
+def test_no_statement_runs_on_the_main_thread(monkeypatch):
+    """There DuckDB would make an error of its own of a signal."""
+    threads = []
+
+    class Connection:
+        def __init__(self, real):
+            self.real = real
+
+        def __getattr__(self, name):
+            return getattr(self.real, name)
+
+        def execute(self, *statement):
+            threads.append(threading.current_thread())
+            return self.real.execute(*statement)
+
+    real = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *where: Connection(real(*where)))
+    with Session(threads=1, memory_limit="100MB") as session:
+        session.query("SELECT 1")
+    with Session():
+        pass
+    assert len(threads) > 10
+    assert threading.main_thread() not in threads
 
 
 def test_session_removes_what_it_spilled():

@@ -61,6 +61,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
+    except SystemExit as end:
+        if end.code == 1:  # so rich and typer end, and only they, where the reader went away
+            sys.exit(141)
+        raise
     finally:
         # Python that was started with -m dies of SIGINT, whatever the exit code, once an interrupt
         # has passed through code that was a text (as of a named tuple); more such code undoes that

@@ -82,7 +82,10 @@ class Session:
         self._folder = TemporaryFolder()
         self._connection = self._duckdb.connect(":memory:")
         try:
-            self._configure(threads, memory_limit)
+            # DuckDB makes an error of its own of a signal that comes while it runs a statement
+            off_main_thread(
+                lambda: self._configure(threads, memory_limit), stop=self._connection.interrupt
+            )
         except BaseException:
             self.close()
             raise

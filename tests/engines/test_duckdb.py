@@ -335,6 +335,21 @@ def test_a_line_that_is_too_long_is_refused_in_our_words(session, tmp_path, size
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("s.csv", 's,y,n\n1,0,a\n2,1,"{}"\n3,0,b\n', "a field in quotes is longer than 2,000,000"),
+        ("s.csv", "s,y,{}\n1,0,a\n2,1,b\n", "a header with a name of more than 131,072 characters"),
+        ("s.jsonl", '{{"s": 1, "y": 0, "n": "{}"}}\n', "a row is longer than 16,777,216 bytes"),
+    ],
+)
+def test_fields_of_megabytes_are_refused_in_our_words(session, tmp_path, name, text, message):
+    path = make(tmp_path, text.format("x" * 40_000_000), name)
+    with pytest.raises(InputError, match=message) as raised:
+        read_table([path], score="s", label="y", session=session)
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
     ("weights", "message"),
     [
         (["1", "-2"], r"weight column 'w' must be at least 0: 1 of 2"),

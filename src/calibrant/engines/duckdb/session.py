@@ -277,6 +277,7 @@ def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(import_extra("pyarrow.parquet", extra="cli").read_schema(path).names)
 
 
+_SHORTEN = "Shorten the long field or leave that column out, or write the file as Parquet."
 #: what Linux, macOS and Windows say of a full disk
 _FULL = ("No space left on device", "Disk quota exceeded", "not enough space on the disk")
 #: a number with a unit; a share of the machine's memory is DuckDB's other way
@@ -319,11 +320,15 @@ def _reworded(error: BaseException) -> str:
     if "Maximum line size" in message or "does not support a full read" in message:
         return (
             f"{name or 'the CSV file'}: {f'line {line}' if line else 'a line'} is longer than "
-            f"2,000,000 bytes, the most that can be read{shown}. Shorten its long field or leave "
-            "that column out, or write the file as Parquet."
+            f"2,000,000 bytes, the most that can be read{shown}. {_SHORTEN}"
         )
-    if "unterminated quote" in message:
-        return f"{name}: line {line} has a quote that does not end{shown}. Close or double it."
+    if "unterminated quote" in message:  # so DuckDB also calls a quote that ends far away
+        return (
+            f"{name}: near line {line} a quote does not end, or a field in quotes is longer than "
+            f"2,000,000 bytes, the most that can be read. Close the quote. {_SHORTEN}"
+        )
+    if "maximum_object_size" in message:
+        return f"a row is longer than 16,777,216 bytes, the most that can be read. {_SHORTEN}"
     if "not utf-8" in message:
         return not_utf8(name, line)
     if "invalid state" in message:

@@ -381,8 +381,13 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as wrong:
         raise InputError(not_utf8(path.name)) from wrong
-    except (gzip.BadGzipFile, EOFError, zlib.error, csv.Error) as wrong:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as wrong:
         raise InputError(f"{path.name} cannot be read: {wrong}") from wrong
+    except csv.Error as wrong:
+        raise InputError(
+            f"{path.name} has a header with a name of more than {csv.field_size_limit():,} "
+            "characters. If a quote was not closed, close it; otherwise shorten the name."
+        ) from wrong
 
 
 def not_utf8(name: str, line: str = "", was: str = "latin1") -> str:

@@ -25,7 +25,10 @@ __all__ = [
 #: where this package lies
 PACKAGE = os.path.dirname(__file__) + os.sep
 #: libraries that call this package on behalf of a user, or stand between two of its functions
-BETWEEN = {"concurrent", "contextlib", "functools", "joblib", "numpy", "sklearn", "threading"}
+BETWEEN = {
+    *("concurrent", "contextlib", "functools", "joblib", "narwhals", "numpy", "pandas", "polars"),
+    *("sklearn", "threading"),
+}
 
 
 class InputError(ValueError):

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict
@@ -107,6 +108,7 @@ CALLS = {
     "range, calibrate": lambda: MARGINS.calibrate(np.full(20, 70.0)),
     "range, saved": lambda: MARGINS.to_fitted().predict(np.full(20, 70.0)),
     "range, transform": lambda: MARGINS.transform(np.full(20, 70.0)),
+    "range, pandas": lambda: pd.Series(np.full(20, 70.0)).pipe(MARGINS.calibrate),
     "range, set_output": lambda: (
         clone(MARGINS)
         .set_output(transform="pandas")

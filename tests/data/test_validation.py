@@ -445,7 +445,10 @@ def test_odd_values_are_taken_or_refused_in_our_words(seed):
     columns = [[0.1, 0.2, 0.4, 0.6, 0.8, 0.9], [0, 1, 0, 1, 1, 0], [1.0, 2.0, 1.0, 0.5, 1.0, 3.0]]
     for _ in range(rng.integers(1, 4)):
         columns[rng.integers(3)][rng.integers(6)] = ODD[rng.integers(len(ODD))]
-    scores, y, weight = (MADE[rng.integers(len(MADE))](column) for column in columns)
+    try:
+        scores, y, weight = (MADE[rng.integers(len(MADE))](column) for column in columns)
+    except OverflowError:
+        pytest.skip("pandas 2.2 makes no Series of whole numbers beyond floats")
     try:
         if seed % 3:
             p = cal.Platt().fit(scores, y, weight).calibrate([0.1, 0.9])

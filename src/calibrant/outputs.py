@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from calibrant.errors import InputError
+from calibrant.running import unbroken
 
 Name = str | os.PathLike[str]
 
@@ -246,18 +247,20 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
 
     def __init__(self) -> None:
         _remove_left_folders()
-        while True:
-            super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
-            lock = Path(self.name) / _folder_lock()
-            self._lock = lock.open("wb")
-            number = self._lock.fileno()
-            if try_lock(number) is not False and is_still(lock, number):
-                return
-            self.cleanup()  # another process took it for one that was left
+        with unbroken():
+            while True:
+                super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
+                lock = Path(self.name) / _folder_lock()
+                self._lock = lock.open("wb")
+                number = self._lock.fileno()
+                if try_lock(number) is not False and is_still(lock, number):
+                    return
+                self.cleanup()  # another process took it for one that was left
 
     def cleanup(self) -> None:
-        self._lock.close()  # Windows removes no open file
-        super().cleanup()
+        with unbroken():
+            self._lock.close()  # Windows removes no open file
+            super().cleanup()
 
 
 #: how folders of temporary files begin

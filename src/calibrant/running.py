@@ -93,7 +93,7 @@ def stoppable() -> Iterator[None]:
     Python drops an exception that comes inside a finaliser or a callback: the signal comes again a
     moment later. During an import it waits for the end: extension modules would make another error
     of it, and Python's own machinery could leave a lock behind, for which other threads wait for
-    ever.
+    ever. It also waits for the end of an `unbroken` block.
 
     >>> with stoppable():
     ...     signal.raise_signal(signal.SIGTERM)
@@ -106,7 +106,7 @@ def stoppable() -> Iterator[None]:
         return
 
     def stop(number: int, frame: Any) -> None:
-        if _is_importing(frame):
+        if _unbroken or _is_importing(frame):
             _raise_later(number)
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -131,6 +131,24 @@ def stoppable() -> Iterator[None]:
         for number, usual in former.items():
             signal.signal(number, usual)
         sys.unraisablehook = hook
+
+
+#: the blocks of the main thread that a signal must not leave half done
+_unbroken: list[None] = []
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """A signal that comes inside this block is raised after it; see `stoppable`. It is for short
+    work that must not be left half done, such as removing a folder."""
+    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
+        yield
+        return
+    _unbroken.append(None)
+    try:
+        yield
+    finally:
+        _unbroken.pop()
 
 
 def _is_importing(frame: Any) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 
 import pytest
 
 from calibrant import running as background
+from calibrant.outputs import TemporaryFolder
 from calibrant.running import off_main_thread, stoppable
 
 
@@ -114,6 +117,30 @@ def test_a_signal_in_a_finaliser_is_not_lost(stop, error):
 
     with stoppable(), pytest.raises(error):
         work()
+
+
+@pytest.mark.parametrize(("stop", "error"), STOPS)
+@pytest.mark.parametrize("step", ["mkdir", "unlink", "rmdir"])
+def test_a_signal_leaves_no_half_of_a_temporary_folder(stop, error, step, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    real = getattr(os, step)
+
+    def signalled(*given, **options):
+        done = real(*given, **options)
+        signal.raise_signal(stop)
+        return done
+
+    def work():
+        monkeypatch.setattr(os, step, signalled)
+        with TemporaryFolder():
+            pass
+        monkeypatch.undo()
+        time.sleep(10)
+
+    with stoppable(), pytest.raises(error):
+        work()
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_signals_are_handled_as_before_at_the_end():

@@ -79,7 +79,7 @@ class Session:
         self.notes: list[str] = []
         self._duckdb = import_extra("duckdb", extra="cli")
         self._progress = progress
-        self._folder = TemporaryFolder()
+        self._folder = TemporaryFolder()  # removed as well if the next line is interrupted
         self._connection = self._duckdb.connect(":memory:")
         try:
             # DuckDB makes an error of its own of a signal that comes while it runs a statement
@@ -132,8 +132,10 @@ class Session:
 
     def close(self) -> None:
         """Close the connection and remove what was spilled."""
-        self._connection.close()
-        self._folder.cleanup()
+        try:
+            self._connection.close()
+        finally:
+            self._folder.cleanup()
 
     # --- running --------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from calibrant.errors import ParameterError
 HOW = {
     *("--help", "--json", "--threads", "--memory-limit", "--output", "--missing", "--engine"),
     *("--title", "--overwrite-column", "--on-missing", "--exit-code", "--allow-one-class"),
-    *("--pos-label", "--decimal", "--format", "--plot", "--report", "--save", "--update"),
+    *("--pos-label", "--decimal", "--plot", "--report", "--save", "--update"),
     *("--model", "--period", "--calibrator", "--reference", "--to", "--when", "--on-range"),
 }
 #: what is given for each of the others; where a command needs other words, "command option"
@@ -60,6 +60,7 @@ WORDS = {
     "--name": ["f"],
     "--input": ["logit"],
     "--float": ["32"],
+    "--format": ["csv"],
 }
 #: the ways of using each command
 WAYS = {

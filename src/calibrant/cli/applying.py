@@ -108,7 +108,9 @@ def apply(
     refuse_two(output, json)
     if engine == "spark" and is_standard(output):
         raise ParameterError("Spark writes a folder: name one with --output, not standard output.")
-    place = engine_options(decimal, "error", format, threads, memory_limit, engine, master)
+    place = engine_options(
+        decimal, "error", format, threads, memory_limit, engine, master, named=[*files, output]
+    )
     source = FileSource(files, place=place, quiet=json)
     new = NewSegments()
     with source.engine("applying") as opened, place_of(output, format) as written:

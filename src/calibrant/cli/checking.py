@@ -131,7 +131,16 @@ def check(
     check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else load_map(calibrator)
     sources.check_weighing(weights, weight)
-    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    place = engine_options(
+        decimal,
+        missing,
+        format,
+        threads,
+        memory_limit,
+        engine,
+        master,
+        named=[*files, *(reference or ())],
+    )
     source = find_source(files, score, label, weight, pos_label, place, json)
     if fitted is not None and isinstance(fitted.map, VectorMap):
         source = replace(source, several=True)
@@ -468,7 +477,9 @@ def monitor(
     _check_scores(score, calibrator, prob)
     column = _one_segment(segment)
     of_scores = fitted is not None and prob is None
-    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    place = engine_options(
+        decimal, missing, format, threads, memory_limit, engine, master, named=files
+    )
     option, words = ("--score", score or []) if of_scores else ("--prob", [prob or ""])
     source = FileSource(files, words[:1], label or "", weight, pos_label, column, option=option)
     source = fitted_source(fitted, replace(source, place=place, quiet=json))

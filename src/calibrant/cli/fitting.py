@@ -162,7 +162,9 @@ def fit(
     if shrinkage and not segment:
         raise ParameterError("--shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    place = engine_options(
+        decimal, missing, format, threads, memory_limit, engine, master, named=files
+    )
     source = find_source(files, score, label, weight, pos_label, place, json, segment=segment)
     if features:
         _check_features(segment, report, cells, asked_method=method, param=param)
@@ -439,7 +441,7 @@ def compare(
 
     BLS and the scores as they are (uncalibrated) always take part.
     """
-    place = engine_options(decimal, missing, format, threads, memory_limit)
+    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
     source = find_source(files, score, label, weight, pos_label, place, json)
     source.refuse_beside(pos_label=pos_label)
     usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
@@ -529,7 +531,7 @@ def report(
     The page needs no network and no other file.
     """
     check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    place = engine_options(decimal, missing, format, threads, memory_limit)
+    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
     source = find_source(files, score, label, weight, pos_label, place, json)
     source.refuse_beside(pos_label=pos_label, measures=measures, features=features)
     usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
@@ -612,7 +614,9 @@ def evaluate(
       calibrant evaluate calibrated.csv --measures clinical --measures auc
       calibrant evaluate calibrated.csv --features age,country
     """
-    place = engine_options(decimal, missing, format, threads, memory_limit, engine, master)
+    place = engine_options(
+        decimal, missing, format, threads, memory_limit, engine, master, named=files
+    )
     others: Any = {"segment": segment, "raw": raw, "option": "--prob"}
     source = find_source(files, prob, label, weight, pos_label, place, json, **others)
     wanted, count = sources.read_cells(cells), sources.read_bins(bins)
@@ -749,7 +753,7 @@ def plot(
     if bins != "10" and kind == "decision":
         raise ParameterError("a decision curve has no bins: leave --bins out.")
     ends = None if thresholds is None else jobs.read_thresholds(thresholds)
-    place = engine_options(decimal, missing, format, threads, memory_limit)
+    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
     source = find_source(
         files, prob, label, weight, pos_label, place, json, raw=raw, option="--prob"
     )

@@ -58,8 +58,18 @@ def engine_options(
     memory_limit: str | None = None,
     engine: str = "duckdb",
     master: str | None = None,
+    *,
+    named: Sequence[Name] = (),
 ) -> EngineOptions:
-    """The same from the options of a command; standard input is that of the process."""
+    """The same from the options of a command; standard input is that of the process.
+
+    ``named`` are all files that the command reads or writes rows of: a format is for ``-`` only.
+    """
+    if format is not None and not any(map(is_standard, named)):
+        raise ParameterError(
+            "--format is for standard input and output (-); a file's kind is told by its ending, "
+            "such as .csv, .jsonl or .parquet. Leave --format out, or rename the file."
+        )
     reading = ReadOptions(decimal, missing, getattr(sys.stdin, "buffer", None), format)
     return EngineOptions(engine, master, threads, memory_limit, reading)
 

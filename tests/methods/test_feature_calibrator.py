@@ -97,7 +97,7 @@ def test_the_gate_can_be_left_out_and_rounds_given():
 def test_what_it_gives_is_what_lightgbm_gives():
     import lightgbm
 
-    from calibrant.methods.features.growth import TrainingMatrix, TreeOptions, grow
+    from calibrant.methods.features.growth import Growth
     from calibrant.methods.features.rule import sum_of_leaves
 
     rng = np.random.default_rng(0)
@@ -108,14 +108,14 @@ def test_what_it_gives_is_what_lightgbm_gives():
     y = (rng.random(6000) < sigmoid(M[:, 3] + (M[:, 1] > 6) - 0.5 * np.isnan(M[:, 2]))).astype(
         float
     )
-    options = TreeOptions(20, 5, 0.1, 50, 1.0, 0)
-    grown = grow(TrainingMatrix(M, y, np.ones(6000), [1]), options)
-    told = options.for_lightgbm(6000)
+    options = cal.FeatureCalibrator(min_rows=50)._options
+    trees, _ = Growth(M, y, np.ones(6000), [1], 20, options).grow()
+    told = {"num_threads": 1, **options}
     data = lightgbm.Dataset(M, y, init_score=M[:, 3].copy(), categorical_feature=[1], params=told)
     booster = lightgbm.train(told, data, 20)
     expected = booster.predict(M, raw_score=True)
-    assert np.array_equal(sum_of_leaves(grown.trees.layout, M), expected)
-    assert (grown.trees.subset >= 0).any()
+    assert np.array_equal(sum_of_leaves(trees.layout, M), expected)
+    assert (trees.subset >= 0).any()
 
 
 def test_saved_and_loaded_it_gives_the_same_bits(tmp_path):
@@ -191,11 +191,11 @@ def test_the_number_of_rounds_is_chosen_by_other_rows():
 
     # one round is right for the first fold and wrong for the second, and worse for both in sum
     first, second = Told([[0.0], [2.0]]), Told([[0.0], [-4.0]])
-    found = rounds_held_out(
+    logits, best, _ = rounds_held_out(
         [first, second], np.array([1.0, 1.0]), np.ones(2), np.array([0, 1]), patience=0
     )
-    assert found.best == 0
-    assert found.logits.tolist() == [0.0, -4.0]  # each by what is best for the other
+    assert best == 0
+    assert logits.tolist() == [0.0, -4.0]  # each by what is best for the other
 
 
 def test_a_constant_column_and_a_leak_are_told():

@@ -29,7 +29,6 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.methods.acp.intervals import (
     Intervals,
     PredictionInterval,
-    TrainingRows,
     prediction_interval,
 )
 from twins import acp as naive_acp
@@ -571,7 +570,7 @@ def test_the_value_unpacks_prints_and_turns_round(data):
 def test_intervals_as_a_function_can_be_pickled(data, model, method):
     X, y = data
     model.fit(X, y)
-    found = Intervals.of(model, TrainingRows(X), level=0.95, scale="logit")
+    found = Intervals.of(model, (X, None), level=0.95, scale="logit")
     direct = prediction_interval(model, X, scale="logit", train=(X, y))
     again = pickle.loads(pickle.dumps(found))(X)
     np.testing.assert_allclose(again.lower, direct.lower, atol=1e-12)

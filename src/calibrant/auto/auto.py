@@ -55,8 +55,7 @@ from calibrant.methods.features.calibrator import (
     HELD_PART,
     MANY_ROWS,
     FeatureCalibrator,
-    columns_in_words,
-    groups_in_words,
+    details_in_words,
 )
 from calibrant.methods.scaling.scaling import EnsembleTemperature, StructuredScaling, Temperature
 from calibrant.methods.splines.bls import BLS
@@ -167,8 +166,7 @@ class TakesFeatures(PredictsByRule, OneOrMany):
         local = getattr(self, "feature_calibrator_", None)
         if local is None or not self._by_features:
             return ""
-        parts = (columns_in_words(local.importances_), groups_in_words(local.groups_))
-        return " ".join(part for part in (*parts, *local.notes_) if part)
+        return details_in_words(local)
 
     # --- what it gives --------------------------------------------------------------------------
 

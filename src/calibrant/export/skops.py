@@ -23,7 +23,7 @@ TYPES = {
     "methods.boosting": "AdaBoost Models Trees",
     "methods.codes.calibrator": "CodedCalibrator MultiLabelCalibrator TopLabelCalibrator",
     "methods.codes.codes": "Code",
-    "methods.features.calibrator": "FeatureCalibrator FeatureTrial HeldOutRounds",
+    "methods.features.calibrator": "FeatureCalibrator FeatureTrial",
     "methods.features.rule": "SmallTrees TreeRounds",
     "methods.isotonic": "Isotonic",
     "methods.near_isotonic.elite": "ELiTE",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,16 +17,14 @@ from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Limit, OneOf
 from calibrant.fitting.base_rows import LocalCalibrator
-from calibrant.fitting.model_scores import ModelRows, score_method
+from calibrant.fitting.model_scores import ModelRows, score_method, take, weight_argument
 from calibrant.methods.acp.intervals import (
     LEVEL,
     SCALE,
-    CustomIntervals,
-    Delta,
     Intervals,
     IntervalsOfModel,
     NoInputs,
-    TrainingRows,
+    is_logistic,
 )
 from calibrant.methods.acp.rule import IntervalBins, RowBins, read_interval
 from calibrant.methods.gate import kept_of_three, score_map
@@ -220,10 +219,9 @@ class ACP(LocalCalibrator):
 
     def _bins_of(self, rows: Rows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""
-        size = row_sizes(rows, self.weights)
-        table = ScoreTable.from_rows(replace(rows, weight=size).take(some))
-        pseudo = SMOOTHING[self.smoothing]
-        return IntervalBins(table.scores, table.negative, table.positive, pseudo)
+        sized = replace(rows, weight=row_sizes(rows, self.weights))
+        table = ScoreTable.from_rows(sized.take(some))
+        return IntervalBins(table.scores, table.negative, table.positive, SMOOTHING[self.smoothing])
 
     def _gated(self, rows: Rows, inputs: RowInputs, groups: Any) -> str:
         """What to keep, judged on rows held out; bins where nothing can be judged."""
@@ -284,21 +282,20 @@ class ACP(LocalCalibrator):
         known = getattr(model, "classes_", None)
         flip = known is not None and label is not None and bool(known[0] == label)
         if callable(self.interval):
-            return IntervalsOfModel(CustomIntervals(model, self.interval), flip)
+            return IntervalsOfModel(partial(self.interval, model), flip)
         self._check_scores(model, train)
-        if train is None and Delta.suits(model):
+        if train is None and is_logistic(model):
             raise ParameterError(
                 f"the intervals of {type(model).__name__} need the rows that it was fitted on, "
                 "which nobody knows of a model that comes already fitted. Pass them: "
                 "ACP(interval=lambda model, X: prediction_interval(model, X, train=(X_train, "
                 "y_train))), or let CalibratedClassifier fit the model."
             )
-        found = Intervals.of(
-            model,
-            None if train is None else TrainingRows.of(model, train, rows),
-            level=self.level,
-            scale=self.scale,
-        )
+        learned = None
+        if train is not None:
+            weight = train.weight if weight_argument(model) is not None else None
+            learned = take(train.X, rows), take(weight, rows)
+        found = Intervals.of(model, learned, level=self.level, scale=self.scale)
         return IntervalsOfModel(found, flip)
 
     def _check_scores(self, model: Any, train: ModelRows | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -14,13 +13,13 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
-from calibrant.array_types import Array, Index
+from calibrant.array_types import Array
 from calibrant.data.columns import plain
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import Limit, Number, OneOf
-from calibrant.fitting.model_scores import ModelRows, model_scores, take, weight_argument
+from calibrant.fitting.model_scores import model_scores
 from calibrant.rules.base import RowInputs
 
 LEVEL = Number(0.0, 0.9999, open=True)
@@ -173,18 +172,42 @@ def prediction_interval(
                 f"{name} of prediction_interval must be {limit}, but {value!r} came."
             )
     check_model(model)
-    rows = None if train is None else TrainingRows.read(train)
+    rows = None if train is None else _training_rows(train)
     return Intervals.of(model, rows, level=level, scale=scale)(X)
 
 
-# --- from a model to a function of rows ---------------------------------------------------------
+def _training_rows(train: Any) -> TrainingRows:
+    """The rows and weights of a tuple (X,), (X, y) or (X, y, sample_weight)."""
+    if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
+        came = f"{len(train)} values" if isinstance(train, (tuple, list)) else type(train).__name__
+        raise InputError(
+            "train must be the rows that the model was fitted on, as (X,), (X, y) or "
+            f"(X, y, sample_weight), but {came} came."
+        )
+    X, y, weight = (*train, None, None)[:3]
+    n = _num_samples(X)
+    if y is not None:
+        check_lengths(X=n, y=_num_samples(y))
+    return X, read_weight(weight, n)
+
+
+# --- From a fitted model to a picklable function of rows ------------------------------------------
+
+
+#: what to do where a model's intervals cannot be found
+OWN_INTERVALS = (
+    "Pass intervals of your own (lower= and upper=, or ACP(interval=...) with a function), or put "
+    "the model into a BaggingClassifier, whose members are many copies of it."
+)
+#: the rows that a model was fitted on, and their weights
+TrainingRows = tuple[Any, Array | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
     """A picklable function from rows to their intervals."""
 
-    spread: Spread
+    spread: Delta | Members
     level: float
     scale: str
 
@@ -192,44 +215,31 @@ class Intervals:
     def of(cls, model: Any, train: TrainingRows | None, *, level: float, scale: str) -> Intervals:
         """What an interval needs is computed here, once; the training rows are not kept."""
         check_model(model)
-        kind = next((kind for kind in (Delta, Members) if kind.suits(model)), None)
-        if kind is None:
-            raise InputError(
-                f"there is no rule for the intervals of {type(unwrap(model)[0]).__name__}: it is "
-                "neither a LogisticRegression nor made of members that give probabilities. "
-                f"{OWN_INTERVALS}"
-            )
-        return cls(kind.of(model, train), level, scale)
+        if is_logistic(model):
+            return cls(Delta.of(model, train), level, scale)
+        if has_members(model):
+            return cls(Members(model), level, scale)
+        raise InputError(
+            f"there is no rule for the intervals of {type(unwrap(model)[0]).__name__}: it is "
+            "neither a LogisticRegression nor made of members that give probabilities. "
+            f"{OWN_INTERVALS}"
+        )
 
     def __call__(self, X: Any) -> PredictionInterval:
-        return ends(self.spread(X), self.level, self.scale, self.spread.name)
-
-
-@dataclass(frozen=True)
-class NoInputs:
-    """A map of the score needs nothing else."""
-
-    def __call__(self, X: Any) -> RowInputs:
-        return RowInputs()
-
-
-@dataclass(frozen=True, eq=False)
-class CustomIntervals:
-    """A function of the user's own for the intervals of a model."""
-
-    model: Any
-    interval: Callable[[Any, Any], Any]
-
-    def __call__(self, X: Any) -> tuple[Any, Any]:
-        found = self.interval(self.model, X)
-        try:
-            lower, upper = found
-        except (TypeError, ValueError) as wrong:
-            raise InputError(
-                "the function interval must return (lower, upper), but "
-                f"{type(found).__name__} came."
-            ) from wrong
-        return lower, upper
+        """The interval around the probability of each row."""
+        estimate = self.spread(X)
+        z = float(ndtri(0.5 + self.level / 2.0))
+        p, sd = estimate.probability, estimate.sd
+        lower, upper = p - z * sd, p + z * sd
+        if self.scale == "logit":
+            finite = np.isfinite(estimate.logit)
+            centre = np.where(finite, estimate.logit, 0.0)
+            sd = estimate.sd_logit
+            lower = np.where(finite, expit(centre - z * sd), lower)
+            upper = np.where(finite, expit(centre + z * sd), upper)
+        lower = np.clip(lower, 0.0, p)  # rounding must not put the probability outside
+        upper = np.clip(upper, p, 1.0)
+        return PredictionInterval(p, lower, upper, sd, self.level, self.scale, self.spread.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,26 +250,25 @@ class IntervalsOfModel:
     flip: bool
 
     def __call__(self, X: Any) -> RowInputs:
-        lower, upper = self.intervals(X)
+        found = self.intervals(X)
+        try:
+            lower, upper = found
+        except (TypeError, ValueError) as wrong:
+            raise InputError(
+                "the function interval must return (lower, upper), but "
+                f"{type(found).__name__} came."
+            ) from wrong
         if self.flip:
             lower, upper = 1.0 - np.asarray(upper), 1.0 - np.asarray(lower)
         return RowInputs(lower=lower, upper=upper)
 
 
-def ends(estimate: Estimate, level: float, scale: str, method: str) -> PredictionInterval:
-    """The interval of level ``level`` around each estimate."""
-    z = float(ndtri(0.5 + level / 2.0))
-    p = estimate.probability
-    lower, upper, sd = p - z * estimate.sd, p + z * estimate.sd, estimate.sd
-    if scale == "logit":
-        finite = np.isfinite(estimate.logit)
-        centre = np.where(finite, estimate.logit, 0.0)
-        sd = estimate.sd_logit
-        lower = np.where(finite, expit(centre - z * sd), lower)
-        upper = np.where(finite, expit(centre + z * sd), upper)
-    lower = np.clip(lower, 0.0, p)  # rounding must not put the probability outside
-    upper = np.clip(upper, p, 1.0)
-    return PredictionInterval(p, lower, upper, sd, level, scale, method)
+@dataclass(frozen=True)
+class NoInputs:
+    """What a map of the score needs of new rows: nothing."""
+
+    def __call__(self, X: Any) -> RowInputs:
+        return RowInputs()
 
 
 def check_model(model: Any) -> None:
@@ -284,20 +293,6 @@ def check_model(model: Any) -> None:
         )
 
 
-# --- How uncertain a model is of each row's probability -------------------------------------------
-# Each is a frozen, picklable function of rows, made once from a fitted model of two classes (and,
-# where needed, from the rows it was fitted on). It speaks of the model's ``classes_[1]``.
-
-
-#: how far the mean of the members may be from the model's own probability
-AGREEMENT = 1e-6
-#: what to do where a model's intervals cannot be found
-OWN_INTERVALS = (
-    "Pass intervals of your own (lower= and upper=, or ACP(interval=...) with a function), or put "
-    "the model into a BaggingClassifier, whose members are many copies of it."
-)
-
-
 class Estimate(NamedTuple):
     """Probabilities, their logits (±inf for 0 and 1), and the standard deviations of both."""
 
@@ -305,59 +300,6 @@ class Estimate(NamedTuple):
     logit: Array
     sd: Array
     sd_logit: Array
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """The rows that a model was fitted on."""
-
-    X: Any
-    weight: Array | None = None
-
-    @staticmethod
-    def read(train: Any) -> TrainingRows:
-        """From a tuple (X,), (X, y) or (X, y, sample_weight)."""
-        if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
-            came = (
-                f"{len(train)} values" if isinstance(train, (tuple, list)) else type(train).__name__
-            )
-            raise InputError(
-                "train must be the rows that the model was fitted on, as (X,), (X, y) or "
-                f"(X, y, sample_weight), but {came} came."
-            )
-        X, y, weight = (*train, None, None)[:3]
-        n = _num_samples(X)
-        if y is not None:
-            check_lengths(X=n, y=_num_samples(y))
-        return TrainingRows(X, read_weight(weight, n))
-
-    @staticmethod
-    def of(model: Any, data: ModelRows, rows: Index | None) -> TrainingRows:
-        """From what a wrapped model was fitted on, with weights only if the model used them."""
-        weight = data.weight if weight_argument(model) is not None else None
-        return TrainingRows(take(data.X, rows), take(weight, rows))
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """A function from rows to probabilities and their standard deviations."""
-
-    name: ClassVar[str]
-    model: Any
-
-    @staticmethod
-    @abstractmethod
-    def suits(model: Any) -> bool:
-        """Whether this is the way to find the intervals of a model."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, model: Any, train: TrainingRows | None) -> Spread:
-        """The spread of a fitted model; others are refused with a reason."""
-
-    @abstractmethod
-    def __call__(self, X: Any) -> Estimate:
-        """The estimate for each row of X."""
 
 
 def probability(model: Any, X: Any) -> Array:
@@ -378,29 +320,30 @@ def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
             return model, X
 
 
-# --- the spread of an ensemble's members --------------------------------------------------------
+# --- The spread of an ensemble's members ----------------------------------------------------------
+
+
+#: how far the mean of the members may be from the model's own probability
+AGREEMENT = 1e-6
+
+
+def has_members(model: Any) -> bool:
+    """Whether a model has fitted members that give probabilities of their own."""
+    members = getattr(unwrap(model)[0], "estimators_", None)
+    if not isinstance(members, (list, tuple)) or len(members) < 2:
+        return False
+    return all(hasattr(member, "predict_proba") for member in members)
 
 
 @dataclass(frozen=True, eq=False)
-class Members(Spread):
+class Members:
     """The standard deviation over the members of a bagged model or a forest.
 
     It is the spread of **one** member, not of their average, which is what the model predicts.
     """
 
     name: ClassVar[str] = "spread"
-
-    @staticmethod
-    def suits(model: Any) -> bool:
-        """Whether a model has fitted members that give probabilities of their own."""
-        members = getattr(unwrap(model)[0], "estimators_", None)
-        if not isinstance(members, (list, tuple)) or len(members) < 2:
-            return False
-        return all(hasattr(member, "predict_proba") for member in members)
-
-    @classmethod
-    def of(cls, model: Any, train: TrainingRows | None) -> Members:
-        return cls(model)
+    model: Any
 
     def __call__(self, X: Any) -> Estimate:
         p = probability(self.model, X)
@@ -477,8 +420,13 @@ EPS = float(np.finfo(float).eps)
 L1_SHARE = {"l2": 0.0, "l1": 1.0}
 
 
+def is_logistic(model: Any) -> bool:
+    """Whether the last step of a model is a logistic regression."""
+    return isinstance(unwrap(model)[0], LogisticRegression)
+
+
 @dataclass(frozen=True, eq=False)
-class Delta(Spread):
+class Delta:
     """sd(η) = √(xᵀΣx) for the linear predictor η of a logistic regression, sd(p) = p(1−p)·sd(η).
 
     Σ = (X̃ᵀWX̃ + P)⁻¹, where W = w·p(1−p) and P is the Hessian of the penalty. A factor of Σ is
@@ -487,6 +435,7 @@ class Delta(Spread):
     """
 
     name: ClassVar[str] = "delta"
+    model: Any
     constant: float  # the penalised column that stands for the intercept has this value; 0: none
     centre: Array
     scale: Array
@@ -494,11 +443,6 @@ class Delta(Spread):
     unknown: Array  # directions that the training rows say nothing about
     base: float  # variance of the free intercept
     tolerance: float
-
-    @staticmethod
-    def suits(model: Any) -> bool:
-        """Whether the last step of the model is a logistic regression."""
-        return isinstance(unwrap(model)[0], LogisticRegression)
 
     @classmethod
     def of(cls, model: Any, train: TrainingRows | None) -> Delta:
@@ -508,10 +452,11 @@ class Delta(Spread):
                 "model does not hold its Fisher information. Pass train=(X_train,), or "
                 "train=(X_train, y_train, sample_weight) if it was fitted with weights."
             )
+        X, weight = train
         strength = _strength(unwrap(model)[0])
-        last, inner = unwrap(model, train.X)
+        last, inner = unwrap(model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
-        w = expit(eta) * expit(-eta) * (1.0 if train.weight is None else train.weight)
+        w = expit(eta) * expit(-eta) * (1.0 if weight is None else weight)
         return cls(model, *_factorise(last, _matrix(inner), w, strength))
 
     def __call__(self, X: Any) -> Estimate:
@@ -598,16 +543,10 @@ def _blocks(X: Any, constant: float) -> Iterator[Array]:
 
 def _strength(model: Any) -> float:
     """The factor 1/C of ½|β|²; a model for which the method is not right is refused."""
-    reason = _refusal(model)
-    if reason:
-        raise InputError(f"the delta method {reason} {OWN_INTERVALS}")
-    return 0.0 if _penalty(model) is None else 1.0 / _chosen(model, "C")
-
-
-def _refusal(model: Any) -> str:
-    """Why there is no interval by the delta method; empty if there is one."""
-    share = L1_SHARE.get(_penalty(model), _chosen(model, "l1_ratio"))
-    penalised = _penalty(model) is not None and np.isfinite(_chosen(model, "C"))
+    # the penalty as older versions name it (None: no penalty); later ones use C and l1_ratio
+    penalty = getattr(model, "penalty", "deprecated")
+    share = L1_SHARE.get(penalty, _chosen(model, "l1_ratio"))
+    penalised = penalty is not None and np.isfinite(_chosen(model, "C"))
     columns = model.coef_.shape[1]
     reasons = {
         "is not right with an L1 or elastic-net penalty, which has a kink at zero: coefficients "
@@ -623,12 +562,10 @@ def _refusal(model: Any) -> str:
         f"keeps a matrix of columns × columns, which is too large for {columns} columns (at most "
         f"{WIDEST}).": columns > WIDEST,
     }
-    return next((reason for reason, holds in reasons.items() if holds), "")
-
-
-def _penalty(model: Any) -> Any:
-    """The penalty as older versions name it (None: no penalty); later ones use C and l1_ratio."""
-    return getattr(model, "penalty", "deprecated")
+    for reason, holds in reasons.items():
+        if holds:
+            raise InputError(f"the delta method {reason} {OWN_INTERVALS}")
+    return 0.0 if penalty is None else 1.0 / _chosen(model, "C")
 
 
 def _chosen(model: Any, name: str) -> float:

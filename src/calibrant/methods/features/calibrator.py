@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -24,170 +24,17 @@ from calibrant.fitting.folds import FOLDS, Splits
 from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose, fit_bare, try_all
 from calibrant.fitting.registry import BEFORE
 from calibrant.losses import logit, sigmoid, softplus
-from calibrant.methods.features.growth import Growth, TrainingMatrix, TreeOptions, lightgbm
+from calibrant.methods.features.growth import Growth, lightgbm
 from calibrant.methods.features.rule import MOST_LEAVES, MOST_ROUNDS, TreeRounds, matrix_of
 from calibrant.methods.gate import SMOOTH, before_of, score_map
 from calibrant.methods.splines.bls import BLS
 from calibrant.result_tables import rows_in_words, shown_loss
 from calibrant.rules.base import Map, RowInputs
 
-# --- Whether the columns of rows say more than their scores: judged on rows that were held out ----
-
-
 #: what may be kept beside a smooth curve and the scores as they came
 FEATURES = "features"
 #: with more rows than this, a single part of this size is held out
 MANY_ROWS, HELD_PART = 200_000, 0.25
-
-
-@dataclass(frozen=True)
-class HeldOutRounds:
-    """The logits of rows held out after 0, 1, 2 … rounds, and which number of rounds is best.
-
-    Attributes
-    ----------
-    losses : tuple of float
-        The mean log loss after 0, 1, 2 … rounds.
-    best : int
-        The number of rounds with the least loss, or the number that was asked for.
-    logits : array of shape (m,)
-        The logit of each row, after the number of rounds that is best for the rows outside its
-        part. So the choice does not flatter the result.
-    """
-
-    losses: tuple[float, ...]
-    best: int
-    logits: Array
-
-
-@dataclass(frozen=True)
-class FeatureTrial:
-    """How rows held out were judged.
-
-    Attributes
-    ----------
-    held : array of shape (m,)
-        Which rows were held out, fold after fold.
-    sample : Sample
-        Their weights.
-    judged : mapping of name to Trial
-    rounds : HeldOutRounds
-    folds : int
-    right : float or None
-        The p-value of the test that the scores as they came are right.
-    """
-
-    held: Index
-    sample: Sample
-    judged: Mapping[str, Trial]
-    rounds: HeldOutRounds
-    folds: int
-    right: float | None = None
-
-    def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
-        """By how much ``after`` lowers the log loss of ``before``, with the interval."""
-        difference = self.judged[before].log_loss - self.judged[after].log_loss
-        mean = self.sample.mean(difference)
-        return mean, *self.sample.interval(mean, self.sample.error(difference), level)
-
-    @property
-    def kept(self) -> str:
-        """What to keep: trees only if they are ahead of scores and curve by two standard errors.
-
-        The curve, in turn, is kept only if the scores are found wrong, as `AutoCalibrator` does.
-        """
-        judged = dict(self.judged)
-        if not self.rounds.best:
-            del judged[FEATURES]
-        demanding = {FEATURES} & set(judged)
-        return choose(judged, self.sample, right=self.right, demanding=demanding)[0]
-
-
-def judge_features(
-    rows: Rows,
-    whole: TrainingMatrix,
-    options: TreeOptions,
-    held: HeldOutCells,
-    trials: Mapping[str, Trial],
-    *,
-    right: float | None,
-    rounds: int | None,
-) -> FeatureTrial:
-    """Add rounds of trees to the smooth curve of each fold, and judge them on what it holds out.
-
-    ``trials`` are those of the scores and of the curve. ``right`` is as in `FeatureTrial`.
-    """
-    growths = []
-    for (train, test), curve in zip(held.pairs, trials[SMOOTH].maps, strict=True):
-        rest, asked = whole.take(train), whole.take(test).matrix
-        rest.matrix[:, -1] = logit(curve(rows.scores[train]))
-        asked[:, -1] = logit(curve(rows.scores[test]))
-        growths.append(Growth(rest, options, asked))
-    test = np.concatenate([test for _, test in held.pairs])
-    found = rounds_held_out(
-        growths,
-        rows.positive[test].astype(float),
-        held.sample.weight,
-        _parts(held.sizes, held.cluster),
-        rounds=rounds,
-    )
-    judged = {name: trials[name] for name in (BEFORE, SMOOTH)}
-    judged[FEATURES] = held.trial(sigmoid(found.logits))
-    kept = {name: replace(trial, map=None, fitted=None, maps=()) for name, trial in judged.items()}
-    return FeatureTrial(test, held.sample, kept, found, held.folds, right)
-
-
-def _parts(sizes: Sequence[int], cluster: Index | None) -> Index:
-    """The part of each row: its fold, or one of two halves if there is a single fold.
-
-    The number of rounds for a part is chosen by the other parts.
-    """
-    if len(sizes) > 1:
-        return np.repeat(np.arange(len(sizes)), sizes)
-    return (np.arange(sizes[0]) if cluster is None else cluster) % 2
-
-
-def rounds_held_out(
-    growths: list[Growth],
-    positive: Array,
-    weight: Array,
-    part: Index,
-    *,
-    rounds: int | None = None,
-    patience: int = 1,
-) -> HeldOutRounds:
-    """Grow rounds on the rows outside each fold until more no longer help on the rows held out.
-
-    ``positive``, ``weight`` and ``part`` are those of the rows held out, fold after fold. If
-    ``rounds`` is given, so many are grown, and nothing is chosen.
-    """
-    history: list[Array] = []
-    losses: list[Array] = []
-    means: list[float] = []
-    most = MOST_ROUNDS if rounds is None else rounds
-    while True:
-        history.append(np.concatenate([one.held[:, -1] for one in growths if one.held is not None]))
-        losses.append(softplus(history[-1]) - positive * history[-1])
-        means.append(float(weight @ losses[-1]) / float(weight.sum()))
-        best = len(means) - 1 if rounds is not None else int(np.argmin(means))
-        if len(history) > most or len(means) - 1 - best > patience:
-            break
-        went_on = [one.go_on() for one in growths]
-        if not any(went_on):
-            break
-    logits = np.empty(len(positive))
-    for own in np.unique(part):
-        inside = part == own
-        chosen = best
-        if rounds is None and not inside.all():
-            chosen = int(np.argmin([weight[~inside] @ loss[~inside] for loss in losses]))
-        logits[inside] = history[chosen][inside]
-    return HeldOutRounds(tuple(means), best, logits)
-
-
-# --- FeatureCalibrator: corrections of the logit that are learnt from the columns of the row ------
-
-
 #: folds, the trials of the scores and of the curve on them, and the p-value that scores are right
 Judged = tuple[HeldOutCells, Mapping[str, Trial], float | None]
 
@@ -380,43 +227,48 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         lightgbm()
         table, schema = self._read_features(features, rows, self.nominal)
         matrix = matrix_of(schema, len(table), enumerate(schema.floats(table)))
-        nominal = np.flatnonzero(schema.nominal).tolist()
-        seen = TrainingMatrix(
-            matrix, rows.positive.astype(float), row_sizes(rows, self.weights), nominal
+        growth = Growth(
+            matrix,
+            rows.positive.astype(float),
+            row_sizes(rows, self.weights),
+            np.flatnonzero(schema.nominal).tolist(),
+            int(self.trees),
+            self._options,
         )
-        self.notes_ = check_columns(schema, seen)
+        self.notes_ = check_columns(schema, matrix, rows.positive)
         judges = self.gate or self.rounds == "auto"
-        self.trial_ = self._try(rows, seen, judge()) if judges else None
-        if self.trial_ is None:  # nothing is judged, or a class has fewer than two rows
-            kept = BEFORE if judges else FEATURES
+        judged = judge() if judges else None
+        if judged is None:  # nothing is judged, or a class has fewer than two rows
+            self.trial_, kept = None, BEFORE if judges else FEATURES
         else:
-            kept = self.trial_.kept if self.gate or not self.trial_.rounds.best else FEATURES
-        self._learn_rule(rows, seen, schema, kept)
-        self._keep_figures(seen, schema)
+            rounds = None if self.rounds == "auto" else int(self.rounds)
+            self.trial_ = judge_features(growth, rows.scores, judged, rounds)
+            kept = self.trial_.kept if self.gate or not self.trial_.rounds else FEATURES
+        self._learn_rule(rows, growth, schema, kept)
+        self._keep_figures(rows, matrix, schema)
         for note in self.notes_:
             warnings.warn(note, AdviceWarning, stacklevel=caller_level())
         return self
 
     @property
-    def _options(self) -> TreeOptions:
-        return TreeOptions(
-            int(self.trees),
-            int(self.leaves),
-            float(self.learning_rate),
-            int(self.min_rows),
-            float(self.ridge),
-            int(self.random_state),
-        )
+    def _options(self) -> dict[str, Any]:
+        """LightGBM's parameters, chosen so that equal data give equal trees."""
+        return {
+            "objective": "binary",
+            "learning_rate": float(self.learning_rate),
+            "num_leaves": int(self.leaves),
+            "min_data_in_leaf": int(self.min_rows),
+            "lambda_l2": float(self.ridge),
+            "min_gain_to_split": 0.15,
+            "max_bin": 63,
+            "bin_construct_sample_cnt": 50_000,
+            "deterministic": True,
+            "force_row_wise": True,
+            "seed": int(self.random_state),
+            "verbosity": -1,
+        }
 
-    def _try(self, rows: Rows, seen: TrainingMatrix, judged: Judged | None) -> FeatureTrial | None:
-        """What rows held out say; None if none can be held out."""
-        if judged is None:
-            return None
-        held, trials, right = judged
-        rounds = None if self.rounds == "auto" else int(self.rounds)
-        return judge_features(rows, seen, self._options, held, trials, right=right, rounds=rounds)
-
-    def _learn_rule(self, rows: Rows, seen: TrainingMatrix, schema: Schema, kept: str) -> None:
+    def _learn_rule(self, rows: Rows, growth: Growth, schema: Schema, kept: str) -> None:
         """Fit what is kept to all rows."""
         self.importances_: dict[str, float] = {}
         if kept != FEATURES:
@@ -424,20 +276,18 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
             self.kept_, self.rounds_ = kept, 0
             return
         start = score_map(SMOOTH, rows, self.weights)
-        seen.matrix[:, -1] = logit(start(rows.scores))
-        growth = Growth(seen, self._options)
-        wanted = self.trial_.rounds.best if self.trial_ is not None else int(self.rounds)
+        growth.matrix[:, -1] = logit(start(rows.scores))
+        wanted = self.trial_.rounds if self.trial_ is not None else int(self.rounds)
         while len(growth.rounds) < wanted and growth.go_on():
             pass
-        rule = TreeRounds.of_rounds(start, schema, growth.rounds, growth.factors)
-        self._keep(rule, rows)
+        self._keep(TreeRounds.of_rounds(start, schema, growth.rounds, growth.factors), rows)
         self.kept_, self.rounds_ = (FEATURES if growth.rounds else SMOOTH), len(growth.rounds)
         names = [*(a.title for a in schema.attributes), "score"]
         total = float(growth.gains.sum()) or 1.0
         order = np.argsort(-growth.gains, kind="stable")
         self.importances_ = {names[j]: float(growth.gains[j]) / total for j in order.tolist()}
 
-    def _keep_figures(self, seen: TrainingMatrix, schema: Schema) -> None:
+    def _keep_figures(self, rows: Rows, matrix: Array, schema: Schema) -> None:
         """Set the attributes that tell of the trial and of the columns."""
         trial = self.trial_
         self.losses_: dict[str, float] | None = None
@@ -447,9 +297,11 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         if trial is not None:
             self.losses_ = {n: trial.sample.mean(one.log_loss) for n, one in trial.judged.items()}
             self.gains_ = {name: trial.gain(name, FEATURES) for name in (BEFORE, SMOOTH)}
-            self.round_losses_ = trial.rounds.losses
+            self.round_losses_ = trial.round_losses
             if self.kept_ == FEATURES:
-                self.groups_ = changed_groups(trial, schema, seen, self.importances_)
+                self.groups_ = changed_groups(
+                    trial, schema, matrix, rows.positive, self.importances_
+                )
         self._keep_names(schema)
         self._provenance |= {"kept": self.kept_, "rounds": self.rounds_}
 
@@ -459,7 +311,7 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         Says by how much the trees help on rows held out, from which columns, and for which groups.
         """
         check_is_fitted(self)
-        return explain_features(self)
+        return f"{_headline(self)} {details_in_words(self)}".strip()
 
     def fit_rows(
         self,
@@ -474,33 +326,146 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
         return self.fit(scores, y, features=X, sample_weight=sample_weight, groups=groups)
 
 
-# --------------------------------------------------------------------------------------------------
-# What a `FeatureCalibrator` has to tell: of columns, of groups of rows, and of what was kept
+# --- Whether columns say more than the scores, judged on rows held out ----------------------------
+
+
+@dataclass(frozen=True)
+class FeatureTrial:
+    """How the scores, the curve and the trees did on rows held out.
+
+    Attributes
+    ----------
+    held : array of shape (m,)
+        Which rows were held out, fold after fold.
+    sample : Sample
+        Their weights.
+    judged : mapping of name to Trial
+    rounds : int
+        The number of rounds of least loss, or the number that was asked for.
+    round_losses : tuple of float
+        The mean log loss after 0, 1, 2 … rounds.
+    folds : int
+    right : float or None
+        The p-value of the test that the scores as they came are right.
+    """
+
+    held: Index
+    sample: Sample
+    judged: Mapping[str, Trial]
+    rounds: int
+    round_losses: tuple[float, ...]
+    folds: int
+    right: float | None = None
+
+    def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
+        """By how much ``after`` lowers the log loss of ``before``, with the interval."""
+        difference = self.judged[before].log_loss - self.judged[after].log_loss
+        mean = self.sample.mean(difference)
+        return mean, *self.sample.interval(mean, self.sample.error(difference), level)
+
+    @property
+    def kept(self) -> str:
+        """What to keep: trees only if they are ahead of scores and curve by two standard errors.
+
+        The curve, in turn, is kept only if the scores are found wrong, as `AutoCalibrator` does.
+        """
+        judged = dict(self.judged)
+        if not self.rounds:
+            del judged[FEATURES]
+        demanding = {FEATURES} & set(judged)
+        return choose(judged, self.sample, right=self.right, demanding=demanding)[0]
+
+
+def judge_features(
+    whole: Growth, scores: Array, judged: Judged, rounds: int | None
+) -> FeatureTrial:
+    """Add rounds of trees to the smooth curve of each fold, and judge them on what it holds out.
+
+    Several folds are their own parts, for which the others choose the number of rounds; a single
+    one is halved.
+    """
+    held, trials, right = judged
+    growths = []
+    for (train, test), curve in zip(held.pairs, trials[SMOOTH].maps, strict=True):
+        growths.append(growth := whole.without(test, train))
+        assert growth.held is not None
+        growth.matrix[:, -1] = logit(curve(scores[train]))
+        growth.held[:, -1] = logit(curve(scores[test]))
+    test = np.concatenate([test for _, test in held.pairs])
+    if held.folds > 1:
+        part = np.repeat(np.arange(held.folds), held.sizes)
+    else:
+        part = (np.arange(len(test)) if held.cluster is None else held.cluster) % 2
+    logits, best, losses = rounds_held_out(
+        growths, whole.positive[test], held.sample.weight, part, rounds=rounds
+    )
+    kept = {
+        name: replace(trial, map=None, fitted=None, maps=())
+        for name, trial in ((BEFORE, trials[BEFORE]), (SMOOTH, trials[SMOOTH]))
+    }
+    kept[FEATURES] = held.trial(sigmoid(logits))
+    return FeatureTrial(test, held.sample, kept, best, losses, held.folds, right)
+
+
+def rounds_held_out(
+    growths: list[Growth],
+    positive: Array,
+    weight: Array,
+    part: Index,
+    *,
+    rounds: int | None = None,
+    patience: int = 1,
+) -> tuple[Array, int, tuple[float, ...]]:
+    """Grow rounds on the rows outside each fold until more no longer help on the rows held out.
+
+    ``positive``, ``weight`` and ``part`` are those of the rows held out, fold after fold. If
+    ``rounds`` is given, so many are grown, and nothing is chosen.
+
+    Returns the logit of each row after the number of rounds that is best for the rows outside its
+    part, so that the choice does not flatter the result; the number of least loss; and the mean log
+    loss after 0, 1, 2 … rounds.
+    """
+    history: list[Array] = []
+    losses: list[Array] = []
+    means: list[float] = []
+    most = MOST_ROUNDS if rounds is None else rounds
+    while True:
+        history.append(np.concatenate([one.held[:, -1] for one in growths if one.held is not None]))
+        losses.append(softplus(history[-1]) - positive * history[-1])
+        means.append(float(weight @ losses[-1]) / float(weight.sum()))
+        best = len(means) - 1 if rounds is not None else int(np.argmin(means))
+        if len(history) > most or len(means) - 1 - best > patience:
+            break
+        went_on = [one.go_on() for one in growths]
+        if not any(went_on):
+            break
+    logits = np.empty(len(positive))
+    for own in np.unique(part):
+        inside = part == own
+        chosen = best
+        if rounds is None and not inside.all():
+            chosen = int(np.argmin([weight[~inside] @ loss[~inside] for loss in losses]))
+        logits[inside] = history[chosen][inside]
+    return logits, best, tuple(means)
+
+
+# --- Columns that cannot help, and columns that help too well to be true --------------------------
 
 
 #: a column that alone puts this share of pairs of rows in order may hold the label
 LEAK = 0.99
 #: the most rows that are looked at, and the fewest rows of a class for a verdict
 MOST_ROWS, FEWEST = 50_000, 50
-#: the most columns, groups of a column and groups that are kept; the fewest rows of a group
-MOST_COLUMNS, MOST_CATEGORIES, MOST_GROUPS, FEWEST_ROWS = 5, 20, 8, 50
-#: how many columns and groups are named in words
-NAMED = 3
-_KEPT = {BEFORE: "the scores stay as they are", SMOOTH: "a smooth curve of the score (BLS) is kept"}
-_NAME_SHORT = {BEFORE: "scores", SMOOTH: "smooth curve", FEATURES: "with columns"}
 
 
-# --- columns that cannot help, and columns that help too well to be true ------------------------
-
-
-def check_columns(schema: Schema, rows: TrainingMatrix) -> tuple[str, ...]:
+def check_columns(schema: Schema, matrix: Array, positive: Flags) -> tuple[str, ...]:
     """Notes on columns that hold a single value, and on columns that may hold the label."""
     notes = []
-    same = [a.title for j, a in enumerate(schema.attributes) if _constant(rows.matrix[:, j])]
+    same = [a.title for j, a in enumerate(schema.attributes) if _constant(matrix[:, j])]
     if same:
         notes.append(f"These columns hold a single value and are left out: {', '.join(same)}.")
-    step = -(-len(rows.matrix) // MOST_ROWS)
-    some, hit = rows.matrix[::step], rows.positive[::step] == 1.0
+    step = -(-len(matrix) // MOST_ROWS)
+    some, hit = matrix[::step], positive[::step]
     if min(int(hit.sum()), int((~hit).sum())) < FEWEST:
         return tuple(notes)
     for j, attribute in enumerate(schema.attributes):
@@ -554,7 +519,11 @@ def _area(values: Array, positive: Flags) -> float:
     return float((rankdata(values)[positive].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
 
 
-# --- groups of rows -----------------------------------------------------------------------------
+# --- Groups of rows whose probabilities change ----------------------------------------------------
+
+
+#: the most columns, groups of a column and groups that are kept; the fewest rows of a group
+MOST_COLUMNS, MOST_CATEGORIES, MOST_GROUPS, FEWEST_ROWS = 5, 20, 8, 50
 
 
 @dataclass(frozen=True)
@@ -586,20 +555,20 @@ class GroupChange:
 
 
 def changed_groups(
-    trial: FeatureTrial, schema: Schema, rows: TrainingMatrix, columns: Iterable[str]
+    trial: FeatureTrial, schema: Schema, matrix: Array, positive: Flags, columns: Iterable[str]
 ) -> tuple[GroupChange, ...]:
     """The groups that gain most in total, among those of the most important ``columns``.
 
     Only groups whose mean probability moves closer to their rate are told of.
     """
-    weight, hit = trial.sample.weight, rows.positive[trial.held]
+    weight, hit = trial.sample.weight, positive[trial.held].astype(float)
     before, after = trial.judged[BEFORE], trial.judged[FEATURES]
     titles = [a.title for a in schema.attributes]
     gain = np.minimum(before.log_loss, 100.0) - after.log_loss  # that of a wrong 0 or 1 is infinite
     found = []
     for name in [one for one in columns if one in titles][:MOST_COLUMNS]:
         j = titles.index(name)
-        for group, inside in _groups(schema.attributes[j], rows.matrix[trial.held, j]):
+        for group, inside in _groups(schema.attributes[j], matrix[trial.held, j]):
             w = weight[inside]
             if int(inside.sum()) < FEWEST_ROWS or not w.sum() > 0:
                 continue
@@ -636,15 +605,13 @@ def _range(low: float, high: float) -> str:
     return f"above {low:.4g}" if np.isinf(high) else f"{low:.4g} to {high:.4g}"
 
 
-# --- in words -----------------------------------------------------------------------------------
+# --- The result in words --------------------------------------------------------------------------
 
 
-def explain_features(fitted: FeatureCalibrator) -> str:
-    """What was kept, by how much it helps, from which columns, for which groups."""
-    parts = [_headline(fitted)]
-    if fitted.kept_ == FEATURES:
-        parts += [columns_in_words(fitted.importances_), groups_in_words(fitted.groups_)]
-    return " ".join(part for part in (*parts, *fitted.notes_) if part)
+#: how many columns and groups are named in words
+NAMED = 3
+_KEPT = {BEFORE: "the scores stay as they are", SMOOTH: "a smooth curve of the score (BLS) is kept"}
+_NAME_SHORT = {BEFORE: "scores", SMOOTH: "smooth curve", FEATURES: "with columns"}
 
 
 def _headline(fitted: FeatureCalibrator) -> str:
@@ -675,11 +642,11 @@ def _headline(fitted: FeatureCalibrator) -> str:
             f"{shown_loss(low)} to {shown_loss(high)}). Log loss: {figures}."
         )
     gain, low, high = gains[kept]
-    told = _KEPT[kept]
+    words = _KEPT[kept]
     if kept == BEFORE and _of_points(fitted):
-        told = "all rows get one rate, since the scores are points, which stand for no probability"
+        words = "all rows get one rate, since the scores are points, which stand for no probability"
     return (
-        f"The columns do not help beyond noise, so {told}. {where}, trees on the "
+        f"The columns do not help beyond noise, so {words}. {where}, trees on the "
         f"columns would {'gain' if gain >= 0 else 'lose'} {shown_loss(abs(gain))} in log loss "
         f"(95 % interval of the gain {shown_loss(low)} to {shown_loss(high)}). They are used only "
         f"if they are ahead by more than two standard errors. Log loss: {figures}."
@@ -691,26 +658,22 @@ def _of_points(fitted: FeatureCalibrator) -> bool:
     return ScoreScale(fitted.score_range_.low, fitted.score_range_.high).kind == "points"
 
 
-def columns_in_words(importances: Mapping[str, float]) -> str:
-    """The columns from which the splits gain."""
-    named = [(name, share) for name, share in importances.items() if share > 0.005]
-    if not named:
-        return ""
-    told = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in named[:NAMED])
-    rest = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    return f"The splits gain from {told}{rest}."
-
-
-def groups_in_words(groups: tuple[GroupChange, ...]) -> str:
-    """The groups whose probabilities change most."""
-    if not groups:
-        return ""
-    told = "; ".join(
-        f"{one.column} {_group(one)} ({rows_in_words(one.weight)}): scores said "
-        f"{one.before:.3f}, {one.rate:.3f} happened, now {one.after:.3f}"
-        for one in groups[:NAMED]
-    )
-    return f"It changes most for {told}."
+def details_in_words(fitted: FeatureCalibrator) -> str:
+    """From which columns the splits gain, which groups change most, and the notes."""
+    named = [(name, share) for name, share in fitted.importances_.items() if share > 0.005]
+    parts = []
+    if named:
+        columns = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in named[:NAMED])
+        rest = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+        parts.append(f"The splits gain from {columns}{rest}.")
+    if fitted.groups_:
+        groups = "; ".join(
+            f"{one.column} {_group(one)} ({rows_in_words(one.weight)}): scores said "
+            f"{one.before:.3f}, {one.rate:.3f} happened, now {one.after:.3f}"
+            for one in fitted.groups_[:NAMED]
+        )
+        parts.append(f"It changes most for {groups}.")
+    return " ".join((*parts, *fitted.notes_))
 
 
 def _group(one: GroupChange) -> str:

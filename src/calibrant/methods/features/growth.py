@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -34,94 +34,76 @@ def lightgbm() -> Any:
     return import_extra("lightgbm", extra=EXTRA)
 
 
-@dataclass(frozen=True)
-class TreeOptions:
-    """How the trees of a round are grown."""
+@dataclass
+class Growth:
+    """Rounds of trees grown on some rows, and applied to the rows ``held``, if there are any.
 
-    trees: int
-    leaves: int
-    learning_rate: float
-    min_rows: int
-    ridge: float
-    seed: int
-
-    def for_lightgbm(self, rows: int) -> dict[str, Any]:
-        """The same as LightGBM's parameters, chosen so that equal data give equal trees."""
-        return {
-            "num_threads": 1 if rows < FEW_ROWS else 0,
-            "objective": "binary",
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.leaves,
-            "min_data_in_leaf": self.min_rows,
-            "lambda_l2": self.ridge,
-            "min_gain_to_split": 0.15,
-            "max_bin": 63,
-            "bin_construct_sample_cnt": 50_000,
-            "deterministic": True,
-            "force_row_wise": True,
-            "seed": self.seed,
-            "verbosity": -1,
-        }
-
-
-@dataclass(frozen=True)
-class TrainingMatrix:
-    """Rows as trees see them (the logit last), 1.0 for the positive class, and weights.
-
-    ``nominal`` are the columns of category codes; NaN is missing everywhere.
+    Parameters
+    ----------
+    matrix : array of shape (n, columns)
+        Rows as trees see them: numbers and category codes, NaN where missing; the logit comes last.
+    positive, weight : arrays of shape (n,)
+        1.0 for the positive class, and weights.
+    nominal : list of int
+        The columns of category codes.
+    trees : int
+        How many trees a round has.
+    options : dict
+        LightGBM's parameters.
+    held : array of shape (m, columns), optional
+        Rows held out, as in ``matrix``.
     """
 
     matrix: Array
     positive: Array
     weight: Array
     nominal: list[int]
-
-    def take(self, rows: Index) -> TrainingMatrix:
-        """Some of the rows, as a copy."""
-        return TrainingMatrix(
-            np.asfortranarray(self.matrix[rows]),
-            self.positive[rows],
-            self.weight[rows],
-            self.nominal,
-        )
-
-
-class GrownTrees(NamedTuple):
-    """Trees, and the sum of what the splits on each column gained in the fit."""
-
-    trees: SmallTrees
-    gains: Array
-
-
-@dataclass
-class Growth:
-    """Rounds of trees grown on some rows, and applied to the rows ``held``, if there are any."""
-
-    rows: TrainingMatrix
-    options: TreeOptions
+    trees: int
+    options: dict[str, Any]
     held: Array | None = None
-    rounds: list[SmallTrees] = field(default_factory=list)
-    factors: list[float] = field(default_factory=list)
+    rounds: list[SmallTrees] = field(default_factory=list, init=False)
+    factors: list[float] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.gains = np.zeros(self.rows.matrix.shape[1])
+        self.gains = np.zeros(self.matrix.shape[1])
+
+    def without(self, test: Index, train: Index) -> Growth:
+        """The same on the rows ``train`` alone, as copies, with the rows ``test`` held out."""
+        rest, held = (np.asfortranarray(self.matrix[rows]) for rows in (train, test))
+        positive, weight = self.positive[train], self.weight[train]
+        return replace(self, matrix=rest, positive=positive, weight=weight, held=held)
 
     def go_on(self) -> bool:
         """Grow one more round; False, with nothing changed, if no tree finds anything to split."""
-        rows = self.rows
-        grown = grow(rows, self.options)
-        if not len(grown.trees):
+        trees, gains = self.grow()
+        if not len(trees):
             return False
-        z = rows.matrix[:, -1] + sum_of_leaves(grown.trees.layout, rows.matrix)
-        factor = best_factor(z, rows.positive, rows.weight)
-        rows.matrix[:, -1] = factor * z
+        z = self.matrix[:, -1] + sum_of_leaves(trees.layout, self.matrix)
+        factor = best_factor(z, self.positive, self.weight)
+        self.matrix[:, -1] = factor * z
         if self.held is not None:
-            total = sum_of_leaves(grown.trees.layout, self.held)
+            total = sum_of_leaves(trees.layout, self.held)
             self.held[:, -1] = factor * (self.held[:, -1] + total)
-        self.gains += grown.gains
-        self.rounds.append(grown.trees)
+        self.gains += gains
+        self.rounds.append(trees)
         self.factors.append(factor)
         return True
+
+    def grow(self) -> tuple[SmallTrees, Array]:
+        """Trees that correct the logits in the last column, and what the splits on each column
+        gain."""
+        engine, n = lightgbm(), len(self.matrix)
+        options = {"num_threads": 1 if n < FEW_ROWS else 0, **self.options}
+        data = engine.Dataset(
+            self.matrix,
+            self.positive,
+            weight=self.weight,
+            init_score=self.matrix[:, -1].copy(),
+            categorical_feature=self.nominal,
+            params=options,
+        )
+        booster = engine.train(options, data, self.trees)
+        return read_trees(booster.dump_model()["tree_info"], self.matrix.shape[1])
 
 
 def best_factor(z: Array, positive: Array, weight: Array) -> float:
@@ -133,25 +115,9 @@ def best_factor(z: Array, positive: Array, weight: Array) -> float:
     return min(max(found, 1.0 / STEEPEST), STEEPEST)
 
 
-def grow(rows: TrainingMatrix, options: TreeOptions) -> GrownTrees:
-    """Trees that correct the logits in the last column of the matrix."""
-    engine = lightgbm()
-    matrix = rows.matrix
-    told = options.for_lightgbm(len(matrix))
-    data = engine.Dataset(
-        matrix,
-        rows.positive,
-        weight=rows.weight,
-        init_score=matrix[:, -1].copy(),
-        categorical_feature=rows.nominal,
-        params=told,
-    )
-    booster = engine.train(told, data, options.trees)
-    return read_trees(booster.dump_model()["tree_info"], matrix.shape[1])
-
-
-def read_trees(described: Iterable[dict[str, Any]], columns: int) -> GrownTrees:
-    """The trees of LightGBM's description, without those that are a single leaf."""
+def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[SmallTrees, Array]:
+    """The trees of LightGBM's description, without those that are a single leaf, and what the
+    splits on each column gain."""
     splits: list[tuple[Any, ...]] = []
     leaves: list[float] = []
     sets: list[tuple[int, ...]] = []
@@ -159,7 +125,13 @@ def read_trees(described: Iterable[dict[str, Any]], columns: int) -> GrownTrees:
     def read(node: dict[str, Any]) -> int:
         """The place of a node: a split, or −1 − i for the leaf i."""
         if "split_feature" not in node:
-            leaves.append(_leaf(node["leaf_value"]))
+            value = float(node["leaf_value"])
+            if not abs(value) <= LARGEST_LEAF:
+                raise InputError(
+                    f"the trees must change logits by at most {LARGEST_LEAF:g} each, but one "
+                    f"changes them by {value:g}. Use a smaller learning_rate or a larger ridge."
+                )
+            leaves.append(value)
             return -len(leaves)
         place = len(splits)
         splits.append(())  # parents come before their children
@@ -184,7 +156,7 @@ def read_trees(described: Iterable[dict[str, Any]], columns: int) -> GrownTrees:
     np.add.at(gains, found["column"], found["gain"])
     fields: dict[str, Any] = {name: found[name] for name, _ in SPLIT[:-1]}
     fields |= {"leaves": np.array(leaves, dtype=float), "roots": np.array(roots, dtype=np.int32)}
-    return GrownTrees(SmallTrees(sets=tuple(sets), **fields), gains)
+    return SmallTrees(sets=tuple(sets), **fields), gains
 
 
 def _missing_left(node: dict[str, Any]) -> bool:
@@ -196,12 +168,3 @@ def _missing_left(node: dict[str, Any]) -> bool:
 
 def _rows(node: dict[str, Any]) -> int:
     return int(node.get("internal_count", node.get("leaf_count", 0)))
-
-
-def _leaf(value: float) -> float:
-    if not abs(value) <= LARGEST_LEAF:
-        raise InputError(
-            f"the trees must change logits by at most {LARGEST_LEAF:g} each, but one changes them "
-            f"by {value:g}. Use a smaller learning_rate or a larger ridge."
-        )
-    return float(value)

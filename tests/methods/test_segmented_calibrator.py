@@ -183,27 +183,28 @@ def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
         k: ScoreTable.from_arrays(s[g == k], y[g == k], w[g == k], classes=[0, 1]) for k in set(g)
     }
     stack = stack_of(tables)
-    found = solve(stack, np.log(stack.scores) - np.log1p(-stack.scores))
+    intercept, slope = solve(stack, np.log(stack.scores) - np.log1p(-stack.scores))
     for i, key in enumerate(stack.keys):
         mine = g == key
         a, b = naive.sigmoid_of_common(s[mine], y[mine], w[mine])
-        assert 1 + found.tilt[i] == pytest.approx(b, abs=1e-4)
-        assert found.offset[i] - found.tilt[i] * found.centre[i] == pytest.approx(a, abs=1e-4)
+        assert slope[i] == pytest.approx(b, abs=1e-4)
+        assert intercept[i] == pytest.approx(a, abs=1e-4)
 
 
 def test_extreme_scores_are_solved():
     z = np.array([-744.0, -700.0, 36.0, 36.7, 0.0, 0.0])
     table = ScoreTable.from_counts(np.arange(6.0), [1e6, 0, 3, 0, 5, 1], [1, 1e6, 0, 9, 0, 7])
-    found = solve(stack_of({"a": table}), z)
+    intercept, slope = solve(stack_of({"a": table}), z)
     n0, n1 = table.negative, table.positive
-    apart = z - np.average(z, weights=n0 + n1)
+    centre = np.average(z, weights=n0 + n1)
+    apart = z - centre
 
     def objective(theta):
         eta = z + theta[0] + theta[1] * apart
         prior = theta[0] ** 2 / OFFSET**2 + theta[1] ** 2 / SLOPE**2
         return n1 @ np.logaddexp(0, -eta) + n0 @ np.logaddexp(0, eta) + prior / 2
 
-    theta = np.array([found.offset[0], found.tilt[0]])
+    theta = np.array([intercept[0] + (slope[0] - 1) * centre, slope[0] - 1])
     best = minimize(objective, theta, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-9})
     assert objective(theta) <= best.fun * (1 + 1e-12)
     assert objective(theta) < 0.01 * objective(np.zeros(2))

@@ -31,8 +31,7 @@ from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.folds import FOLDS, Splits, table_cv
 from calibrant.fitting.registry import calibrator_of
 from calibrant.methods.segments.shrink import (
-    Level,
-    LevelRule,
+    FittedLevel,
     MakeFolds,
     Own,
     Residual,
@@ -211,7 +210,11 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         """
         self._check_fit(scores, y)
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
-        keys, codes = segment_codes(_given(segments))
+        if segments is None:
+            raise InputError(
+                "this calibrator requires segments to be passed, one for each row: segments=[...]."
+            )
+        keys, codes = segment_codes(segments)
         check_lengths(scores=len(rows.scores), segments=len(codes))
         parts = [coarse_codes(keys, codes, size) for size in range(1, 1 + _columns(keys))]
         self._learn(
@@ -256,17 +259,23 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
 
     def _learn(self, data: list[LevelData], classes: NDArray[Any], pos_label: Any) -> Self:
         if self.weights == "counts":
-            data = [level.in_rows() for level in data]
+            data = [
+                level._replace(
+                    tables={k: table_in_rows(t, "counts") for k, t in level.tables.items()}
+                )
+                for level in data
+            ]
         way = Residual() if self.calibrator is None else Own(calibrator_of(self.calibrator))
         whole = stack_of(data[0].tables).whole()
         common = way.common(whole)
         done: list[FittedLevel] = []
+        segments: list[Segment] = []
         for level in data:
-            done.append(fit_column(way, common, level, done, self))
+            fitted, records = fit_column(way, common, level, done, self)
+            done.append(fitted)
+            segments += records
         own = {key: pair for level in done for key, pair in level.own.items()}
-        self.segments_ = tuple(
-            sorted((one for level in done for one in level.records), key=lambda r: _sorting(r.key))
-        )
+        self.segments_ = tuple(sorted(segments, key=lambda one: _sorting(one.key)))
         kept = [one.key for one in self.segments_ if one.share > 0.0]
         self.map_ = Segmented(
             common,
@@ -289,14 +298,6 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
             "shrinkage": known if len(done) > 1 else known[0],
         }
         return self
-
-
-def _given(segments: Any) -> Any:
-    if segments is not None:
-        return segments
-    raise InputError(
-        "this calibrator requires segments to be passed, one for each row: segments=[...]."
-    )
 
 
 def _columns(keys: list[Any]) -> int:
@@ -388,21 +389,6 @@ class LevelData(NamedTuple):
     tables: dict[SegmentKey, ScoreTable]
     make_folds: MakeFolds | None = None
 
-    def in_rows(self) -> LevelData:
-        """The same where weights are numbers of rows."""
-        tables = {key: table_in_rows(table, "counts") for key, table in self.tables.items()}
-        return self._replace(tables=tables)
-
-
-class FittedLevel(NamedTuple):
-    """What came of the segments of one column, and how to fit them again to a part of the rows."""
-
-    own: Level
-    records: list[Segment]
-    shrinkage: float
-    path: tuple[ShrinkageTrial, ...]
-    rule: LevelRule
-
 
 def fit_column(
     way: Way,
@@ -410,10 +396,11 @@ def fit_column(
     data: LevelData,
     done: Sequence[FittedLevel],
     asked: SegmentedCalibrator,
-) -> FittedLevel:
-    """The maps of the segments of one column, after those of the columns before it.
+) -> tuple[FittedLevel, list[Segment]]:
+    """The maps of the segments of one column, after those of the columns before it, and the
+    segments.
 
-    ``asked`` has the parameters that say how shares are found.
+    κ and the least numbers of rows are as ``asked`` says.
     """
     stack = stack_of(data.tables)
     coarser = values_at(way, common, [level.own for level in done], stack)
@@ -423,32 +410,22 @@ def fit_column(
     alone = (np.bincount(stack.coarser)[stack.coarser] == 1) & bool(done)
     able = ~few & ~alone
     wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
-    kappa, path = _kappa(way, data, stack, wanted, [level.rule for level in done], asked)
+    path: tuple[ShrinkageTrial, ...] = ()
+    if not isinstance(asked.shrinkage, str):
+        kappa = float(asked.shrinkage)
+    else:
+        if data.make_folds is None:
+            judged = stack_of(small(data.tables))
+            folds = dealt(judged, FOLDS if asked.cv is None else asked.cv, int(asked.random_state))
+        else:
+            judged, folds = stack, data.make_folds(stack)
+        path = cross_validate(way, judged, folds, wanted, done)
+        kappa = choose_shrinkage(path)
     share = np.where(able, shares(stack.rows, kappa), 0.0)
     own = fit_level(way, stack, share, coarser)
     reasons = np.where(few, TOO_FEW, np.where(alone, ALONE, ALIKE))
     records = [_record(stack, i, share, str(reasons[i])) for i in range(len(stack))]
-    return FittedLevel(own, records, kappa, path, LevelRule(wanted, kappa))
-
-
-def _kappa(
-    way: Way,
-    data: LevelData,
-    stack: SegmentCells,
-    wanted: set[SegmentKey],
-    coarser: Sequence[LevelRule],
-    asked: SegmentedCalibrator,
-) -> tuple[float, tuple[ShrinkageTrial, ...]]:
-    """κ as given, or by cross-validation, and the trials."""
-    if not isinstance(asked.shrinkage, str):
-        return float(asked.shrinkage), ()
-    if data.make_folds is None:
-        stack = stack_of(small(data.tables))
-        folds = dealt(stack, FOLDS if asked.cv is None else asked.cv, int(asked.random_state))
-    else:
-        folds = data.make_folds(stack)
-    path = cross_validate(way, stack, folds, wanted, coarser)
-    return choose_shrinkage(path), path
+    return FittedLevel(own, wanted, kappa, path), records
 
 
 def _record(stack: SegmentCells, i: int, share: Array, reason: str) -> Segment:

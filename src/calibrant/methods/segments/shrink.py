@@ -37,13 +37,6 @@ FEWEST_CELLS = 50
 Level = dict[SegmentKey, tuple[Map, float]]
 
 
-class LevelRule(NamedTuple):
-    """How the segments of a column are fitted: which of them, and with which κ."""
-
-    wanted: set[SegmentKey]
-    kappa: float
-
-
 @dataclass(frozen=True)
 class ShrinkageTrial:
     """A candidate for κ: its log loss on rows left out, and how sure its lag behind the best is.
@@ -63,7 +56,16 @@ class ShrinkageTrial:
     error: float
 
 
-# --- maps of the segments of a column -----------------------------------------------------------
+class FittedLevel(NamedTuple):
+    """The maps of the segments of one column, which of them got one, their κ, and the trials."""
+
+    own: Level
+    wanted: set[SegmentKey]
+    shrinkage: float
+    path: tuple[ShrinkageTrial, ...]
+
+
+# --- Maps of the segments of a column -------------------------------------------------------------
 
 
 def shares(rows: Array, shrinkage: float) -> Array:
@@ -106,18 +108,18 @@ def with_level(
 
     ``size`` is the number of columns that the keys of the level have (None: all of them).
     """
-    taken = before if way.input == "default" else stack.scores
+    asked = before if way.input == "default" else stack.scores
     p = before.copy()
     for i, key in enumerate(stack.keys):
-        found = level.get(key[:size] if isinstance(key, tuple) else key)
-        if found is not None:
-            own, share = found
+        name = key[:size] if isinstance(key, tuple) else key
+        if name in level:
+            own, share = level[name]
             cells = stack.cells(i)
-            p[cells] = share * own(taken[cells]) + (1.0 - share) * before[cells]
+            p[cells] = share * own(asked[cells]) + (1.0 - share) * before[cells]
     return p
 
 
-# --- cross-validation ---------------------------------------------------------------------------
+# --- Cross-validation of κ ------------------------------------------------------------------------
 
 
 def cross_validate(
@@ -125,21 +127,21 @@ def cross_validate(
     stack: SegmentCells,
     folds: list[SegmentFold],
     wanted: set[SegmentKey],
-    coarser: Sequence[LevelRule] = (),
+    coarser: Sequence[FittedLevel] = (),
 ) -> tuple[ShrinkageTrial, ...]:
     """The log loss of every κ on rows that neither map has seen; none where there is no fold.
 
-    ``coarser`` says how the segments of the columns before are fitted.
+    ``coarser`` are the fits of the columns before: each fold fits the same segments with their κ.
     """
     mine = np.array([key in wanted for key in stack.keys])
     if not folds or not mine.any():
         return ()
     here = np.repeat(mine, stack.sizes)
-    held = held_out_of(stack, [CellColumns(*(c * here for c in fold.held)) for fold in folds])
+    held = held_out_of(stack, [CellColumns(*(c * here for c in held)) for _, held in folds])
     cell, positive = held.units
     if not len(cell):
         return ()
-    outputs = [_fold(way, stack, fold.rest, mine, coarser) for fold in folds]
+    outputs = [_fold(way, stack, rest, mine, coarser) for rest, _ in folds]
     own, common, rows = (np.concatenate(column)[cell] for column in zip(*outputs, strict=True))
 
     def losses(kappa: float) -> Array:
@@ -167,7 +169,7 @@ def small(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
 
 
 def _fold(
-    way: Way, stack: SegmentCells, rest: SegmentCells, mine: Flags, coarser: Sequence[LevelRule]
+    way: Way, stack: SegmentCells, rest: SegmentCells, mine: Flags, coarser: Sequence[FittedLevel]
 ) -> tuple[Array, Array, Array]:
     """Both maps fitted to the rest of a fold: what the segment's own and the common one give for
     each cell, and how many rows the segment learned from."""
@@ -175,10 +177,10 @@ def _fold(
     levels: list[Level] = []
     if coarser:
         tables = {key: rest.table(i) for i, key in enumerate(rest.keys)}
-        for size, rule in enumerate(coarser, start=1):
+        for size, known in enumerate(coarser, start=1):
             part = stack_of(coarser_tables(tables, size))
-            share = shares(part.rows, rule.kappa)
-            share[[key not in rule.wanted for key in part.keys]] = 0.0
+            share = shares(part.rows, known.shrinkage)
+            share[[key not in known.wanted for key in part.keys]] = 0.0
             levels.append(fit_level(way, part, share, values_at(way, common, levels, part)))
     of_all = values_at(way, common, levels, stack)
     own = with_level(way, of_all, stack, fit_level(way, rest, mine.astype(float), of_all))
@@ -188,8 +190,7 @@ def _fold(
 def _path(
     losses: Callable[[float], Array], sample: Sample, largest: float
 ) -> tuple[ShrinkageTrial, ...]:
-    grid = [0.0]
-    kappa = FINEST
+    grid, kappa = [0.0], FINEST
     while kappa <= FURTHEST * largest:
         grid.append(kappa)
         kappa *= 2.0
@@ -258,20 +259,11 @@ class Residual:
 
     def each(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
         """Sigmoids of what the coarser map gives, which is known for each cell."""
-        found = solve(stack, logit(coarser))
-        intercept, slope = found.offset - found.tilt * found.centre, 1.0 + found.tilt
+        intercept, slope = solve(stack, logit(coarser))
         return [Logistic(float(intercept[i]), (("z", float(slope[i])),)) for i in wanted]
 
 
 Way = Own | Residual
-
-
-class Solution(NamedTuple):
-    """Offset, tilt and centre of each segment."""
-
-    offset: Array
-    tilt: Array
-    centre: Array
 
 
 class _SegmentProblem:
@@ -285,11 +277,11 @@ class _SegmentProblem:
         self.n = self.n0 + self.n1
         self.mass = stack.total(self.n)
         self.centre = stack.total(self.n * z) / np.where(self.mass > 0.0, self.mass, 1.0)
-        self.apart = z - stack.spread(self.centre)
+        self.centred = z - stack.spread(self.centre)
 
     def eta(self, theta: Array) -> Array:
         offset, tilt = (self.stack.spread(part) for part in theta)
-        return np.asarray(self.z + offset + tilt * self.apart)
+        return np.asarray(self.z + offset + tilt * self.centred)
 
     def loss(self, theta: Array) -> Array:
         eta = self.eta(theta)
@@ -302,17 +294,17 @@ class _SegmentProblem:
         p, q = sigmoid(eta), sigmoid(-eta)
         residual, curve = self.n1 * q - self.n0 * p, self.n * p * q
         g0 = total(residual) - PRECISION[0] * theta[0]
-        g1 = total(residual * self.apart) - PRECISION[1] * theta[1]
+        g1 = total(residual * self.centred) - PRECISION[1] * theta[1]
         h00 = total(curve) + PRECISION[0]
-        h01 = total(curve * self.apart)
-        h11 = total(curve * self.apart * self.apart) + PRECISION[1]
+        h01 = total(curve * self.centred)
+        h11 = total(curve * self.centred * self.centred) + PRECISION[1]
         det = h00 * h11 - h01 * h01
         step = np.stack(((h11 * g0 - h01 * g1) / det, (h00 * g1 - h01 * g0) / det))
         return step, g0 * step[0] + g1 * step[1]
 
 
-def solve(stack: SegmentCells, z: Array) -> Solution:
-    """The most probable offset and tilt of every segment, by Newton's method on all at once.
+def solve(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
+    """The most probable intercept and slope of every segment, by Newton's method on all at once.
 
     A ConvergenceError is raised where no optimum is found.
     """
@@ -345,7 +337,8 @@ def solve(stack: SegmentCells, z: Array) -> Solution:
             f"the fit of every segment must end at its optimum, but {int(moving.sum())} did not. "
             "Weights that differ by many orders of magnitude can do this: rescale or cut them."
         )
-    return Solution(theta[0], theta[1], problem.centre)
+    offset, tilt = theta
+    return offset - tilt * problem.centre, 1.0 + tilt
 
 
 # --- The tables of all segments, one after the other, so that sums over segments need no loop -----
@@ -404,8 +397,8 @@ class SegmentCells:
     def coarser(self) -> Index:
         """The number of the coarser segment that each segment is a part of."""
         first = [key[:-1] if isinstance(key, tuple) else () for key in self.keys]
-        place = {key: i for i, key in enumerate(dict.fromkeys(first))}
-        return np.array([place[key] for key in first], dtype=np.intp)
+        number = {key: i for i, key in enumerate(dict.fromkeys(first))}
+        return np.array([number[key] for key in first], dtype=np.intp)
 
     def cells(self, i: int) -> slice:
         """Where the cells of a segment are."""
@@ -491,16 +484,11 @@ def _rank(table: ScoreTable) -> tuple[Any, ...]:
     return (len(table), *(column.astype(">f8").tobytes() for column in columns))
 
 
-# --- folds --------------------------------------------------------------------------------------
+# --- Folds ----------------------------------------------------------------------------------------
 
 
-class SegmentFold(NamedTuple):
-    """What maps are fitted to, and what they are judged on."""
-
-    rest: SegmentCells
-    held: CellColumns
-
-
+#: what maps are fitted to, and what they are judged on
+SegmentFold = tuple[SegmentCells, CellColumns]
 #: makes the folds of the segments' cells
 MakeFolds = Callable[[SegmentCells], list[SegmentFold]]
 
@@ -513,7 +501,7 @@ def dealt(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]:
     numbers = np.arange(len(stack.scores), dtype=np.float64)
     deal = TableFolds(ScoreTable(numbers, *stack.counts), k, seed=seed)  # a cell stands for a score
     held = [deal.held(fold) for fold in range(k)]
-    return [SegmentFold(replace(stack, counts=stack.counts.less(h)), h) for h in held]
+    return [(replace(stack, counts=stack.counts.less(one)), one) for one in held]
 
 
 def folds_of_rows(
@@ -552,18 +540,17 @@ def folds_of_rows(
     times = np.bincount(np.concatenate([test for _, test in pairs]), minlength=len(cell))
     share = 1.0 / np.maximum(times, 1)
     return [
-        SegmentFold(replace(stack, counts=sums(train, every)), sums(test, share))
-        for train, test in pairs
+        (replace(stack, counts=sums(train, every)), sums(test, share)) for train, test in pairs
     ]
 
 
 def _cells(stack: SegmentCells, scores: Array, keys: list[SegmentKey], codes: Index) -> Index:
     """The cell of each row."""
-    place = {key: i for i, key in enumerate(stack.keys)}
+    number = {key: i for i, key in enumerate(stack.keys)}
     cell = np.zeros(len(codes), dtype=np.intp)
     for key, mine in rows_by_segment(keys, codes):
-        if key in place:
-            part = stack.cells(place[key])
+        if key in number:
+            part = stack.cells(number[key])
             found = np.searchsorted(stack.scores[part], scores[mine])
             cell[mine] = part.start + np.minimum(found, part.stop - part.start - 1)
     return cell

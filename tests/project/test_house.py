@@ -62,7 +62,6 @@ BASES = {
     "ColumnsCalibrator",
     "OneOrMany",
     "RidgeCalibrator",
-    "TakesFeatures",
     "VectorCalibrator",
 }
 #: a calibrator for each part of the rows

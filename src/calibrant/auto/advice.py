@@ -1,4 +1,4 @@
-"""Advice on a fit: few cases, direction, 0 and 1, ties, falls, separation, segments, base rate."""
+"""Advice on data and on fits: the known mistakes, each looked for by one check."""
 
 from __future__ import annotations
 
@@ -28,163 +28,6 @@ from calibrant.metrics.headlines import FEW, ClassLook, Face, FirstLook, LabelNa
 from calibrant.metrics.point_measures import area, one_class
 from calibrant.result_tables import shown_percent
 from calibrant.rules.base import Map, VectorMap
-
-#: an AUC that scores of unseen rows rarely reach
-SUSPICIOUS = 0.999
-#: fewer rows of a class than this raise no suspicion
-ENOUGH = 30
-#: what a first look may find that is advice, and its code
-SAID_FIRST = {
-    "one class": "one_class",
-    "wrong way": "upside_down",
-    "nothing": "no_separation",
-    "no order": "no_order",
-    "swapped": "columns_swapped",
-}
-#: a smaller loss of AUC is not mentioned
-AUC_LOST = 1e-3
-#: falling rates: the most bins, the fewest rows in each, and the least fall that matters
-FALL_BINS, FALL_ROWS, LEAST_FALL = 20, 50, 0.02
-#: more rows than this count as so many, since random numbers must be drawn for them
-FALL_MOST = 1e12
-REPLICATES = 999
-
-
-def few_cases(
-    table: ScoreTable, calibrator: Any, look: FirstLook, names: LabelNames
-) -> Iterator[Advice]:
-    """Fewer rows of the rarer class than the calibrator wants, or than anything can be told of."""
-    needed = getattr(calibrator, "events_needed", 0)
-    text = too_few(calibrator, table) if needed else ""
-    if not text and look.few:
-        text, needed = look.few_words(names), FEW
-    if text:
-        yield Advice("few_events", text, {"needed": needed, "found": table.rarest})
-
-
-def separated(table: ScoreTable) -> Iterator[Advice]:
-    """Scores that tell the classes apart too well to be those of unseen rows."""
-    if one_class(table) or table.rarest < ENOUGH:
-        return
-    auc = area(table)
-    if auc >= SUSPICIOUS:
-        yield Advice(
-            "trained_on_these_rows",
-            f"the scores order the classes almost perfectly (AUC {auc:.5f} on weight "
-            f"{table.total:.10g}). If the model was trained on these rows, its scores say nothing "
-            "about new ones: calibrate on rows that it has not seen, or with cross-validation.",
-            {"auc": auc},
-        )
-
-
-def said_first(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
-    """One class, the wrong direction, swapped columns, or scores that say nothing.
-
-    ``names`` are `LabelNames`, or `ClassNames` of several classes.
-    """
-    if look.found in SAID_FIRST:
-        figures = {"auc": look.auc, "low": look.low, "high": look.high}
-        known = {name: value for name, value in figures.items() if value is not None}
-        yield Advice(SAID_FIRST[look.found], look.headline(names), known)
-
-
-def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
-    """Scores that look like percentages, or like points of some scale."""
-    low, high, kind = float(table.scores[0]), float(table.scores[-1]), table.scale.kind
-    ends = f"the scores go from {low:.4g} to {high:.4g}"
-    told = {
-        "percentages": f"{ends} and look like percentages: the figures before calibration are of "
-        "score / 100. If the scores are something else, those figures mean nothing.",
-        "points": f"{ends}: they are points, not probabilities. As they are, only their order can "
-        "be judged.",
-    }
-    if kind in told:
-        yield Advice(kind, told[kind], {"low": low, "high": high})
-
-
-def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Probabilities of exactly 0 or 1, and what they would cost."""
-    p = fitted(table.scores)
-    zero, one = p == 0.0, p == 1.0
-    share = float(table.weight[zero | one].sum()) / table.total
-    if share > 0:
-        wrong = float(table.positive[zero].sum() + table.negative[one].sum())
-        cost = f", and for a weight of {wrong:.4g} that was wrong" if wrong else ""
-        yield Advice(
-            "zero_or_one",
-            f"{shown_percent(share)} of these rows get a probability of exactly 0 or 1{cost}: a "
-            "single surprise makes the log loss infinite. Use a smoothed method, such as "
-            'Isotonic(smoothing="laplace") or BLS.',
-            {"share": share, "wrong": wrong},
-        )
-
-
-def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Ties that the map makes, where they cost AUC."""
-    made = table.through(fitted)
-    values = len(made)
-    if one_class(table) or values >= len(table):
-        return
-    before, after = area(table), area(made)
-    if before - after > AUC_LOST:
-        yield Advice(
-            "auc_lost",
-            f"{len(table):,} distinct scores become {values:,} probabilities, and AUC falls from "
-            f"{before:.4f} to {after:.4f} on these rows. Rank by the scores, or use a map without "
-            'ties, such as Isotonic(interpolation="centred") or BLS.',
-            {"before": before, "after": after, "distinct": len(table), "values": values},
-        )
-
-
-def falling(table: ScoreTable) -> Iterator[Advice]:
-    """A rate that falls as scores rise, more than chance and rounding explain.
-
-    Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
-    ones, against its distribution where the rising ones are true.
-    """
-    size = min(table.effective_size, FALL_MOST)
-    count = min(FALL_BINS, int(size) // FALL_ROWS)
-    if count < 3:
-        return
-    part = np.minimum((np.cumsum(table.weight) - table.weight / 2) / table.total * count, count - 1)
-    starts = np.flatnonzero(np.diff(part.astype(np.intp), prepend=-1))
-    n = np.add.reduceat(table.weight, starts) * (size / table.total)
-    ones = np.add.reduceat(table.positive, starts) * (size / table.total)
-    rate = ones / n
-    rising = isotonic_regression(rate, weights=n).x
-    drop = np.maximum.accumulate(rate) - rate
-    worst = int(np.argmax(drop))
-    if drop[worst] < LEAST_FALL:
-        return
-    found = _gain(ones, n, rising)
-    rng = np.random.default_rng(0)
-    drawn = rng.binomial(np.rint(n).astype(np.int64), rising, size=(REPLICATES, len(n)))
-    whole = np.rint(n)
-    null = (
-        _gain(draw, whole, isotonic_regression(draw / whole, weights=whole).x) for draw in drawn
-    )
-    if sum(value >= found for value in null):
-        return
-    high = int(np.argmax(rate[: worst + 1]))
-    at = [float(table.scores[starts[i]]) for i in (high, worst)]
-    yield Advice(
-        "falling_truth",
-        f"the share of positives falls from {rate[high]:.3f} at scores around {at[0]:.4g} to "
-        f"{rate[worst]:.3f} around {at[1]:.4g} (p < {1 / (REPLICATES + 1):g}): higher scores do "
-        "not always mean higher probability here. Find out why, or use a method that may fall: "
-        "ENIR, ABB or BLS(monotone=False).",
-        {"high": float(rate[high]), "low": float(rate[worst]), "from": at[0], "to": at[1]},
-    )
-
-
-def _gain(ones: Array, n: Array, rising: Array) -> float:
-    own = ones / n
-    fit = xlogy(ones, own) + xlogy(n - ones, 1.0 - own)
-    return 2.0 * float((fit - xlogy(ones, rising) - xlogy(n - ones, 1.0 - rising)).sum())
-
-
-# --- All checks for the known mistakes at once ----------------------------------------------------
-
 
 #: a table of more scores than this is pooled before it is checked
 MOST_CELLS = 200_000
@@ -315,74 +158,198 @@ def _pair(held_out: Any) -> tuple[Any, Any]:
     return held_out[0], held_out[1]
 
 
-# --- Segments that stay miscalibrated under a map for all -----------------------------------------
+@dataclass(frozen=True)
+class Advice:
+    """A possible mistake that was found.
 
-
-#: the probability that any segment is named if all are calibrated
-ALPHA = 0.01
-#: the least error of a segment's mean prediction, as a share of its rate, and its fewest rows
-LEAST_SHARE, LEAST_ROWS = 0.1, 20.0
-NAMED = 5
-
-
-def segment_gaps(
-    p: Array,
-    positive: Flags,
-    weight: Array | None,
-    names: list[Any],
-    code: Index,
-) -> Iterator[Advice]:
-    """Segments whose share of positives is not what was predicted, by Holm's procedure.
-
-    ``names`` and ``code`` as `read_segments` gives them; z = Σw(y − p) / √Σw²p(1 − p) in each.
+    Attributes
+    ----------
+    code : str
+        A short name for it, for programs.
+    text : str
+        What was found, with the figures, and what to do.
+    figures : mapping of str to numbers
     """
-    w = np.ones(len(p)) if weight is None else weight
-    total, squares, missed, spread, ones, expected = (
-        np.bincount(code, values, minlength=len(names))
-        for values in (
-            w,
-            w * w,
-            w * (positive - p),
-            w * w * p * (1.0 - p),
-            w * positive,
-            w * p,
-        )
-    )
-    size = total**2 / np.where(squares > 0, squares, 1.0)
-    enough = (size >= LEAST_ROWS) & (spread > 0)
-    z = np.where(enough, missed / np.sqrt(np.where(enough, spread, 1.0)), 0.0)
-    chance = 2.0 * ndtr(-np.abs(z))
-    order = np.argsort(chance)
-    tests = int(enough.sum())
-    found = []
-    for rank, i in enumerate(order[:tests]):
-        if chance[i] * (tests - rank) > ALPHA:
-            break
-        if abs(missed[i]) > LEAST_SHARE * max(ones[i], expected[i]):
-            found.append(int(i))
-    if not found:
+
+    code: str
+    text: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Advice, (self.code, self.text, dict(self.figures))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"code": self.code, "text": self.text, "figures": dict(self.figures)}
+
+
+def warn_of(advice: Iterable[Advice]) -> None:
+    """Each piece as an AdviceWarning (a CalibrationWarning), at the user's line."""
+    for one in advice:
+        warnings.warn(one.text, AdviceWarning, stacklevel=caller_level())
+
+
+# --- Checks of a table, and of a map of its scores ------------------------------------------------
+
+
+#: an AUC that scores of unseen rows rarely reach
+SUSPICIOUS = 0.999
+#: fewer rows of a class than this raise no suspicion
+ENOUGH = 30
+#: what a first look may find that is advice, and its code
+SAID_FIRST = {
+    "one class": "one_class",
+    "wrong way": "upside_down",
+    "nothing": "no_separation",
+    "no order": "no_order",
+    "swapped": "columns_swapped",
+}
+#: a smaller loss of AUC is not mentioned
+AUC_LOST = 1e-3
+#: falling rates: the most bins, the fewest rows in each, and the least fall that matters
+FALL_BINS, FALL_ROWS, LEAST_FALL = 20, 50, 0.02
+#: more rows than this count as so many, since random numbers must be drawn for them
+FALL_MOST = 1e12
+REPLICATES = 999
+
+
+def few_cases(
+    table: ScoreTable, calibrator: Any, look: FirstLook, names: LabelNames
+) -> Iterator[Advice]:
+    """Fewer rows of the rarer class than the calibrator wants, or than anything can be told of."""
+    needed = getattr(calibrator, "events_needed", 0)
+    text = too_few(calibrator, table) if needed else ""
+    if not text and look.few:
+        text, needed = look.few_words(names), FEW
+    if text:
+        yield Advice("few_events", text, {"needed": needed, "found": table.rarest})
+
+
+def separated(table: ScoreTable) -> Iterator[Advice]:
+    """Scores that tell the classes apart too well to be those of unseen rows."""
+    if one_class(table) or table.rarest < ENOUGH:
         return
-    gaps = [
-        {
-            "name": names[i],
-            "predicted": float(expected[i] / total[i]),
-            "came": float(ones[i] / total[i]),
-            "weight": float(total[i]),
-        }
-        for i in found
-    ]
-    shown = "; ".join(
-        f"{gap['name']!r}: predicted {gap['predicted']:.3g}, observed {gap['came']:.3g} "
-        f"(weight {gap['weight']:.6g})"
-        for gap in gaps[:NAMED]
+    auc = area(table)
+    if auc >= SUSPICIOUS:
+        yield Advice(
+            "trained_on_these_rows",
+            f"the scores order the classes almost perfectly (AUC {auc:.5f} on weight "
+            f"{table.total:.10g}). If the model was trained on these rows, its scores say nothing "
+            "about new ones: calibrate on rows that it has not seen, or with cross-validation.",
+            {"auc": auc},
+        )
+
+
+def said_first(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
+    """One class, the wrong direction, swapped columns, or scores that say nothing.
+
+    ``names`` are `LabelNames`, or `ClassNames` of several classes.
+    """
+    if look.found in SAID_FIRST:
+        figures = {"auc": look.auc, "low": look.low, "high": look.high}
+        known = {name: value for name, value in figures.items() if value is not None}
+        yield Advice(SAID_FIRST[look.found], look.headline(names), known)
+
+
+def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
+    """Scores that look like percentages, or like points of some scale."""
+    low, high, kind = float(table.scores[0]), float(table.scores[-1]), table.scale.kind
+    ends = f"the scores go from {low:.4g} to {high:.4g}"
+    words = {
+        "percentages": f"{ends} and look like percentages: the figures before calibration are of "
+        "score / 100. If the scores are something else, those figures mean nothing.",
+        "points": f"{ends}: they are points, not probabilities. As they are, only their order can "
+        "be judged.",
+    }
+    if kind in words:
+        yield Advice(kind, words[kind], {"low": low, "high": high})
+
+
+def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
+    """Probabilities of exactly 0 or 1, and what they would cost."""
+    p = fitted(table.scores)
+    zero, one = p == 0.0, p == 1.0
+    share = float(table.weight[zero | one].sum()) / table.total
+    if share > 0:
+        wrong = float(table.positive[zero].sum() + table.negative[one].sum())
+        cost = f", and for a weight of {wrong:.4g} that was wrong" if wrong else ""
+        yield Advice(
+            "zero_or_one",
+            f"{shown_percent(share)} of these rows get a probability of exactly 0 or 1{cost}: a "
+            "single surprise makes the log loss infinite. Use a smoothed method, such as "
+            'Isotonic(smoothing="laplace") or BLS.',
+            {"share": share, "wrong": wrong},
+        )
+
+
+def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
+    """Ties that the map makes, where they cost AUC."""
+    made = table.through(fitted)
+    values = len(made)
+    if one_class(table) or values >= len(table):
+        return
+    before, after = area(table), area(made)
+    if before - after > AUC_LOST:
+        yield Advice(
+            "auc_lost",
+            f"{len(table):,} distinct scores become {values:,} probabilities, and AUC falls from "
+            f"{before:.4f} to {after:.4f} on these rows. Rank by the scores, or use a map without "
+            'ties, such as Isotonic(interpolation="centred") or BLS.',
+            {"before": before, "after": after, "distinct": len(table), "values": values},
+        )
+
+
+def falling(table: ScoreTable) -> Iterator[Advice]:
+    """A rate that falls as scores rise, more than chance and rounding explain.
+
+    Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
+    ones, against its distribution where the rising ones are true.
+    """
+    size = min(table.effective_size, FALL_MOST)
+    count = min(FALL_BINS, int(size) // FALL_ROWS)
+    if count < 3:
+        return
+    part = np.minimum((np.cumsum(table.weight) - table.weight / 2) / table.total * count, count - 1)
+    starts = np.flatnonzero(np.diff(part.astype(np.intp), prepend=-1))
+    n = np.add.reduceat(table.weight, starts) * (size / table.total)
+    ones = np.add.reduceat(table.positive, starts) * (size / table.total)
+    rate = ones / n
+    rising = isotonic_regression(rate, weights=n).x
+    drop = np.maximum.accumulate(rate) - rate
+    worst = int(np.argmax(drop))
+    if drop[worst] < LEAST_FALL:
+        return
+    found = _gain(ones, n, rising)
+    rng = np.random.default_rng(0)
+    drawn = rng.binomial(np.rint(n).astype(np.int64), rising, size=(REPLICATES, len(n)))
+    whole = np.rint(n)
+    null = (
+        _gain(draw, whole, isotonic_regression(draw / whole, weights=whole).x) for draw in drawn
     )
-    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    if sum(value >= found for value in null):
+        return
+    high = int(np.argmax(rate[: worst + 1]))
+    at = [float(table.scores[starts[i]]) for i in (high, worst)]
     yield Advice(
-        "segments",
-        f"{len(found)} of {len(names)} segments stay miscalibrated under the one map: {shown}"
-        f"{more}. Calibrate them by themselves, if each has rows enough.",
-        {"segments": gaps},
+        "falling_truth",
+        f"the share of positives falls from {rate[high]:.3f} at scores around {at[0]:.4g} to "
+        f"{rate[worst]:.3f} around {at[1]:.4g} (p < {1 / (REPLICATES + 1):g}): higher scores do "
+        "not always mean higher probability here. Find out why, or use a method that may fall: "
+        "ENIR, ABB or BLS(monotone=False).",
+        {"high": float(rate[high]), "low": float(rate[worst]), "from": at[0], "to": at[1]},
     )
+
+
+def _gain(ones: Array, n: Array, rising: Array) -> float:
+    own = ones / n
+    fit = xlogy(ones, own) + xlogy(n - ones, 1.0 - own)
+    return 2.0 * float((fit - xlogy(ones, rising) - xlogy(n - ones, 1.0 - rising)).sum())
 
 
 # --- Is a base rate of its own all that is wrong with the scores? ---------------------------------
@@ -431,18 +398,15 @@ def shifted(
     if mended is None or mended < MOST_OF_IT:
         return
     shift = _shift(table)
+    as_map = f': calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),))' if face == "python" else ""
     yield Advice(
         "prior_shift",
         f"the scores expect {shown_percent(mean)} positives, but {shown_percent(rate)} came: the "
         "model was probably trained at another base rate (undersampling, class weights), or the "
         f"population has moved. Adding {shift:+.3f} to the logit mends "
-        f"{shown_percent(min(mended, 1.0), 2)} of what BLS mends{_as_map(shift, face)}.",
+        f"{shown_percent(min(mended, 1.0), 2)} of what BLS mends{as_map}.",
         {"mean": mean, "rate": rate, "shift": shift, "mended": mended},
     )
-
-
-def _as_map(shift: float, face: Face) -> str:
-    return f': calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),))' if face == "python" else ""
 
 
 def _mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
@@ -458,8 +422,8 @@ def _mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
         return np.array([mean(brier), mean(log_loss)])
 
     # a constant is found as well on cells
-    moved = [sigmoid(logit(p) + _shift(rest.pool(SHIFT_CELLS))) for rest, p in held.parts()]
-    before, after = losses(held.scores), losses(np.concatenate(moved))
+    with_shift = [sigmoid(logit(p) + _shift(rest.pool(SHIFT_CELLS))) for rest, p in held.parts()]
+    before, after = losses(held.scores), losses(np.concatenate(with_shift))
     gains = before - losses(curve.p)
     return float(((before - after) / gains).min()) if (gains > 0.0).all() else None
 
@@ -480,6 +444,65 @@ def _shift(table: ScoreTable) -> float:
 
 def _logit(p: float) -> float:
     return float(logit(np.array([p]))[0])
+
+
+# --- Segments that stay miscalibrated under a map for all -----------------------------------------
+
+
+#: the probability that any segment is named if all are calibrated
+ALPHA = 0.01
+#: the least error of a segment's mean prediction, as a share of its rate, and its fewest rows
+LEAST_SHARE, LEAST_ROWS = 0.1, 20.0
+NAMED = 5
+
+
+def segment_gaps(
+    p: Array,
+    positive: Flags,
+    weight: Array | None,
+    names: list[Any],
+    code: Index,
+) -> Iterator[Advice]:
+    """Segments whose share of positives is not what was predicted, by Holm's procedure.
+
+    ``names`` and ``code`` as `read_segments` gives them; z = Σw(y − p) / √Σw²p(1 − p) in each.
+    """
+    w = np.ones(len(p)) if weight is None else weight
+    total, squares, missed, spread, ones, expected = (
+        np.bincount(code, values, minlength=len(names))
+        for values in (w, w * w, w * (positive - p), w * w * p * (1.0 - p), w * positive, w * p)
+    )
+    size = total**2 / np.where(squares > 0, squares, 1.0)
+    enough = (size >= LEAST_ROWS) & (spread > 0)
+    z = np.where(enough, missed / np.sqrt(np.where(enough, spread, 1.0)), 0.0)
+    chance = 2.0 * ndtr(-np.abs(z))
+    order = np.argsort(chance)
+    tests = int(enough.sum())
+    found = []
+    for rank, i in enumerate(order[:tests]):
+        if chance[i] * (tests - rank) > ALPHA:
+            break
+        if abs(missed[i]) > LEAST_SHARE * max(ones[i], expected[i]):
+            found.append(int(i))
+    if not found:
+        return
+    gaps = []
+    for i in found:
+        predicted, came = float(expected[i] / total[i]), float(ones[i] / total[i])
+        gap = {"name": names[i], "predicted": predicted, "came": came, "weight": float(total[i])}
+        gaps.append(gap)
+    shown = "; ".join(
+        f"{gap['name']!r}: predicted {gap['predicted']:.3g}, observed {gap['came']:.3g} "
+        f"(weight {gap['weight']:.6g})"
+        for gap in gaps[:NAMED]
+    )
+    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    yield Advice(
+        "segments",
+        f"{len(found)} of {len(names)} segments stay miscalibrated under the one map: {shown}"
+        f"{more}. Calibrate them by themselves, if each has rows enough.",
+        {"segments": gaps},
+    )
 
 
 # --- Was the model trained on the rows that it is calibrated on? ----------------------------------
@@ -626,43 +649,3 @@ _SIGNS: dict[str, tuple[Callable[[Any, Any, Any], bool], str]] = {
     "tree_": (_same_leaves, "these rows fill its leaves exactly as those it was grown on"),
     "estimators_": (_same_first_tree, "these rows fill its leaves exactly as its own"),
 }
-
-
-# --- One piece of advice, and how to warn of it ---------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A possible mistake that was found.
-
-    Attributes
-    ----------
-    code : str
-        A short name for it, for programs.
-    text : str
-        What was found, with the figures, and what to do.
-    figures : mapping of str to numbers
-    """
-
-    code: str
-    text: str
-    figures: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Advice, (self.code, self.text, dict(self.figures))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"code": self.code, "text": self.text, "figures": dict(self.figures)}
-
-
-def warn_of(advice: Iterable[Advice]) -> None:
-    """Each piece as an AdviceWarning (a CalibrationWarning), at the user's line."""
-    for one in advice:
-        warnings.warn(one.text, AdviceWarning, stacklevel=caller_level())

@@ -73,118 +73,6 @@ from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.softmax import VectorMixture, seen_by_members
 from calibrant.solvers.weights import mixture_weights
 
-# --- Columns of the rows as one more candidate of the automatic choice ----------------------------
-
-
-class TakesFeatures(PredictsByRule, OneOrMany):
-    """What the automatic choice does where it is given the columns of rows.
-
-    If they are chosen there is no map of the score: ``map_`` is absent, and what is saved is the
-    rule of the `FeatureCalibrator`.
-    """
-
-    _takes: ClassVar[frozenset[str]] = frozenset({"features"})
-    cv: Any
-    random_state: int
-    chosen_: str
-    calibrator_: Any
-    advice_: Any
-    feature_calibrator_: FeatureCalibrator | None
-
-    def _fit_features(
-        self, scores: Any, y: Any, sample_weight: Any, groups: Any, features: Any
-    ) -> Self:
-        if y is None:
-            raise InputError("this calibrator requires y to be passed, but the target y is None.")
-        if count_columns(scores) > 2:
-            raise InputError(
-                "features are used with two classes only, but scores of several classes came. "
-                "Leave features out."
-            )
-        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
-        check_orientation(self._named((Calibrator,)), rows)
-        cv, notes = self._feature_cv(rows.count)
-        local = FeatureCalibrator(
-            cv=cv,
-            weights=self.weights or "importance",
-            random_state=self.random_state,
-            pos_label=rows.pos_label,
-            classes=list(rows.classes),
-        )
-        read = local._read(scores, y, sample_weight)
-
-        def correct(judged: Any) -> FeatureCalibrator:
-            """Columns as one more candidate, on the rows that the others are judged on."""
-            return local._fit_rows(read, features, lambda: judged)
-
-        few = np.bincount(read.codes, minlength=2).min() < 2
-        held = None if few else self._hold_out(rows, cv, groups)
-        return self._learn_by_rows(rows, held, notes, correct)
-
-    def _hold_out(self, rows: Rows, cv: Any, groups: Any) -> HeldOutCells:
-        counts = self.weights == "counts"
-        return HeldOutCells.of_rows(rows, cv, groups, self.random_state, counts=counts)
-
-    def _learn_by_rows(
-        self,
-        rows: Rows,
-        held: HeldOutCells | None,
-        notes: tuple[str, ...] = (),
-        correct: Callable[[Any], FeatureCalibrator] | None = None,
-    ) -> Self:
-        """Judge the candidates on splits of the rows, and fit the one that is taken.
-
-        ``correct`` fits the corrections by columns, given how the curve did in each fold.
-        """
-        table = ScoreTable.from_rows(rows)
-        if rows.share is not None:
-            notes = (*notes, SOFT)
-        judge = partial(self._judge, held=held, notes=notes, correct=correct)
-        self._learn(table, rows.classes, rows.pos_label, judge)
-        self._provenance |= rows.facts
-        if self._by_features:
-            del self.map_
-        warn_of(self._warnings)
-        return self
-
-    def _feature_cv(self, rows: int) -> tuple[Any, tuple[str, ...]]:
-        """The splits, as a value that can be used twice."""
-        if table_cv(self.cv):
-            if rows > MANY_ROWS:
-                return HELD_PART, (f"judged on {HELD_PART:.0%} of the rows, held out once",)
-            return (FOLDS if self.cv is None else self.cv), ()
-        if isinstance(self.cv, Real) or hasattr(self.cv, "split"):
-            return self.cv, ()
-        return list(self.cv), ()
-
-    @property
-    def _by_features(self) -> bool:
-        return getattr(self, "chosen_", "") == FEATURES
-
-    def _feature_words(self) -> str:
-        """From which columns, and for which groups."""
-        local = getattr(self, "feature_calibrator_", None)
-        if local is None or not self._by_features:
-            return ""
-        return details_in_words(local)
-
-    # --- what it gives --------------------------------------------------------------------------
-
-    @property
-    def _applied(self) -> Applied:  # type: ignore[override]
-        applied: Applied = self.calibrator_._applied if self._by_features else super()._applied
-        return applied
-
-    def to_fitted(self) -> Any:
-        return self.calibrator_.to_fitted() if self._by_features else super().to_fitted()
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._by_features or super().__sklearn_is_fitted__()
-
-
-# --- What may be a candidate of the automatic choice ----------------------------------------------
-
-
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
 
@@ -203,10 +91,7 @@ class Candidates:
         return "a list of calibrators of scores, or a dict of names, such as [Platt(), 'isotonic']"
 
 
-# --- AutoCalibrator: the choice of a calibrator, with no calibration always in the race -----------
-
-
-class AutoCalibrator(TakesFeatures, OneOrMany):
+class AutoCalibrator(PredictsByRule, OneOrMany):
     """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
 
     Every candidate is judged on rows that it has not seen, and the scores as they came are always
@@ -248,6 +133,9 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     p_value_ : float or None
         Of the test that the scores are right (see Notes), in steps of 0.005; None where it cannot
         be asked.
+    map_ : Map
+        From scores to probabilities; absent where columns of the rows are chosen: then the rule of
+        ``calibrator_`` is applied and saved.
     calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
     feature_calibrator_ : FeatureCalibrator, or None if no features were given
     oof_ : dict of name to ScoreTable, of several classes to ScoreMatrix
@@ -303,6 +191,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     ('uncalibrated', 'The scores are kept as they are', [0.5])
     """
 
+    _takes: ClassVar[frozenset[str]] = frozenset({"features"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "candidates": (Candidates(), OneOf((None,))),
         "cv": (Splits(),),
@@ -319,6 +208,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     p_value_: float | None
     look_: FirstLook | ClassLook
     scores_are_: str
+    calibrator_: Any
+    feature_calibrator_: FeatureCalibrator | None
     oof_: Mapping[str, ScoreTable | ScoreMatrix]
     _judged: Any
 
@@ -384,6 +275,72 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         del rows  # the columns may be copies, and fits are to stay small
         self._learn(table, *labels)
         self._provenance |= facts
+        warn_of(self._warnings)
+        return self
+
+    def _fit_features(
+        self, scores: Any, y: Any, sample_weight: Any, groups: Any, features: Any
+    ) -> Self:
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        if count_columns(scores) > 2:
+            raise InputError(
+                "features are used with two classes only, but scores of several classes came. "
+                "Leave features out."
+            )
+        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
+        check_orientation(self._named((Calibrator,)), rows)
+        cv, notes = self._feature_cv(rows.count)
+        local = FeatureCalibrator(
+            cv=cv,
+            weights=self.weights,
+            random_state=self.random_state,
+            pos_label=rows.pos_label,
+            classes=list(rows.classes),
+        )
+        read = local._read(scores, y, sample_weight)
+
+        def correct(judged: Any) -> FeatureCalibrator:
+            """Columns as one more candidate, on the rows that the others are judged on."""
+            return local._fit_rows(read, features, lambda: judged)
+
+        few = np.bincount(read.codes, minlength=2).min() < 2
+        held = None if few else self._hold_out(rows, cv, groups)
+        return self._learn_by_rows(rows, held, notes, correct)
+
+    def _feature_cv(self, rows: int) -> tuple[Any, tuple[str, ...]]:
+        """The splits, as a value that can be used twice, and a note."""
+        if table_cv(self.cv):
+            if rows > MANY_ROWS:
+                return HELD_PART, (f"judged on {HELD_PART:.0%} of the rows, held out once",)
+            return (FOLDS if self.cv is None else self.cv), ()
+        if isinstance(self.cv, Real) or hasattr(self.cv, "split"):
+            return self.cv, ()
+        return list(self.cv), ()
+
+    def _hold_out(self, rows: Rows, cv: Any, groups: Any) -> HeldOutCells:
+        counts = self.weights == "counts"
+        return HeldOutCells.of_rows(rows, cv, groups, self.random_state, counts=counts)
+
+    def _learn_by_rows(
+        self,
+        rows: Rows,
+        held: HeldOutCells | None,
+        notes: tuple[str, ...] = (),
+        correct: Callable[[Any], FeatureCalibrator] | None = None,
+    ) -> Self:
+        """Judge the candidates on splits of the rows, and fit the one that is taken.
+
+        ``correct`` fits the corrections by columns, given how the curve did in each fold.
+        """
+        table = ScoreTable.from_rows(rows)
+        if rows.share is not None:
+            notes = (*notes, SOFT)
+        judge = partial(self._judge, held=held, notes=notes, correct=correct)
+        self._learn(table, rows.classes, rows.pos_label, judge)
+        self._provenance |= rows.facts
+        if self._by_features:
+            del self.map_
         warn_of(self._warnings)
         return self
 
@@ -562,11 +519,12 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
         said = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
-        return f"{first} {said} {self._feature_words()}".strip()
+        columns = details_in_words(self.calibrator_) if self._by_features else ""
+        return f"{first} {said} {columns}".strip()
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""
-        fitted: Fitted = super().to_fitted()
+        fitted = self.calibrator_.to_fitted() if self._by_features else super().to_fitted()
         choice: dict[str, Any] = {"chosen": self.chosen_}
         if self.refused_ is not None:
             choice["refused"] = self.refused_
@@ -574,6 +532,18 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             choice["measures"] = self.leaderboard_.measures()
             choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
         return replace(fitted, provenance={**fitted.provenance, **choice})
+
+    @property
+    def _by_features(self) -> bool:
+        return getattr(self, "chosen_", "") == FEATURES
+
+    @property
+    def _applied(self) -> Applied:  # type: ignore[override]
+        applied: Applied = self.calibrator_._applied if self._by_features else super()._applied
+        return applied
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._by_features or super().__sklearn_is_fitted__()
 
 
 # --- Several classes: candidates judged out of fold, and their mixture ----------------------------
@@ -708,10 +678,7 @@ def count_distinct(p: Array) -> int:
     return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))
 
 
-# --------------------------------------------------------------------------------------------------
-# Which methods the mixture for several classes is made of: all that pay, and none that take too
-#
-# long.
+# --- The members of the mixture for several classes -----------------------------------------------
 
 
 #: the most rows times squared classes that a full matrix is fitted to, where classes are many

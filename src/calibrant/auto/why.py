@@ -1,4 +1,4 @@
-"""How the candidates did, side by side, on rows that they had not seen."""
+"""The leaderboard of the automatic choice, and the choice in words."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ standard error
 
     def _below(self) -> list[str]:
         how = (
-            f"* chosen; judged out of fold ({rows_in_words(self.weight)}, {self.folds} "
-            f"fold{'s' * (self.folds != 1)}); gain: in log loss over {BEFORE}; ±: standard error"
+            f"* chosen; judged out of fold ({_held_out(self)}); gain: in log loss over {BEFORE}; "
+            "±: standard error"
         )
         notes = [f"note: {note}" for note in self.notes]
         notes += [f"left out: {one}" for one in self.left_out]
@@ -218,7 +218,8 @@ def refusal(
     """
     others = [row for row in board.rows if row.name != BEFORE]
     best = next((row for row in others if not row.certain), others[0] if others else None)
-    kept = _NO_GAIN if scores_are == "points" else "The scores are kept as they are"
+    no_map = "No map of these scores is better than one rate for all rows"
+    kept = no_map if scores_are == "points" else "The scores are kept as they are"
     if best is None or not math.isfinite(best.log_loss):
         return f"{kept}: no candidate has a finite log loss on rows that it has not seen."
     gained = f"the best candidate, {best.name}, {_gained(best, board, scores_are)}"
@@ -227,9 +228,6 @@ def refusal(
     if p_value is None or p_value <= LEVEL:
         return f"{kept}: {gained}, which may be noise."
     return f"{kept}: nothing shows that they are wrong ({sure_p(p_value)}). Out of fold, {gained}."
-
-
-_NO_GAIN = "No map of these scores is better than one rate for all rows"
 
 
 def taken_unchanged(scores_are: str) -> str:
@@ -264,16 +262,24 @@ def explanation(
     ``p_value`` is that of the test that the scores are right, where there was one.
     """
     soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
-    if useless:
-        return f"{_all_the_same(board, refused, scores_are)} {soft}".strip()
     before, chosen = board[BEFORE], board.chosen
+    if useless:
+        losses = f"{shown_loss(before.log_loss)} before, {shown_loss(chosen.log_loss)} after"
+        fitted = f"{chosen.name} was fitted (log loss on rows it had not seen: {losses})"
+        taken = taken_unchanged(scores_are) if refused is not None else f"All the same, {fitted}"
+        return f"{taken}. {soft}".strip()
     if refused is not None:
         parts = [refused]
     else:
-        gained = _gained(chosen, board, scores_are, _share(chosen, before))
+        finite = math.isfinite(chosen.gain) and before.log_loss > 0
+        share = f"{shown_percent(chosen.gain / before.log_loss, 2)}: " if finite else ""
+        gained = _gained(chosen, board, scores_are, share)
         name = in_plain_words(chosen.name)
-        parts = [f"{name[:1].upper()}{name[1:]} was chosen. {_how(board)}, it {gained}."]
-        parts.append(_why_all_the_same(before, chosen, p_value))
+        parts = [
+            f"{name[:1].upper()}{name[1:]} was chosen. On rows it had not seen "
+            f"({_held_out(board)}), it {gained}.",
+            _why_all_the_same(before, chosen, p_value),
+        ]
     parts.append(_order(chosen))
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is not chosen and refused is None:
@@ -301,20 +307,8 @@ def _why_all_the_same(before: Standing, chosen: Standing, p_value: float | None)
     return "Noise alone is that far ahead in fewer than 5 % of samples." if p_value else ""
 
 
-def _how(board: Leaderboard) -> str:
-    return (
-        f"On rows it had not seen ({rows_in_words(board.weight)}, {board.folds} "
-        f"fold{'s' * (board.folds != 1)})"
-    )
-
-
-def _all_the_same(board: Leaderboard, refused: str | None, scores_are: str) -> str:
-    """What was taken where nothing is worth taking: no praise, only the figures."""
-    before, chosen = board[BEFORE], board.chosen
-    if refused is not None:
-        return f"{taken_unchanged(scores_are)}."
-    losses = f"{shown_loss(before.log_loss)} before, {shown_loss(chosen.log_loss)} after"
-    return f"All the same, {chosen.name} was fitted (log loss on rows it had not seen: {losses})."
+def _held_out(board: Leaderboard) -> str:
+    return f"{rows_in_words(board.weight)}, {board.folds} fold{'s' * (board.folds != 1)}"
 
 
 def _gained(row: Standing, board: Leaderboard, scores_are: str, share: str = "") -> str:
@@ -326,20 +320,11 @@ def _gained(row: Standing, board: Leaderboard, scores_are: str, share: str = "")
         )
     word = "gains" if row.gain >= 0 else "loses"
     low, high = (shown_loss(value) for value in (row.gain_low, row.gain_high))
-    loss = f"log loss{_OVER.get(scores_are, '')}"
+    loss = "log loss over one rate for all rows" if scores_are == "points" else "log loss"
     return (
         f"{word} {shown_loss(abs(row.gain))} in {loss} ({share}{shown_loss(before)} → "
         f"{shown_loss(row.log_loss)}; {100 * board.level:g} % interval of the gain {low} to {high})"
     )
-
-
-_OVER = {"points": " over one rate for all rows"}
-
-
-def _share(row: Standing, before: Standing) -> str:
-    if not math.isfinite(row.gain) or before.log_loss <= 0:
-        return ""
-    return f"{shown_percent(row.gain / before.log_loss, 2)}: "
 
 
 def _order(row: Standing) -> str:

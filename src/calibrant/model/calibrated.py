@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -260,9 +260,9 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         trained = None if kind == "prefit" else data
         if trained is None:
             warn_of(known_rows(estimator, X))
-        found = fit_models(self, data, estimator, kind, groups)
-        told = (trained, self.segments, scale_of_scores(data, found))
-        self._keep([fit_member(calibrator, data, m, *told) for m in found])
+        models = fit_models(self, data, estimator, kind, groups)
+        beside = (trained, self.segments, scale_of_scores(data, models))
+        self._keep([fit_member(calibrator, data, one, *beside) for one in models])
         self._columns = names
         return self
 
@@ -446,8 +446,7 @@ def router_of(classifier: Any) -> MetadataRouter:
         own.fit.add_request(param="groups", alias=groups["groups"])
     router = MetadataRouter(owner=classifier).add_self_request(own)
     model = classifier.estimator
-    if model is None:
-        model = model_to_fit(None)
+    model = model_to_fit(None) if model is None else model
     mapping = MethodMapping().add(caller="fit", callee="fit")
     return router.add(estimator=model, method_mapping=mapping)
 
@@ -470,7 +469,7 @@ def params_of_fit(
     return params
 
 
-# --- labels ---------------------------------------------------------------------------------------
+# --- Labels ---------------------------------------------------------------------------------------
 
 
 def labels_of_model(
@@ -527,7 +526,6 @@ def _check_classes(estimator: Any, known: list[Any]) -> None:
 AnyCalibrator = (
     Calibrator | VectorCalibrator | CodedCalibrator | LocalCalibrator | SegmentedCalibrator
 )
-_ANY = (Calibrator, VectorCalibrator, CodedCalibrator, LocalCalibrator)
 
 
 @dataclass(frozen=True)
@@ -605,14 +603,11 @@ class Member:
         return replace(fitted, method=one.method, params=one.params)
 
 
-# --- models ---------------------------------------------------------------------------------------
+# --- Models ---------------------------------------------------------------------------------------
 
 
-class FittedModel(NamedTuple):
-    """A fitted model and the rows that it learned (None: all of them)."""
-
-    model: Any
-    learned: Index | None
+#: a fitted model and the rows that it learned (None: all of them)
+FittedModel = tuple[Any, Index | None]
 
 
 class ModelToKeep(NamedTuple):
@@ -631,7 +626,7 @@ def fit_models(
 ) -> list[ModelToKeep]:
     """The models to keep. ``kind`` is that of the classifier's cv."""
     if kind == "prefit":
-        whole = FittedModel(estimator, None)
+        whole = estimator, None
         return [ModelToKeep(whole, [(data.scores(estimator), None)], [whole])]
     pairs = row_pairs(classifier.cv, data, groups, classifier.random_state)
     if kind in SPLITTING:
@@ -642,27 +637,23 @@ def fit_models(
         delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
     )
     parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
-    models = [
-        FittedModel(model, train) for (model, _), (train, _) in zip(scored, pairs, strict=True)
-    ]
+    models = [(model, train) for (model, _), (train, _) in zip(scored, pairs, strict=True)]
     if kind == "folds" and not classifier.ensemble:
-        again = FittedModel(data.fit_again(estimator, [model for model, _ in models]), None)
+        again = data.fit_again(estimator, [model for model, _ in models]), None
         return [ModelToKeep(again, parts, models)]
     return [ModelToKeep(model, [part], [model]) for model, part in zip(models, parts, strict=True)]
 
 
-# --- calibrators ----------------------------------------------------------------------------------
+# --- Calibrators ----------------------------------------------------------------------------------
 
 
-def scale_of_scores(data: ModelRows, found: list[ModelToKeep]) -> ScoreScale:
+def scale_of_scores(data: ModelRows, models: list[ModelToKeep]) -> ScoreScale:
     """What the scores are that any of the models gave to rows that count."""
-    parts = [part for kept in found for part in kept.parts]
-    if data.weight is None:
-        scores = [s for s, _ in parts if s.size]
-    else:
-        counts = data.weight > 0.0
-        scores = [s[counts if rows is None else counts[rows]] for s, rows in parts]
-        scores = [s for s in scores if s.size]
+    parts = [part for kept in models for part in kept.parts]
+    scores = [s for s, _ in parts]
+    if data.weight is not None:
+        scores = [s[take(data.weight > 0.0, rows)] for s, rows in parts]
+    scores = [s for s in scores if s.size]
     if not scores:  # the calibrator says so
         return ScoreScale(0.0, 1.0)
     low, high = min(float(s.min()) for s in scores), max(float(s.max()) for s in scores)
@@ -731,14 +722,12 @@ def _fit_all(
     whole = _with_labels(calibrator, data)
     one_column = parts[0][0].ndim == 1
     margins = one_column and not scale.probabilities
-    told: ScoreScale | None = scale
+    known: ScoreScale | None = scale
     if one_column:  # both columns are made of one score
         rows_are = scale._replace(rows="logit" if margins else "probability")
-        told = None if isinstance(whole, CodedCalibrator) else rows_are
-    with pooled(whole, data, parts) as (scores, rows, weight):
-        columns = _pair(scores, margins) if one_column else scores
-        with whole._part_of(told):
-            whole.fit(columns, data.y[rows], weight)
+        known = None if isinstance(whole, CodedCalibrator) else rows_are
+    with pooled(whole, data, parts) as (scores, rows, weight), whole._part_of(known):
+        whole.fit(_pair(scores, margins) if one_column else scores, data.y[rows], weight)
     return whole, margins
 
 
@@ -783,25 +772,20 @@ def _fit_local(
     local: LocalCalibrator = _with_labels(calibrator, data)
     inputs = None
     if local.judges_inputs:
-        inputs = _joined(
+        ends = [
             local.companion(model, trained, learned)(take(data.X, rows))
             for (model, learned), (_, rows) in zip(kept.scored_by, kept.parts, strict=True)
+        ]
+        lower, upper = (
+            np.concatenate([np.asarray(getattr(one, end)) for one in ends])
+            for end in ("lower", "upper")
         )
+        inputs = RowInputs(lower=lower, upper=upper)
     whole = len(kept.parts) == 1 and kept.parts[0][1] is None
-    with pooled(local, data, kept.parts) as (scores, rows, weight):
+    with pooled(local, data, kept.parts) as (scores, rows, weight), local._part_of(scale):
         X = data.X if whole else take(data.X, rows)
-        with local._part_of(scale):
-            local.fit_rows(scores, data.y[rows], X, weight, groups=rows, inputs=inputs)
+        local.fit_rows(scores, data.y[rows], X, weight, groups=rows, inputs=inputs)
     return local
-
-
-def _joined(parts: Iterable[RowInputs]) -> RowInputs:
-    """The intervals of all parts, in their order."""
-    ends = [(part.lower, part.upper) for part in parts]
-    lower, upper = (
-        np.concatenate([np.asarray(end) for end in side]) for side in zip(*ends, strict=True)
-    )
-    return RowInputs(lower=lower, upper=upper)
 
 
 def _fit_segments(
@@ -816,11 +800,9 @@ def _fit_segments(
         raise InputError(f"segments are for two classes, but {len(data.classes)} came.")
     one: SegmentedCalibrator = _with_labels(calibrator, data)
     segments = segments_of(data.X, columns)
-    with pooled(one, data, parts) as (scores, rows, weight):
+    with pooled(one, data, parts) as (scores, rows, weight), one._part_of(scale):
         groups = None if len(np.unique(rows)) == len(rows) else rows
-        beside = {"segments": take(segments, rows), "groups": groups}
-        with one._part_of(scale):
-            one.fit(scores, data.y[rows], weight, **beside)
+        one.fit(scores, data.y[rows], weight, segments=take(segments, rows), groups=groups)
     return one
 
 
@@ -853,13 +835,13 @@ def segmented_of(given: Any) -> SegmentedCalibrator:
 def any_calibrator_of(given: Any) -> AnyCalibrator:
     """The calibrator that was given, by name or left to the default."""
     calibrator = AutoCalibrator() if given is None else calibrator_of(given)
-    if isinstance(calibrator, _ANY):
-        return calibrator
     if isinstance(calibrator, SegmentedCalibrator):
         raise ParameterError(
             "a SegmentedCalibrator needs the columns of X that hold the segments: "
             'CalibratedClassifier(..., segments=["country", "product"]).'
         )
+    if isinstance(calibrator, AnyCalibrator):
+        return calibrator
     raise ParameterError(
         "calibrator must be a Calibrator such as Platt(), a local one such as "
         f"SimilarityBinning(), or a name such as 'isotonic', but {calibrator!r} came."

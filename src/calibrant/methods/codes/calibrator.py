@@ -106,9 +106,8 @@ def column_calibrator(given: Any) -> Calibrator:
             "calibrator must be a Calibrator of one score, such as Platt() or Isotonic(), or its "
             f"name, but {calibrator!r} came."
         )
-    told: Mapping[str, Any] = {"pos_label": calibrator.pos_label, "classes": calibrator.classes}
-    for name, value in told.items():
-        if value is not None:
+    for name in ("pos_label", "classes"):
+        if (value := getattr(calibrator, name)) is not None:
             raise ParameterError(
                 f"{name} of the calibrator must be None, since each column has its own two sides, "
                 f"but {value!r} came."
@@ -116,10 +115,10 @@ def column_calibrator(given: Any) -> Calibrator:
     return calibrator
 
 
-def range_of_columns(scores: NDArray[Any], weight: Array | None) -> ScoreRange:
-    """The scores of the rows that count."""
+def ends_of_columns(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
+    """The least and the largest score of the rows that count."""
     used = scores if weight is None or weight.all() else scores[weight > 0]
-    return ScoreRange.between(float(used.min()), float(used.max()))
+    return float(used.min()), float(used.max())
 
 
 def fit_column(
@@ -159,8 +158,7 @@ def fit_columns(
     ``scale`` says what they are, where the rows are a part of others.
     """
     if scale is None and alike and (weight is None or weight.any()):
-        used = scores if weight is None or weight.all() else scores[weight > 0]
-        scale = ScoreScale(float(used.min()), float(used.max()))
+        scale = ScoreScale(*ends_of_columns(scores, weight))
     columns = zip(scores.T, signs.T, strict=True)
     return [
         fit_column(calibrator, s.astype(np.float64), sign, weight, scale) for s, sign in columns
@@ -278,7 +276,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         totals = column_rows(signs, weight, calibrator)
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
-        self.score_range_ = range_of_columns(matrix, weight)
+        self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
         self._provenance = row_facts(counts, codes, len(classes)) | column_facts(scores)
         return self
 
@@ -363,7 +361,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
         fitted = [one for one in columns if one is not None]  # none lacks rows
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
-        self.score_range_ = range_of_columns(matrix, weight)
+        self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
         known = {"known_labels": int((signs != 0).sum()), **column_facts(scores)}
         self._provenance = row_facts(counts) | known
         return self

@@ -118,8 +118,7 @@ class Neighbours(Rule):
         pull = inside * self.pull(found.near)
         sums = [(pull * column[found.index]).sum(axis=1) for column in self.counts.T]
         total = np.column_stack(sums) + self.start
-        shares: Array = total / total.sum(axis=1, keepdims=True)
-        return shares
+        return np.asarray(total / total.sum(axis=1, keepdims=True))
 
     @property
     def start(self) -> float:
@@ -133,8 +132,7 @@ class Neighbours(Rule):
             return 1.0
         attributes = float(self.numeric_weight.sum() + self.nominal_weight.sum())
         near = near if METRICS[self.metric] == 1 else np.sqrt(near)
-        pull: Array = 1.0 / (near / np.sqrt(attributes) + offset)
-        return pull
+        return np.asarray(1.0 / (near / np.sqrt(attributes) + offset))
 
     def __repr__(self) -> str:
         return (
@@ -237,8 +235,7 @@ class FoundRows:
 def reach(near: Array, mass: Array, need: float) -> Array:
     """The distance up to which rows count: where their cumulated weight reaches what is needed."""
     last = np.argmax(mass >= need * (1 - TIE), axis=1)
-    radius: Array = near[np.arange(len(near)), last] * (1 + TIE)
-    return radius
+    return np.asarray(near[np.arange(len(near)), last] * (1 + TIE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,8 +332,7 @@ class Search:
         return made
 
     def _length(self, embedded: Array) -> Array:
-        length: Array = (np.abs(embedded) ** self.space.power).sum(axis=1)
-        return length
+        return np.asarray((np.abs(embedded) ** self.space.power).sum(axis=1))
 
     def _measure_all(self, points: CodedRows, rows: Index, need: float) -> Iterator[FoundRows]:
         """Every calibration row is measured."""
@@ -360,13 +356,13 @@ class Search:
 
 @dataclass(frozen=True)
 class IndexSearch:
-    """scikit-learn's index of embedded rows."""
+    """scikit-learn's index of embedded rows: a k-d tree of few columns, or brute force."""
 
     index: Any
 
     @classmethod
     def of(cls, cells: Array, power: int, *, tree: bool) -> IndexSearch:
-        """A k-d tree if ``tree`` allows it and columns are few, else brute force."""
+        """The index; a k-d tree only if ``tree`` allows it."""
         from sklearn.neighbors import NearestNeighbors
 
         algorithm = "kd_tree" if tree and cells.shape[1] <= TREE_WIDTH else "brute"
@@ -421,8 +417,7 @@ def _smallest(near: Array, count: int) -> Index:
     rows, columns = np.nonzero(near <= bound[:, None])
     order = np.lexsort((near[rows, columns], rows))
     first = np.searchsorted(rows, np.arange(len(near)))
-    smallest: Index = columns[order[first[:, None] + np.arange(count)]]
-    return smallest
+    return np.asarray(columns[order[first[:, None] + np.arange(count)]])
 
 
 def _blocks(points: CodedRows, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
@@ -520,8 +515,7 @@ class Space:
     def _scaled(self, points: CodedRows) -> Array:
         """Min–max scaled values."""
         _, low, inverse = self._units
-        scaled: Array = (points.numeric - low) * inverse
-        return scaled
+        return np.asarray((points.numeric - low) * inverse)
 
     # --- the distance ---------------------------------------------------------------------------
 
@@ -561,8 +555,7 @@ class Space:
 
     def _far(self, points: CodedRows) -> Array:
         scaled = self._scaled(points)
-        far: Array = np.maximum(scaled, 1.0 - scaled)
-        return far
+        return np.asarray(np.maximum(scaled, 1.0 - scaled))
 
     @cached_property
     def _far_own(self) -> Array:
@@ -573,8 +566,7 @@ class Space:
     @cached_property
     def gaps(self) -> Flags:
         """Which numeric columns of the calibration rows have missing values."""
-        gaps: Flags = self.cells.absent.any(axis=0) & (self.numeric_weight > 0)
-        return gaps
+        return np.asarray(self.cells.absent.any(axis=0) & (self.numeric_weight > 0))
 
     @cached_property
     def _levels(self) -> list[NDArray[np.int32]]:
@@ -588,8 +580,7 @@ class Space:
         levels[self.nominal_weight == 0] = 0
         attributes = len(self.numeric_weight) + len(levels)
         too_wide = levels.sum() > max(WIDTH, WIDTH_TIMES * attributes)
-        wide: Flags = (levels > LEVELS) & too_wide
-        return wide
+        return np.asarray((levels > LEVELS) & too_wide)
 
     def embeds(self, gaps: Flags) -> bool:
         """Whether there is an embedding, given which numeric columns may be missing."""

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array, Index
@@ -232,13 +231,13 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         size = row_sizes(rows, self.weights)
         weight, times = self._weigh(schema, coded, rows, size)
         cells, cell, counts = _collapse(coded, rows, size)
-        shares = None
+        shares, n = None, len(rows.codes)
         if groups is not None:
             check_lengths(scores=len(rows.kept), groups=len(groups))
-            owners = np.asarray(groups)[rows.kept]
-            if len(np.unique(owners)) < len(owners):
+            owners = np.unique(np.asarray(groups)[rows.kept], return_inverse=True)[1]
+            if owners.max() + 1 < n:
                 shares = NeighbourShares.of_rows(cell, rows.codes, size, owners)
-        n = len(rows.codes) if shares is None else shares.owners
+                n = int(owners.max()) + 1
         rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
         self.kept_ = self._gated(rows, table, groups)
         kept = rule if self.kept_ == NEIGHBOURS else score_map(self.kept_, rows, self.weights)
@@ -252,7 +251,6 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         """What to keep; neighbours if there is no gate."""
         if not self.gate:
             return NEIGHBOURS
-
         size = row_sizes(rows, self.weights)
 
         def fit(train: Index) -> Callable[[Index], Array]:
@@ -337,6 +335,8 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                 f'k="auto" needs at least 3 rows to choose from, but the {n} rows with their '
                 f"weights count as {total:g}. Give k as a number."
             )
+        if shares is None:
+            shares = NeighbourShares.of_counts(rule.counts)
         losses = leave_one_out(rule, ks, shares, progress=self.progress)
         return replace(rule, k=best(losses)), losses
 
@@ -352,8 +352,7 @@ def _collapse(coded: CodedRows, rows: Rows, size: Array) -> tuple[CodedRows, Ind
         new[1:] |= key[order[1:]] != key[order[:-1]]
     cell = np.empty(len(order), dtype=np.intp)
     cell[order] = np.cumsum(new) - 1
-    c = len(rows.classes)
-    counts = np.zeros((int(new.sum()), c))
+    counts = np.zeros((int(new.sum()), len(rows.classes)))
     np.add.at(counts, (cell, rows.codes), size)
     return coded.take(order[new]), cell, counts
 
@@ -400,24 +399,16 @@ class NeighbourShares:
     owner: Index
 
     @classmethod
-    def of_counts(cls, counts: Array) -> NeighbourShares:
+    def of_counts(cls, counts: Array) -> Self:
         """One share, with an owner of its own, for each class of each distinct row."""
         cell, code = np.nonzero(counts)
         return cls(cell, code, counts[cell, code], np.arange(len(cell)))
 
     @classmethod
-    def of_rows(
-        cls, cell: Index, code: Index, weight: Array, groups: NDArray[Any]
-    ) -> NeighbourShares:
-        """One share for each row; rows of one group have the same owner."""
+    def of_rows(cls, cell: Index, code: Index, weight: Array, owner: Index) -> Self:
+        """One share for each row."""
         order = np.argsort(cell, kind="stable")
-        owner = np.unique(groups, return_inverse=True)[1]
         return cls(cell[order], code[order], weight[order], owner[order])
-
-    @property
-    def owners(self) -> int:
-        """How many owners there are."""
-        return int(self.owner.max()) + 1
 
     @cached_property
     def most(self) -> int:
@@ -427,8 +418,7 @@ class NeighbourShares:
     @cached_property
     def _total(self) -> Array:
         """The weight of all shares that the owner of each share has."""
-        total = np.bincount(self.owner, weights=self.weight).astype(np.float64)
-        return total[self.owner]
+        return np.bincount(self.owner, weights=self.weight).astype(np.float64)[self.owner]
 
     @cached_property
     def left_out(self) -> Array:
@@ -446,9 +436,8 @@ class NeighbourShares:
 
     def siblings(self, shares: Index) -> tuple[Index, Index]:
         """All shares of the owners of some shares: places in ``shares``, and the shares found."""
-        ordered = self._by_owner
-        place, run = _runs(self.owner[ordered], self.owner[shares])
-        return place, ordered[run]
+        place, run = _runs(self.owner[self._by_owner], self.owner[shares])
+        return place, self._by_owner[run]
 
 
 def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
@@ -461,11 +450,7 @@ def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
 
 
 def leave_one_out(
-    rule: Neighbours,
-    ks: list[int],
-    shares: NeighbourShares | None = None,
-    *,
-    progress: bool = False,
+    rule: Neighbours, ks: list[int], shares: NeighbourShares, *, progress: bool
 ) -> dict[int, float]:
     """The Brier score (summed over classes) of each k, one search for all of them.
 
@@ -475,7 +460,6 @@ def leave_one_out(
     """
     if not ks:
         return {}
-    shares = NeighbourShares.of_counts(rule.counts) if shares is None else shares
     total = np.zeros(len(ks))
     for found in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
         place, held = _runs(shares.cell, found.rows)
@@ -517,5 +501,4 @@ def _losses(
     sums += (rule.start * total / (total - shares.unit[held]))[:, None, None]
     sums /= sums.sum(axis=2, keepdims=True)
     sums[np.arange(len(held)), :, shares.code[held]] -= 1.0
-    loss: Array = shares.weight[held] @ np.square(sums).sum(axis=2)
-    return loss
+    return np.asarray(shares.weight[held] @ np.square(sums).sum(axis=2))

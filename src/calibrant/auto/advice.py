@@ -325,14 +325,14 @@ def falling(table: ScoreTable) -> Iterator[Advice]:
     worst = int(np.argmax(drop))
     if drop[worst] < LEAST_FALL:
         return
-    found = _gain(ones, n, rising)
+    gain = _gain(ones, n, rising)
     rng = np.random.default_rng(0)
     drawn = rng.binomial(np.rint(n).astype(np.int64), rising, size=(REPLICATES, len(n)))
     whole = np.rint(n)
     null = (
         _gain(draw, whole, isotonic_regression(draw / whole, weights=whole).x) for draw in drawn
     )
-    if sum(value >= found for value in null):
+    if sum(value >= gain for value in null):
         return
     high = int(np.argmax(rate[: worst + 1]))
     at = [float(table.scores[starts[i]]) for i in (high, worst)]
@@ -478,16 +478,16 @@ def segment_gaps(
     chance = 2.0 * ndtr(-np.abs(z))
     order = np.argsort(chance)
     tests = int(enough.sum())
-    found = []
+    wrong = []
     for rank, i in enumerate(order[:tests]):
         if chance[i] * (tests - rank) > ALPHA:
             break
         if abs(missed[i]) > LEAST_SHARE * max(ones[i], expected[i]):
-            found.append(int(i))
-    if not found:
+            wrong.append(int(i))
+    if not wrong:
         return
     gaps = []
-    for i in found:
+    for i in wrong:
         predicted, came = float(expected[i] / total[i]), float(ones[i] / total[i])
         gap = {"name": names[i], "predicted": predicted, "came": came, "weight": float(total[i])}
         gaps.append(gap)
@@ -496,10 +496,10 @@ def segment_gaps(
         f"(weight {gap['weight']:.6g})"
         for gap in gaps[:NAMED]
     )
-    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
     yield Advice(
         "segments",
-        f"{len(found)} of {len(names)} segments stay miscalibrated under the one map: {shown}"
+        f"{len(wrong)} of {len(names)} segments stay miscalibrated under the one map: {shown}"
         f"{more}. Calibrate them by themselves, if each has rows enough.",
         {"segments": gaps},
     )
@@ -567,19 +567,19 @@ def trained_on(model: Any, X: Any) -> str:
 
 def known_rows(model: Any, X: Any) -> Iterator[Advice]:
     """A fitted model that is to be calibrated on the rows that it was trained on."""
-    if said := trained_on(model, X):
+    if sign := trained_on(model, X):
         yield Advice(
             "trained_on_these_rows",
             f"{type(model).__name__} was trained on the rows that it is to be calibrated on "
-            f"({said}): its scores there are better than on new rows, and so the probabilities "
+            f"({sign}): its scores there are better than on new rows, and so the probabilities "
             "will be too sure. Pass other rows, or an unfitted model and cv=5.",
         )
 
 
 def _in_pipeline(steps: list[Any], X: Any) -> str:
     for step in steps[:-1]:
-        if said := trained_on(step, X):
-            return said
+        if sign := trained_on(step, X):
+            return sign
         if step not in (None, "passthrough"):
             X = step.transform(X)
     return trained_on(steps[-1], X)

@@ -83,8 +83,8 @@ class Candidates:
     def allows(self, value: Any) -> bool:
         if not isinstance(value, (list, tuple, Mapping)):
             return False
-        found = calibrators_of(value)
-        inside = found.values() if isinstance(found, Mapping) else found
+        calibrators = calibrators_of(value)
+        inside = calibrators.values() if isinstance(calibrators, Mapping) else calibrators
         return all(isinstance(one, KINDS) for one in inside)
 
     def __str__(self) -> str:
@@ -518,9 +518,9 @@ class AutoCalibrator(PredictsByRule, OneOrMany):
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
-        said = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
+        choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
         columns = details_in_words(self.calibrator_) if self._by_features else ""
-        return f"{first} {said} {columns}".strip()
+        return f"{first} {choice} {columns}".strip()
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""
@@ -616,9 +616,9 @@ def judge_classes(
         named = {name: counting_rows(clone(one)) for name, one in named.items()}
     view = view_of(matrix)
     members = members_for(matrix.n_classes, weights, rows=len(matrix))
-    seen = view.of(matrix)
+    softened = view.of(matrix)
     bar = progress_bar((len(named) + len(members)) * (held.folds + 1), show=progress)
-    inner = try_all(fits_of(members), held.reading(seen), seen, bar=bar)
+    inner = try_all(fits_of(members), held.reading(softened), softened, bar=bar)
     others = try_all(fits_of(named), held, matrix, bar=bar)
     next(bar, None)  # ends the bar
     trials = {BEFORE: held.unchanged(), MIXTURE: _mix(inner, held, view)}

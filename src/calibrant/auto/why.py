@@ -84,12 +84,12 @@ standard error
 
     def to_dict(self, *, times: bool = True) -> dict[str, Any]:
         """Plain values, ready for JSON; infinity becomes "inf". Seconds are left out on demand."""
-        found = plain_fields(self)
-        for row in () if times else found["rows"]:
+        fields = plain_fields(self)
+        for row in () if times else fields["rows"]:
             del row["seconds"]
         if not self.left_out:
-            del found["left_out"]
-        return found
+            del fields["left_out"]
+        return fields
 
     def measures(self) -> dict[str, Any]:
         """The figures before and after on rows held out, and their change, as `save` keeps them.
@@ -266,8 +266,8 @@ def explanation(
     if useless:
         losses = f"{shown_loss(before.log_loss)} before, {shown_loss(chosen.log_loss)} after"
         fitted = f"{chosen.name} was fitted (log loss on rows it had not seen: {losses})"
-        taken = taken_unchanged(scores_are) if refused is not None else f"All the same, {fitted}"
-        return f"{taken}. {soft}".strip()
+        outcome = taken_unchanged(scores_are) if refused is not None else f"All the same, {fitted}"
+        return f"{outcome}. {soft}".strip()
     if refused is not None:
         parts = [refused]
     else:

@@ -51,10 +51,8 @@ def kept_of_three(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) ->
     trials |= try_all({smooth: fit_bare(calibrator_of(smooth))}, held)
     trials |= try_all({name: fit}, held, by_rows=True)
     errors = CLASS_ERRORS if several else ONE_SIDED
-    taken, _ = choose(
-        trials, held.sample, right=right, errors=errors, demanding=(name,), by="brier"
-    )
-    return taken
+    kept, _ = choose(trials, held.sample, right=right, errors=errors, demanding=(name,), by="brier")
+    return kept
 
 
 def hold_out(rows: Rows, weights: str, groups: Any) -> HeldOut:

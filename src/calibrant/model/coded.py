@@ -268,13 +268,13 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
 
     def _range(self) -> ScoreRange:
         """The scores that the calibrators were fitted on; without any, probabilities."""
-        found = [one.score_range_ for one in self.calibrators_ if one is not None]
-        if not found:
+        ranges = [one.score_range_ for one in self.calibrators_ if one is not None]
+        if not ranges:
             return ScoreRange("probability", 0.0, 1.0)
         first = next(model for model in self.estimators_ if model is not None)
         return ScoreRange.between(
-            min(one.low for one in found),
-            max(one.high for one in found),
+            min(one.low for one in ranges),
+            max(one.high for one in ranges),
             probabilities=may_be_probabilities(first, self._used_method),
         )
 

@@ -295,8 +295,8 @@ class ACP(LocalCalibrator):
         if train is not None:
             weight = train.weight if weight_argument(model) is not None else None
             learned = take(train.X, rows), take(weight, rows)
-        found = Intervals.of(model, learned, level=self.level, scale=self.scale)
-        return IntervalsOfModel(found, flip)
+        intervals = Intervals.of(model, learned, level=self.level, scale=self.scale)
+        return IntervalsOfModel(intervals, flip)
 
     def _check_scores(self, model: Any, train: ModelRows | None) -> None:
         """Refuse scores other than the probabilities that the intervals are around."""

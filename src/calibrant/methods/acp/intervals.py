@@ -250,13 +250,13 @@ class IntervalsOfModel:
     flip: bool
 
     def __call__(self, X: Any) -> RowInputs:
-        found = self.intervals(X)
+        interval = self.intervals(X)
         try:
-            lower, upper = found
+            lower, upper = interval
         except (TypeError, ValueError) as wrong:
             raise InputError(
                 "the function interval must return (lower, upper), but "
-                f"{type(found).__name__} came."
+                f"{type(interval).__name__} came."
             ) from wrong
         if self.flip:
             lower, upper = 1.0 - np.asarray(upper), 1.0 - np.asarray(lower)
@@ -371,19 +371,19 @@ def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
         rows = X if hasattr(member, "feature_names_in_") else bare
         whole = isinstance(chosen, slice) or np.array_equal(chosen, np.arange(bare.shape[1]))
         p = np.asarray(member.predict_proba(rows if whole else rows[:, chosen]), dtype=np.float64)
-        found = np.flatnonzero(member.classes_ == labels)
-        yield p[:, found[0]] if len(found) else np.zeros(len(p))
+        column = np.flatnonzero(member.classes_ == labels)
+        yield p[:, column[0]] if len(column) else np.zeros(len(p))
 
 
 def _second_label(model: Any) -> Any:
     """What the members call the model's second class: mostly its code 1, else its label."""
-    seen = {label for member in model.estimators_ for label in member.classes_.tolist()}
+    known_labels = {label for member in model.estimators_ for label in member.classes_.tolist()}
     for name, known in ((1, {0, 1}), (model.classes_[1], set(model.classes_.tolist()))):
-        if seen <= known:
+        if known_labels <= known:
             return name
     raise InputError(
         f"the members of {type(model).__name__} must know its classes {model.classes_.tolist()}, "
-        f"but they know {sorted(map(str, seen))[:20]}. {OWN_INTERVALS}"
+        f"but they know {sorted(map(str, known_labels))[:20]}. {OWN_INTERVALS}"
     )
 
 
@@ -474,11 +474,11 @@ class Delta:
             z = (block - self.centre) / self.scale
             size = np.maximum(np.abs(z).max(axis=1, initial=0.0), 1.0)
             z = z / size[:, None]  # so that squares do not overflow
-            found: Array = self.base + np.square(size * np.linalg.norm(z @ self.factor, axis=1))
+            variance: Array = self.base + np.square(size * np.linalg.norm(z @ self.factor, axis=1))
         if self.unknown.shape[1]:
             away = np.linalg.norm(z @ self.unknown, axis=1)
-            found[away > self.tolerance * (1.0 / size + np.linalg.norm(z, axis=1))] = np.inf
-        return np.where(np.isnan(found), np.inf, found)
+            variance[away > self.tolerance * (1.0 / size + np.linalg.norm(z, axis=1))] = np.inf
+        return np.where(np.isnan(variance), np.inf, variance)
 
 
 def _factorise(

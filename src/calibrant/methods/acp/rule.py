@@ -93,18 +93,18 @@ class IntervalBins(Rule):
 
     def __call__(self, scores: Array, rows: RowInputs) -> Array:
         """The probability of the positive class of each row, shape (n,)."""
-        found = self.bins(scores, rows)
-        if found.empty.any():
-            empty, n = int(found.empty.sum()), len(found.empty)
+        bins = self.bins(scores, rows)
+        if bins.empty.any():
+            empty, n = int(bins.empty.sum()), len(bins.empty)
             warnings.warn(
                 f"{empty} of {n} intervals {'holds' if empty == 1 else 'hold'} no calibration "
-                f"score (first at row {int(np.argmax(found.empty))}): the nearest scores, to a "
+                f"score (first at row {int(np.argmax(bins.empty))}): the nearest scores, to a "
                 f"weight of {NEAREST:g}, were used there; `bins` tells where. Use wider intervals "
                 "or more calibration rows.",
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
-        return found.probability
+        return bins.probability
 
     def bins(self, scores: Array, rows: RowInputs) -> RowBins:
         """The bin of each row, given its score and the ends of its interval."""
@@ -183,8 +183,8 @@ class IntervalBins(Rule):
         with np.errstate(over="ignore"):  # an infinite end is beyond all cells
             for left, most in ((True, middle), (False, len(x) - middle)):
                 some = np.flatnonzero(most)
-                found = self._distance(s[some], middle[some], most[some], left)
-                far[some] = np.minimum(far[some], found)
+                distance = self._distance(s[some], middle[some], most[some], left)
+                far[some] = np.minimum(far[some], distance)
             far *= 1.0 + TIE
             first = np.searchsorted(x, s - far, side="left")
             return first, np.searchsorted(x, s + far, side="right")
@@ -226,9 +226,9 @@ def _prefix_sums(cells: Array) -> Sums:
     np.cumsum(cells, axis=0, out=upto[1:])
 
     def sums(first: Index, stop: Index) -> tuple[Array, Array]:
-        found = np.take(upto, stop, axis=0)
-        found -= np.take(upto, first, axis=0)
-        return found[:, 0], found[:, 1]
+        total = np.take(upto, stop, axis=0)
+        total -= np.take(upto, first, axis=0)
+        return total[:, 0], total[:, 1]
 
     return sums
 
@@ -242,18 +242,18 @@ def _tree_sums(cells: Array) -> Sums:
         levels.append(np.vstack((pairs, last[-1:])) if len(last) % 2 else pairs)
 
     def sums(first: Index, stop: Index) -> tuple[Array, Array]:
-        found = np.zeros((len(first), 2))
+        total = np.zeros((len(first), 2))
         first, stop = first.copy(), stop.copy()
         for level in levels:
             rows = np.flatnonzero((first & 1) & (first < stop))
-            found[rows] += level[first[rows]]
+            total[rows] += level[first[rows]]
             first[rows] += 1
             rows = np.flatnonzero((stop & 1) & (first < stop))
             stop[rows] -= 1
-            found[rows] += level[stop[rows]]
+            total[rows] += level[stop[rows]]
             first >>= 1
             stop >>= 1
-        return found[:, 0], found[:, 1]
+        return total[:, 0], total[:, 1]
 
     return sums
 

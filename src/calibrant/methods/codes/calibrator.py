@@ -50,124 +50,6 @@ class ColumnsCalibrator(ScoreEstimator):
     map_: VectorMap
 
 
-def combiner(combine: str, code: Code) -> str:
-    """The way to combine a code's columns: as told, or normalisation where each class has one."""
-    matrix = code.matrix.astype(np.float64)
-    if combine == "auto":
-        return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
-    if combine in NEEDS and not NEEDS[combine].fits(matrix):
-        raise ParameterError(
-            f'combine="{combine}" must go with code="{NEEDS[combine].name}", but another code '
-            'came. Use "coupling" or "least_squares".'
-        )
-    return combine
-
-
-def weighted_code(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
-    """The map of all columns; coupling counts each by the weight that it was fitted to.
-
-    A column without any rows counts nothing, however they are combined.
-    """
-    how = combiner(combine, code)
-    weights = None
-    if how == "coupling" and np.ptp(totals) > 0:
-        weights = totals
-    elif how in ("least_squares", "pairwise") and not totals.all():
-        weights = (totals > 0).astype(np.float64)
-    return Coded(code.matrix.astype(np.float64), tuple(maps), how, weights)
-
-
-def column_rows(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
-    """The number of rows that each column is fitted to, as the calibrator reads weights."""
-    size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
-    counts = np.ones(len(signs)) if size is None else size
-    return np.asarray(counts @ (signs != 0), dtype=np.float64)
-
-
-def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
-    """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
-    used = signs != 0
-    weight = None if weight is None else weight[used]
-    positive, negative = (
-        float(column_rows(side[used], weight, calibrator)) for side in (signs > 0, signs < 0)
-    )
-    if positive > 0 and negative > 0:
-        return None
-    return Piecewise.constant((positive + 1.0) / (positive + negative + 2.0))
-
-
-def column_calibrator(given: Any) -> Calibrator:
-    """The calibrator of a column's scores, given as an instance or by name."""
-    if given is None:
-        raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
-    calibrator = calibrator_of(given)
-    if not isinstance(calibrator, Calibrator):
-        raise ParameterError(
-            "calibrator must be a Calibrator of one score, such as Platt() or Isotonic(), or its "
-            f"name, but {calibrator!r} came."
-        )
-    for name in ("pos_label", "classes"):
-        if (value := getattr(calibrator, name)) is not None:
-            raise ParameterError(
-                f"{name} of the calibrator must be None, since each column has its own two sides, "
-                f"but {value!r} came."
-            )
-    return calibrator
-
-
-def ends_of_columns(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
-    """The least and the largest score of the rows that count."""
-    used = scores if weight is None or weight.all() else scores[weight > 0]
-    return float(used.min()), float(used.max())
-
-
-def fit_column(
-    calibrator: Calibrator,
-    scores: Array,
-    signs: NDArray[Any],
-    weight: Array | None,
-    scale: ScoreScale | None = None,
-) -> Calibrator | None:
-    """The calibrator of a column's scores, on the rows of its classes; None without any.
-
-    ``scale`` says what the scores of all columns are, if these are of one kind.
-    """
-    used = signs != 0
-    if weight is not None:
-        used &= weight > 0
-    if not used.any():
-        return None
-    one: Calibrator = clone(calibrator).set_params(classes=[False, True])
-    scale = scale or ScoreScale(float(scores[used].min()), float(scores[used].max()))
-    own = None if weight is None else weight[used]
-    with one._part_of(scale):
-        return one.fit(scores[used], signs[used] > 0, own)
-
-
-def fit_columns(
-    calibrator: Calibrator,
-    scores: NDArray[Any],
-    signs: NDArray[Any],
-    weight: Array | None,
-    *,
-    alike: bool,
-    scale: ScoreScale | None = None,
-) -> list[Calibrator | None]:
-    """The calibrators of all columns; ``alike`` says whether their scores are of one kind.
-
-    ``scale`` says what they are, where the rows are a part of others.
-    """
-    if scale is None and alike and (weight is None or weight.any()):
-        scale = ScoreScale(*ends_of_columns(scores, weight))
-    columns = zip(scores.T, signs.T, strict=True)
-    return [
-        fit_column(calibrator, s.astype(np.float64), sign, weight, scale) for s, sign in columns
-    ]
-
-
-# --- Any binary calibrator, for several classes: one map per column of a code, combined -----------
-
-
 #: the map of a column whose classes are all absent
 UNDECIDED = Piecewise.constant(0.5)
 
@@ -281,7 +163,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         return self
 
 
-# --- Other views of several classes: labels that do not exclude each other, and the top label -----
+# --- Labels that do not exclude each other --------------------------------------------------------
 
 
 class MultiLabelCalibrator(ColumnsCalibrator):
@@ -345,8 +227,8 @@ class MultiLabelCalibrator(ColumnsCalibrator):
                 "this calibrator requires y to be passed, but the target y is None. Here it is Y, "
                 "with a column for each label."
             )
-        signs, found = read_targets(Y)
-        names = self._names(found, signs.shape[1])
+        signs, column_names = read_targets(Y)
+        names = self._names(column_names, signs.shape[1])
         matrix = read_column_scores(scores, signs.shape[1], names)
         check_lengths(scores=len(matrix), Y=len(signs))
         weight = read_weight(sample_weight, len(signs))
@@ -514,3 +396,121 @@ def _answers(matrix: ScoreMatrix, before: TopLabel) -> tuple[Array, NDArray[np.i
     signs = np.repeat(np.array([1, -1], dtype=np.int8), len(matrix))
     both = np.concatenate((right * weight, (1.0 - right) * weight))
     return np.tile(largest, 2), signs, both
+
+
+# --- What is fitted to each column, and how columns are combined ----------------------------------
+
+
+def combiner(combine: str, code: Code) -> str:
+    """The way to combine a code's columns: as told, or normalisation where each class has one."""
+    matrix = code.matrix.astype(np.float64)
+    if combine == "auto":
+        return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
+    if combine in NEEDS and not NEEDS[combine].fits(matrix):
+        raise ParameterError(
+            f'combine="{combine}" must go with code="{NEEDS[combine].name}", but another code '
+            'came. Use "coupling" or "least_squares".'
+        )
+    return combine
+
+
+def weighted_code(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
+    """The map of all columns; coupling counts each by the weight that it was fitted to.
+
+    A column without any rows counts nothing, however they are combined.
+    """
+    how = combiner(combine, code)
+    weights = None
+    if how == "coupling" and np.ptp(totals) > 0:
+        weights = totals
+    elif how in ("least_squares", "pairwise") and not totals.all():
+        weights = (totals > 0).astype(np.float64)
+    return Coded(code.matrix.astype(np.float64), tuple(maps), how, weights)
+
+
+def column_rows(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
+    """The number of rows that each column is fitted to, as the calibrator reads weights."""
+    size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
+    counts = np.ones(len(signs)) if size is None else size
+    return np.asarray(counts @ (signs != 0), dtype=np.float64)
+
+
+def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
+    """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
+    used = signs != 0
+    weight = None if weight is None else weight[used]
+    positive, negative = (
+        float(column_rows(side[used], weight, calibrator)) for side in (signs > 0, signs < 0)
+    )
+    if positive > 0 and negative > 0:
+        return None
+    return Piecewise.constant((positive + 1.0) / (positive + negative + 2.0))
+
+
+def column_calibrator(given: Any) -> Calibrator:
+    """The calibrator of a column's scores, given as an instance or by name."""
+    if given is None:
+        raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
+    calibrator = calibrator_of(given)
+    if not isinstance(calibrator, Calibrator):
+        raise ParameterError(
+            "calibrator must be a Calibrator of one score, such as Platt() or Isotonic(), or its "
+            f"name, but {calibrator!r} came."
+        )
+    for name in ("pos_label", "classes"):
+        if (value := getattr(calibrator, name)) is not None:
+            raise ParameterError(
+                f"{name} of the calibrator must be None, since each column has its own two sides, "
+                f"but {value!r} came."
+            )
+    return calibrator
+
+
+def ends_of_columns(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
+    """The least and the largest score of the rows that count."""
+    used = scores if weight is None or weight.all() else scores[weight > 0]
+    return float(used.min()), float(used.max())
+
+
+def fit_column(
+    calibrator: Calibrator,
+    scores: Array,
+    signs: NDArray[Any],
+    weight: Array | None,
+    scale: ScoreScale | None = None,
+) -> Calibrator | None:
+    """The calibrator of a column's scores, on the rows of its classes; None without any.
+
+    ``scale`` says what the scores of all columns are, if these are of one kind.
+    """
+    used = signs != 0
+    if weight is not None:
+        used &= weight > 0
+    if not used.any():
+        return None
+    one: Calibrator = clone(calibrator).set_params(classes=[False, True])
+    scale = scale or ScoreScale(float(scores[used].min()), float(scores[used].max()))
+    own = None if weight is None else weight[used]
+    with one._part_of(scale):
+        return one.fit(scores[used], signs[used] > 0, own)
+
+
+def fit_columns(
+    calibrator: Calibrator,
+    scores: NDArray[Any],
+    signs: NDArray[Any],
+    weight: Array | None,
+    *,
+    alike: bool,
+    scale: ScoreScale | None = None,
+) -> list[Calibrator | None]:
+    """The calibrators of all columns; ``alike`` says whether their scores are of one kind.
+
+    ``scale`` says what they are, where the rows are a part of others.
+    """
+    if scale is None and alike and (weight is None or weight.any()):
+        scale = ScoreScale(*ends_of_columns(scores, weight))
+    columns = zip(scores.T, signs.T, strict=True)
+    return [
+        fit_column(calibrator, s.astype(np.float64), sign, weight, scale) for s, sign in columns
+    ]

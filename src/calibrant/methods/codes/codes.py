@@ -225,16 +225,16 @@ def read_code(code: Any, k: int | None = None) -> Code:
                 f"the code {code!r} is for any number of classes: say which, as {code}(k)."
             )
         return NAMES[code](k)
-    found = code if isinstance(code, Code) else Code(code)
-    if k is not None and found.n_classes != k:
+    checked = code if isinstance(code, Code) else Code(code)
+    if k is not None and checked.n_classes != k:
         raise InputError(
-            f"the code must have one row per class, but it has {found.n_classes} rows for {k} "
+            f"the code must have one row per class, but it has {checked.n_classes} rows for {k} "
             "classes."
         )
-    return found
+    return checked
 
 
-# --- how the kinds are made -----------------------------------------------------------------------
+# --- How the kinds are made -----------------------------------------------------------------------
 
 
 def _whole(name: str, value: Any, least: int, meaning: str = "") -> int:
@@ -289,9 +289,9 @@ def _random(
         rows = 0.0 if matrix is None else _separation(matrix)
         if matrix is None or rows < rank[0]:
             continue
-        found = rows, _separation(matrix.T, complements=True)
-        if found > rank:
-            best, rank = matrix, found
+        separations = rows, _separation(matrix.T, complements=True)
+        if separations > rank:
+            best, rank = matrix, separations
     return Code(_fallback(k, wanted) if best is None else best)
 
 
@@ -322,14 +322,14 @@ def _separation(matrix: Matrix, *, complements: bool = False) -> float:
     for."""
     rows, least = matrix.astype(np.int64), math.inf
     for i in range(len(rows) - 1):
-        apart = np.abs(rows[i] - rows[i + 1 :]).sum(axis=1)
+        distance = np.abs(rows[i] - rows[i + 1 :]).sum(axis=1)
         if complements:
-            apart = np.minimum(apart, np.abs(rows[i] + rows[i + 1 :]).sum(axis=1))
-        least = min(least, float(apart.min()))
+            distance = np.minimum(distance, np.abs(rows[i] + rows[i + 1 :]).sum(axis=1))
+        least = min(least, float(distance.min()))
     return least / 2
 
 
-# --- what a code must fulfil ----------------------------------------------------------------------
+# --- What a code must fulfil ----------------------------------------------------------------------
 
 
 def _checked(matrix: Any) -> Matrix:
@@ -568,14 +568,14 @@ def pairwise(r: Any, code: Any, *, weights: Any = None) -> Array:
 
 def _combine(name: str, r: Any, code: Any, weights: Any) -> Array:
     """Check all arguments, then combine."""
-    found = read_code(code)
-    matrix = found.matrix.astype(np.float64)
+    checked = read_code(code)
+    matrix = checked.matrix.astype(np.float64)
     if name in NEEDS and not NEEDS[name].fits(matrix):
         raise ParameterError(
-            f"{name} needs {NEEDS[name].words} code, but {found!r} is another. Use least_squares "
+            f"{name} needs {NEEDS[name].words} code, but {checked!r} is another. Use least_squares "
             "or coupling, which take any code."
         )
-    return combine_rows(name, _read_r(r, found), matrix, _read_weights(weights, found))
+    return combine_rows(name, _read_r(r, checked), matrix, _read_weights(weights, checked))
 
 
 class NeededCode(NamedTuple):

@@ -565,7 +565,7 @@ def changed_groups(
     before, after = trial.judged[BEFORE], trial.judged[FEATURES]
     titles = [a.title for a in schema.attributes]
     gain = np.minimum(before.log_loss, 100.0) - after.log_loss  # that of a wrong 0 or 1 is infinite
-    found = []
+    groups = []
     for name in [one for one in columns if one in titles][:MOST_COLUMNS]:
         j = titles.index(name)
         for group, inside in _groups(schema.attributes[j], matrix[trial.held, j]):
@@ -576,8 +576,8 @@ def changed_groups(
                 float(w @ values[inside]) / float(w.sum())
                 for values in (hit, before.p, after.p, gain)
             ]
-            found.append(GroupChange(name, group, float(w.sum()), *means))
-    better = [one for one in found if abs(one.after - one.rate) < abs(one.before - one.rate)]
+            groups.append(GroupChange(name, group, float(w.sum()), *means))
+    better = [one for one in groups if abs(one.after - one.rate) < abs(one.before - one.rate)]
     order = sorted(better, key=lambda one: -one.gain * one.weight)
     return tuple(order[:MOST_GROUPS])
 

@@ -111,8 +111,8 @@ def best_factor(z: Array, positive: Array, weight: Array) -> float:
     one = np.ones(1)
     n1 = weight * positive
     problem = LogisticProblem(lambda part: z[None, part], weight - n1, n1, Prior(one, one))
-    found = float(problem.least(one).theta[0])
-    return min(max(found, 1.0 / STEEPEST), STEEPEST)
+    factor = float(problem.least(one).theta[0])
+    return min(max(factor, 1.0 / STEEPEST), STEEPEST)
 
 
 def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[SmallTrees, Array]:
@@ -151,10 +151,10 @@ def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[Small
             roots.append(root)
         else:
             leaves.pop()
-    found = np.array(splits, dtype=SPLIT)
+    table = np.array(splits, dtype=SPLIT)
     gains = np.zeros(columns)
-    np.add.at(gains, found["column"], found["gain"])
-    fields: dict[str, Any] = {name: found[name] for name, _ in SPLIT[:-1]}
+    np.add.at(gains, table["column"], table["gain"])
+    fields: dict[str, Any] = {name: table[name] for name, _ in SPLIT[:-1]}
     fields |= {"leaves": np.array(leaves, dtype=float), "roots": np.array(roots, dtype=np.int32)}
     return SmallTrees(sets=tuple(sets), **fields), gains
 

@@ -94,41 +94,33 @@ class SmallTrees(Frozen):
         return len(self.roots)
 
     @classmethod
-    def none(cls) -> Self:
-        """No tree at all."""
-        whole, real = np.empty(0, dtype=np.int32), np.empty(0)
-        return cls(whole, real, np.empty(0, dtype=bool), whole, whole, whole, real, whole, ())
-
-    @classmethod
     def joined(cls, parts: Sequence[SmallTrees]) -> Self:
         """The trees of all parts, one after the other."""
-        if not parts:
-            return cls.none()
-        found: dict[str, list[Any]] = {name: [] for name in (*WHOLE, *REAL, "missing_left")}
+        collected: dict[str, list[Any]] = {name: [] for name in (*WHOLE, *REAL, "missing_left")}
         splits = leaves = sets = 0
         for one in parts:
             for name in ("left", "right", "roots"):
                 node = getattr(one, name)
-                found[name].append(np.where(node >= 0, node + splits, node - leaves))
-            found["subset"].append(np.where(one.subset >= 0, one.subset + sets, -1))
+                collected[name].append(np.where(node >= 0, node + splits, node - leaves))
+            collected["subset"].append(np.where(one.subset >= 0, one.subset + sets, -1))
             for name in ("column", "threshold", "missing_left", "leaves"):
-                found[name].append(getattr(one, name))
+                collected[name].append(getattr(one, name))
             splits += len(one.column)
             leaves += len(one.leaves)
             sets += len(one.sets)
-        arrays = {name: np.concatenate(columns) for name, columns in found.items()}
+        arrays = {name: np.concatenate(columns) for name, columns in collected.items()}
         arrays |= {name: arrays[name].astype(np.int32) for name in WHOLE}
         return cls(sets=tuple(codes for one in parts for codes in one.sets), **arrays)
 
     @cached_property
     def tree_of(self) -> NDArray[np.intp]:
         """The tree of each split. Splits come after the split that leads to them."""
-        found = np.zeros(len(self.column), dtype=np.intp)
+        tree = np.zeros(len(self.column), dtype=np.intp)
         grown = self.roots >= 0
-        found[self.roots[grown]] = np.flatnonzero(grown)
+        tree[self.roots[grown]] = np.flatnonzero(grown)
         for node, sides in enumerate(zip(self.left.tolist(), self.right.tolist(), strict=True)):
-            found[[side for side in sides if side >= 0]] = found[node]
-        return found
+            tree[[side for side in sides if side >= 0]] = tree[node]
+        return tree
 
     @cached_property
     def layout(self) -> TreeLayout:
@@ -143,9 +135,9 @@ class SmallTrees(Frozen):
             own = part.tolist()
             place = {node: i for i, node in enumerate(own)}
             order += own or [-1]
-            for sides, found in ((self.left, left), (self.right, right)):
+            for sides, ends_of_side in ((self.left, left), (self.right, right)):
                 ends = [int(sides[node]) for node in own] or [root]
-                found += [place[end] if end >= 0 else end for end in ends]
+                ends_of_side += [place[end] if end >= 0 else end for end in ends]
             starts.append(len(order))
         at = np.array(order, dtype=np.intp)
 
@@ -217,7 +209,7 @@ def _left(layout: TreeLayout, k: int, x: Array) -> Flags:
     return np.asarray((x <= layout.threshold[k]) | (gone & bool(layout.missing_left[k])))
 
 
-# --- files --------------------------------------------------------------------------------------
+# --- Files ----------------------------------------------------------------------------------------
 
 
 def state_of(trees: SmallTrees) -> dict[str, Any]:
@@ -360,15 +352,15 @@ class TreeRounds(Rule):
 
     def tree_parts(self, facts: Any) -> TreeParts:
         columns = self.used_places
-        places = np.full(len(self.schema) + 1, len(columns), dtype=np.int32)
-        places[columns] = np.arange(len(columns))
+        position = np.full(len(self.schema) + 1, len(columns), dtype=np.int32)
+        position[columns] = np.arange(len(columns))
         return TreeParts(
             self.start,
             tuple(
                 ExportedColumn(a.name if self.schema.named else j, a.categories)
                 for j, a in zip(columns, self.used, strict=True)
             ),
-            replace(self.trees, column=places[self.trees.column]),
+            replace(self.trees, column=position[self.trees.column]),
             self.sizes,
             tuple(self.factors.tolist()),
             facts,
@@ -459,17 +451,17 @@ def _pruned(schema: Schema, trees: SmallTrees) -> tuple[Schema, SmallTrees]:
     for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
         if subset >= 0:
             named.setdefault(column, set()).update(trees.sets[subset])
-    attributes, places = [], {}
+    attributes, positions = [], {}
     for j, attribute in enumerate(schema.attributes):
         if attribute.categories is None:
             attributes.append(attribute)
             continue
         kept = sorted(named.get(j, ()))
-        places[j] = {code: place for place, code in enumerate(kept)}
-        found = tuple(attribute.categories[code] for code in kept)
-        attributes.append(replace(attribute, categories=found))
+        positions[j] = {code: place for place, code in enumerate(kept)}
+        categories = tuple(attribute.categories[code] for code in kept)
+        attributes.append(replace(attribute, categories=categories))
     sets = list(trees.sets)
     for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
         if subset >= 0:
-            sets[subset] = tuple(places[column][code] for code in trees.sets[subset])
+            sets[subset] = tuple(positions[column][code] for code in trees.sets[subset])
     return Schema(tuple(attributes), schema.named), replace(trees, sets=tuple(sets))

@@ -263,8 +263,8 @@ class EnsembleTemperature(VectorCalibrator):
         sums, even = read.sums(), np.full(len(matrix), 1.0 / matrix.n_classes)
         own = np.column_stack((*(np.exp(-sums.own_losses(f)) for f in (factor, 1.0)), even))
         weight = np.ones(len(matrix)) if matrix.weight is None else matrix.weight
-        found = mixture_weights(own, weight / weight.mean(), 0.0)
-        shares = np.where(found < LEAST_SHARE, 0.0, found)
+        raw = mixture_weights(own, weight / weight.mean(), 0.0)
+        shares = np.where(raw < LEAST_SHARE, 0.0, raw)
         self.temperature_, self.shares_ = 1.0 / factor, shares / shares.sum()
         none = np.zeros(matrix.n_classes)
         used = [(w, f) for w, f in zip(self.shares_, (factor, 1.0, 0.0), strict=True) if w > 0.0]
@@ -852,8 +852,8 @@ class Family:
         """The θ of the best temperature; that of the identity where there are no rows."""
         if not any(len(x) for x, _, _ in source()):
             return self.identity
-        found = fit_temperature(BlockSums(source), smoothing=self.smoothing)
-        return self._scaled(found.factor / self.size)
+        fitted = fit_temperature(BlockSums(source), smoothing=self.smoothing)
+        return self._scaled(fitted.factor / self.size)
 
     @cached_property
     def folds(self) -> list[tuple[Source, float, Source]]:

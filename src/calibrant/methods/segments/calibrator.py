@@ -285,9 +285,9 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
             way.input,
             tuple(one.key for one in self.segments_ if not one.share > 0.0),
         )
-        found = tuple(level.shrinkage for level in done)
-        known = [value if np.isfinite(value) else None for value in found]
-        self.shrinkage_ = found if len(done) > 1 else found[0]
+        kappas = tuple(level.shrinkage for level in done)
+        known = [value if np.isfinite(value) else None for value in kappas]
+        self.shrinkage_ = kappas if len(done) > 1 else kappas[0]
         self.path_ = tuple(level.path for level in done) if len(done) > 1 else done[0].path
         self.classes_, self.pos_label_ = classes, pos_label
         self.score_range_ = range_of_table(whole)

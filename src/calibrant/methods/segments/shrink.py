@@ -551,8 +551,8 @@ def _cells(stack: SegmentCells, scores: Array, keys: list[SegmentKey], codes: In
     for key, mine in rows_by_segment(keys, codes):
         if key in number:
             part = stack.cells(number[key])
-            found = np.searchsorted(stack.scores[part], scores[mine])
-            cell[mine] = part.start + np.minimum(found, part.stop - part.start - 1)
+            nearest = np.searchsorted(stack.scores[part], scores[mine])
+            cell[mine] = part.start + np.minimum(nearest, part.stop - part.start - 1)
     return cell
 
 

@@ -108,15 +108,15 @@ class Neighbours(Rule):
         if self.score_columns:
             queries = queries.with_scores(scores)
         result = np.empty((len(queries), self.n_classes))
-        for found in self.search.find(queries, self.k, progress=rows.progress):
-            result[found.rows] = self._frequencies(found)
+        for candidates in self.search.find(queries, self.k, progress=rows.progress):
+            result[candidates.rows] = self._frequencies(candidates)
         return result
 
-    def _frequencies(self, found: FoundRows) -> Array:
-        mass = np.cumsum(self.search.weight[found.index], axis=1)
-        inside = found.near <= reach(found.near, mass, self.k)[:, None]
-        pull = inside * self.pull(found.near)
-        sums = [(pull * column[found.index]).sum(axis=1) for column in self.counts.T]
+    def _frequencies(self, candidates: FoundRows) -> Array:
+        mass = np.cumsum(self.search.weight[candidates.index], axis=1)
+        inside = candidates.near <= reach(candidates.near, mass, self.k)[:, None]
+        pull = inside * self.pull(candidates.near)
+        sums = [(pull * column[candidates.index]).sum(axis=1) for column in self.counts.T]
         total = np.column_stack(sums) + self.start
         return np.asarray(total / total.sum(axis=1, keepdims=True))
 
@@ -284,9 +284,9 @@ class Search:
             if len(rows) > height:
                 waiting += [(rows[height:], count)]
                 rows = rows[:height]
-            found, settled = self._candidates(points, rows, gaps, count, need)
+            candidates, settled = self._candidates(points, rows, gaps, count, need)
             if settled.any():
-                yield FoundRows(rows[settled], found.index[settled], found.near[settled])
+                yield FoundRows(rows[settled], candidates.index[settled], candidates.near[settled])
             if not settled.all():
                 waiting.append((rows[~settled], 2 * count))
 
@@ -297,17 +297,17 @@ class Search:
         index, longest = self._index(gaps)
         some = points.take(rows)
         embedded = self.space.embed_queries(some, gaps)
-        found = index(embedded, some.codes[:, self.space.wide], count)
-        near = self.space.distances(some, found)
+        nearest = index(embedded, some.codes[:, self.space.wide], count)
+        near = self.space.distances(some, nearest)
         error = ROUNDING * (embedded.shape[1] + 8) * (self._length(embedded) + longest)
         beyond = near.max(axis=1) - error
         order = np.argsort(near, axis=1)
         near = np.take_along_axis(near, order, axis=1)
-        found = np.take_along_axis(found, order, axis=1)
-        mass = np.cumsum(self.weight[found], axis=1)
+        nearest = np.take_along_axis(nearest, order, axis=1)
+        mass = np.cumsum(self.weight[nearest], axis=1)
         enough = mass[:, -1] >= need * (1 - TIE)
         settled = enough & (beyond > reach(near, mass, need))
-        return FoundRows(rows, found, near), settled
+        return FoundRows(rows, nearest, near), settled
 
     def _index(self, gaps: Flags) -> tuple[Asked, float]:
         """An index of the calibration rows, and the largest length among them."""

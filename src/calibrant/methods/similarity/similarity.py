@@ -461,25 +461,26 @@ def leave_one_out(
     if not ks:
         return {}
     total = np.zeros(len(ks))
-    for found in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
-        place, held = _runs(shares.cell, found.rows)
-        height = max(1, PAIRS // (found.near.shape[1] * shares.most))
+    for candidates in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
+        place, held = _runs(shares.cell, candidates.rows)
+        height = max(1, PAIRS // (candidates.near.shape[1] * shares.most))
         for start in range(0, len(held), height):
             some = slice(start, start + height)
-            total += _losses(rule, found, place[some], shares, held[some], ks)
+            total += _losses(rule, candidates, place[some], shares, held[some], ks)
     return dict(zip(ks, (total / rule.counts.sum()).tolist(), strict=True))
 
 
 def _losses(
     rule: Neighbours,
-    found: FoundRows,
+    candidates: FoundRows,
     rows: Index,
     shares: NeighbourShares,
     held: Index,
     ks: list[int],
 ) -> Array:
-    """The sum of w·Brier over some shares, for each k; ``rows`` are their places in ``found``."""
-    index, near = found.index[rows], found.near[rows]
+    """The sum of w·Brier over some shares, for each k; ``rows`` are their places in
+    ``candidates``."""
+    index, near = candidates.index[rows], candidates.near[rows]
     which, sibling = shares.siblings(held)
     own = index[which] == shares.cell[sibling][:, None]
     which, sibling, column = (a[own.any(axis=1)] for a in (which, sibling, own.argmax(axis=1)))

@@ -27,7 +27,7 @@ from calibrant.fitting.fitted import Fitted
 from calibrant.methods.similarity import neighbours as distance
 from calibrant.methods.similarity import neighbours as nearest_rows
 from calibrant.methods.similarity import similarity as choose_k
-from calibrant.methods.similarity.neighbours import mutual_information
+from calibrant.methods.similarity.similarity import mutual_information
 from calibrant.rules.base import RowInputs, rule_from_dict
 from twins import local as naive
 

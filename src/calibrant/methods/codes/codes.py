@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError, did_you_mean
-from calibrant.fitting.base import Number
 from calibrant.rules.combiners import combine_rows, is_all_pairs, linked, singled_out, some
 
 Matrix = NDArray[np.int8]
@@ -238,9 +238,10 @@ def read_code(code: Any, k: int | None = None) -> Code:
 
 
 def _whole(name: str, value: Any, least: int, meaning: str = "") -> int:
-    limit = Number(least, whole=True)
-    if not limit.allows(value):
-        raise ParameterError(f"{name} must be {limit}{meaning}, but {value!r} came.")
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
+        raise ParameterError(
+            f"{name} must be a whole number of at least {least}{meaning}, but {value!r} came."
+        )
     return int(value)
 
 

@@ -94,8 +94,16 @@ class SmallTrees(Frozen):
         return len(self.roots)
 
     @classmethod
+    def none(cls) -> Self:
+        """No tree at all."""
+        whole, real = np.empty(0, dtype=np.int32), np.empty(0)
+        return cls(whole, real, np.empty(0, dtype=bool), whole, whole, whole, real, whole, ())
+
+    @classmethod
     def joined(cls, parts: Sequence[SmallTrees]) -> Self:
         """The trees of all parts, one after the other."""
+        if not parts:
+            return cls.none()
         collected: dict[str, list[Any]] = {name: [] for name in (*WHOLE, *REAL, "missing_left")}
         splits = leaves = sets = 0
         for one in parts:

@@ -539,9 +539,7 @@ def folds_of_rows(
     every = np.ones(len(cell))
     times = np.bincount(np.concatenate([test for _, test in pairs]), minlength=len(cell))
     share = 1.0 / np.maximum(times, 1)
-    return [
-        (replace(stack, counts=sums(train, every)), sums(test, share)) for train, test in pairs
-    ]
+    return [(replace(stack, counts=sums(train, every)), sums(test, share)) for train, test in pairs]
 
 
 def _cells(stack: SegmentCells, scores: Array, keys: list[SegmentKey], codes: Index) -> Index:

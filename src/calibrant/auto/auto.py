@@ -18,11 +18,20 @@ from calibrant.array_types import Array
 from calibrant.auto.advice import Advice, advise_table, said_first, warn_of
 from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, refusal, too_few
 from calibrant.data.columns import to_column
-from calibrant.data.door import Rows, read_binary, read_weight, row_blocks
+from calibrant.data.door import (
+    Limit,
+    Number,
+    OneOf,
+    Rows,
+    check_parameters,
+    read_binary,
+    read_weight,
+    row_blocks,
+)
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.base_classes import OneOrMany, VectorCalibrator, count_columns
 from calibrant.fitting.fitted import Applied, Fitted, PredictsByRule
 from calibrant.fitting.folds import (

@@ -138,7 +138,7 @@ def make_segmented(
     method: str, settings: Sequence[str], shrinkage: str | None
 ) -> SegmentedCalibrator:
     """An unfitted calibrator of segments: the default one, or that of a method."""
-    from calibrant.fitting.base import check_parameters
+    from calibrant.data.door import check_parameters
     from calibrant.methods.segments.calibrator import SegmentedCalibrator
 
     plain = method == DEFAULT and not settings

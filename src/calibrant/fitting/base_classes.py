@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.columns import column_facts, plain, to_matrix
+from calibrant.data.door import Number
 from calibrant.data.scale import OnRange, ScoreRange
 from calibrant.data.score_matrix import ScoreMatrix, matrix_in_rows, read_matrix
 from calibrant.errors import InputError
-from calibrant.fitting.base import Calibrator, Number, ScoreEstimator, ScoreTransformer
+from calibrant.fitting.base import Calibrator, ScoreEstimator, ScoreTransformer
 from calibrant.losses import SMALLEST
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.softmax import Softmax

@@ -21,10 +21,18 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from calibrant.array_types import Array, Index
 from calibrant.data.columns import plain
-from calibrant.data.door import check_lengths, read_many, read_weight
+from calibrant.data.door import (
+    Limit,
+    Number,
+    OneOf,
+    check_lengths,
+    check_parameters,
+    read_many,
+    read_weight,
+)
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
-from calibrant.fitting.base import WEIGHTS, Limit, Number, OneOf, check_parameters
+from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.model_scores import model_scores, refuse_dispatched, take, weight_argument
 from calibrant.losses import sigmoid
 

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.array_types import Array, Index
+from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError, caller_level
-from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise, flat_runs
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array
+from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, Limit, Number, OneOf, on_logit_scale
+from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Chain

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.data.door import Limit, OneOf
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.fitting.base import Calibrator, Limit, OneOf
+from calibrant.fitting.base import Calibrator
 from calibrant.fitting.held_out import HeldOutCells, Trial
 from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise

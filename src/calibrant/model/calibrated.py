@@ -26,10 +26,18 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.auto.advice import known_rows, warn_of
 from calibrant.auto.auto import AutoCalibrator
 from calibrant.data.columns import column_names, in_order, plain, to_column
-from calibrant.data.door import are_distributions, check_lengths, read_weight, soft_labels
+from calibrant.data.door import (
+    Limit,
+    OneOf,
+    are_distributions,
+    check_lengths,
+    check_parameters,
+    read_weight,
+    soft_labels,
+)
 from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.errors import InputError, ParameterError, in_our_words
-from calibrant.fitting.base import Calibrator, Limit, OneOf, check_parameters
+from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import VectorCalibrator
 from calibrant.fitting.base_rows import LocalCalibrator
 from calibrant.fitting.fitted import Fitted

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.array_types import Array, Index
 from calibrant.data.columns import column_names, in_order, plain
-from calibrant.data.door import check_lengths, read_weight
+from calibrant.data.door import Limit, OneOf, check_lengths, check_parameters, read_weight
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import (
     CalibrationWarning,
@@ -25,7 +25,7 @@ from calibrant.errors import (
     caller_level,
     in_our_words,
 )
-from calibrant.fitting.base import Calibrator, KeepsRule, Limit, OneOf, check_parameters, row_facts
+from calibrant.fitting.base import Calibrator, KeepsRule, row_facts
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
 from calibrant.fitting.model_scores import (

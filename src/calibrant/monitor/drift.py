@@ -12,11 +12,12 @@ import numpy as np
 from calibrant.array_types import Array, Index
 from calibrant.data.columns import as_in_fit
 from calibrant.data.documents import records
+from calibrant.data.door import Number
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import SCALES, Number
+from calibrant.fitting.base import SCALES
 from calibrant.fitting.fitted import Fitted, fitted_of, map_of
 from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, class_table, holm_adjusted

@@ -19,12 +19,11 @@ from scipy.special import ndtri
 from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
 from calibrant.data.documents import records, shown
-from calibrant.data.door import check_distributions, read_probabilities, read_weight
+from calibrant.data.door import Number, check_distributions, read_probabilities, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
-from calibrant.fitting.base import Number
 from calibrant.fitting.fitted import Fitted, refuse_models
 from calibrant.losses import LARGEST, logit, shift_odds, sigmoid
 from calibrant.result_tables import PlainFields

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.array_types import Array, Index
-from calibrant.data.door import Rows
+from calibrant.data.door import Limit, OneOf, Rows
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.scale import OnRange
 from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS, Limit, OneOf
+from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator
 from calibrant.fitting.model_scores import ModelRows, score_method, take, weight_argument
 from calibrant.methods.acp.intervals import (

@@ -15,10 +15,9 @@ from sklearn.utils.validation import _num_samples
 
 from calibrant.array_types import Array
 from calibrant.data.columns import plain
-from calibrant.data.door import check_lengths, read_weight
+from calibrant.data.door import Limit, Number, OneOf, check_lengths, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import Limit, Number, OneOf
 from calibrant.fitting.model_scores import model_scores
 from calibrant.rules.base import RowInputs
 

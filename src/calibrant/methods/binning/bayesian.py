@@ -11,9 +11,10 @@ from scipy.interpolate import CubicSpline
 from scipy.special import gammaln
 
 from calibrant.array_types import Array, Flags, Index
+from calibrant.data.door import Each, Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError, caller_level
-from calibrant.fitting.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.losses import sigmoid
 from calibrant.methods.binning._kernel import (
     GRID,

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.array_types import Array, Index
+from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import InputError, in_our_words
-from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.held_out import path_losses
 from calibrant.losses import sigmoid
 from calibrant.rules.base import Map

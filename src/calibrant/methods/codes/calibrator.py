@@ -12,20 +12,12 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array
 from calibrant.data.columns import column_facts, plain, refuse_unordered, to_incomplete
-from calibrant.data.door import check_lengths, read_in_order, read_many, read_weight
+from calibrant.data.door import Limit, OneOf, check_lengths, read_in_order, read_many, read_weight
 from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import (
-    SCALES,
-    Calibrator,
-    Limit,
-    OneOf,
-    ScoreEstimator,
-    ScoreTransformer,
-    row_facts,
-)
+from calibrant.fitting.base import SCALES, Calibrator, ScoreEstimator, ScoreTransformer, row_facts
 from calibrant.fitting.base_classes import VectorCalibrator, Views, count_columns, reading
 from calibrant.fitting.fitted import read_column_scores
 from calibrant.fitting.registry import calibrator_of

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attributes import Attribute, Schema
-from calibrant.data.door import Rows
+from calibrant.data.door import Limit, Number, OneOf, Rows
 from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import AdviceWarning, caller_level
-from calibrant.fitting.base import WEIGHTS, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LooksAtFeatures
 from calibrant.fitting.folds import FOLDS, Splits
 from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose, fit_bare, try_all

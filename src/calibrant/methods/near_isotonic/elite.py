@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array
+from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError, caller_level
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, Limit, Number, OneOf, on_logit_scale
+from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
 from calibrant.losses import logit
 from calibrant.methods.near_isotonic._kernel import log_likelihood
 from calibrant.methods.near_isotonic._kernel_lines import spread

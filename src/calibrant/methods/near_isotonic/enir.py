@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
+from calibrant.data.door import Limit, OneOf
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.methods.near_isotonic import _kernel
 from calibrant.methods.near_isotonic._kernel import (
     PathPart,

@@ -11,17 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
+from calibrant.data.door import Limit, Number, OneOf, check_parameters
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_where_it_is
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import (
-    SCALES,
-    WEIGHTS,
-    Limit,
-    Number,
-    OneOf,
-    check_parameters,
-    on_logit_scale,
-)
+from calibrant.fitting.base import SCALES, WEIGHTS, on_logit_scale
 from calibrant.fitting.base_classes import (
     KEPT,
     LABEL_SMOOTHING,

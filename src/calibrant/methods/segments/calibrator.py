@@ -12,21 +12,20 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array, Index
-from calibrant.data.door import Rows, check_lengths, read_binary, read_classes
-from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.data.segments import SegmentKey, coarse_codes, names_of_columns, segment_codes
-from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import (
-    WEIGHTS,
-    Calibrator,
+from calibrant.data.door import (
     Limit,
     Number,
     OneOf,
-    ScoreEstimator,
+    Rows,
+    check_lengths,
     check_parameters,
-    range_of_table,
-    table_facts,
+    read_binary,
+    read_classes,
 )
+from calibrant.data.score_table import ScoreTable, table_in_rows
+from calibrant.data.segments import SegmentKey, coarse_codes, names_of_columns, segment_codes
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitting.base import WEIGHTS, Calibrator, ScoreEstimator, range_of_table, table_facts
 from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.folds import FOLDS, Splits, table_cv
 from calibrant.fitting.registry import calibrator_of

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attributes import AttributeTable, CodedRows, Schema
 from calibrant.data.columns import to_matrix
-from calibrant.data.door import Rows, check_lengths
+from calibrant.data.door import Limit, Number, OneOf, Rows, check_lengths
 from calibrant.data.frozen import own
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, LooksAtFeatures
 from calibrant.methods.gate import kept_of_three, score_map
 from calibrant.methods.similarity.neighbours import (

@@ -13,8 +13,9 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit, ndtr, ndtri
 
 from calibrant.array_types import Array, Index
+from calibrant.data.door import Each, Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Interval

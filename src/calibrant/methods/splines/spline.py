@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array
+from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.frozen import own
 from calibrant.data.score_table import CellColumns, ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.held_out import path_losses
 from calibrant.losses import logit
 from calibrant.rules.base import Map, in_blocks

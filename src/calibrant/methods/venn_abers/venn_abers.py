@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.array_types import Array
+from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.folds import TableFolds
 from calibrant.methods.venn_abers._kernel import venn_abers
 from calibrant.rules.base import Map

@@ -1,4 +1,4 @@
-"""The door: rows of any common kind in, clean arrays out, and every refusal worded here.
+"""The door: rows of any common kind in, clean arrays out, with labels and weights.
 
 Lists, NumPy arrays and (through narwhals) pandas, polars and Arrow columns are taken. Nothing is
 cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and truncate soft labels.

@@ -505,7 +505,7 @@ class HeldOutMatrix(HeldOut):
 
 
 def unchanged(matrix: ScoreMatrix) -> Softmax:
-    """Distributions as they are, logits through the softmax."""
+    """The map that keeps distributions as they are, and turns logits into such by the softmax."""
     return Softmax.unchanged(matrix.n_classes, matrix.kind())
 
 

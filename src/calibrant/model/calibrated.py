@@ -406,7 +406,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return replace(single, provenance={**single.provenance, **note})
 
     def set_params(self, **params: Any) -> Self:
-        """As in scikit-learn. A part that is a name, or the default, is made before it is set.
+        """As in scikit-learn; a calibrator given by name, or by default, takes parameters, too.
 
         >>> CalibratedClassifier(calibrator="isotonic").set_params(calibrator__interpolation="step")
         CalibratedClassifier(calibrator=Isotonic())

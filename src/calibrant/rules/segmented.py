@@ -336,7 +336,7 @@ class Segmented(Map):
         return Mixture(np.array([share / total for share, _ in used]), members), min(total, 1.0)
 
     def _step(self, j: int) -> Map:
-        """What segment j makes of what its coarser segment gives."""
+        """The map of segment j, applied to the probability of its coarser segment."""
         share = self._share(j)
         if share == 1.0:
             return self.maps[j]

@@ -490,7 +490,7 @@ class _AuthorsPath:
         self.meetings += 1
 
     def merge(self, a: int, b: int) -> None:
-        """Make one bin of neighbours a and b, at the last breakpoint."""
+        """Make one bin of the neighbours a and b, which meet at the last λ reached."""
         new, model, now = len(self.value), len(self.lambdas) - 1, self.lambdas[-1]
         self.value.append(self.at(min(a, b), now))
         self.weight.append(self.weight[a] + self.weight[b])

@@ -292,8 +292,10 @@ def _ends(axis: ScoreAxis) -> Array:
 
 
 def _cells(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
-    """The table's cells at places a on the axis, weights scaled to the given sum; of many,
-    neighbours are merged."""
+    """The table's cells on the axis, where ``a`` are their coordinates.
+
+    Weights are scaled to the sum ``size``. Where there are too many cells, neighbours are merged.
+    """
     n0, n1, scale = table.negative, table.positive, size / table.total
     share = table.weight / table.total
     starts = _first_of_equal(table.scores, a, axis)
@@ -846,7 +848,9 @@ class FewColumns(NamedTuple):
 
 
 def bends(nodes: Array) -> tuple[Array, Array]:
-    """A line that bends at the inner nodes: its values at all nodes, and the weight of each bend.
+    """Basis functions of a line that bends at the inner nodes: values at all nodes, and scales.
+
+    The scale of a bend multiplies the prior standard deviation of its parameter.
 
     Parameters are the value and the slope at 0, and the changes of slope. A node above 0 bends what
     lies above it, (x − k)₊, and a node below 0 what lies below it, (k − x)₊. A node near 0 bends

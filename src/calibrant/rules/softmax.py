@@ -383,7 +383,7 @@ def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float)
 
     >>> seen_by_members(np.array([[40.0, 0.0]]), "logit", 1e-7, 0.1).round(3).tolist()
     [[0.982, 0.018]]
-    >>> seen_by_members(np.array([[1.0, 0.0]]), "probability", 0.25).tolist()
+    >>> seen_by_members(np.array([[1.0, 0.0]]), "probability", 0.25, 1.0).tolist()
     [[0.8, 0.2]]
     """
     x = rows.astype(np.float64)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import sys
 import threading
 from pathlib import Path
 
@@ -373,6 +374,10 @@ def test_thousands_of_labels_are_an_error_and_not_a_wait(session, tmp_path):
         read_table([make(tmp_path, text)], score="s", label="y", session=session)
 
 
+@pytest.mark.skipif(
+    sys.gettrace() is not None,
+    reason="DuckDB 2.0 may wait for its threads for ever while coverage counts lines",
+)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_the_first_wrong_row_is_found_by_several_threads(tmp_path, kind):
     scores = ["0.5"] * 300_000

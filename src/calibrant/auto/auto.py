@@ -394,7 +394,8 @@ class AutoCalibrator(PredictsByRule, OneOrMany):
         notes = (*notes, *held.notes, *([POINTS] if self.scores_are_ == "points" else []))
         bar = progress_bar(len(named) * (held.folds + 1), show=self.progress)
         fits = {name: fit_bare(one) for name, one in named.items()}
-        trials = {BEFORE: as_they_came(table, held), **try_all(fits, held, table, bar=bar)}
+        tried = try_all(fits, held, table, keep_maps=correct is not None, bar=bar)
+        trials = {BEFORE: as_they_came(table, held), **tried}
         next(bar, None)  # ends the bar
         whole = table.through(trials[BEFORE].fitted.map_)  # the folds may be of pooled cells
         certain = bool(whole.scores[0] <= 0.0 or whole.scores[-1] >= 1.0)

@@ -77,7 +77,7 @@ class Trial:
     seconds : float
         The time of that fit.
     maps : tuple
-        What it gave in each fold.
+        What it gave in each fold, where that was kept.
     """
 
     p: NDArray[Any]
@@ -98,12 +98,14 @@ def try_all(
     whole: Any = None,
     *,
     by_rows: bool = False,
+    keep_maps: bool = False,
     bar: Iterator[Any] = WITHOUT_BAR,
 ) -> dict[str, Trial]:
     """Fit every candidate to the rest of each fold, judge it on the fold, and fit it to the whole.
 
     ``whole`` are all data (None: it is not fitted to these). With ``by_rows`` candidates are given
-    the numbers of rows to learn from and to predict. ``bar`` moves by one with each fit.
+    the numbers of rows to learn from and to predict. With ``keep_maps`` trials hold what each fold
+    gave. ``bar`` moves by one with each fit.
     """
     trials = {}
     for name, fit in fits.items():
@@ -111,9 +113,9 @@ def try_all(
         outputs: list[Array] = []
         for rest, asked in held.pairs if by_rows else held.parts():
             next(bar)
-            fitted = fit(rest)
-            maps.append(getattr(fitted, "map_", fitted))
-            outputs.append(maps[-1](asked))
+            predict = _map_of(fit(rest))  # the calibrator itself may be large
+            outputs.append(predict(asked))
+            maps += [predict] * keep_maps
         trial = replace(held.trial(np.concatenate(outputs)), maps=tuple(maps))
         if whole is not None:
             next(bar)
@@ -123,6 +125,11 @@ def try_all(
             trial = replace(trial, map=fitted.map_, fitted=fitted, seconds=seconds)
         trials[name] = trial
     return trials
+
+
+def _map_of(fitted: Any) -> Any:
+    """The map of a calibrator; a function as it is."""
+    return getattr(fitted, "map_", fitted)
 
 
 def fit_bare(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:

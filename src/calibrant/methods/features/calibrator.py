@@ -217,7 +217,8 @@ class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
             counts = self.weights == "counts"
             held = HeldOutCells.of_rows(rows, cv, groups, int(self.random_state), counts=counts)
             trials, right = before_of(rows, self.weights, held)
-            return held, trials | try_all({SMOOTH: fit_bare(BLS())}, held), right
+            curve = try_all({SMOOTH: fit_bare(BLS())}, held, keep_maps=True)
+            return held, trials | curve, right
 
         return self._fit_rows(rows, features, judge)
 

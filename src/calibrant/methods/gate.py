@@ -14,7 +14,6 @@ from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     ONE_SIDED,
     Fit,
-    HeldOut,
     HeldOutCells,
     HeldOutMatrix,
     Trial,
@@ -45,34 +44,35 @@ def kept_of_three(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) ->
     counts = np.bincount(rows.codes, minlength=2)
     if np.count_nonzero(counts >= FOLDS) < 2 if several else counts.min() < 2:
         return BEFORE
-    held = hold_out(rows, weights, groups)
-    trials, right = before_of(rows, weights, held)
-    smooth = FACTOR if several else SMOOTH
+    held: HeldOutMatrix | HeldOutCells
+    if several:
+        matrix = _matrix_of(rows)
+        pairs, cluster = split_present(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
+        held = HeldOutMatrix(matrix, pairs, weights, cluster)
+        trials, right, smooth, errors = {BEFORE: held.unchanged()}, None, FACTOR, CLASS_ERRORS
+    else:
+        held = HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
+        trials, right = before_of(rows, weights, held)
+        smooth, errors = SMOOTH, ONE_SIDED
     trials |= try_all({smooth: fit_bare(calibrator_of(smooth))}, held)
     trials |= try_all({name: fit}, held, by_rows=True)
-    errors = CLASS_ERRORS if several else ONE_SIDED
     kept, _ = choose(trials, held.sample, right=right, errors=errors, demanding=(name,), by="brier")
     return kept
 
 
-def hold_out(rows: Rows, weights: str, groups: Any) -> HeldOut:
-    """The rows in folds, for what looks at them and for maps of their scores."""
-    if len(rows.classes) == 2:
-        return HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
-    matrix = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight, rows.scale)
-    pairs, cluster = split_present(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
-    return HeldOutMatrix(matrix, pairs, weights, cluster)
-
-
-def before_of(rows: Rows, weights: str, held: HeldOut) -> tuple[dict[str, Trial], float | None]:
-    """The scores as they came, and with two classes the p-value of the test that they are right."""
-    if isinstance(held, HeldOutMatrix):
-        return {BEFORE: held.unchanged()}, None
-    assert isinstance(held, HeldOutCells)
+def before_of(
+    rows: Rows, weights: str, held: HeldOutCells
+) -> tuple[dict[str, Trial], float | None]:
+    """The scores of two classes as they came, and the p-value of the test that they are right."""
     trial = as_they_came(ScoreTable.from_rows(rows), held)
     grouped = held.sample.cluster is not None
     right = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)
     return {BEFORE: trial}, right
+
+
+def _matrix_of(rows: Rows) -> ScoreMatrix:
+    """The rows of several classes."""
+    return ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight, rows.scale)
 
 
 def score_map(name: str, rows: Rows, weights: str) -> Map:
@@ -81,7 +81,7 @@ def score_map(name: str, rows: Rows, weights: str) -> Map:
         table = ScoreTable.from_rows(rows)
         data: Any = table_in_rows(table, "counts") if weights == "counts" else table
     else:
-        data = ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight, rows.scale)
+        data = _matrix_of(rows)
         if name == BEFORE:
             return unchanged(data)
     fitted: Map = fit_bare(calibrator_of(name))(data).map_

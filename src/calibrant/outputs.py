@@ -59,7 +59,7 @@ def whole_file(path: Name) -> Iterator[Path]:
         return
     final = target.path
     mode = 0o666 if target.old is None else 0o600  # less the umask; no one else reads it meanwhile
-    with _own_place(final) as temporary:
+    with own_place(final) as temporary:
         try:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
             yield temporary
@@ -85,8 +85,8 @@ def write_whole(path: Name, content: bytes | str) -> None:
 
 
 @contextmanager
-def _own_place(final: Path) -> Iterator[Path]:
-    """A free name beside a file, which no other writer of that file takes meanwhile.
+def own_place(final: Path) -> Iterator[Path]:
+    """A free name beside a file or folder, which no other writer of it takes meanwhile.
 
     Each of the names has a lock beside it. If nobody holds it, the writer of what is there is gone.
     """
@@ -123,8 +123,10 @@ def _remove_stale(final: Path, first: int) -> None:
 
 
 def _removed(path: Path) -> bool:
-    """Whether nothing is there any more."""
+    """Whether nothing is there any more: neither a file nor a folder with all that it holds."""
     with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
         path.unlink(missing_ok=True)
     return not os.path.lexists(path)
 

@@ -31,6 +31,7 @@ from calibrant.outputs import (
     find_target,
     follow,
     keep_apart,
+    own_place,
     whole_file,
     write_whole,
 )
@@ -490,6 +491,23 @@ def test_what_a_killed_process_left_is_removed_behind_one_that_ended_well(tmp_pa
             path.touch()
     write_whole(tmp_path / "o.csv", "ours")
     assert names(tmp_path) == ["o.csv"]
+
+
+def test_a_folder_that_a_killed_process_left_is_removed(tmp_path):
+    with ExitStack() as writers:
+        places = [writers.enter_context(own_place(tmp_path / "o.csv")) for _ in range(3)]
+        for place in places:
+            (place / "parts").mkdir(parents=True)
+            (place / "parts" / "one").write_text("x")
+        locks = [place.with_suffix(".lock") for place in places]
+        with own_place(tmp_path / "o.csv") as another:
+            assert another not in places
+        assert all((place / "parts" / "one").exists() for place in places)  # in use
+    for lock in locks:  # as if all three were killed
+        lock.touch()
+    with own_place(tmp_path / "o.csv") as place:
+        assert not place.exists()
+    assert names(tmp_path) == []
 
 
 def test_a_folder_is_removed_under_its_lock(tmp_path, monkeypatch):

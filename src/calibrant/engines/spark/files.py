@@ -13,7 +13,7 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -48,6 +48,7 @@ from calibrant.outputs import (
     follow,
     keep_apart,
     keep_mode,
+    own_place,
     path_of_url,
     stat_of,
 )
@@ -573,6 +574,7 @@ class _Local(_Place):
         self.name = str(path)
         self.new = self.path.with_name(_hidden(path.name, "tmp"))
         self.old = self.path.with_name(_hidden(path.name, "old"))
+        self._lock = ExitStack()
 
     def check_parent(self) -> None:
         check_folder(self.path.parent)
@@ -582,7 +584,15 @@ class _Local(_Place):
         keep_apart({"the output": self.path}, _paths(urls))
 
     def temporary(self) -> str:
+        # what a killed process left of the same output is removed
+        self.new = self._lock.enter_context(own_place(self.path))
         return local_url(self.new)
+
+    def clear(self) -> None:
+        try:
+            super().clear()
+        finally:
+            self._lock.close()
 
     def exists(self, path: Path) -> bool:
         return path.exists()

@@ -35,31 +35,8 @@ from calibrant.errors import InputError, ParameterError
 Name = str | int
 Category = str | int | float | bool
 
-#: the code of a category that is missing, or was not seen in the calibration rows
+#: the number that a file holds for a category that is missing, or was not seen in the fit
 MISSING = -1
-
-
-@dataclass(frozen=True)
-class CodedRows:
-    """Rows as numbers: numeric columns (0 where absent), what is absent, and category codes."""
-
-    numeric: Array
-    absent: Flags
-    codes: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.numeric)
-
-    def take(self, rows: Any) -> CodedRows:
-        """Some of the rows."""
-        return CodedRows(self.numeric[rows], self.absent[rows], self.codes[rows])
-
-    def with_scores(self, scores: Array) -> CodedRows:
-        """The same rows with the scores as further numeric columns, which are never absent."""
-        extra = scores.reshape(len(scores), -1)
-        present = np.zeros(extra.shape, dtype=bool)
-        numeric = np.column_stack((self.numeric, extra))
-        return CodedRows(numeric, np.column_stack((self.absent, present)), self.codes)
 
 
 @dataclass(frozen=True)
@@ -151,20 +128,18 @@ class Schema:
             attributes.append(Attribute(name, categories))
         return cls(tuple(attributes), table.names is not None)
 
-    def read(self, features: Any) -> CodedRows:
-        """Later rows, coded in the same way; columns other than at the fit are refused."""
-        return self.code(self.arrange(read_table(features)))
+    def read(self, features: Any) -> Array:
+        """The matrix of later rows; columns other than at the fit are refused."""
+        return self.matrix(self.arrange(read_table(features)))
 
-    def code(self, table: AttributeTable) -> CodedRows:
-        """The columns as numbers and codes."""
+    def matrix(self, table: AttributeTable) -> Array:
+        """The columns of `floats` side by side, shape (n, attributes)."""
         columns = self.floats(table)
-        matrix = np.column_stack(columns) if columns else np.empty((len(table), 0))
-        gone, nominal = np.isnan(matrix), self.nominal
-        codes = np.where(gone, MISSING, matrix)[:, nominal].astype(np.int32)
-        return CodedRows(np.where(gone, 0.0, matrix)[:, ~nominal], gone[:, ~nominal], codes)
+        return np.column_stack(columns) if columns else np.empty((len(table), 0))
 
     def floats(self, table: AttributeTable) -> list[Array]:
-        """The columns as trees see them: numbers or codes, NaN where a value is missing."""
+        """Each column as numbers, of a nominal one those of its categories; NaN where a value is
+        missing."""
         pairs = zip(self.attributes, table.columns, strict=True)
         return [attribute.floats(column) for attribute, column in pairs]
 

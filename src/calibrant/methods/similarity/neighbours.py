@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data import door
-from calibrant.data.attributes import MISSING, CodedRows, Schema
+from calibrant.data.attributes import MISSING, Schema
 from calibrant.data.documents import check_saved, shown
 from calibrant.rules.base import RowInputs, Rule
 from calibrant.running import track
@@ -88,9 +88,10 @@ class Neighbours(Rule):
         return int(self.numeric.shape[1]) - int((~self.schema.nominal).sum())
 
     @cached_property
-    def cells(self) -> CodedRows:
-        """The distinct calibration rows."""
-        return CodedRows(self.numeric, self.absent, self.codes)
+    def cells(self) -> Array:
+        """The distinct calibration rows as `points_of` gives them."""
+        codes = np.where(self.codes == MISSING, np.nan, self.codes)
+        return np.column_stack((np.where(self.absent, np.nan, self.numeric), codes))
 
     @cached_property
     def search(self) -> Search:
@@ -101,10 +102,9 @@ class Neighbours(Rule):
 
     def __call__(self, scores: Array, rows: RowInputs) -> Array:
         """The probabilities of the classes, shape (n, classes)."""
-        queries = self.schema.read(rows.features)
-        door.check_lengths(scores=len(scores), features=len(queries))
-        if self.score_columns:
-            queries = queries.with_scores(scores)
+        attributes = self.schema.read(rows.features)
+        door.check_lengths(scores=len(scores), features=len(attributes))
+        queries = points_of(self.schema, attributes, scores if self.score_columns else None)
         result = np.empty((len(queries), self.n_classes))
         for candidates in self.search.find(queries, self.k, progress=rows.progress):
             result[candidates.rows] = self._frequencies(candidates)
@@ -162,6 +162,18 @@ class Neighbours(Rule):
         _check(schema, arrays, state.get("k"))
         fields: dict[str, Any] = {**arrays, **{name: state[name] for name in WORDS}}
         return cls(schema=schema, k=state["k"], **fields)
+
+
+def points_of(schema: Schema, attributes: Array, scores: Array | None) -> Array:
+    """Rows as the search sees them: numeric attributes, then scores, then categories by number.
+
+    NaN stands for what is missing. ``attributes`` are those of `Schema.matrix`; without ``scores``
+    rows are compared by their attributes alone.
+    """
+    parts = [attributes[:, ~schema.nominal]]
+    if scores is not None:
+        parts.append(scores.reshape(len(scores), -1))
+    return np.column_stack((*parts, attributes[:, schema.nominal]))
 
 
 def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
@@ -254,7 +266,7 @@ class Search:
     def _indexes(self) -> dict[bytes, tuple[Asked, float]]:
         return {}
 
-    def find(self, rows: CodedRows, need: float, *, progress: bool = False) -> Iterator[FoundRows]:
+    def find(self, rows: Array, need: float, *, progress: bool = False) -> Iterator[FoundRows]:
         """The calibration rows nearest to each query, in blocks of queries.
 
         There are as many as it takes for their weights to reach ``need``, and all that tie with the
@@ -269,7 +281,7 @@ class Search:
             yield from self._settle(points, block, gaps, first, need)
 
     def _settle(
-        self, points: CodedRows, block: Index, gaps: Flags, first: int, need: float
+        self, points: Array, block: Index, gaps: Flags, first: int, need: float
     ) -> Iterator[FoundRows]:
         """The same for one block: queries that are not settled ask for twice as many candidates."""
         waiting = [(block, first)]
@@ -289,13 +301,13 @@ class Search:
                 waiting.append((rows[~settled], 2 * count))
 
     def _candidates(
-        self, points: CodedRows, rows: Index, gaps: Flags, count: int, need: float
+        self, points: Array, rows: Index, gaps: Flags, count: int, need: float
     ) -> tuple[FoundRows, Flags]:
         """Candidates from the index, and for which queries no other row can matter."""
         index, longest = self._index(gaps)
-        some = points.take(rows)
+        some = points[rows]
         embedded = self.space.embed_queries(some, gaps)
-        nearest = index(embedded, some.codes[:, self.space.wide], count)
+        nearest = index(embedded, self.space.codes(some)[:, self.space.wide], count)
         near = self.space.distances(some, nearest)
         error = ROUNDING * (embedded.shape[1] + 8) * (self._length(embedded) + longest)
         beyond = near.max(axis=1) - error
@@ -318,7 +330,7 @@ class Search:
         wide = self.space.wide
         index: Asked
         if wide.any() or not cells.shape[1]:
-            codes = np.asfortranarray(self.space.cells.codes[:, wide])
+            codes = np.asfortranarray(self.space.codes(self.space.cells)[:, wide])
             index = AllPairs(cells, length, codes, self.space.nominal_weight[wide])
         else:
             index = IndexSearch.of(cells, self.space.power, tree=not gaps.any())
@@ -332,13 +344,13 @@ class Search:
     def _length(self, embedded: Array) -> Array:
         return np.asarray((np.abs(embedded) ** self.space.power).sum(axis=1))
 
-    def _measure_all(self, points: CodedRows, rows: Index, need: float) -> Iterator[FoundRows]:
+    def _measure_all(self, points: Array, rows: Index, need: float) -> Iterator[FoundRows]:
         """Every calibration row is measured."""
         n = len(self.space)
         height = max(1, ALL_PAIRS // n)
         for start in range(0, len(rows), height):
             part = rows[start : start + height]
-            near = self.space.all_distances(points.take(part))
+            near = self.space.all_distances(points[part])
             count = min(n, int(np.ceil(need * n / self.weight.sum() * 1.25)) + 4)
             while True:
                 index = _smallest(near, count)
@@ -366,7 +378,7 @@ class IndexSearch:
         algorithm = "kd_tree" if tree and cells.shape[1] <= TREE_WIDTH else "brute"
         return cls(NearestNeighbors(algorithm=algorithm, p=power).fit(cells))
 
-    def __call__(self, queries: Array, codes: NDArray[np.int32], count: int) -> Index:
+    def __call__(self, queries: Array, codes: Array, count: int) -> Index:
         """Which rows are the nearest, in any order."""
         return np.asarray(self.index.kneighbors(queries, count, return_distance=False))
 
@@ -377,10 +389,10 @@ class AllPairs:
 
     cells: Array
     length: Array
-    codes: NDArray[np.int32]
+    codes: Array
     weight: Array
 
-    def __call__(self, queries: Array, codes: NDArray[np.int32], count: int) -> Index:
+    def __call__(self, queries: Array, codes: Array, count: int) -> Index:
         """Which rows are the nearest."""
         height = max(1, PAIRS // len(self.cells))
         starts = range(0, len(queries), height)
@@ -388,7 +400,7 @@ class AllPairs:
             [self._some(queries[s : s + height], codes[s : s + height], count) for s in starts]
         )
 
-    def _some(self, queries: Array, codes: NDArray[np.int32], count: int) -> Index:
+    def _some(self, queries: Array, codes: Array, count: int) -> Index:
         near = queries @ self.cells.T
         near *= -2.0
         near += self.length
@@ -418,15 +430,16 @@ def _smallest(near: Array, count: int) -> Index:
     return np.asarray(columns[order[first[:, None] + np.arange(count)]])
 
 
-def _blocks(points: CodedRows, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
+def _blocks(points: Array, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
     """Blocks of queries, and which numeric columns may be missing on either side.
 
     If calibration rows are complete, complete queries get blocks of their own, since a simpler
     index serves them.
     """
     used = space.numeric_weight > 0
-    gaps = space.gaps | (points.absent.any(axis=0) & used)
-    gappy = (points.absent & used).any(axis=1)
+    absent = np.isnan(space.numbers(points))
+    gaps = space.gaps | (absent.any(axis=0) & used)
+    gappy = (absent & used).any(axis=1)
     if space.gaps.any() or not gappy.any():
         groups = [(np.arange(len(points)), gaps)]
     else:
@@ -461,15 +474,15 @@ class Space:
 
     Parameters
     ----------
-    cells : CodedRows
-        The calibration rows.
+    cells : array of shape (rows, columns)
+        The calibration rows: numbers, then categories by number, NaN where missing.
     numeric_weight, nominal_weight : arrays
         The weight of each column.
     power : 1 or 2
         Distances are Σ w·diff^power: Manhattan, or squared Euclidean.
     """
 
-    cells: CodedRows
+    cells: Array
     numeric_weight: Array
     nominal_weight: Array
     power: int
@@ -477,14 +490,23 @@ class Space:
     def __len__(self) -> int:
         return len(self.cells)
 
+    def numbers(self, points: Array) -> Array:
+        """The numeric columns of rows."""
+        return points[:, : len(self.numeric_weight)]
+
+    def codes(self, points: Array) -> Array:
+        """The nominal columns of rows."""
+        return points[:, len(self.numeric_weight) :]
+
     # --- units: each numeric column is divided by a power of two; its range is 0 or in [½, 1) ----
 
     @cached_property
     def _units(self) -> tuple[NDArray[np.intc], Array, Array]:
         """For each column: its exponent, and in this unit its lowest value and 1/range (or 0)."""
-        known = ~self.cells.absent
-        low = np.where(known, self.cells.numeric, np.inf).min(axis=0, initial=np.inf)
-        high = np.where(known, self.cells.numeric, -np.inf).max(axis=0, initial=-np.inf)
+        numbers = self.numbers(self.cells)
+        known = ~np.isnan(numbers)
+        low = np.where(known, numbers, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(known, numbers, -np.inf).max(axis=0, initial=-np.inf)
         flat = ~(high > low)
         low = np.where(known.any(axis=0), low, 0.0)
         half = np.where(flat, 0.0, high / 2 - low / 2)
@@ -495,63 +517,68 @@ class Space:
         inverse = np.divide(1.0, high - low, out=np.zeros(len(low)), where=~flat)
         return exponent, low, inverse
 
-    def points(self, rows: CodedRows) -> CodedRows:
+    def points(self, rows: Array) -> Array:
         """Query rows in these units."""
         with np.errstate(over="ignore"):
-            numeric = np.ldexp(rows.numeric, -self._units[0])
-        numeric = np.clip(numeric, -FARTHEST, FARTHEST)
-        codes = np.where(rows.codes < 0, np.int32(UNSEEN), rows.codes)
-        return CodedRows(numeric, rows.absent, codes)
+            numbers = np.ldexp(self.numbers(rows), -self._units[0])
+        codes = self.codes(rows)
+        codes = np.where(np.isnan(codes), UNSEEN, codes)
+        return np.column_stack((np.clip(numbers, -FARTHEST, FARTHEST), codes))
 
     @cached_property
-    def _own(self) -> CodedRows:
+    def _own(self) -> Array:
         """The calibration rows in these units, stored column by column."""
-        numeric = np.ldexp(self.cells.numeric, -self._units[0])
-        fortran = (np.asfortranarray(a) for a in (numeric, self.cells.absent, self.cells.codes))
-        return CodedRows(*fortran)
+        numbers = np.ldexp(self.numbers(self.cells), -self._units[0])
+        codes = self.codes(self.cells)
+        return np.asfortranarray(
+            np.column_stack((numbers, np.where(np.isnan(codes), MISSING, codes)))
+        )
 
-    def _scaled(self, points: CodedRows) -> Array:
+    def _scaled(self, points: Array) -> Array:
         """Min–max scaled values."""
         _, low, inverse = self._units
-        return np.asarray((points.numeric - low) * inverse)
+        return np.asarray((self.numbers(points) - low) * inverse)
 
     # --- the distance ---------------------------------------------------------------------------
 
-    def all_distances(self, points: CodedRows) -> Array:
+    def all_distances(self, points: Array) -> Array:
         """From each query to every calibration row."""
         shape = len(points), len(self)
         return self._distances(points, shape, lambda column: column[None, :])
 
-    def distances(self, points: CodedRows, index: Index) -> Array:
+    def distances(self, points: Array, index: Index) -> Array:
         """From each query to its own candidates, index of shape (queries, candidates)."""
         return self._distances(points, index.shape, lambda column: column[index])
 
-    def _distances(self, points: CodedRows, shape: tuple[int, ...], pick: Pick) -> Array:
-        own, total = self._own, np.zeros(shape)
+    def _distances(self, points: Array, shape: tuple[int, ...], pick: Pick) -> Array:
+        total = np.zeros(shape)
+        own, own_gaps = self.numbers(self._own), self.gaps
         for a in np.flatnonzero(self.numeric_weight):
-            diff = np.abs(points.numeric[:, a, None] - pick(own.numeric[:, a]))
+            diff = np.abs(points[:, a, None] - pick(own[:, a]))
             diff *= self._units[2][a]
-            if own.absent[:, a].any() or points.absent[:, a].any():
+            if own_gaps[a] or np.isnan(points[:, a]).any():
                 diff = self._with_gaps(diff, points, int(a), pick)
             term = diff if self.power == 1 else np.square(diff, out=diff)
             term *= self.numeric_weight[a]
             total += term
+        here, there = self.codes(points), self.codes(self._own)
         for b in np.flatnonzero(self.nominal_weight):
-            total += (points.codes[:, b, None] != pick(own.codes[:, b])) * self.nominal_weight[b]
+            total += (here[:, b, None] != pick(there[:, b])) * self.nominal_weight[b]
         return total
 
-    def _with_gaps(self, diff: Array, points: CodedRows, a: int, pick: Pick) -> Array:
+    def _with_gaps(self, diff: Array, points: Array, a: int, pick: Pick) -> Array:
         """Differences where values are missing.
 
         If one is, it is the largest difference that the other can have; if both are, it is 1.
         """
-        here, there = points.absent[:, a, None], pick(self._own.absent[:, a])
+        here, there = np.isnan(points[:, a, None]), np.isnan(pick(self._own[:, a]))
         diff = np.where(there, self._far(points)[:, a, None], diff)
         diff = np.where(here, pick(self._far_own[:, a]), diff)
         diff[here & there] = 1.0
         return diff
 
-    def _far(self, points: CodedRows) -> Array:
+    def _far(self, points: Array) -> Array:
+        """The largest difference from each number to any in the range of its column."""
         scaled = self._scaled(points)
         return np.asarray(np.maximum(scaled, 1.0 - scaled))
 
@@ -564,12 +591,13 @@ class Space:
     @cached_property
     def gaps(self) -> Flags:
         """Which numeric columns of the calibration rows have missing values."""
-        return np.asarray(self.cells.absent.any(axis=0) & (self.numeric_weight > 0))
+        absent = np.isnan(self.numbers(self.cells)).any(axis=0)
+        return np.asarray(absent & (self.numeric_weight > 0))
 
     @cached_property
-    def _levels(self) -> list[NDArray[np.int32]]:
+    def _levels(self) -> list[Array]:
         """The codes that occur in each nominal column."""
-        return [np.unique(codes) for codes in self.cells.codes.T]
+        return [np.unique(codes) for codes in self.codes(self._own).T]
 
     @cached_property
     def wide(self) -> Flags:
@@ -595,30 +623,31 @@ class Space:
         into distances, and one last column evens out the lengths.
         """
         own, w = self._own, self.numeric_weight[gaps]
-        parts = [self._flat(own), *self._one_hot(own.codes)]
+        parts = [self._flat(own), *self._one_hot(self.codes(own))]
         if gaps.any():
-            lost = -np.sqrt(w / 2) * own.absent[:, gaps]
+            lost = -np.sqrt(w / 2) * np.isnan(self.numbers(own)[:, gaps])
             penalty = -self._penalty(own, gaps) / np.sqrt(2 * w)
             length = np.square(lost).sum(axis=1) + np.square(penalty).sum(axis=1)
             parts += [lost, penalty, np.sqrt(length.max() - length)]
         return np.column_stack(parts)
 
-    def embed_queries(self, points: CodedRows, gaps: Flags) -> Array:
+    def embed_queries(self, points: Array, gaps: Flags) -> Array:
         """Query rows as points of the same space."""
         w = self.numeric_weight[gaps]
-        parts = [self._flat(points), *self._one_hot(points.codes)]
+        parts = [self._flat(points), *self._one_hot(self.codes(points))]
         if gaps.any():
             penalty = self._penalty(points, gaps) / np.sqrt(2 * w)
-            parts += [penalty, np.sqrt(w / 2) * points.absent[:, gaps], np.zeros(len(points))]
+            absent = np.isnan(self.numbers(points)[:, gaps])
+            parts += [penalty, np.sqrt(w / 2) * absent, np.zeros(len(points))]
         return np.column_stack(parts)
 
-    def _flat(self, points: CodedRows) -> Array:
+    def _flat(self, points: Array) -> Array:
+        """The used numeric columns, scaled and weighted; 0 where a value is missing."""
         used = self.numeric_weight > 0
         z = (self._scaled(points)[:, used] - 0.5) * self.numeric_weight[used] ** (1 / self.power)
-        z[points.absent[:, used]] = 0.0
-        return z
+        return np.where(np.isnan(z), 0.0, z)
 
-    def _one_hot(self, codes: NDArray[np.int32]) -> list[Array]:
+    def _one_hot(self, codes: Array) -> list[Array]:
         """Columns in which different categories are w apart.
 
         A query that matches none of them is equally far from all.
@@ -634,8 +663,8 @@ class Space:
                 parts.append((codes[:, b, None] == levels) * (w / 2) ** (1 / self.power))
         return parts
 
-    def _penalty(self, points: CodedRows, gaps: Flags) -> Array:
+    def _penalty(self, points: Array, gaps: Flags) -> Array:
         """w·max(v, 1−v)² − z² where present; w/2 where absent, so that two absent are w apart."""
         w = self.numeric_weight[gaps]
         z = np.abs(self._scaled(points)[:, gaps] - 0.5)
-        return np.where(points.absent[:, gaps], w / 2, w * (0.25 + z))
+        return np.where(np.isnan(z), w / 2, w * (0.25 + z))

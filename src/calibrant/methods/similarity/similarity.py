@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.attributes import AttributeTable, CodedRows, Schema
+from calibrant.data.attributes import MISSING, AttributeTable, Schema
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import Limit, Number, OneOf, Rows, check_lengths
 from calibrant.data.frozen import own
@@ -28,6 +29,7 @@ from calibrant.methods.similarity.neighbours import (
     TIE,
     FoundRows,
     Neighbours,
+    points_of,
     reach,
 )
 from calibrant.rules.base import Map, RowInputs
@@ -222,22 +224,23 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         """
         rows = self._read(scores, y, sample_weight)
         table, schema = self._read_features(X, rows, self.nominal)
-        coded = schema.code(table)
-        if self.use_scores:
-            coded = coded.with_scores(rows.scores)
-        elif not len(schema):
+        if not self.use_scores and not len(schema):
             raise InputError("features must have columns where scores are not used, but none came.")
+        points = points_of(schema, schema.matrix(table), rows.scores if self.use_scores else None)
+        columns = _columns_of(points, int(schema.nominal.sum()))
         size = row_sizes(rows, self.weights)
-        weight, times = self._weigh(schema, coded, rows, size)
-        cells, cell, counts = _collapse(coded, rows, size)
-        shares, n = None, len(rows.codes)
+        weight, times = self._weigh(schema, columns, rows, size)
+        cells, cell, counts = _collapse(columns, rows, size)
+        owner, n = None, len(rows.codes)
         if groups is not None:
             check_lengths(scores=len(rows.kept), groups=len(groups))
-            owners = np.unique(np.asarray(groups)[rows.kept], return_inverse=True)[1]
-            if owners.max() + 1 < n:
-                shares = NeighbourShares.of_rows(cell, rows.codes, size, owners)
-                n = int(owners.max()) + 1
-        rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
+            owner = np.unique(np.asarray(groups)[rows.kept], return_inverse=True)[1]
+            n = int(owner.max()) + 1
+        rule = self._rule(schema, cells, counts, weight * times, n)
+        left_out = LeaveOneOut.of_counts(rule)
+        if owner is not None and n < len(owner):
+            left_out = LeaveOneOut.of_rows(rule, cell, rows.codes, size, owner)
+        rule, losses = self._choose(left_out, n)
         self.kept_ = self._gated(rows, table, groups)
         kept = rule if self.kept_ == NEIGHBOURS else score_map(self.kept_, rows, self.weights)
         self._keep(kept, rows)
@@ -274,10 +277,10 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
         return kept_of_three(rows, self.weights, NEIGHBOURS, fit, groups)
 
     def _weigh(
-        self, schema: Schema, coded: CodedRows, rows: Rows, size: Array
+        self, schema: Schema, columns: Columns, rows: Rows, size: Array
     ) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
-        scores = coded.numeric.shape[1] + coded.codes.shape[1] - len(schema)
+        scores = columns[0].shape[1] + columns[2].shape[1] - len(schema)
         times = np.ones(len(schema) + scores)
         if len(rows.classes) == 2:
             times[len(schema) :] = 2.0
@@ -289,14 +292,14 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                     f"attribute_weights of {type(self).__name__} must be None, 'mutual_info' or "
                     f"an array of weights, but {self.attribute_weights!r} came."
                 )
-            weight = relevance(coded, schema.nominal, rows.codes, size)
+            weight = relevance(columns, schema.nominal, rows.codes, size)
         else:
             weight = given_weights(self.attribute_weights, len(schema), scores)
         weight = weight / weight.max()
         return weight * (times.sum() / (weight @ times)), times
 
     def _rule(
-        self, schema: Schema, cells: CodedRows, counts: Array, weight: Array, n: int
+        self, schema: Schema, cells: Columns, counts: Array, weight: Array, n: int
     ) -> Neighbours:
         """The rule of distinct rows, made of n rows."""
         total = float(counts.sum())
@@ -307,11 +310,12 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                 f"with their weights count as {total:g}. Use a smaller k or more rows."
             )
         nominal = np.append(schema.nominal, np.zeros(len(weight) - len(schema), dtype=bool))
+        numeric, absent, codes = map(own, cells)
         return Neighbours(
             schema=schema,
-            numeric=own(cells.numeric),
-            absent=own(cells.absent),
-            codes=own(cells.codes),
+            numeric=numeric,
+            absent=absent,
+            codes=codes,
             counts=own(counts),
             numeric_weight=weight[~nominal],
             nominal_weight=weight[nominal],
@@ -321,10 +325,9 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
             smoothing=self.smoothing,
         )
 
-    def _choose(
-        self, rule: Neighbours, shares: NeighbourShares | None, n: int
-    ) -> tuple[Neighbours, dict[int, float] | None]:
+    def _choose(self, left_out: LeaveOneOut, n: int) -> tuple[Neighbours, dict[int, float] | None]:
         """The rule with its k, and the losses if it was chosen."""
+        rule = left_out.rule
         if self.k != "auto":
             return rule, None
         total = float(rule.counts.sum())
@@ -334,16 +337,25 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                 f'k="auto" needs at least 3 rows to choose from, but the {n} rows with their '
                 f"weights count as {total:g}. Give k as a number."
             )
-        if shares is None:
-            shares = NeighbourShares.of_counts(rule.counts)
-        losses = leave_one_out(rule, ks, shares, progress=self.progress)
+        losses = left_out.losses(ks, progress=self.progress)
         return replace(rule, k=best(losses)), losses
 
 
-def _collapse(coded: CodedRows, rows: Rows, size: Array) -> tuple[CodedRows, Index, Array]:
+#: the columns of rows: numbers (0 where absent), which of them are absent, and category numbers
+Columns = tuple[Array, Flags, NDArray[np.int32]]
+
+
+def _columns_of(points: Array, nominal: int) -> Columns:
+    """The columns of `points_of`, of which the last ``nominal`` are categories."""
+    size = points.shape[1] - nominal
+    gone = np.isnan(points)
+    codes = np.where(gone, MISSING, points)[:, size:].astype(np.int32)
+    return np.where(gone, 0.0, points)[:, :size], gone[:, :size], codes
+
+
+def _collapse(columns: Columns, rows: Rows, size: Array) -> tuple[Columns, Index, Array]:
     """The distinct rows in order, which of them each row is, and the weight of each class."""
-    parts = (coded.numeric, coded.absent, coded.codes)
-    keys = [column for part in parts for column in part.T]
+    keys = [column for part in columns for column in part.T]
     order = np.lexsort(keys)
     new = np.zeros(len(order), dtype=bool)
     new[0] = True
@@ -353,7 +365,9 @@ def _collapse(coded: CodedRows, rows: Rows, size: Array) -> tuple[CodedRows, Ind
     cell[order] = np.cumsum(new) - 1
     counts = np.zeros((int(new.sum()), len(rows.classes)))
     np.add.at(counts, (cell, rows.codes), size)
-    return coded.take(order[new]), cell, counts
+    numeric, absent, codes = columns
+    first = order[new]
+    return (numeric[first], absent[first], codes[first]), cell, counts
 
 
 # --- How much an attribute says about the class: mutual information, and weights made of it -------
@@ -387,16 +401,17 @@ def given_weights(weights: Any, features: int, scores: int) -> Array:
     return w
 
 
-def relevance(rows: CodedRows, nominal: Flags, y: Index, weight: Array) -> Array:
+def relevance(columns: Columns, nominal: Flags, y: Index, weight: Array) -> Array:
     """The mutual information of each column with the class: features in their order, then scores.
 
     If no column says anything, all are 1.
     """
-    kinds = np.append(nominal, np.zeros(rows.numeric.shape[1] - int((~nominal).sum()), dtype=bool))
+    numeric, absent, codes = columns
+    kinds = np.append(nominal, np.zeros(numeric.shape[1] - int((~nominal).sum()), dtype=bool))
     array = np.empty(len(kinds))
-    array[kinds] = [mutual_information(c.astype(np.intp) + 1, y, weight) for c in rows.codes.T]
-    columns = zip(rows.numeric.T, rows.absent.T, strict=True)
-    array[~kinds] = [mutual_information(_bins(*both, weight), y, weight) for both in columns]
+    array[kinds] = [mutual_information(c.astype(np.intp) + 1, y, weight) for c in codes.T]
+    pairs = zip(numeric.T, absent.T, strict=True)
+    array[~kinds] = [mutual_information(_bins(*pair, weight), y, weight) for pair in pairs]
     return array if array.any() else np.ones(len(array))
 
 
@@ -459,35 +474,51 @@ def best(losses: dict[int, float]) -> int:
     return max((k for k, loss in losses.items() if loss <= least * (1 + TIE)), default=1)
 
 
-@dataclass(frozen=True)
-class NeighbourShares:
-    """The weight of distinct rows in shares, in the order of these rows.
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """The Brier score of a rule with each k, when one row at a time is left out.
 
-    Each share has a class and an owner. The shares of one owner are left out together: a row that
-    was scored several times owns shares of several distinct rows.
+    One unit of a row's weight is left out at a time (all of it, if it is less), as if whole weights
+    were repeated rows. Ranges and attribute weights stay those of all rows.
+
+    The weight of the distinct rows comes in shares, in the order of these rows: each share has a
+    class (``code``), a weight and an owner. The shares of one owner are left out together: a row
+    that was scored several times owns shares of several distinct rows.
     """
 
+    rule: Neighbours
     cell: Index
     code: Index
     weight: Array
     owner: Index
 
     @classmethod
-    def of_counts(cls, counts: Array) -> Self:
+    def of_counts(cls, rule: Neighbours) -> Self:
         """One share, with an owner of its own, for each class of each distinct row."""
-        cell, code = np.nonzero(counts)
-        return cls(cell, code, counts[cell, code], np.arange(len(cell)))
+        cell, code = np.nonzero(rule.counts)
+        return cls(rule, cell, code, rule.counts[cell, code], np.arange(len(cell)))
 
     @classmethod
-    def of_rows(cls, cell: Index, code: Index, weight: Array, owner: Index) -> Self:
-        """One share for each row."""
+    def of_rows(
+        cls, rule: Neighbours, cell: Index, code: Index, weight: Array, owner: Index
+    ) -> Self:
+        """One share for each row, which is the distinct row ``cell``."""
         order = np.argsort(cell, kind="stable")
-        return cls(cell[order], code[order], weight[order], owner[order])
+        return cls(rule, cell[order], code[order], weight[order], owner[order])
 
-    @cached_property
-    def most(self) -> int:
-        """The largest number of shares that an owner has."""
-        return int(np.bincount(self.owner).max())
+    def losses(self, ks: list[int], *, progress: bool) -> dict[int, float]:
+        """The Brier score (summed over classes) of each k, one search for all of them."""
+        if not ks:
+            return {}
+        rule, total = self.rule, np.zeros(len(ks))
+        most = int(np.bincount(self.owner).max())  # shares that an owner has
+        for candidates in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
+            place, held = _runs(self.cell, candidates.rows)
+            height = max(1, PAIRS // (candidates.near.shape[1] * most))
+            for start in range(0, len(held), height):
+                some = slice(start, start + height)
+                total += self._losses(candidates, place[some], held[some], ks)
+        return dict(zip(ks, (total / rule.counts.sum()).tolist(), strict=True))
 
     @cached_property
     def _total(self) -> Array:
@@ -495,23 +526,41 @@ class NeighbourShares:
         return np.bincount(self.owner, weights=self.weight).astype(np.float64)[self.owner]
 
     @cached_property
-    def left_out(self) -> Array:
-        """How much of each share is left out at a time; for one owner this sums to `unit`."""
-        return self.weight / np.maximum(self._total, 1.0)
-
-    @cached_property
-    def unit(self) -> Array:
-        """How much the owner of each share leaves out at a time: 1, or all if it has less."""
-        return np.minimum(self._total, 1.0)
-
-    @cached_property
     def _by_owner(self) -> Index:
         return np.argsort(self.owner, kind="stable")
 
-    def siblings(self, shares: Index) -> tuple[Index, Index]:
-        """All shares of the owners of some shares: places in ``shares``, and the shares found."""
-        place, run = _runs(self.owner[self._by_owner], self.owner[shares])
+    def _siblings(self, held: Index) -> tuple[Index, Index]:
+        """All shares of the owners of some shares: places in ``held``, and the shares."""
+        place, run = _runs(self.owner[self._by_owner], self.owner[held])
         return place, self._by_owner[run]
+
+    def _losses(self, candidates: FoundRows, rows: Index, held: Index, ks: list[int]) -> Array:
+        """The sum of w·Brier over the shares ``held``, for each k; ``rows`` are their places in
+        ``candidates``."""
+        rule, index, near = self.rule, candidates.index[rows], candidates.near[rows]
+        which, sibling = self._siblings(held)
+        own = index[which] == self.cell[sibling][:, None]
+        which, sibling, column = (a[own.any(axis=1)] for a in (which, sibling, own.argmax(axis=1)))
+        out = self.weight[sibling] / np.maximum(self._total[sibling], 1.0)
+        weight = rule.search.weight[index]
+        np.subtract.at(weight, (which, column), out)
+        mass = np.cumsum(np.maximum(weight, 0.0), axis=1)
+        ends = [(near <= reach(near, mass, k)[:, None]).sum(axis=1) - 1 for k in ks]
+        last = np.column_stack(ends)
+        pull = np.broadcast_to(rule.pull(near), near.shape)
+        sums = np.empty((*last.shape, rule.n_classes))
+        for j, counts in enumerate(rule.counts.T):
+            weight = counts[index]
+            mine = self.code[sibling] == j
+            np.subtract.at(weight, (which[mine], column[mine]), out[mine])
+            cumulated = np.cumsum(pull * np.maximum(weight, 0.0), axis=1)
+            sums[:, :, j] = np.take_along_axis(cumulated, last, axis=1)
+        # what each class starts with, for the weight that is left
+        total, unit = rule.counts.sum(), np.minimum(self._total[held], 1.0)
+        sums += (rule.start * total / (total - unit))[:, None, None]
+        sums /= sums.sum(axis=2, keepdims=True)
+        sums[np.arange(len(held)), :, self.code[held]] -= 1.0
+        return np.asarray(self.weight[held] @ np.square(sums).sum(axis=2))
 
 
 def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
@@ -521,59 +570,3 @@ def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
     place = np.repeat(np.arange(len(wanted)), many)
     before = np.cumsum(many) - many
     return place, np.arange(len(place)) + (first - before)[place]
-
-
-def leave_one_out(
-    rule: Neighbours, ks: list[int], shares: NeighbourShares, *, progress: bool
-) -> dict[int, float]:
-    """The Brier score (summed over classes) of each k, one search for all of them.
-
-    One unit of a row's weight is left out at a time (all of it, if it is less), as if whole weights
-    were repeated rows. If ``shares`` gives several rows to one owner, one unit of their weight
-    together is left out. Ranges and attribute weights stay those of all rows.
-    """
-    if not ks:
-        return {}
-    total = np.zeros(len(ks))
-    for candidates in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
-        place, held = _runs(shares.cell, candidates.rows)
-        height = max(1, PAIRS // (candidates.near.shape[1] * shares.most))
-        for start in range(0, len(held), height):
-            some = slice(start, start + height)
-            total += _losses(rule, candidates, place[some], shares, held[some], ks)
-    return dict(zip(ks, (total / rule.counts.sum()).tolist(), strict=True))
-
-
-def _losses(
-    rule: Neighbours,
-    candidates: FoundRows,
-    rows: Index,
-    shares: NeighbourShares,
-    held: Index,
-    ks: list[int],
-) -> Array:
-    """The sum of w·Brier over some shares, for each k; ``rows`` are their places in
-    ``candidates``."""
-    index, near = candidates.index[rows], candidates.near[rows]
-    which, sibling = shares.siblings(held)
-    own = index[which] == shares.cell[sibling][:, None]
-    which, sibling, column = (a[own.any(axis=1)] for a in (which, sibling, own.argmax(axis=1)))
-    out = shares.left_out[sibling]
-    weight = rule.search.weight[index]
-    np.subtract.at(weight, (which, column), out)
-    mass = np.cumsum(np.maximum(weight, 0.0), axis=1)
-    ends = np.column_stack([(near <= reach(near, mass, k)[:, None]).sum(axis=1) - 1 for k in ks])
-    pull = np.broadcast_to(rule.pull(near), near.shape)
-    sums = np.empty((*ends.shape, rule.n_classes))
-    for j, counts in enumerate(rule.counts.T):
-        weight = counts[index]
-        mine = shares.code[sibling] == j
-        np.subtract.at(weight, (which[mine], column[mine]), out[mine])
-        cumulated = np.cumsum(pull * np.maximum(weight, 0.0), axis=1)
-        sums[:, :, j] = np.take_along_axis(cumulated, ends, axis=1)
-    # what each class starts with, for the weight that is left
-    total = rule.counts.sum()
-    sums += (rule.start * total / (total - shares.unit[held]))[:, None, None]
-    sums /= sums.sum(axis=2, keepdims=True)
-    sums[np.arange(len(held)), :, shares.code[held]] -= 1.0
-    return np.asarray(shares.weight[held] @ np.square(sums).sum(axis=2))

@@ -17,9 +17,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import calibrant as cal
+from calibrant.data.door import Rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.model_scores import ModelRows
 from calibrant.methods.acp.acp import ACP
 from calibrant.methods.acp.intervals import prediction_interval
 from calibrant.rules.base import RowInputs, rule_from_dict
@@ -390,9 +390,9 @@ def data():
     return X, y
 
 
-def model_rows(X, y, weight=None, positive=1, method="auto"):
+def model_rows(X, y, weight=None):
     classes, codes = np.unique(y, return_inverse=True)
-    return ModelRows(X, codes, weight, classes, positive, method)
+    return Rows.unscored(X, codes, weight, classes)
 
 
 def test_companion_gives_the_intervals_of_the_models_training_rows(data):
@@ -419,7 +419,7 @@ def test_companion_of_the_other_class(data):
     p = model.predict_proba(X)
     acp = ACP(pos_label=0).fit(p, y)
     assert acp.pos_label_ == 0
-    found = acp.companion(model, model_rows(X, y, positive=0), None)(X)
+    found = acp.companion(model, model_rows(X, y), None)(X)
     lower, upper = prediction_interval(model, X, train=(X,))
     np.testing.assert_array_equal(found.lower, 1 - upper)
     np.testing.assert_array_equal(found.upper, 1 - lower)
@@ -492,7 +492,7 @@ def test_companion_refuses_what_it_cannot_know(data):
     with pytest.raises(ParameterError, match="scored by decision_function"):
         ACP().companion(svm, model_rows(X, y), None)
     with pytest.raises(ParameterError, match="scored by decision_function"):
-        ACP().companion(logistic, model_rows(X, y, method="decision_function"), None)
+        ACP().companion(logistic, model_rows(X, y), None, "decision_function")
     with pytest.raises(ParameterError, match="scored by decision_function"):
         ACP().companion(svm, None, None)
     with pytest.raises(ParameterError, match="scored by a function"):

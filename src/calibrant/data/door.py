@@ -46,6 +46,7 @@ class Rows:
     Parameters
     ----------
     scores : array of shape (n,), of more than two classes (n, k)
+        Of shape (0,) as long as no model has scored the rows, see `unscored`.
     codes : array of shape (n,)
         Two classes: True, or 1, where the row is positive. More: the place in ``classes``.
     weight : array of shape (n,) or None
@@ -61,6 +62,8 @@ class Rows:
         Which of all rows that came these are (None: all). The others have weight zero.
     scale : ScoreScale, optional
         What the scores are of the whole that these rows are a part of.
+    X : anything that scikit-learn can index by rows, optional
+        What a model reads of each row; never looked at here.
     """
 
     scores: Array
@@ -72,6 +75,36 @@ class Rows:
     columns: Mapping[str, Any] = field(default_factory=dict)
     present: Flags | None = None
     scale: ScoreScale | None = None
+    X: Any = None
+
+    @classmethod
+    def unscored(
+        cls,
+        X: Any,
+        codes: Index,
+        weight: Array | None,
+        classes: NDArray[Any],
+        share: Array | None = None,
+    ) -> Rows:
+        """Rows for a model; of two classes, the second is the positive one."""
+        pos_label = classes[1] if len(classes) == 2 else None
+        return cls(np.empty(0), codes, weight, classes, pos_label, share, X=X)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels of `unscored` rows; of soft labels, the more probable ones."""
+        labels: NDArray[Any] = self.classes[self.codes]
+        return labels
+
+    def class_counts(self, some: Index | None = None) -> Index:
+        """How many rows of each class there are, not counting those of weight zero; a soft label
+        between 0 and 1 is a row of both. ``some`` are the rows to count (None: all)."""
+        part = slice(None) if some is None else some
+        codes, weight = self.codes[part], None if self.weight is None else self.weight[part]
+        if self.share is not None:
+            _, codes, weight = soft_halves(self.share[part], weight)
+        counted = codes if weight is None else codes[weight > 0]
+        return np.bincount(counted, minlength=len(self.classes))
 
     @property
     def positive(self) -> Flags:
@@ -82,12 +115,12 @@ class Rows:
     @property
     def count(self) -> int:
         """How many rows there are; those of weight zero are absent."""
-        return len(self.scores) if self.weight is None else int(np.count_nonzero(self.weight))
+        return len(self.codes) if self.weight is None else int(np.count_nonzero(self.weight))
 
     @property
     def kept(self) -> Flags:
         """Which of all rows that came these are."""
-        return np.ones(len(self.scores), dtype=bool) if self.present is None else self.present
+        return np.ones(len(self.codes), dtype=bool) if self.present is None else self.present
 
     def take(self, which: NDArray[Any]) -> Rows:
         """Some of the rows, by their numbers or by True and False for each."""

@@ -27,7 +27,7 @@ from calibrant.data.scale import ScoreRange
 from calibrant.errors import InputError
 from calibrant.fitting.base import ScoreEstimator, row_facts
 from calibrant.fitting.fitted import PredictsByRule
-from calibrant.fitting.model_scores import ModelRows
+from calibrant.fitting.model_scores import Method
 from calibrant.rules.base import RowInputs, Rule
 
 
@@ -80,12 +80,12 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
 
     @abstractmethod
     def companion(
-        self, model: Any, train: ModelRows | None, rows: Index | None
+        self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
         """A function that finds, for new rows, what is needed beside the model's scores.
 
-        ``train`` and ``rows`` say what the model was fitted on (rows None: all of it). ``train`` is
-        None if that is not known.
+        The model was fitted to the ``rows`` of ``train`` (None: all of them). ``train`` is None if
+        that is not known. ``method`` gives the model's scores.
         """
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
@@ -187,7 +187,7 @@ class LooksAtFeatures:
     feature_names_in_: NDArray[Any]
 
     def companion(
-        self, model: Any, train: ModelRows | None, rows: Index | None
+        self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
         """Rows of the model are the features."""
         return AsFeatures()

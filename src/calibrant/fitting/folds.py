@@ -18,7 +18,7 @@ from calibrant.data.frozen import own
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
-from calibrant.fitting.model_scores import ModelRows, score_method
+from calibrant.fitting.model_scores import ModelFits, score_method
 
 #: the rows to learn from, and the rows held out
 Pair = tuple[Index, Index]
@@ -176,7 +176,7 @@ def split_present(
     rows. Splits without rows to learn from, or to judge on, are left out.
     """
     codes = rows.codes.astype(np.intp)
-    data = ModelRows(rows.scores, codes, rows.weight, classes, 1, "auto")
+    data = Rows.unscored(rows.scores, codes, rows.weight, classes)
     n = len(codes)
     present = np.ones(n, dtype=bool) if present is None else present
     cluster = None
@@ -199,7 +199,7 @@ def split_present(
 
 def row_pairs(
     cv: Any,
-    data: ModelRows,
+    rows: Rows,
     groups: Any,
     random_state: Any,
     *,
@@ -214,13 +214,13 @@ def row_pairs(
         return [(None, None)]
     if groups is not None:
         groups = to_column(groups, "groups")
-        check_lengths(groups=len(groups), y=len(data.codes))
+        check_lengths(groups=len(groups), y=len(rows.codes))
     if kind == "fraction":
-        pairs = _hold_out(float(cv), data, groups, random_state, complete)
+        pairs = _hold_out(float(cv), rows, groups, random_state, complete)
     else:
-        pairs = _row_folds(cv, data, groups, complete)
+        pairs = _row_folds(cv, rows, groups, complete)
     if complete:
-        _check_pairs(pairs, data)
+        _check_pairs(pairs, rows)
     return pairs
 
 
@@ -263,7 +263,7 @@ class Splits:
         )
 
 
-def _row_folds(cv: Any, data: ModelRows, groups: NDArray[Any] | None, complete: bool) -> list[Pair]:
+def _row_folds(cv: Any, rows: Rows, groups: NDArray[Any] | None, complete: bool) -> list[Pair]:
     """The rows to train on and to score, fold by fold.
 
     A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
@@ -275,30 +275,30 @@ def _row_folds(cv: Any, data: ModelRows, groups: NDArray[Any] | None, complete: 
     if isinstance(cv, Integral):
         from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
 
-        k, strict = int(cv), complete and data.share is None
+        k, strict = int(cv), complete and rows.share is None
         if complete:
-            _check_enough(k, data)
+            _check_enough(k, rows)
         if groups is not None:
             _check_groups(k, groups)
-            cv = (StratifiedGroupKFold if strict or _least_common(data) >= k else GroupKFold)(k)
+            cv = (StratifiedGroupKFold if strict or _least_common(rows) >= k else GroupKFold)(k)
         else:
-            cv = StratifiedKFold(k) if strict else _dealt(k, data)
-    splits = cv.split(data.X, data.y, groups) if hasattr(cv, "split") else cv
-    pairs = _given_pairs(splits, len(data.codes))
+            cv = StratifiedKFold(k) if strict else _dealt(k, rows)
+    splits = cv.split(rows.X, rows.labels, groups) if hasattr(cv, "split") else cv
+    pairs = _given_pairs(splits, len(rows.codes))
     if not pairs:
         raise InputError("cv must give at least one split, but it gave none. Was it used up?")
     return pairs
 
 
-def _dealt(k: int, data: ModelRows) -> list[Pair]:
+def _dealt(k: int, rows: Rows) -> list[Pair]:
     """k folds, the rows of each class dealt to them in turn; a class may be smaller than k.
 
     Rows with soft labels are dealt in the order of these.
     """
-    n = len(data.codes)
+    n = len(rows.codes)
     if n < k:
         raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
-    labels = data.codes if data.share is None else data.share
+    labels = rows.codes if rows.share is None else rows.share
     fold = np.empty(n, dtype=np.intp)
     fold[np.argsort(labels, kind="stable")] = np.arange(n) % k  # one class after the other
     return pairs_of(fold, k)
@@ -321,7 +321,7 @@ def deal_soft(rows: Rows, k: int, seed: int) -> list[Pair]:
 
 
 def _hold_out(
-    fraction: float, data: ModelRows, groups: NDArray[Any] | None, random_state: Any, complete: bool
+    fraction: float, rows: Rows, groups: NDArray[Any] | None, random_state: Any, complete: bool
 ) -> list[Pair]:
     """One split that holds out a fraction of the rows of each class, drawn at random.
 
@@ -331,23 +331,23 @@ def _hold_out(
     """
     from sklearn import model_selection as ms
 
-    nothing = np.zeros(len(data.codes))
+    nothing = np.zeros(len(rows.codes))
     options = {"test_size": fraction, "random_state": random_state}
     k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
-    if (not complete or data.share is not None) and _least_common(data) < k:
+    if (not complete or rows.share is not None) and _least_common(rows) < k:
         free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
         return list(free.split(nothing, groups=groups))
     if groups is None:
         try:
-            return list(ms.StratifiedShuffleSplit(1, **options).split(nothing, data.codes))
+            return list(ms.StratifiedShuffleSplit(1, **options).split(nothing, rows.codes))
         except ValueError as wrong:
             raise InputError(
                 f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
             ) from wrong
-    _check_enough(k, data)
+    _check_enough(k, rows)
     _check_groups(k, groups)
     folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
-    train, test = next(iter(folds.split(nothing, data.codes, groups)))
+    train, test = next(iter(folds.split(nothing, rows.codes, groups)))
     return [(train, test) if fraction <= 0.5 else (test, train)]
 
 
@@ -391,20 +391,20 @@ def _are_rows(given: NDArray[Any], n: int) -> bool:
     return given.dtype.kind in "iu" and bool(given.min() >= -n and given.max() < n)
 
 
-def _least_common(data: ModelRows) -> int:
+def _least_common(rows: Rows) -> int:
     """The number of rows of the rarer label, as those who stratify see it."""
-    soft = data.share is not None
-    counts = np.bincount(data.codes, minlength=2) if soft else data.class_counts()
+    soft = rows.share is not None
+    counts = np.bincount(rows.codes, minlength=2) if soft else rows.class_counts()
     return int(counts.min())
 
 
-def _check_enough(k: int, data: ModelRows) -> None:
-    counts = data.class_counts()
+def _check_enough(k: int, rows: Rows) -> None:
+    counts = rows.class_counts()
     rarest = int(np.argmin(counts))
     if counts[rarest] < k:
         raise InputError(
             f"{k} folds need at least {k} rows of each class, but class "
-            f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
+            f"{plain(rows.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
             'cv="train".'
         )
 
@@ -414,43 +414,43 @@ def _check_groups(k: int, groups: NDArray[Any]) -> None:
         raise InputError(f"{k} folds need at least {k} groups, but {count} came. Use fewer folds.")
 
 
-def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
+def _check_pairs(pairs: list[Pair], rows: Rows) -> None:
     for number, (train, test) in enumerate(pairs, start=1):
         if not len(test):
             raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
-        missing = data.class_counts(train) == 0
+        missing = rows.class_counts(train) == 0
         if missing.sum() > len(missing) - 2:
             raise InputError(
                 "every fold must train on two classes or more, but "
-                f"{_lack(number, len(pairs), data, missing)}. {LESS_RARE}"
+                f"{_lack(number, len(pairs), rows, missing)}. {LESS_RARE}"
             )
 
 
-def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
+def warn_of_missing(pairs: list[Any], rows: Rows, fits: ModelFits) -> None:
     """Warn of folds that train without one of several classes: their model gives it probability 0.
 
     This concerns models with predict_proba; others are refused once they are fitted.
     """
     for number, (train, _) in enumerate(pairs, start=1):
-        missing = data.class_counts(train) == 0
-        if missing.any() and score_method(model, data.method) == "predict_proba":
+        missing = rows.class_counts(train) == 0
+        if missing.any() and score_method(fits.estimator, fits.method) == "predict_proba":
             warnings.warn(
-                f"{_lack(number, len(pairs), data, missing)}, so that its model gives that class a "
+                f"{_lack(number, len(pairs), rows, missing)}, so that its model gives that class a "
                 f"probability of 0. {LESS_RARE}",
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
 
 
-def _lack(number: int, folds: int, data: ModelRows, missing: Flags) -> str:
-    first = plain(data.classes[int(np.argmax(missing))])
+def _lack(number: int, folds: int, rows: Rows, missing: Flags) -> str:
+    first = plain(rows.classes[int(np.argmax(missing))])
     return f"the training rows of fold {number} of {folds} lack {first!r}"
 
 
-def check_calibrating(pairs: list[Pair], data: ModelRows) -> None:
+def check_calibrating(pairs: list[Pair], rows: Rows) -> None:
     """Refuse folds of one class where each fold has a calibrator of its own."""
     for number, (_, test) in enumerate(pairs, start=1):
-        if (data.class_counts(test) > 0).sum() < 2:
+        if (rows.class_counts(test) > 0).sum() < 2:
             raise InputError(
                 f"ensemble=True fits a calibrator to each fold, but fold {number} of {len(pairs)} "
                 f"has {len(test)} row{'s' if len(test) > 1 else ''} of one class to fit it to. Use "

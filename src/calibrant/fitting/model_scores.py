@@ -1,4 +1,4 @@
-"""A model on rows: its fits, its scores, and what a user passes on to its fit."""
+"""Models: how they are fitted to rows, and how they score them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from sklearn.utils.validation import _is_fitted, _num_samples, has_fit_parameter
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
-from calibrant.data.door import read_classes, read_labels, read_many, read_scores, soft_halves
+from calibrant.data.door import (
+    Rows,
+    read_classes,
+    read_labels,
+    read_many,
+    read_scores,
+    soft_halves,
+)
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import (
     AdviceWarning,
@@ -30,8 +37,11 @@ from calibrant.errors import (
 )
 from calibrant.tensors import library_of, on_host
 
-# --- What a user passes on to a model's fit, cut to the rows of each split ------------------------
+# --- Fits of a model to the rows of each split, and its scores of others --------------------------
 
+
+#: a name of SCORE_METHODS, or a function of a fitted model and rows
+Method = str | Callable[[Any, Any], Any]
 
 #: the value of eval_set that stands for the rows that a split holds out
 FOLD = "fold"
@@ -40,20 +50,72 @@ _EVAL_WEIGHTS = ("eval_sample_weight", "sample_weight_eval_set")
 
 
 @dataclass(frozen=True)
-class FitParams:
-    """Keywords for the fit of a model.
+class ModelFits:
+    """How copies of a model are fitted to rows, and how they score them.
 
     Parameters
     ----------
+    estimator : the model, or a function from rows to scores
+    method : key of SCORE_METHODS, or function of a model and rows
+    positive : int
+        With two classes: the place of the one that a high score means.
     given : mapping
-        As the user passed them. Columns and matrices of n rows are cut by split, everything else
-        is passed on as it is. ``eval_set="fold"`` becomes the rows that the split holds out.
-    n : int
-        The number of rows.
+        Keywords for the fit, as the user passed them. Columns and matrices of n rows are cut by
+        split, everything else is passed on as it is. ``eval_set="fold"`` becomes the rows that the
+        split holds out.
     """
 
+    estimator: Any
+    method: Method = "auto"
+    positive: int = 1
     given: Mapping[str, Any] = field(default_factory=dict)
-    n: int = 0
+
+    def fit(
+        self,
+        rows: Rows,
+        some: Index | None = None,
+        held: Index | None = None,
+        rounds: int | None = None,
+    ) -> Any:
+        """A copy of the model, fitted to some of the rows (all of them by default).
+
+        The rows ``held`` are its evaluation set, if that was asked for. With ``rounds`` it does so
+        many and does not stop early.
+        """
+        model = clone(self.estimator, safe=False)
+        learned, y, weight = halves_of(rows, some)
+        params = self._keywords(learned, len(rows.codes))
+        if rounds is not None:
+            params = without_stopping(model, params, rounds)
+        elif held is not None and self.on_fold:
+            judged, its_y, its_weight = halves_of(rows, held)
+            params |= self._evaluation_set(model, take(rows.X, judged), its_y, its_weight)
+        name = None if weight is None else weight_argument(model)
+        model.fit(take(rows.X, learned), y, **({} if name is None else {name: weight}), **params)
+        return model
+
+    def fit_again(self, rows: Rows, fold_models: list[Any]) -> Any:
+        """A copy of the model, fitted to all rows.
+
+        Where folds were the evaluation sets of their models, no rows are left to stop on: it does
+        as many rounds as those models kept, on average.
+        """
+        rounds = None
+        if self.on_fold:
+            kept = [_rounds(model) for model in fold_models]
+            rounds = max(1, round(sum(kept) / len(kept)))
+        return self.fit(rows, rounds=rounds)
+
+    def scores(self, model: Any, rows: Rows, some: Index | None = None) -> Array:
+        """The scores that a fitted model gives to some of the rows (all of them by default)."""
+        return model_scores(model, take(rows.X, some), rows.classes, self.positive, self.method)
+
+    def fit_and_score(
+        self, rows: Rows, train: Index | None, test: Index | None
+    ) -> tuple[Any, Array]:
+        """A model fitted to the rows ``train``, and its scores of the rows ``test`` (None: all)."""
+        model = self.fit(rows, train, test)
+        return model, self.scores(model, rows, test)
 
     @property
     def on_fold(self) -> bool:
@@ -61,7 +123,7 @@ class FitParams:
         value = self.given.get("eval_set")
         return isinstance(value, str) and value == FOLD
 
-    def check(self, model: Any, *, splits: bool) -> None:
+    def check(self, *, splits: bool) -> None:
         """Refuse ``eval_set="fold"`` where there is no fold, or a model that cannot use it."""
         for name, value in self.given.items():
             if name.endswith("__eval_set") and isinstance(value, str):
@@ -82,15 +144,15 @@ class FitParams:
                 'eval_set="fold" needs rows that are held out, but cv="train" holds out none. Use '
                 "a number of folds, a splitter or a fraction."
             )
-        if not has_fit_parameter(model, "eval_set"):
+        if not has_fit_parameter(self.estimator, "eval_set"):
             raise ParameterError(
                 f'eval_set="fold" needs a model whose fit takes eval_set, such as LightGBM\'s or '
-                f"XGBoost's classifiers, but {type(model).__name__} came."
+                f"XGBoost's classifiers, but {type(self.estimator).__name__} came."
             )
 
-    def check_soft(self, model: Any) -> None:
+    def check_soft(self) -> None:
         """Refuse what cannot go with soft labels, whose halves must be weighed in every fit."""
-        name = weight_argument(model)
+        name = weight_argument(self.estimator)
         if name in self.given:
             raise ParameterError(
                 f"{name} cannot be given to the model's fit with soft labels, which are weights of "
@@ -102,24 +164,23 @@ class FitParams:
                 'labels as they are. Use eval_set="fold", or a fixed number of rounds.'
             )
         free = [one for one in _EVAL_WEIGHTS if one not in self.given]
-        if self.on_fold and not any(has_fit_parameter(model, one) for one in free):
+        if self.on_fold and not any(has_fit_parameter(self.estimator, one) for one in free):
             raise ParameterError(
                 'eval_set="fold" with soft labels needs a model whose fit takes weights of '
                 f"evaluation rows ({' or '.join(_EVAL_WEIGHTS)}), so that both halves of a row can "
-                f"be weighed, but {type(model).__name__} came. Use a fixed number of rounds."
+                f"be weighed, but {type(self.estimator).__name__} came. Use a fixed number of "
+                "rounds."
             )
 
-    def of_rows(self, rows: Index | None) -> dict[str, Any]:
-        """The keywords for a fit on some rows (None: all), but for the set of a fold."""
+    def _keywords(self, some: Index | None, n: int) -> dict[str, Any]:
+        """The keywords for a fit to some of n rows (None: all), but for the set of a fold."""
         given = {k: v for k, v in self.given.items() if not (k == "eval_set" and self.on_fold)}
-        if rows is None:
+        if some is None:
             return given
-        return {name: _cut(value, rows, self.n) for name, value in given.items()}
+        return {name: _cut(value, some, n) for name, value in given.items()}
 
-    def of_fold(self, model: Any, X: Any, y: Any, weight: Any) -> dict[str, Any]:
+    def _evaluation_set(self, model: Any, X: Any, y: Any, weight: Any) -> dict[str, Any]:
         """The evaluation set of a fold, with the rows' weights where the fit takes them."""
-        if not self.on_fold:
-            return {}
         made: dict[str, Any] = {"eval_set": [(X, y)]}
         if has_fit_parameter(model, "eval_X"):  # LightGBM's later words for the same
             made = {"eval_X": (X,), "eval_y": (y,)}
@@ -127,6 +188,15 @@ class FitParams:
             if weight is not None and name not in self.given and has_fit_parameter(model, name):
                 made[name] = [weight]
         return made
+
+
+def halves_of(rows: Rows, some: Index | None) -> tuple[Index | None, NDArray[Any], Array | None]:
+    """Some rows (None: all), their labels and weights as models learn them: of soft labels, both
+    halves of each row."""
+    if rows.share is None:
+        return some, take(rows.labels, some), take(rows.weight, some)
+    halves, codes, weight = soft_halves(take(rows.share, some), take(rows.weight, some))
+    return halves if some is None else some[halves], rows.classes[codes], weight
 
 
 def take(values: Any, rows: Index | None) -> Any:
@@ -179,9 +249,6 @@ def _cut(value: Any, rows: Index, n: int) -> Any:
 # --- Rows in, scores of a model out ---------------------------------------------------------------
 
 
-#: a name of SCORE_METHODS, or a function of a fitted model and rows
-Method = str | Callable[[Any, Any], Any]
-
 #: which methods of a model give its scores, first choice first: raw_score is what boosting has for
 #: calibrators, since the probabilities of boosted trees saturate at 0 and 1
 SCORE_METHODS = {
@@ -198,97 +265,6 @@ _OTHER_CLASS: dict[str | None, Callable[[Array], Array]] = {
     "predict_proba": lambda s: 1.0 - s,
     "decision_function": lambda s: -s,
 }
-
-
-@dataclass(frozen=True)
-class ModelRows:
-    """Rows to fit a model on and to score with it. The features are never looked at, only indexed.
-
-    Parameters
-    ----------
-    X : anything that scikit-learn can index by rows
-    codes : array of shape (n,)
-        Which of ``classes`` each row has.
-    weight : array of shape (n,) or None
-    classes : array of shape (k,), sorted
-    positive : int
-        With two classes: the one of them that a high score means.
-    method : key of SCORE_METHODS, or function of a model and rows
-    fit_params : further keywords for the fit of models
-    share : array of shape (n,), optional
-        Soft labels: probabilities of the class 1. Codes, 1 from ½ on, are then for splits only.
-    """
-
-    X: Any
-    codes: Index
-    weight: Array | None
-    classes: NDArray[Any]
-    positive: int
-    method: Method
-    fit_params: FitParams = field(default_factory=FitParams)
-    share: Array | None = None
-
-    @property
-    def y(self) -> NDArray[Any]:
-        """The labels themselves; of soft labels, the more probable ones."""
-        return self.classes[self.codes]
-
-    def learned(self, rows: Index | None) -> tuple[Index | None, NDArray[Any], Array | None]:
-        """Some rows (None: all), their labels and weights as models learn them: of soft labels,
-        both halves of each row."""
-        if self.share is None:
-            return rows, take(self.y, rows), take(self.weight, rows)
-        halves, codes, weight = soft_halves(take(self.share, rows), take(self.weight, rows))
-        return halves if rows is None else rows[halves], self.classes[codes], weight
-
-    def class_counts(self, rows: Index | None = None) -> Index:
-        """How many rows of each class there are, not counting those of weight zero; a soft label
-        between 0 and 1 is a row of both."""
-        codes, weight = take(self.codes, rows), take(self.weight, rows)
-        if self.share is not None:
-            _, codes, weight = soft_halves(take(self.share, rows), weight)
-        present = codes if weight is None else codes[weight > 0]
-        return np.bincount(present, minlength=len(self.classes))
-
-    def fit(
-        self,
-        estimator: Any,
-        rows: Index | None = None,
-        held: Index | None = None,
-        rounds: int | None = None,
-    ) -> Any:
-        """A copy of the estimator, fitted on some rows (all of them by default).
-
-        The rows ``held`` are its evaluation set, if that was asked for. With ``rounds`` it does so
-        many and does not stop early.
-        """
-        model = clone(estimator, safe=False)
-        learned, y, weight = self.learned(rows)
-        params = self.fit_params.of_rows(learned)
-        if rounds is not None:
-            params = without_stopping(model, params, rounds)
-        elif held is not None and self.fit_params.on_fold:
-            judged, its_y, its_weight = self.learned(held)
-            params |= self.fit_params.of_fold(model, take(self.X, judged), its_y, its_weight)
-        name = None if weight is None else weight_argument(model)
-        model.fit(take(self.X, learned), y, **({} if name is None else {name: weight}), **params)
-        return model
-
-    def fit_again(self, estimator: Any, fold_models: list[Any]) -> Any:
-        """A copy of the estimator, fitted on all rows.
-
-        Where folds were the evaluation sets of their models, no rows are left to stop on: it does
-        as many rounds as those models kept, on average.
-        """
-        rounds = None
-        if self.fit_params.on_fold:
-            kept = [_rounds(model) for model in fold_models]
-            rounds = max(1, round(sum(kept) / len(kept)))
-        return self.fit(estimator, rounds=rounds)
-
-    def scores(self, model: Any, rows: Index | None = None) -> Array:
-        """The scores that a fitted model gives to some rows (all of them by default)."""
-        return model_scores(model, take(self.X, rows), self.classes, self.positive, self.method)
 
 
 def refuse_dispatched(X: Any, model: Any) -> None:
@@ -335,14 +311,6 @@ def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
             f"is calibrated against the rest, but {pos_label!r} came."
         )
     return 1
-
-
-def fit_and_score(
-    data: ModelRows, estimator: Any, train: Index | None, test: Index | None
-) -> tuple[Any, Array]:
-    """A model fitted on the rows ``train``, and its scores of the rows ``test`` (None: all)."""
-    model = data.fit(estimator, train, test)
-    return model, data.scores(model, test)
 
 
 def model_scores(
@@ -609,7 +577,7 @@ Part = tuple[Array, Index | None]
 
 @contextmanager
 def pooled(
-    calibrator: Any, data: ModelRows, parts: list[Part]
+    calibrator: Any, data: Rows, parts: list[Part]
 ) -> Iterator[tuple[Array, Index, Array | None]]:
     """The scores of all parts, the rows that they belong to, and the weights of the scores.
 

@@ -29,6 +29,7 @@ from calibrant.data.columns import column_names, in_order, plain, to_column
 from calibrant.data.door import (
     Limit,
     OneOf,
+    Rows,
     are_distributions,
     check_lengths,
     check_parameters,
@@ -50,12 +51,10 @@ from calibrant.fitting.folds import (
 )
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
-    FitParams,
     Method,
-    ModelRows,
+    ModelFits,
     Part,
     chosen_method,
-    fit_and_score,
     keep_feature_names,
     may_be_probabilities,
     model_classes,
@@ -260,17 +259,22 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if kind == "prefit" or isinstance(estimator, FrozenEstimator):
             names = tuple(getattr(estimator, "feature_names_in_", names))
             X = in_order(X, names)
-        data = self._read(X, y, sample_weight, kind, estimator, calibrator)
-        params = params_of_fit(self, estimator, fit_params, len(data.codes), kind)
-        if fit_params and data.share is not None:
-            params.check_soft(estimator)
-        data = replace(data, fit_params=params)
-        trained = None if kind == "prefit" else data
-        if trained is None:
+        rows = self._read(X, y, sample_weight, kind, estimator, calibrator)
+        fits = ModelFits(
+            estimator,
+            chosen_method(self.response_method, calibrator),
+            positive_class(calibrator, rows.classes),
+            keywords_of_fit(self, estimator, fit_params, kind),
+        )
+        if fit_params:
+            fits.check(splits=kind in SPLITTING)
+            if rows.share is not None:
+                fits.check_soft()
+        if kind == "prefit":
             warn_of(known_rows(estimator, X))
-        models = fit_models(self, data, estimator, kind, groups)
-        beside = (trained, self.segments, scale_of_scores(data, models))
-        self._keep([fit_member(calibrator, data, one, *beside) for one in models])
+        models = fit_models(self, rows, fits, kind, groups)
+        job = MemberFits(rows, fits, kind != "prefit", self.segments, scale_of_scores(rows, models))
+        self._keep([job.member(calibrator, one) for one in models])
         self._columns = names
         return self
 
@@ -312,7 +316,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         kind: str,
         estimator: Any,
         calibrator: AnyCalibrator,
-    ) -> ModelRows:
+    ) -> Rows:
         """The rows, checked; a warning where the model cannot be used as it came."""
         fitted = kind == "prefit"
         refuse_dispatched(X, estimator)
@@ -321,14 +325,12 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             (X,) = indexable(X)
             check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
-        positive = positive_class(calibrator, classes)
         if not fitted and not isinstance(estimator, FrozenEstimator):
             if weight is not None and weight_argument(estimator) is None:
                 warn_no_weights(estimator)
             if kind in SPLITTING:
                 warn_refitted(estimator)
-        method = chosen_method(self.response_method, calibrator)
-        return ModelRows(X, codes, weight, classes, positive, method, share=share)
+        return Rows.unscored(X, codes, weight, classes, share)
 
     def _keep(self, members: list[Member]) -> None:
         """Set the fitted attributes, and remove those of an earlier fit of another kind."""
@@ -459,12 +461,12 @@ def router_of(classifier: Any) -> MetadataRouter:
     return router.add(estimator=model, method_mapping=mapping)
 
 
-def params_of_fit(
-    classifier: Any, estimator: Any, given: Mapping[str, Any], n: int, kind: str
-) -> FitParams:
+def keywords_of_fit(
+    classifier: Any, estimator: Any, given: Mapping[str, Any], kind: str
+) -> dict[str, Any]:
     """The keywords for the model's fit, by its requests where metadata routing is enabled."""
     if not given:
-        return FitParams()
+        return {}
     if kind == "prefit" or isinstance(estimator, FrozenEstimator):
         raise ParameterError(
             f"{', '.join(sorted(given))} would go to the model's fit, but this model is fitted "
@@ -472,9 +474,7 @@ def params_of_fit(
         )
     if get_config()["enable_metadata_routing"]:
         given = process_routing(classifier, "fit", **given).estimator.fit
-    params = FitParams(dict(given), n)
-    params.check(estimator, splits=kind in SPLITTING)
-    return params
+    return dict(given)
 
 
 # --- Labels ---------------------------------------------------------------------------------------
@@ -630,24 +630,24 @@ class ModelToKeep(NamedTuple):
 
 
 def fit_models(
-    classifier: Any, data: ModelRows, estimator: Any, kind: str, groups: Any
+    classifier: Any, rows: Rows, fits: ModelFits, kind: str, groups: Any
 ) -> list[ModelToKeep]:
     """The models to keep. ``kind`` is that of the classifier's cv."""
     if kind == "prefit":
-        whole = estimator, None
-        return [ModelToKeep(whole, [(data.scores(estimator), None)], [whole])]
-    pairs = row_pairs(classifier.cv, data, groups, classifier.random_state)
+        whole = fits.estimator, None
+        return [ModelToKeep(whole, [(fits.scores(fits.estimator, rows), None)], [whole])]
+    pairs = row_pairs(classifier.cv, rows, groups, classifier.random_state)
     if kind in SPLITTING:
-        warn_of_missing(pairs, data, estimator)
+        warn_of_missing(pairs, rows, fits)
     if classifier.ensemble:
-        check_calibrating(pairs, data)
+        check_calibrating(pairs, rows)
     scored = Parallel(n_jobs=classifier.n_jobs)(
-        delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
+        delayed(fits.fit_and_score)(rows, train, test) for train, test in pairs
     )
     parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
     models = [(model, train) for (model, _), (train, _) in zip(scored, pairs, strict=True)]
     if kind == "folds" and not classifier.ensemble:
-        again = data.fit_again(estimator, [model for model, _ in models]), None
+        again = fits.fit_again(rows, [model for model, _ in models]), None
         return [ModelToKeep(again, parts, models)]
     return [ModelToKeep(model, [part], [model]) for model, part in zip(models, parts, strict=True)]
 
@@ -655,7 +655,7 @@ def fit_models(
 # --- Calibrators ----------------------------------------------------------------------------------
 
 
-def scale_of_scores(data: ModelRows, models: list[ModelToKeep]) -> ScoreScale:
+def scale_of_scores(data: Rows, models: list[ModelToKeep]) -> ScoreScale:
     """What the scores are that any of the models gave to rows that count."""
     parts = [part for kept in models for part in kept.parts]
     scores = [s for s, _ in parts]
@@ -673,70 +673,127 @@ def scale_of_scores(data: ModelRows, models: list[ModelToKeep]) -> ScoreScale:
     return ScoreScale(low, high, "probability" if all(distributions) else "logit")
 
 
-def fit_member(
-    calibrator: AnyCalibrator,
-    data: ModelRows,
-    kept: ModelToKeep,
-    trained: ModelRows | None,
-    segments: Any,
-    scale: ScoreScale,
-) -> Member:
-    """Calibrate a fitted model on its pooled parts.
+@dataclass(frozen=True)
+class MemberFits:
+    """How a calibrator is fitted to the scores of models.
 
-    ``scale`` says what the scores of all models together are.
-    ``trained`` is the data whose rows the models learned; None means that nobody knows.
+    Parameters
+    ----------
+    rows, fits : the rows, and how models were fitted to them
+    trained : bool
+        Whether the models learned some of these rows; False where nobody knows what they learned.
+    segments : column or list of columns, optional
+        The columns of the rows that hold their segments.
+    scale : ScoreScale
+        What the scores of all models together are.
     """
-    (model, learned), parts, _ = kept
-    more: dict[str, Any] = {}
-    fitted: AnyCalibrator
-    if isinstance(calibrator, LocalCalibrator):
-        fitted = _fit_local(calibrator, data, kept, trained, scale)
-        more["companion"] = fitted.companion(model, trained, learned)
-    elif isinstance(calibrator, SegmentedCalibrator):
-        fitted = _fit_segments(calibrator, data, parts, segments, scale)
-        more["segments"] = segments
-    elif isinstance(calibrator, Calibrator) and len(data.classes) == 2:
-        fitted = _with_labels(calibrator, data)
-        labels = data.y if data.share is None else data.share
-        with pooled(fitted, data, parts) as (scores, rows, weight), fitted._part_of(scale):
-            fitted.fit(scores, labels[rows], weight)
-    else:
-        fitted, more["margins"] = _fit_all(calibrator, data, parts, scale)
-    return Member(model, fitted, data.classes, data.positive, data.method, **more)
 
+    rows: Rows
+    fits: ModelFits
+    trained: bool
+    segments: Any
+    scale: ScoreScale
 
-def _with_labels(calibrator: Any, data: ModelRows) -> Any:
-    """A clone that is told the labels and, with two classes, what a high score means."""
-    labels: dict[str, Any] = {"classes": list(data.classes)}
-    if len(data.classes) == 2 and hasattr(calibrator, "pos_label"):
-        labels["pos_label"] = data.classes[data.positive]
-    return clone(calibrator).set_params(**labels)
+    def member(self, calibrator: AnyCalibrator, kept: ModelToKeep) -> Member:
+        """A fitted model, with the calibrator fitted to its pooled parts."""
+        (model, learned), parts, _ = kept
+        rows, more = self.rows, dict[str, Any]()
+        fitted: AnyCalibrator
+        if isinstance(calibrator, LocalCalibrator):
+            fitted = self._fit_local(calibrator, kept)
+            more["companion"] = self._companion(fitted, model, learned)
+        elif isinstance(calibrator, SegmentedCalibrator):
+            fitted = self._fit_segments(calibrator, parts)
+            more["segments"] = self.segments
+        elif isinstance(calibrator, Calibrator) and len(rows.classes) == 2:
+            fitted = self._with_labels(calibrator)
+            labels = rows.labels if rows.share is None else rows.share
+            with (
+                pooled(fitted, rows, parts) as (scores, scored, weight),
+                fitted._part_of(self.scale),
+            ):
+                fitted.fit(scores, labels[scored], weight)
+        else:
+            fitted, more["margins"] = self._fit_all(calibrator, parts)
+        return Member(model, fitted, rows.classes, self.fits.positive, self.fits.method, **more)
 
+    def _with_labels(self, calibrator: Any) -> Any:
+        """A clone that is told the labels and, with two classes, what a high score means."""
+        classes = self.rows.classes
+        labels: dict[str, Any] = {"classes": list(classes)}
+        if len(classes) == 2 and hasattr(calibrator, "pos_label"):
+            labels["pos_label"] = classes[self.fits.positive]
+        return clone(calibrator).set_params(**labels)
 
-def _fit_all(
-    calibrator: Calibrator | VectorCalibrator | CodedCalibrator,
-    data: ModelRows,
-    parts: list[Part],
-    scale: ScoreScale,
-) -> tuple[AnyCalibrator, bool]:
-    """Fitted to the scores of all classes: to all at once, or to each class against the rest.
+    def _companion(
+        self, calibrator: LocalCalibrator, model: Any, learned: Index | None
+    ) -> Callable[[Any], RowInputs]:
+        """What finds for new rows what the calibrator needs beside the scores of a model."""
+        train = self.rows if self.trained else None
+        return calibrator.companion(model, train, learned, self.fits.method)
 
-    And whether the single scores of two classes are margins.
-    """
-    if isinstance(calibrator, Calibrator) and not calibrator.multiclass:
-        calibrator = CodedCalibrator(clone(calibrator).set_params(classes=None))
-    if isinstance(calibrator, CodedCalibrator):
-        _check_one_each(calibrator, len(data.classes))
-    whole = _with_labels(calibrator, data)
-    one_column = parts[0][0].ndim == 1
-    margins = one_column and not scale.probabilities
-    known: ScoreScale | None = scale
-    if one_column:  # both columns are made of one score
-        rows_are = scale._replace(rows="logit" if margins else "probability")
-        known = None if isinstance(whole, CodedCalibrator) else rows_are
-    with pooled(whole, data, parts) as (scores, rows, weight), whole._part_of(known):
-        whole.fit(_pair(scores, margins) if one_column else scores, data.y[rows], weight)
-    return whole, margins
+    def _fit_all(
+        self, calibrator: Calibrator | VectorCalibrator | CodedCalibrator, parts: list[Part]
+    ) -> tuple[AnyCalibrator, bool]:
+        """Fitted to the scores of all classes: to all at once, or to each class against the rest.
+
+        And whether the single scores of two classes are margins.
+        """
+        if isinstance(calibrator, Calibrator) and not calibrator.multiclass:
+            calibrator = CodedCalibrator(clone(calibrator).set_params(classes=None))
+        if isinstance(calibrator, CodedCalibrator):
+            _check_one_each(calibrator, len(self.rows.classes))
+        whole = self._with_labels(calibrator)
+        one_column = parts[0][0].ndim == 1
+        margins = one_column and not self.scale.probabilities
+        known: ScoreScale | None = self.scale
+        if one_column:  # both columns are made of one score
+            rows_are = self.scale._replace(rows="logit" if margins else "probability")
+            known = None if isinstance(whole, CodedCalibrator) else rows_are
+        with pooled(whole, self.rows, parts) as (scores, rows, weight), whole._part_of(known):
+            columns = _pair(scores, margins) if one_column else scores
+            whole.fit(columns, self.rows.labels[rows], weight)
+        return whole, margins
+
+    def _fit_local(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> LocalCalibrator:
+        """Fitted to scores together with the rows that they belong to."""
+        data, parts = self.rows, kept.parts
+        if len(data.classes) > 2 and not calibrator.multiclass:
+            raise InputError(
+                f"{type(calibrator).__name__} calibrates two classes, but {len(data.classes)} came."
+            )
+        local: LocalCalibrator = self._with_labels(calibrator)
+        inputs = None
+        if local.judges_inputs:
+            ends = [
+                self._companion(local, model, learned)(take(data.X, rows))
+                for (model, learned), (_, rows) in zip(kept.scored_by, parts, strict=True)
+            ]
+            lower, upper = (
+                np.concatenate([np.asarray(getattr(one, end)) for one in ends])
+                for end in ("lower", "upper")
+            )
+            inputs = RowInputs(lower=lower, upper=upper)
+        whole = len(parts) == 1 and parts[0][1] is None
+        with pooled(local, data, parts) as (scores, rows, weight), local._part_of(self.scale):
+            X = data.X if whole else take(data.X, rows)
+            local.fit_rows(scores, data.labels[rows], X, weight, groups=rows, inputs=inputs)
+        return local
+
+    def _fit_segments(
+        self, calibrator: SegmentedCalibrator, parts: list[Part]
+    ) -> SegmentedCalibrator:
+        """Fitted to scores and the segments of the rows that they belong to."""
+        data = self.rows
+        if len(data.classes) != 2:
+            raise InputError(f"segments are for two classes, but {len(data.classes)} came.")
+        one: SegmentedCalibrator = self._with_labels(calibrator)
+        segments = segments_of(data.X, self.segments)
+        with pooled(one, data, parts) as (scores, rows, weight), one._part_of(self.scale):
+            groups = None if len(np.unique(rows)) == len(rows) else rows
+            picked = take(segments, rows)
+            one.fit(scores, data.labels[rows], weight, segments=picked, groups=groups)
+        return one
 
 
 def _without(p: Array, absent: Flags) -> Array:
@@ -763,55 +820,6 @@ def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
             "per class, but another code came. CodedClassifier trains a model for each column of "
             "any code."
         )
-
-
-def _fit_local(
-    calibrator: LocalCalibrator,
-    data: ModelRows,
-    kept: ModelToKeep,
-    trained: ModelRows | None,
-    scale: ScoreScale,
-) -> LocalCalibrator:
-    """Fitted to scores together with the rows that they belong to."""
-    if len(data.classes) > 2 and not calibrator.multiclass:
-        raise InputError(
-            f"{type(calibrator).__name__} calibrates two classes, but {len(data.classes)} came."
-        )
-    local: LocalCalibrator = _with_labels(calibrator, data)
-    inputs = None
-    if local.judges_inputs:
-        ends = [
-            local.companion(model, trained, learned)(take(data.X, rows))
-            for (model, learned), (_, rows) in zip(kept.scored_by, kept.parts, strict=True)
-        ]
-        lower, upper = (
-            np.concatenate([np.asarray(getattr(one, end)) for one in ends])
-            for end in ("lower", "upper")
-        )
-        inputs = RowInputs(lower=lower, upper=upper)
-    whole = len(kept.parts) == 1 and kept.parts[0][1] is None
-    with pooled(local, data, kept.parts) as (scores, rows, weight), local._part_of(scale):
-        X = data.X if whole else take(data.X, rows)
-        local.fit_rows(scores, data.y[rows], X, weight, groups=rows, inputs=inputs)
-    return local
-
-
-def _fit_segments(
-    calibrator: SegmentedCalibrator,
-    data: ModelRows,
-    parts: list[Part],
-    columns: Any,
-    scale: ScoreScale,
-) -> SegmentedCalibrator:
-    """Fitted to scores and the segments of the rows that they belong to."""
-    if len(data.classes) != 2:
-        raise InputError(f"segments are for two classes, but {len(data.classes)} came.")
-    one: SegmentedCalibrator = _with_labels(calibrator, data)
-    segments = segments_of(data.X, columns)
-    with pooled(one, data, parts) as (scores, rows, weight), one._part_of(scale):
-        groups = None if len(np.unique(rows)) == len(rows) else rows
-        one.fit(scores, data.y[rows], weight, segments=take(segments, rows), groups=groups)
-    return one
 
 
 def segments_of(X: Any, columns: Any) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.array_types import Array, Index
 from calibrant.data.columns import column_names, in_order, plain
-from calibrant.data.door import Limit, OneOf, check_lengths, check_parameters, read_weight
+from calibrant.data.door import Limit, OneOf, Rows, check_lengths, check_parameters, read_weight
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import (
     CalibrationWarning,
@@ -31,10 +31,9 @@ from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
     Method,
-    ModelRows,
+    ModelFits,
     Part,
     chosen_method,
-    fit_and_score,
     keep_feature_names,
     may_be_probabilities,
     model_classes,
@@ -218,14 +217,16 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
             )
         code = read_code(self.code, len(classes))
         combiner(self.combine, code)  # a wrong pair is refused before any model is trained
-        rows = ModelRows(X, codes, weight, classes, 1, self._method(estimator, calibrator))
+        rows = Rows.unscored(X, codes, weight, classes)
+        fits = ModelFits(estimator, self._method(estimator, calibrator))
         pairs = []
         if calibrator is not None and kind in SPLITTING:
             pairs = row_pairs(self.cv, rows, groups, self.random_state, complete=False)
         columns = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_column)(rows, code.matrix[codes, b], estimator, calibrator, pairs, kind)
+            delayed(_fit_column)(rows, fits, code.matrix[codes, b], calibrator, pairs, kind)
             for b in range(len(code))
         )
+        self._used_method = fits.method
         self._keep(rows, code, columns, calibrator)
         self._columns = column_names(X)
         return self
@@ -249,7 +250,7 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
 
     def _keep(
         self,
-        rows: ModelRows,
+        rows: Rows,
         code: Code,
         columns: list[ColumnModel],
         calibrator: Calibrator | None,
@@ -260,7 +261,6 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
-        self._used_method = rows.method
         self.score_range_ = self._range()
         self._provenance = row_facts(counts, rows.codes, len(rows.classes))
         first = next(column.model for column in columns if column.model is not None)
@@ -324,9 +324,9 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
 
 
 def _fit_column(
-    rows: ModelRows,
+    rows: Rows,
+    fits: ModelFits,
     signs: NDArray[np.int8],
-    estimator: Any,
     calibrator: Calibrator | None,
     pairs: list[Any],
     kind: str,
@@ -335,11 +335,11 @@ def _fit_column(
     always = one_sided(signs, rows.weight, calibrator)
     if always is not None:
         return ColumnModel(None, None, always)
-    data = ModelRows(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES, 1, rows.method)
+    data = Rows.unscored(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES)
     used = np.flatnonzero(signs != 0)
     everyone = used if len(used) < len(signs) else None
     if calibrator is None:
-        return ColumnModel(data.fit(estimator, everyone), None, Identity())
+        return ColumnModel(fits.fit(data, everyone), None, Identity())
     whole = []
     for train, test in pairs:
         inside = train[signs[train] != 0], test[signs[test] != 0]
@@ -355,17 +355,17 @@ def _fit_column(
             stacklevel=caller_level(),
         )
     if not whole:
-        model, scores = fit_and_score(data, estimator, everyone, everyone)
+        model, scores = fits.fit_and_score(data, everyone, everyone)
         parts: list[Part] = [(scores, used)]
     else:
-        scored = [fit_and_score(data, estimator, train, test) for train, test in whole]
+        scored = [fits.fit_and_score(data, train, test) for train, test in whole]
         parts = [(part, test) for (_, part), (_, test) in zip(scored, whole, strict=True)]
-        model = scored[0][0] if kind == "fraction" else data.fit(estimator, everyone)
+        model = scored[0][0] if kind == "fraction" else fits.fit(data, everyone)
     one = clone(calibrator)
     with pooled(one, data, parts) as (scores, tested, weight):
         fitted = fit_column(one, scores, signs[tested], weight)
     return ColumnModel(model, fitted, Identity() if fitted is None else fitted.map_)
 
 
-def _two_sided(data: ModelRows, rows: Index) -> bool:
+def _two_sided(data: Rows, rows: Index) -> bool:
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

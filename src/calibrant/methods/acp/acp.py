@@ -17,7 +17,7 @@ from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator
-from calibrant.fitting.model_scores import ModelRows, score_method, take, weight_argument
+from calibrant.fitting.model_scores import Method, score_method, take, weight_argument
 from calibrant.methods.acp.intervals import (
     LEVEL,
     SCALE,
@@ -269,7 +269,7 @@ class ACP(LocalCalibrator):
         return self.rule_.bins(clean, RowInputs(lower=lower, upper=upper))
 
     def companion(
-        self, model: Any, train: ModelRows | None, rows: Index | None
+        self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
         """The intervals of a model, as a function of new rows.
 
@@ -283,7 +283,7 @@ class ACP(LocalCalibrator):
         flip = known is not None and label is not None and bool(known[0] == label)
         if callable(self.interval):
             return IntervalsOfModel(partial(self.interval, model), flip)
-        self._check_scores(model, train)
+        self._check_scores(model, train, method)
         if train is None and is_logistic(model):
             raise ParameterError(
                 f"the intervals of {type(model).__name__} need the rows that it was fitted on, "
@@ -298,10 +298,9 @@ class ACP(LocalCalibrator):
         intervals = Intervals.of(model, learned, level=self.level, scale=self.scale)
         return IntervalsOfModel(intervals, flip)
 
-    def _check_scores(self, model: Any, train: ModelRows | None) -> None:
+    def _check_scores(self, model: Any, train: Rows | None, method: Method) -> None:
         """Refuse scores other than the probabilities that the intervals are around."""
         given = train is None and hasattr(model, "predict_proba")  # not known: it is trusted
-        method = "auto" if train is None else train.method
         source = "predict_proba" if given else score_method(model, method)
         fitted = getattr(self, "rule_", None)
         known = fitted.scores if isinstance(fitted, IntervalBins) else (0.0, 1.0)

@@ -495,7 +495,7 @@ def test_gain_is_that_of_refits(name):
     fitted = fit_all(clone(PLAIN[name]).set_params(gate=True), z, y)
     _, gain = held_out_naively(PLAIN[name], z, y)
     assert fitted.gain_ == pytest.approx(gain.mean(), abs=1e-6)
-    assert fitted.gain_error_ == pytest.approx(gain.std() / np.sqrt(300), rel=1e-4)
+    assert fitted.gain_error_ == pytest.approx(gain.std(ddof=1) / np.sqrt(300), rel=1e-4)
 
 
 def test_the_strength_is_the_best_on_rows_held_out():
@@ -584,7 +584,7 @@ def test_where_folds_are_too_dear_one_part_judges_a_fit_to_the_others(name, monk
     own = np.arange(30), y[held]
     gain = np.log(p[own]) - np.log(probabilities(z[held])[own])
     assert fitted.gain_ == pytest.approx(gain.mean(), abs=1e-6)
-    assert fitted.gain_error_ == pytest.approx(gain.std() / np.sqrt(30), rel=1e-4)
+    assert fitted.gain_error_ == pytest.approx(gain.std(ddof=1) / np.sqrt(30), rel=1e-4)
     right = fit_all(clone(PLAIN[name]).set_params(gate=True), *draw_rows(300, 3, 12, factor=1.0))
     assert right.kept_ == "identity"
 

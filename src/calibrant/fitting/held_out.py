@@ -194,10 +194,6 @@ class HeldOut(ABC):
     def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
         """How predictions did, fold after fold. With ``ranks`` they are the scores as they came."""
 
-    @abstractmethod
-    def predictions(self, trial: Trial) -> ScoreTable | ScoreMatrix:
-        """The predictions of a candidate, with what happened."""
-
 
 @dataclass(frozen=True, eq=False)
 class HeldOutCells(HeldOut):
@@ -375,6 +371,7 @@ class HeldOutCells(HeldOut):
         return ScoreTable.from_counts(values, *self.columns.take(cells))
 
     def predictions(self, trial: Trial) -> ScoreTable:
+        """The predictions of a candidate, with what happened."""
         return self._table(trial.p, slice(None))
 
     def paired(self, trial: Trial) -> PairedCells:
@@ -507,6 +504,7 @@ class HeldOutMatrix(HeldOut):
         return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
 
     def predictions(self, trial: Trial) -> ScoreMatrix:
+        """The predictions of a candidate, with what happened."""
         weight = self.matrix.weight
         return ScoreMatrix(trial.p, self.codes, None if weight is None else weight[self.rows])
 

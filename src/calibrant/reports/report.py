@@ -38,7 +38,6 @@ from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import matrix_pairs, table_cv
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
-    HeldOut,
     HeldOutCells,
     HeldOutMatrix,
     Standing,
@@ -506,7 +505,9 @@ def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> No
             )
 
 
-def decide(entrants: Mapping[str, Entrant], held: HeldOut, folds: int | None) -> Contest:
+def decide(
+    entrants: Mapping[str, Entrant], held: HeldOutCells | HeldOutMatrix, folds: int | None
+) -> Contest:
     """Choose among methods that were judged on the same rows, the scores as they are among them.
 
     A single method beside these is taken whatever its figures. ``folds`` is as in `Contest`.

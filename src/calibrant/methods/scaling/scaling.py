@@ -25,6 +25,7 @@ from calibrant.fitting.base_classes import (
     reading,
 )
 from calibrant.fitting.folds import FOLDS, deal_by_scores, sorted_rows
+from calibrant.fitting.held_out import CLASS_ERRORS, HeldOut, Sample, Trial, choose, try_all
 from calibrant.losses import logit
 from calibrant.rules.base import Map, VectorMap, in_blocks
 from calibrant.rules.sigmoids import Logistic
@@ -297,23 +298,19 @@ class AffineCalibrator(VectorCalibrator):
     gate: bool
     kept_: str
 
-    def _fit_and_settle(self, family: Family, strength: Callable[[float], Array]) -> Softmax:
+    def _fit_and_gate(self, family: Family, strength: Strength) -> Softmax:
         fit = family.fit(strength)
-        held = family.judged(strength, fit.theta) if self.gate else None
-        return self._settle(family, fit, held)
+        return self._gated(family, fit, family.judged(strength, fit.theta) if self.gate else None)
 
-    def _settle(self, family: Family, fit: SoftmaxFit, held: HeldOutGain | None) -> Softmax:
+    def _gated(self, family: Family, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
         """The fitted map, or a simpler one if that does as well on rows held out."""
         self.converged_, self.n_iter_ = True, fit.steps
-        self.gain_ = float("nan") if held is None else held.gain
-        self.gain_error_ = float("nan") if held is None else held.error
-        self.kept_ = "fit"
-        if self.gate and held is not None:
-            simple = family.judge.temperature_held_out()
-            if simple.loss <= held.loss:
-                self.kept_, held = "temperature", simple
-            if held.gain <= held.error:
-                self.kept_ = "identity"
+        self.gain_, self.gain_error_, self.kept_ = float("nan"), float("nan"), "fit"
+        if judged is not None:
+            held, trial = judged
+            gain = held.unchanged.log_loss - trial.log_loss
+            self.gain_, self.gain_error_ = held.sample.mean(gain), held.sample.error(gain)
+            self.kept_ = held.choice(trial) if self.gate else "fit"
         if self.kept_ == "fit":
             return family.map(fit.theta)
         factor = family.temperature if self.kept_ == "temperature" else 1.0
@@ -396,7 +393,7 @@ class VectorScaling(AffineCalibrator):
         read = reading(matrix, self.scale)
         family = Family(read, full=False, smoothing=self.label_smoothing)
         free = family.strength(diagonal=0.0, off_diagonal=0.0, intercept=0.0)
-        fitted = self._fit_and_settle(family, lambda total: free)
+        fitted = self._fit_and_gate(family, lambda total: free)
         self.factors_, self.offsets_ = np.diag(fitted.weights), fitted.bias
         return fitted
 
@@ -444,7 +441,7 @@ class RidgeCalibrator(AffineCalibrator):
         k, n = family.k, family.total
         pairs, mu = k * (k - 1), self.mu
 
-        def strength(value: float) -> Callable[[float], Array]:
+        def strength(value: float) -> Strength:
             on_b = value if mu is None else mu
 
             def of(total: float) -> Array:
@@ -456,23 +453,22 @@ class RidgeCalibrator(AffineCalibrator):
         self.held_out_: dict[float, float] = {}
         if not isinstance(self.lambda_, str):
             value = float(self.lambda_)
-            fitted = self._fit_and_settle(family, strength(value))
+            fitted = self._fit_and_gate(family, strength(value))
         elif family.is_small:
-            part = family.sample
-            tried = try_strengths(part, strength)
-            self.held_out_ = {ridge: one.loss for ridge, one in tried.items()}
-            best = min(tried, key=self.held_out_.__getitem__)
-            held = tried[best]
+            part = family.subsample
+            self.held_out_, trial = try_strengths(part.held, strength)
+            best = min(self.held_out_, key=self.held_out_.__getitem__)
             # the ridge beside the summed loss stays the same when rows are added
             value = best * part.total / n
-            start = np.mean(held.thetas, axis=0) / part.units * family.units
-            fit = family.fit(strength(value), start)
+            start = np.mean([one.theta for one in trial.maps], axis=0)
+            fit = family.fit(strength(value), start / part.units * family.units)
+            judged = part.held, trial
             if self.gate and family.judge is not part:
-                held = family.judged(strength(value), fit.theta)
-            fitted = self._settle(family, fit, held)
+                judged = family.judged(strength(value), fit.theta)
+            fitted = self._gated(family, fit, judged)
         else:
             value, mu = pairs**2 / n, k**2 / n if mu is None else mu
-            fitted = self._fit_and_settle(family, strength(value))
+            fitted = self._fit_and_gate(family, strength(value))
         self.lambda_used_, self.mu_used_ = value, value if mu is None else float(mu)
         self.matrix_, self.offsets_ = fitted.weights, fitted.bias
         return fitted
@@ -739,12 +735,12 @@ class StructuredScaling(AffineCalibrator):
             off_diagonal=2.0 * self.lambda_off_diagonal * k * (k - 1),
             intercept=2.0 * self.lambda_intercept * k,
         )
-        fitted = self._fit_and_settle(family, lambda total: strength)
+        fitted = self._fit_and_gate(family, lambda total: strength)
         self.matrix_, self.offsets_ = fitted.weights, fitted.bias
         return fitted
 
 
-# --- Fits of softmax(W·x + b) with ridges towards the identity, and what they gain on other rows --
+# --- Fits of softmax(W·x + b) with ridges towards the identity -----------------------------------
 
 
 #: folds are made of at most so many rows; of more rows, a sample spread evenly over their order
@@ -757,15 +753,10 @@ MOST_HELD = 5_000
 #: strengths that are tried, from strong to weak
 DECADES = tuple(10.0**e for e in range(3, -7, -1))
 
-
-class HeldOutGain(NamedTuple):
-    """On rows held out: the mean loss, the mean gain over the scores as they are, the standard
-    error of that gain, and the θ fitted in each fold."""
-
-    loss: float
-    gain: float
-    error: float
-    thetas: list[Array]
+#: the ridge on each parameter of θ, for rows of a total weight
+Strength = Callable[[float], Array]
+#: rows held out, and how fits did on them
+Judged = tuple["HeldOutBlocks", Trial]
 
 
 class Family:
@@ -773,7 +764,7 @@ class Family:
 
     Inside, features are divided by their spread, so that logits of any size fit alike. Ridges add
     ½·Σ strength·(θ − identity)² to Σ w·loss; their strengths refer to W and b themselves, and are
-    given as a function of Σw, since some depend on the number of rows. ``tuned`` says that
+    given as a `Strength` of Σw, since some depend on the number of rows. ``tuned`` says that
     ``inner`` was fitted to the rows: every fold must then find its own.
     """
 
@@ -827,21 +818,21 @@ class Family:
         strength[np.arange(self.k), np.arange(self.k) if self.full else 0] = diagonal
         return strength
 
-    def _problem(self, strength: Array, source: Source, total: float) -> SoftmaxProblem:
+    def problem(self, strength: Array, source: Source, total: float) -> SoftmaxProblem:
         ridge = strength / self.units**2 + RIDGE * total
         return SoftmaxProblem(source, ridge, self.identity, self.smoothing, total)
 
-    def fit(self, strength: Callable[[float], Array], start: Array | None = None) -> SoftmaxFit:
+    def fit(self, strength: Strength, start: Array | None = None) -> SoftmaxFit:
         """The fit of least objective. It begins at the best of the identity, the scores as they
         are, and ``start`` (by default a temperature)."""
-        problem = self._problem(strength(self.total), self.source, self.total)
+        problem = self.problem(strength(self.total), self.source, self.total)
         if self.tuned and start is None:  # the identity is the best temperature
             return fit_softmax(problem, self.identity)
-        warm = self._temperature(self.source) if start is None else start
+        warm = self.best_temperature(self.source) if start is None else start
         starts = [self.identity, self.unchanged, warm]
         return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))
 
-    def _temperature(self, source: Source) -> Array:
+    def best_temperature(self, source: Source) -> Array:
         """The θ of the best temperature; that of the identity where there are no rows."""
         if not any(len(x) for x, _, _ in source()):
             return self.identity
@@ -849,77 +840,7 @@ class Family:
         return self._scaled(fitted.factor / self.size)
 
     @cached_property
-    def folds(self) -> list[tuple[Source, float, Source]]:
-        """The rows to fit, their weight, and the rows held out: of five folds, or of a single one
-        that holds out at most a fifth of the rows, where five fits would take too long."""
-        matrix = self.read.matrix
-        several = len(matrix) <= self.budget
-        count = FOLDS if several else max(FOLDS, -(-len(matrix) // MOST_HELD))
-        fold = deal_by_scores(matrix, count)
-
-        def part(j: int, held: bool) -> Source:
-            def blocks() -> Iterator[tuple[Array, Index, Array]]:
-                start = 0
-                for x, codes, w in self.source():
-                    kept = np.flatnonzero((fold[start : start + len(x)] == j) == held)
-                    start += len(x)
-                    at = ops_of(x).beside(kept, x)
-                    yield x[at], codes[at], w[at]
-
-            if matrix.size > KEPT:
-                return blocks
-            made = list(blocks())
-            return lambda: iter(made)
-
-        sums = np.bincount(fold, matrix.weight, minlength=count)
-        used = range(FOLDS if several else 1)
-        rest = [float(np.delete(sums, j).sum()) for j in used]
-        return [(part(j, False), rest[j], part(j, True)) for j in used]
-
-    def held_out(self, strength: Callable[[float], Array], starts: list[Array]) -> HeldOutGain:
-        """Loss and gain of the rows of each fold, under the fit to all other rows."""
-        thetas, features = [], []
-        for fold, start in zip(self.folds, starts, strict=True):
-            rest, total, held = fold
-            if self.tuned:
-                factor = float(self._temperature(rest)[0, 0])
-                rest, held = self._retuned(rest, factor), self._retuned(held, factor)
-            problem = self._problem(strength(total), rest, total)
-            thetas.append(fit_softmax(problem, start).theta if total else self.identity)
-            features.append(held)
-        return self._judge(thetas, features)
-
-    def _retuned(self, source: Source, factor: float) -> Source:
-        """Features at another temperature: x becomes ln softmax(factor·x), in units of size."""
-
-        def blocks() -> Iterator[tuple[Array, Index, Array]]:
-            for x, codes, w in source():
-                yield log_shares(factor * x) / self.size, codes, w
-
-        return blocks
-
-    def temperature_held_out(self) -> HeldOutGain:
-        """Loss and gain of a temperature alone, which is a member of every family."""
-        thetas = [self._temperature(rest) for rest, _, _ in self.folds]
-        return self._judge(thetas, [held for _, _, held in self.folds])
-
-    def _judge(self, thetas: list[Array], features: list[Source]) -> HeldOutGain:
-        """Loss and gain of a θ in each fold, for what it holds out as the fit of θ sees it."""
-        parts = []
-        for (_, _, held), theta, own in zip(self.folds, thetas, features, strict=True):
-            for (x, codes, w), (z, _, _) in zip(held(), own(), strict=True):
-                if len(x):
-                    loss = row_losses(z, codes, theta, self.full)
-                    before = row_losses(x, codes, self.unchanged, self.full)
-                    parts.append((loss, before - loss, ops_of(w).host(w)))
-        loss_, gain, w_ = (np.concatenate(column) for column in zip(*parts, strict=True))
-        share = w_ / w_.sum()
-        mean = float(share @ gain)
-        error = float(np.sqrt(np.sum((share * (gain - mean)) ** 2)))
-        return HeldOutGain(float(share @ loss_), mean, error, thetas)
-
-    @cached_property
-    def sample(self) -> Family:
+    def subsample(self) -> Family:
         """The family on as many of the rows as five folds can be made of."""
         matrix = self.read.matrix
         step = -(-len(matrix) // max(self.budget, 1))
@@ -937,13 +858,19 @@ class Family:
         A sample is enough where rows are many. But a fit of many parameters needs all rows, so
         that it is judged by a single part of them.
         """
-        return self.sample if min(len(self.read.matrix), MOST_ROWS) <= self.budget else self
+        small = min(len(self.read.matrix), MOST_ROWS) <= self.budget
+        return self.subsample if small else self
 
-    def judged(self, strength: Callable[[float], Array], theta: Array) -> HeldOutGain:
-        """Loss and gain on rows held out, for fits of this strength that begin at θ."""
-        judge = self.judge
-        start = theta / self.units * judge.units
-        return judge.held_out(strength, [start] * len(judge.folds))
+    @cached_property
+    def held(self) -> HeldOutBlocks:
+        """The rows of this family in folds."""
+        return HeldOutBlocks(self)
+
+    def judged(self, strength: Strength, theta: Array) -> Judged:
+        """How fits of this strength that begin at θ do on rows held out."""
+        held = self.judge.held
+        start = theta / self.units * held.family.units
+        return held, held.try_fit(strength, [start] * held.folds)
 
     def map(self, theta: Array) -> Softmax:
         """θ as a map."""
@@ -955,31 +882,169 @@ class Family:
     def temperature(self) -> float:
         """The factor on the scores of the best temperature."""
         inner = 1.0 if self.inner is None else self.inner
-        return float(self._temperature(self.source)[0, 0] / self.size * inner)
+        return float(self.best_temperature(self.source)[0, 0] / self.size * inner)
+
+
+# --- What such fits gain on rows held out ---------------------------------------------------------
+
+
+class Fold(NamedTuple):
+    """What a fold learns from: its number, the blocks of its rows, and their weight."""
+
+    number: int
+    source: Source
+    total: float
+
+
+class FoldFit(NamedTuple):
+    """What was fitted to a fold: a function from the blocks held out to the losses of their rows.
+
+    The features are read anew at a temperature of the fold's own, where ``factor`` is that.
+    """
+
+    family: Family
+    theta: Array
+    factor: float | None = None
+
+    def __call__(self, source: Source) -> Array:
+        losses = [row_losses(x, y, self.theta, self.family.full) for x, y, _ in self.read(source)()]
+        return np.concatenate(losses)
+
+    def read(self, source: Source) -> Source:
+        """The features as the fit sees them: of another temperature they are ln softmax(factor·x),
+        in units of the spread."""
+        if (factor := self.factor) is None:
+            return source
+
+        def blocks() -> Iterator[tuple[Array, Index, Array]]:
+            for x, codes, w in source():
+                yield log_shares(factor * x) / self.family.size, codes, w
+
+        return blocks
+
+
+class HeldOutBlocks(HeldOut):
+    """Blocks of features that are held out, fold after fold, for fits of one family.
+
+    There are five folds, or a single one that holds out at most a fifth of the rows, where five
+    fits would take too long. Folds are dealt in the order of the scores and not at random. So the
+    same rows give the same fit in any order, without a seed; and shares of the classes differ from
+    fold to fold as chance has it (see `deal_by_scores`), as this family fits such shares.
+
+    Features never become probabilities, since the rows of many classes are many numbers: a `Trial`
+    holds the log losses only, and for predictions the probability of each row's own class.
+    """
+
+    def __init__(self, family: Family) -> None:
+        self.family, matrix = family, family.read.matrix
+        several = len(matrix) <= family.budget
+        count = FOLDS if several else max(FOLDS, -(-len(matrix) // MOST_HELD))
+        fold = deal_by_scores(matrix, count)
+
+        def part(j: int, held: bool) -> Source:
+            def blocks() -> Iterator[tuple[Array, Index, Array]]:
+                start = 0
+                for x, codes, w in family.source():
+                    kept = np.flatnonzero((fold[start : start + len(x)] == j) == held)
+                    start += len(x)
+                    at = ops_of(x).beside(kept, x)
+                    yield x[at], codes[at], w[at]
+
+            if matrix.size > KEPT:
+                return blocks
+            made = list(blocks())
+            return lambda: iter(made)
+
+        sums = np.bincount(fold, matrix.weight, minlength=count)
+        self._parts = [
+            (Fold(j, part(j, False), float(np.delete(sums, j).sum())), part(j, True))
+            for j in range(FOLDS if several else 1)
+        ]
+
+    @property
+    def folds(self) -> int:
+        return len(self._parts)
+
+    def parts(self) -> list[tuple[Fold, Source]]:
+        return self._parts
+
+    @cached_property
+    def sample(self) -> Sample:
+        weight = [ops_of(w).host(w) for _, held in self._parts for _, _, w in held()]
+        every = np.concatenate(weight)
+        return Sample(every, every**2)
+
+    def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
+        own = np.exp(-p)
+        return Trial(own, p, np.full(len(p), np.nan), certain=False)
+
+    def try_fit(self, strength: Strength, starts: list[Array]) -> Trial:
+        """Fits of a strength to each fold, from a θ of its own; ``maps`` are `FoldFit` values."""
+        family = self.family
+
+        def fit(fold: Fold) -> FoldFit:
+            factor = float(self.temperatures[fold.number][0, 0]) if family.tuned else None
+            made = FoldFit(family, family.identity, factor)
+            if not fold.total:
+                return made
+            problem = family.problem(strength(fold.total), made.read(fold.source), fold.total)
+            return made._replace(theta=fit_softmax(problem, starts[fold.number]).theta)
+
+        return try_all({"fit": fit}, self, keep_maps=True)["fit"]
+
+    @cached_property
+    def temperatures(self) -> list[Array]:
+        """The θ of the best temperature of each fold."""
+        return [self.family.best_temperature(fold.source) for fold, _ in self._parts]
+
+    @cached_property
+    def unchanged(self) -> Trial:
+        """The scores as they are."""
+        as_it_is = FoldFit(self.family, self.family.unchanged)
+        return try_all({"identity": lambda fold: as_it_is}, self)["identity"]
+
+    def choice(self, trial: Trial) -> str:
+        """Which is kept: the "fit", a "temperature", which is in every family, or the "identity".
+
+        The better of the first two, if it gains more over the scores than the gain's standard
+        error.
+        """
+
+        def tempered(fold: Fold) -> FoldFit:
+            return FoldFit(self.family, self.temperatures[fold.number])
+
+        trials = {**try_all({"temperature": tempered}, self), "fit": trial}
+        best = min(trials, key=lambda name: self.sample.mean(trials[name].log_loss))
+        both = {"identity": self.unchanged, best: trials[best]}
+        return choose(both, self.sample, errors=CLASS_ERRORS)[0]
 
 
 def try_strengths(
-    family: Family,
-    strength: Callable[[float], Callable[[float], Array]],
-) -> dict[float, HeldOutGain]:
-    """Loss and gain on rows held out, for each strength that is tried.
+    held: HeldOutBlocks, strength: Callable[[float], Strength]
+) -> tuple[dict[float, float], Trial]:
+    """The log loss on rows held out for each strength that is tried, and the `Trial` of the best.
 
     First decades, from strong to weak, until two in a row are worse than the best; then the half
     decades beside the best, within their range. Each fit starts where the one before it ended.
     """
-    tried: dict[float, HeldOutGain] = {}
+    losses: dict[float, float] = {}
+    trials: dict[float, Trial] = {}
 
     def best() -> float:
-        return min(tried, key=lambda value: tried[value].loss)
+        return min(losses, key=losses.__getitem__)
 
-    starts = [family.identity] * FOLDS
+    def attempt(value: float, starts: list[Array]) -> None:
+        trials[value] = held.try_fit(strength(value), starts)
+        losses[value] = held.sample.mean(trials[value].log_loss)
+
+    starts = [held.family.identity] * FOLDS
     for value in DECADES:
-        tried[value] = family.held_out(strength(value), starts)
-        starts = tried[value].thetas
-        if list(tried).index(best()) < len(tried) - 2:
+        attempt(value, starts)
+        starts = [one.theta for one in trials[value].maps]
+        if list(losses).index(best()) < len(losses) - 2:
             break
     decade = best()
-    inner = (decade * 10**0.5, decade / 10**0.5)
-    for value in (half for half in inner if min(DECADES) < half < max(DECADES)):
-        tried[value] = family.held_out(strength(value), tried[decade].thetas)
-    return tried
+    for value in (decade * 10**0.5, decade / 10**0.5):
+        if min(DECADES) < value < max(DECADES):
+            attempt(value, [one.theta for one in trials[decade].maps])
+    return losses, trials[best()]

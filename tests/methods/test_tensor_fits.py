@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.score_matrix import ScoreTensor, read_where_it_is
+from calibrant.data.score_matrix import ScoreTensor, read_matrix
 from calibrant.errors import InputError
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[test-torch]'")
@@ -68,7 +68,7 @@ def test_probabilities_in_a_tensor_are_read_by_their_logarithm():
 
 def test_blocks_are_a_small_part_of_the_tensor():
     tensor, y = logits(6000, 200)
-    matrix, _ = read_where_it_is(tensor, y)
+    matrix, _ = read_matrix(tensor, y, on_device=True)
     assert isinstance(matrix, ScoreTensor)
     assert max(x.numel() for x, _, _ in matrix.blocks()) <= max(tensor.numel() // 40, 1 << 17)
     assert sum(len(x) for x, _, _ in matrix.blocks()) == 6000
@@ -77,7 +77,7 @@ def test_blocks_are_a_small_part_of_the_tensor():
 def test_a_tensor_that_numpy_can_look_at_is_an_array():
     tensor, y = logits(300, 3)
     for same in (tensor.float(), tensor.double()):
-        matrix, _ = read_where_it_is(same, y)
+        matrix, _ = read_matrix(same, y, on_device=True)
         assert not isinstance(matrix, ScoreTensor)
         assert np.shares_memory(matrix.scores, same.numpy())
 

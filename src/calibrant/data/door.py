@@ -46,7 +46,7 @@ class Rows:
     Parameters
     ----------
     scores : array of shape (n,), of more than two classes (n, k)
-        Of shape (0,) as long as no model has scored the rows, see `unscored`.
+        Of shape (0,) as long as they are not read, or no model has scored the rows.
     codes : array of shape (n,)
         Two classes: True, or 1, where the row is positive. More: the place in ``classes``.
     weight : array of shape (n,) or None
@@ -113,6 +113,11 @@ class Rows:
         return flags
 
     @property
+    def positive_column(self) -> int:
+        """With two classes: which of two columns of probabilities is that of the positive class."""
+        return 0 if self.classes[0] == self.pos_label else 1
+
+    @property
     def count(self) -> int:
         """How many rows there are; those of weight zero are absent."""
         return len(self.codes) if self.weight is None else int(np.count_nonzero(self.weight))
@@ -161,22 +166,14 @@ def read_binary(
 
     With ``soft`` y may be probabilities of the class 1.
     """
-    labels = read_labels(y, pos_label=pos_label, classes=classes, soft=soft)
-    check_pair_order(scores, classes, labels.classes)
-    clean = read_scores(scores, positive_column=labels.positive_column, classes=labels.classes)
-    check_lengths(scores=len(clean), y=len(labels.positive))
-    if labels.share is not None and classes is None:
+    rows = read_labels(y, pos_label=pos_label, classes=classes, soft=soft)
+    check_pair_order(scores, classes, rows.classes)
+    clean = read_scores(scores, positive_column=rows.positive_column, classes=rows.classes)
+    check_lengths(scores=len(clean), y=len(rows.codes))
+    if rows.share is not None and classes is None:
         check_not_swapped(clean)
     weight = read_weight(sample_weight, len(clean))
-    return Rows(
-        clean,
-        labels.positive,
-        weight,
-        labels.classes,
-        labels.pos_label,
-        labels.share,
-        column_facts(scores),
-    )
+    return replace(rows, scores=clean, weight=weight, columns=column_facts(scores))
 
 
 def check_pair_order(scores: Any, given: Any, classes: NDArray[Any]) -> None:
@@ -509,30 +506,11 @@ PARTNERS: dict[float, tuple[int, int]] = {0: (0, 1), 1: (0, 1), -1: (-1, 1)}  # 
 CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
 
 
-@dataclass(frozen=True)
-class Labels:
-    """Who is positive, the two classes in sorted order, and which of them is the positive one.
+def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: bool = False) -> Rows:
+    """Rows without scores, from a column of labels of two classes.
 
-    Of soft labels ``share`` is the probability of the positive class, and positive is who has at
-    least ½.
-    """
-
-    positive: Flags
-    classes: NDArray[Any]
-    pos_label: Any
-    share: Array | None = None
-
-    @property
-    def positive_column(self) -> int:
-        return 0 if self.classes[0] == self.pos_label else 1
-
-
-def read_labels(
-    y: Any, *, pos_label: Any = None, classes: Any = None, soft: bool = False
-) -> Labels:
-    """Code a column of labels; ``classes`` names the two where the column may hold only one.
-
-    With ``soft`` fractions are probabilities of the class 1; without, they are refused.
+    ``classes`` names the two where the column may hold only one. With ``soft`` fractions are
+    probabilities of the class 1; without, they are refused.
     """
     column = to_column(y, "y")
     if soft and (found := soft_labels(column, pos_label, classes)) is not None:
@@ -541,7 +519,7 @@ def read_labels(
     first, second = (_label(value, "y") for value in _two_values(array))
     ordered = _sorted_pair(_pair(first, second, classes), array.dtype)
     positive = _positive_label(ordered, pos_label)
-    return Labels(_are(array, positive), ordered, positive)
+    return Rows(np.empty(0), _are(array, positive), None, ordered, positive)
 
 
 def read_classes(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
@@ -588,16 +566,19 @@ def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray
     return known, np.asarray(where, dtype=np.intp)[codes]
 
 
-def read_in_order(
-    y: Any, classes: Any, columns: int | None = None, name: str = "the scores"
+def read_class_labels(
+    y: Any, classes: Any = None, columns: int | None = None, name: str = "the scores"
 ) -> tuple[NDArray[Any], Index]:
-    """The classes in the order in which ``classes`` names them, and the code of each label.
+    """The classes in the order in which ``classes`` names them (default: sorted), and the code of
+    each label.
 
-    ``columns`` is how many there must be: the columns of what is called ``name``.
+    ``columns`` is how many classes must be named: the columns of what is called ``name``.
 
-    >>> read_in_order(["mid", "low"], ["low", "mid", "high"])
+    >>> read_class_labels(["mid", "low"], ["low", "mid", "high"])
     (array(['low', 'mid', 'high'], dtype='<U4'), array([1, 0]))
     """
+    if classes is None:
+        return read_many(y, columns=columns or 0)
     given = to_column(classes, "classes")
     ordered, places = read_many(given)
     if len(ordered) != len(given) or len(given) != (len(given) if columns is None else columns):
@@ -847,10 +828,12 @@ REFUSED = (
 )
 
 
-def soft_labels(column: NDArray[Any], pos_label: Any = None, classes: Any = None) -> Labels | None:
-    """Labels that are probabilities of the class 1; None where y holds no fraction.
+def soft_labels(column: NDArray[Any], pos_label: Any = None, classes: Any = None) -> Rows | None:
+    """Rows without scores, from labels that are probabilities of the class 1; None where no label
+    is a fraction.
 
-    Names other than 0 and 1 are refused: they would leave open which class is meant.
+    A row counts as positive from ½ on. Names of classes other than 0 and 1 are refused: they would
+    leave open which class is meant.
 
     >>> soft_labels(np.array([0.0, 0.3, 1.0])).share.tolist()
     [0.0, 0.3, 1.0]
@@ -880,7 +863,7 @@ def soft_labels(column: NDArray[Any], pos_label: Any = None, classes: Any = None
             "fit_table(ScoreTable.from_soft_labels(scores, p)), where p is the probability of "
             "pos_label."
         )
-    return Labels(share >= 0.5, np.array([0, 1]), np.int64(1), share)
+    return Rows(np.empty(0), share >= 0.5, None, np.array([0, 1]), np.int64(1), share)
 
 
 def check_not_swapped(scores: Array) -> None:

@@ -19,8 +19,7 @@ from calibrant.data.door import (
     check_distributions,
     check_finite_rows,
     check_lengths,
-    read_in_order,
-    read_many,
+    read_class_labels,
     read_weight,
     refuse_distributions,
     refuse_infinite,
@@ -234,49 +233,49 @@ class ScoreMatrix(Frozen):
 
 
 def read_matrix(
-    scores: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    scores: Any,
+    y: Any,
+    sample_weight: Any = None,
+    classes: Any = None,
+    *,
+    on_device: bool = False,
 ) -> tuple[ScoreMatrix, NDArray[Any]]:
     """Scores of k classes, labels and weights of the same rows, checked and coded; and the classes.
 
     Column j of the scores is the j-th class in sorted order, or the j-th of ``classes``, which
-    names them all. Labels that are whole numbers from 0 to k − 1 need no names.
+    names them all. Labels that are whole numbers from 0 to k − 1 need no names. With ``on_device``
+    a tensor that NumPy can only copy stays where it is.
 
     >>> read_matrix([[1.0, 0.0], [0.0, 2.0]], ["a", "a"], None, ["a", "b"])[1].tolist()
     ['a', 'b']
     >>> read_matrix([[1.0, 0.0, 0.5], [0.0, 2.0, 0.5]], [0, 2])[1].tolist()
     [0, 1, 2]
     """
-    clean = read_score_matrix(scores)
-    known, codes = read_classes_of(y, clean.shape[1], classes)
+    stays = on_device and _needs_copy(scores)
+    clean = scores if stays else read_score_matrix(scores)
+    columns = int(clean.shape[1])
+    known, codes = read_class_labels(y, classes, columns)
+    if len(known) != columns:
+        shown = ", ".join(repr(plain(label)) for label in known[:5])
+        more = f"{len(known)} classes ({shown}{', …' if len(known) > 5 else ''})"
+        came = f"only one class, {shown}" if len(known) == 1 else more
+        lacks = "name them all with classes=[...], since y lacks some."
+        advice = (
+            lacks if len(known) < columns else "add the columns that are missing, or correct y."
+        )
+        raise InputError(
+            f"scores have {columns} columns, but y holds {came}. Every class must have its column, "
+            f"in sorted order: {advice}"
+        )
     check_class_columns(scores, known, "scores")
     check_lengths(scores=len(clean), y=len(codes))
     weight = read_weight(sample_weight, len(codes))
-    if weight is not None and not weight.all():
-        kept = weight > 0
-        clean, codes, weight = clean[kept], codes[kept], weight[kept]
-    return ScoreMatrix(clean, codes, weight), known
-
-
-def read_classes_of(y: Any, columns: int, classes: Any = None) -> tuple[NDArray[Any], Index]:
-    """The classes, as many as there are columns, and the code of each label."""
-    if classes is not None:
-        return read_in_order(y, classes, columns)
-    known, codes = read_many(y, columns=columns)
-    if len(known) != columns:
-        lacks = "name them all with classes=[...], since y lacks some."
-        more = "add the columns that are missing, or correct y."
-        raise InputError(
-            f"scores have {columns} columns, but y holds {_counted(known)}. Every class must have "
-            f"its column, in sorted order: {lacks if len(known) < columns else more}"
-        )
-    return known, codes
-
-
-def _counted(known: NDArray[Any]) -> str:
-    if len(known) == 1:
-        return f"only one class, {plain(known[0])!r}"
-    shown = ", ".join(repr(plain(label)) for label in known[:5])
-    return f"{len(known)} classes ({shown}{', …' if len(known) > 5 else ''})"
+    if not stays:
+        matrix = ScoreMatrix(clean, codes, weight)
+    else:
+        matrix = ScoreTensor(clean, codes, weight)
+        matrix.check_finite()
+    return (matrix if weight is None or weight.all() else matrix.take(weight > 0)), known
 
 
 def read_score_matrix(
@@ -323,30 +322,8 @@ FEWEST, FEWEST_ON_GPU = 1 << 17, 1 << 22
 SPARSEST = 16
 
 
-def read_where_it_is(
-    scores: Any, y: Any, sample_weight: Any = None, classes: Any = None
-) -> tuple[ScoreMatrix, NDArray[Any]]:
-    """`read_matrix`, but a tensor that NumPy cannot look at stays on its device."""
-    if not _stays(scores):
-        return read_matrix(scores, y, sample_weight, classes)
-    known, codes = read_classes_of(y, int(scores.shape[1]), classes)
-    check_lengths(scores=len(scores), y=len(codes))
-    weight = read_weight(sample_weight, len(codes))
-    made = ScoreTensor(scores, codes, weight)
-    if made.n_classes < 2 or not len(made):
-        raise InputError(
-            "scores must have one row at least, and a column for each of two or more classes, "
-            f"but their shape is {tuple(scores.shape)}."
-        )
-    facts = made.facts
-    good = np.isfinite(facts.low) & np.isfinite(facts.high) & np.isfinite(facts.mean)
-    if not good.all():
-        refuse_infinite(made.scores, ~good)
-    return (made if weight is None or weight.all() else made.take(weight > 0)), known
-
-
-def _stays(scores: Any) -> bool:
-    """Whether these are floats in a tensor that NumPy could not look at without a copy."""
+def _needs_copy(scores: Any) -> bool:
+    """Whether these are floats in a tensor that NumPy cannot read without a copy."""
     library = library_of(scores)
     if library is None or len(scores.shape) != 2:
         return False
@@ -393,6 +370,18 @@ class ScoreTensor(ScoreMatrix):
     def sums(self) -> tuple[float, float]:
         sums = self.facts.mean * self.n_classes
         return float(sums.min()), float(sums.max())
+
+    def check_finite(self) -> None:
+        """Refuse a tensor without rows or with a single column, and rows with NaN or infinity."""
+        if self.n_classes < 2 or not len(self):
+            raise InputError(
+                "scores must have one row at least, and a column for each of two or more classes, "
+                f"but their shape is {tuple(self.scores.shape)}."
+            )
+        low, high, mean, _ = self.facts
+        good = np.isfinite(low) & np.isfinite(high) & np.isfinite(mean)
+        if not good.all():
+            refuse_infinite(self.scores, ~good)
 
     @property
     def looks_like_probabilities(self) -> bool:

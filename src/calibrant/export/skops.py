@@ -13,7 +13,6 @@ TYPES = {
     "data.scale": "ScoreRange",
     "data.score_matrix": "ScoreMatrix",
     "data.score_table": "ScoreTable",
-    "fitting.base_rows": "AsFeatures",
     "fitting.held_out": "Sample Standing Trial",
     "methods.acp.acp": "ACP",
     "methods.acp.intervals": "Delta Intervals IntervalsOfModel Members NoInputs",
@@ -44,6 +43,7 @@ TYPES = {
     "metrics.intervals": "PairedCells",
     "model.calibrated": "CalibratedClassifier Member",
     "model.coded": "CodedClassifier",
+    "rules.base": "RowInputs",
     "rules.plan.borders": "Pieces",
 }
 

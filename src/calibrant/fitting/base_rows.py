@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from calibrant.data.door import (
     Rows,
     check_lengths,
     check_pair_order,
-    read_in_order,
+    read_class_labels,
     read_labels,
     read_many,
     read_scores,
@@ -104,10 +103,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:
-            if self.classes is None:
-                many, codes = read_many(y)
-            else:
-                many, codes = read_in_order(y, self.classes)
+            many, codes = read_class_labels(y, self.classes)
             if len(many) > 2:
                 if self.pos_label is not None:
                     raise InputError(
@@ -189,8 +185,8 @@ class LooksAtFeatures:
     def companion(
         self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
-        """Rows of the model are the features."""
-        return AsFeatures()
+        """The rows of the model as features."""
+        return RowInputs
 
     def _read_features(
         self, features: Any, rows: Rows, nominal: Any
@@ -208,11 +204,3 @@ class LooksAtFeatures:
             del self.feature_names_in_
         if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
             self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
-
-
-@dataclass(frozen=True)
-class AsFeatures:
-    """Rows of a model as the features of a local calibrator."""
-
-    def __call__(self, X: Any) -> RowInputs:
-        return RowInputs(features=X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -14,13 +15,11 @@ from scipy.special import softmax
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
 from calibrant.data.door import (
-    Labels,
     Rows,
     check_distributions,
     check_lengths,
-    read_in_order,
+    read_class_labels,
     read_labels,
-    read_many,
     read_probabilities,
     read_weight,
     row_blocks,
@@ -76,16 +75,15 @@ def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any =
             "p must be given beside the labels y: the predicted probabilities, one per row. (Only "
             "a ScoreTable in place of y brings its own.)"
         )
-    labels = read_labels(y, pos_label=pos_label, classes=classes)
-    clean = read_column(p, labels, classes)
-    check_lengths(y=len(labels.positive), p=len(clean))
-    weight = read_weight(sample_weight, len(clean))
-    return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+    rows = read_labels(y, pos_label=pos_label, classes=classes)
+    clean = read_column(p, rows, classes)
+    check_lengths(y=len(rows.codes), p=len(clean))
+    return replace(rows, scores=clean, weight=read_weight(sample_weight, len(clean)))
 
 
 def read_column(
     given: Any,
-    labels: Labels,
+    labels: Rows,
     classes: Any = None,
     *,
     name: str = "p",
@@ -234,18 +232,16 @@ def refuse_beside(holds: str, word: str, **beside: Any) -> None:
 
 def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index]:
     """The label of each column, and the column of each row's own class."""
-    if classes is None:
-        found, codes = read_many(y, columns=columns)
-        if len(found) != columns:
-            shown = ", ".join(repr(plain(label)) for label in found[:5])
-            many = "es" if len(found) != 1 else ""
-            raise InputError(
-                f"y must hold as many classes as p has columns, but p has {columns} columns and y "
-                f"{len(found)} class{many} ({shown}{', …' if len(found) > 5 else ''}). Name them "
-                "all, in the order of the columns, with classes=[...]."
-            )
-        return found, codes
-    return read_in_order(y, classes, columns, "p")
+    found, codes = read_class_labels(y, classes, columns, "p")
+    if len(found) != columns:
+        shown = ", ".join(repr(plain(label)) for label in found[:5])
+        many = "es" if len(found) != 1 else ""
+        raise InputError(
+            f"y must hold as many classes as p has columns, but p has {columns} columns and y "
+            f"{len(found)} class{many} ({shown}{', …' if len(found) > 5 else ''}). Name them "
+            "all, in the order of the columns, with classes=[...]."
+        )
+    return found, codes
 
 
 def read_raw_classes(

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.array_types import Array, Flags
 from calibrant.data.columns import column_names, first_row, in_order, is_lazy, plain
-from calibrant.data.door import Labels, Rows, check_lengths, check_word, read_scores
+from calibrant.data.door import Rows, check_lengths, check_word, read_scores
 from calibrant.data.frozen import Frozen
 from calibrant.data.lazy import (
     EXACT,
@@ -362,8 +362,7 @@ def evaluate(
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:
-    labels = Labels(rows.positive, rows.classes, rows.pos_label)
-    scores = read_column(raw, labels, classes, name="raw", read=read_scores)
+    scores = read_column(raw, rows, classes, name="raw", read=read_scores)
     check_lengths(y=len(rows.scores), raw=len(scores))
     return replace(rows, scores=scores)
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array
 from calibrant.data.columns import column_facts, plain, refuse_unordered, to_incomplete
-from calibrant.data.door import Limit, OneOf, check_lengths, read_in_order, read_many, read_weight
+from calibrant.data.door import Limit, OneOf, check_lengths, read_class_labels, read_weight
 from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import weight_in_rows
@@ -129,10 +129,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         calibrator = column_calibrator(self.calibrator)
         own = isinstance(self.code, str) and self.code == "one_vs_rest"  # a column for each class
         columns = count_columns(scores) if own else 0
-        if self.classes is None:
-            classes, codes = read_many(y, columns=columns)
-        else:
-            classes, codes = read_in_order(y, self.classes, columns or None)
+        classes, codes = read_class_labels(y, self.classes, columns or None)
         if len(classes) < 2:
             raise InputError(
                 f"y must hold at least two classes, but only one class came: "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, Number, OneOf, check_parameters
-from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_where_it_is
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.fitting.base import SCALES, WEIGHTS, on_logit_scale
 from calibrant.fitting.base_classes import (
@@ -141,7 +141,7 @@ class Temperature(OneOrMany):
             return self
         check_parameters(self, self._limits)
         self._refuse_pos_label()
-        matrix, classes = read_where_it_is(scores, y, sample_weight, self.classes)
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes, on_device=True)
         read = reading(matrix, self.scale)
         factor = read.temperature(smoothing=self.label_smoothing).factor
         self.temperature_ = 1.0 / factor
@@ -249,7 +249,7 @@ class EnsembleTemperature(VectorCalibrator):
         self.classes = classes
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
-        return read_where_it_is(scores, y, sample_weight, self.classes)
+        return read_matrix(scores, y, sample_weight, self.classes, on_device=True)
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = reading(matrix, self.scale)
@@ -721,8 +721,7 @@ class StructuredScaling(AffineCalibrator):
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
         # JAX has no float64 unless asked for it, and in float32 the fit could not end
         stays = self.structure == "vector" and library_of(scores) != "jax"
-        read = read_where_it_is if stays else read_matrix
-        return read(scores, y, sample_weight, self.classes)
+        return read_matrix(scores, y, sample_weight, self.classes, on_device=stays)
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read, k = reading(matrix, self.scale), matrix.n_classes

@@ -31,6 +31,9 @@ _LONG = "\\\\?\\"
 #: how many may write the same output at once under names with locks. Where no lock can be made
 #: (Windows says no earlier that a folder is protected) each of them seems to be held
 MOST_WRITERS = 100
+#: outputs that only this process writes, as far as it has seen; and how many of them it remembers
+_ALONE: set[str] = set()
+MOST_ALONE = 1000
 #: the name that stands for standard input and standard output, where a command takes one
 STANDARD = "-"
 
@@ -39,7 +42,8 @@ STANDARD = "-"
 def whole_file(path: Name) -> Iterator[Path]:
     """An empty file beside ``path`` that takes its place at the end, or vanishes on any error.
 
-    What a killed process left of the same output is removed.
+    What a killed process left of the same output is removed, at the latest by the first write of
+    the next process.
 
     Links are followed: the link stays, and what it leads to is replaced. The new file has the mode
     and, where allowed, the owner of the one that it replaces. A pipe or a device is never replaced:
@@ -96,7 +100,7 @@ def own_place(final: Path) -> Iterator[Path]:
             if alone is None:  # no locks on this disk: then nothing tells what is stale
                 break
             if alone and _removed(place):
-                _remove_stale(final, number + 1)
+                _remove_stale(final, number)
                 yield place
                 return
     yield _beside(final, secrets.token_hex(4))
@@ -112,14 +116,27 @@ def _machine() -> str:
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
-def _remove_stale(final: Path, first: int) -> None:
-    """Remove what killed processes left under the names from this number on."""
-    for number in range(first, MOST_WRITERS):
+def _remove_stale(final: Path, own: int) -> None:
+    """Remove what killed processes left under the names after one's own.
+
+    Only writers at the same time get further than the first name. A process that found no other
+    one looks no more, unless it writes the output twice at the same time itself.
+    """
+    output = os.path.abspath(final)
+    if own:
+        _ALONE.discard(output)
+    elif output in _ALONE:
+        return
+    alone = own == 0
+    for number in range(own + 1, MOST_WRITERS):
         place = _beside(final, str(number))
         if os.path.lexists(place.with_suffix(".lock")):  # of some numbers the writer has ended well
-            with _held(place.with_suffix(".lock")) as alone:
-                if alone:
+            alone = False
+            with _held(place.with_suffix(".lock")) as free:
+                if free:
                     _removed(place)
+    if alone and len(_ALONE) < MOST_ALONE:
+        _ALONE.add(output)
 
 
 def _removed(path: Path) -> bool:

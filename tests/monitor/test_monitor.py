@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import pickle
+import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
+from calibrant.fitting.fitted import fingerprint
 from calibrant.metrics.formulas import RisingBand
 from calibrant.monitor import Monitor
 from calibrant.monitor.monitor import (
@@ -406,6 +410,54 @@ def test_what_is_said_is_of_one_moment(eager_switches):
             report = cal.monitor_report(monitor)
             assert report.batches == report.curve.last[-1]
     going.result()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_process_forked_during_an_update_has_a_lock_of_its_own():
+    monitor, begun, end = Monitor(), threading.Event(), threading.Event()
+
+    class Slow(list):
+        def __iter__(self):
+            begun.set()
+            assert end.wait(60.0)
+            return super().__iter__()
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array(list(self), dtype=dtype)
+
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(monitor.update, Slow([0, 1]), [0.2, 0.6])
+        assert begun.wait(60.0)
+        child = os.fork()
+        if not child:  # where a lock that is held for ever ends in SIGALRM
+            signal.alarm(20)
+            monitor.update([1, 0, 0], [0.7, 0.3, 0.1])
+            os._exit(0 if (monitor.batches, monitor.rows) == (1, 3) else 1)
+        end.set()
+        assert os.waitpid(child, 0)[1] == 0
+        assert going.result() == monitor.reading
+    assert (monitor.batches, monitor.rows) == (1, 2)
+
+
+def test_the_fingerprint_of_a_calibrator_is_taken_once(tmp_path, monkeypatch):
+    taken = []
+
+    def counted(map_):
+        taken.append(map_)
+        return fingerprint(map_)
+
+    monkeypatch.setattr("calibrant.monitor.monitor.fingerprint", counted)
+    rng = np.random.default_rng(17)
+    scores = rng.random((4, 100))
+    fitted = cal.Platt().fit(scores[0], rng.random(100) < scores[0])
+    monitor = Monitor(fitted)
+    for batch in scores:
+        monitor.update(rng.random(100) < batch, scores=batch)
+        monitor.save(tmp_path / "state.json")
+    assert len(taken) == 1
+    Monitor.load(tmp_path / "state.json", fitted).update([0, 1], scores=[0.2, 0.7])
+    assert len(taken) == 2
 
 
 def test_a_monitor_can_be_copied_and_pickled():

@@ -493,6 +493,24 @@ def test_what_a_killed_process_left_is_removed_behind_one_that_ended_well(tmp_pa
     assert names(tmp_path) == ["o.csv"]
 
 
+def test_a_lone_writer_looks_once_for_what_others_left(tmp_path, monkeypatch):
+    looked = []
+    found = os.path.lexists
+    monkeypatch.setattr(os.path, "lexists", lambda path: looked.append(path) or found(path))
+    counts = []
+    for text in ("one", "two", "three"):
+        looked.clear()
+        write_whole(tmp_path / "o.csv", text)
+        counts.append(sum(Path(path).suffix == ".lock" for path in looked))
+    assert counts[0] > 90
+    assert max(counts[1:]) <= 1
+    with whole_file(tmp_path / "o.csv"), whole_file(tmp_path / "o.csv"):
+        pass  # from here on another one may be killed
+    looked.clear()
+    write_whole(tmp_path / "o.csv", "four")
+    assert sum(Path(path).suffix == ".lock" for path in looked) > 90
+
+
 def test_a_folder_that_a_killed_process_left_is_removed(tmp_path):
     with ExitStack() as writers:
         places = [writers.enter_context(own_place(tmp_path / "o.csv")) for _ in range(3)]

@@ -76,9 +76,10 @@ class Monitor:
     enough by itself (Holm's bound). A batch that came before is refused, if it has ten different
     probabilities or more. O(D) for D probabilities of a batch; the state is a file of some 10 kB.
 
-    Threads may share a monitor: batches are taken one after another. Processes must not share a
-    file that `load` and `save` use: of two that load it, update and save, the later one wins. The
-    command ``calibrant monitor`` locks its file.
+    Threads may share a monitor: batches are taken one after another. A forked process goes on with
+    a copy of its own, at any moment. Processes must not share a file that `load` and `save` use: of
+    two that load it, update and save, the later one wins. The command ``calibrant monitor`` locks
+    its file.
 
     References
     ----------
@@ -116,8 +117,7 @@ class Monitor:
         least = check_least(least, 0.5)
         check_weights(weights)
         self._fitted: Fitted | None = None
-        self._lock = threading.RLock()  # held while a batch is taken
-        self._updating = False
+        self._unlock()
         self._state = MonitorState(
             alpha,
             least,
@@ -150,25 +150,33 @@ class Monitor:
 
     def __getstate__(self) -> dict[str, Any]:
         known = vars(self).items()
-        return {name: value for name, value in known if name not in ("_lock", "_updating")}
+        return {name: value for name, value in known if name not in ("_locks", "_updater")}
 
     def __setstate__(self, known: Mapping[str, Any]) -> None:
-        vars(self).update(known, _lock=threading.RLock(), _updating=False)
+        vars(self).update(known)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        """No update runs. Each process has a lock of its own: a forked one would wait for ever for
+        a thread that held the lock, and that it does not have."""
+        self._locks: dict[int, Any] = {}  # by the number of the process
+        self._updater: tuple[int, int] | None = None  # the process and thread of an update
 
     @contextmanager
     def _one_batch(self) -> Iterator[None]:
-        """Wait until the batches of other threads are taken."""
-        with self._lock:
-            if self._updating:  # a signal handler, or rows that are made when they are read
+        """A batch at a time: wait until the batches of other threads are taken."""
+        own = (os.getpid(), threading.get_ident())
+        with self._locks.setdefault(own[0], threading.RLock()):
+            if self._updater == own:  # a signal handler, or rows that are made when they are read
                 raise InputError(
                     "update was called while another update of the same monitor runs in this "
                     "thread. Call them one after another."
                 )
-            self._updating = True
+            self._updater = own
             try:
                 yield
             finally:
-                self._updating = False
+                self._updater = None
 
     # --- rows -----------------------------------------------------------------------------------
 

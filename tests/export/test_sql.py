@@ -33,7 +33,7 @@ from calibrant.export.sql.dialects import (
     plain,
 )
 from calibrant.export.sql.printer import SQL
-from calibrant.export.sql.text import cell, guarded
+from calibrant.export.sql.text import cell, comment, guarded
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
@@ -867,6 +867,36 @@ def test_a_script_can_be_split_at_its_semicolons(dialect, form):
         opened = len(dialect_of(dialect).begin) + 1  # what begins and ends a transaction
         more = opened if made and not dialect_of(dialect).swap else 0
         assert sql.count(";") == len(sql.statements) + more
+
+
+@each_form
+@each_dialect
+def test_no_name_brings_a_semicolon_into_a_comment(dialect, form):
+    """Of columns, classes, segments, tables and views: within its quotes only."""
+    evil = "x; DROP TABLE scores"
+    names = {"table": f"{evil}.t", "view": f"{evil} v", "keep": [evil], "into": f"{evil} p"}
+    for map_ in (MAPS["platt"], MAPS["many steps"], SEGMENTED["numbers"], VECTORS["structured"]):
+        several = isinstance(map_, VectorMap)
+        labels, positive = (("a", evil, "c;"), None) if several else ((0, evil), evil)
+        column = [f"{evil} {i}" for i in range(3)] if several else evil
+        part = None if map_.segments is None else f"{evil} s"
+        fitted = Fitted(map_, labels, positive, evil)
+        for lookup in (None, f"{evil} l"):
+            asked = names | {"column": column, "segment": part, "lookup": lookup}
+            sql = to_sql(fitted, dialect=dialect, form=form, **asked)
+            comments = re.findall(r"/\*.*?\*/", sql, flags=re.DOTALL)
+            assert comments
+            assert ";" not in "".join(comments)
+            bare = re.sub(r"/\*.*?\*/", "", sql, flags=re.DOTALL)
+            ends = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^]]*]", "", bare).count(";")
+            made = any("CREATE TABLE" in text for text in sql.statements)
+            opened = len(dialect_of(dialect).begin) + 1  # what begins and ends a transaction
+            more = opened if made and not dialect_of(dialect).swap else 0
+            assert ends == len(sql.statements) + more
+
+
+def test_a_comment_holds_no_semicolon_whatever_it_says():
+    assert comment("one; two") == "/* one, two */\n"
 
 
 def test_keep_names_the_columns_of_a_query():

@@ -137,21 +137,22 @@ def _escaped(text: str, known: Mapping[str, str]) -> str:
 def comment(text: str) -> str:
     """A comment, and a line break. The text is ours; what it quotes has gone through `label`.
 
-    It is a comment with an end, so that the SQL may be put on one line.
+    It is a comment with an end, so that the SQL may be put on one line, and it holds no semicolon,
+    at which clients split scripts.
 
     >>> comment("by 'a */ b'")
     "/* by 'a * / b' */\\n"
     """
     for mark in MARKS:
         text = text.replace(mark, f"{mark[0]} {mark[1]}")
+    text = text.replace(";", ",")
     lines = textwrap.wrap(text, LONGEST, break_long_words=False, break_on_hyphens=False)
     inner = "\n   ".join(lines)
     return f"/* {inner} */\n"
 
 
 def label(value: object) -> str:
-    """A label or a name as part of a comment: on one line and without the semicolon that clients
-    split scripts at, whatever it holds.
+    """A label or a name as part of a comment: on one line and without semicolons.
 
     >>> print(label("a\\nb; DROP TABLE t"))
     'a\\nb\\x3b DROP TABLE t'

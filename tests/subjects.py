@@ -23,7 +23,7 @@ from calibrant.maps import (
     TopLabel,
     VectorMixture,
 )
-from calibrant.rules.plan.borders import borders, number
+from calibrant.rules.plan.nodes import borders, number
 from cases import CASES
 
 LARGE = float(np.finfo(np.float64).max)

@@ -35,7 +35,7 @@ from calibrant.maps import (
     Segmented,
     Softmax,
 )
-from calibrant.rules.plan.borders import number, rank, regions
+from calibrant.rules.plan.nodes import number, rank, regions
 from calibrant.rules.plan.tables import Grid, grid_of, listed, packed
 from strategies import costly
 

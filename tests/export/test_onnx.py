@@ -19,7 +19,7 @@ from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.export.onnx import to_onnx
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Mixture, Piecewise, Segmented
-from calibrant.rules.plan.borders import regions
+from calibrant.rules.plan.nodes import regions
 from calibrant.rules.sigmoids import FEATURES
 from cases import each
 from onnx_sessions import FLOAT, only

@@ -52,9 +52,8 @@ from calibrant.maps import (
     VectorMap,
     VectorMixture,
 )
-from calibrant.rules.plan.borders import number, rank
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.nodes import Linear, reach, uses
+from calibrant.rules.plan.nodes import Linear, number, rank, reach, uses
 from calibrant.rules.plan.tables import Grid, grid_of
 from calibrant.rules.sigmoids import FEATURES
 from cases import each

@@ -17,7 +17,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError
 from calibrant.maps import Identity, Logistic, Piecewise, Segmented
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.map_input import PlanTarget
+from calibrant.rules.plan.nodes import PlanTarget
 from twins import segment as twin
 
 RNG = np.random.default_rng(5)

@@ -10,18 +10,21 @@ from calibrant import to_python
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Map, Piecewise, Segmented
-from calibrant.rules.plan.borders import (
+from calibrant.rules.plan.interpreter import evaluate
+from calibrant.rules.plan.nodes import (
     LOST,
+    Input,
     Pieces,
+    PlanTarget,
     flat_value,
     number,
     on_line,
     on_stretches,
+    operands,
     rank,
+    stretches,
+    uses,
 )
-from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.map_input import PlanTarget, stretches
-from calibrant.rules.plan.nodes import Input, operands, uses
 from strategies import MAPS, NESTED
 from subjects import BOTH, HILL, JUMP, LINE, MANY, MANY_LINES, ROWS, SEGMENTED, SHAPES, telling
 

@@ -22,11 +22,28 @@ from calibrant.data.lazy import LAZY, Column, compute, left_join
 from calibrant.errors import InputError, import_extra
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.rules.base import Map, VectorMap
-from calibrant.rules.plan import map_input, nodes
-from calibrant.rules.plan.borders import Regions, flat_value, line_columns, on_line
-from calibrant.rules.plan.map_input import PlanTarget, column_steps
-from calibrant.rules.plan.nodes import BySegment, Node, Number, PlanColumn, PlanPrinter
-from calibrant.rules.plan.tables import Grid, grid_of, listed, packed, parameter_table, stacked
+from calibrant.rules.plan import nodes
+from calibrant.rules.plan.nodes import (
+    BySegment,
+    Node,
+    Number,
+    PlanColumn,
+    PlanPrinter,
+    PlanTarget,
+    Regions,
+    flat_value,
+    line_columns,
+    on_line,
+)
+from calibrant.rules.plan.tables import (
+    Grid,
+    column_steps,
+    grid_of,
+    listed,
+    packed,
+    parameter_table,
+    stacked,
+)
 from calibrant.rules.segmented import Segmented
 
 Index = NDArray[np.int64]
@@ -488,17 +505,17 @@ class RowFramePrinter(PlanPrinter[Columns]):
         self.builder, self.scores = builder, list(scores)
         self.known = {}
 
-    def row_input(self, node: map_input.RowInput) -> Columns:
+    def row_input(self, node: nodes.RowInput) -> Columns:
         return [nw.col(name) for name in self.scores]
 
-    def each_column(self, node: map_input.EachColumn) -> Columns:
+    def each_column(self, node: nodes.EachColumn) -> Columns:
         names = self._named(node.row)
         writers = [partial(self._member, own, names[j]) for j, own in node.members]
         return self.builder.keep_all(self.builder.side_by_side(writers))
 
     def _named(self, row: Node) -> list[str]:
         """The names of the columns of a row."""
-        if isinstance(row, map_input.RowInput):
+        if isinstance(row, nodes.RowInput):
             return self.scores
         return self.builder.add_apart(self.write(row))
 
@@ -506,10 +523,10 @@ class RowFramePrinter(PlanPrinter[Columns]):
         most = self.builder.most_branches
         return FramePrinter(self.builder, column, comparisons=most).write(node)
 
-    def within(self, node: map_input.Within) -> Columns:
+    def within(self, node: nodes.Within) -> Columns:
         return self.builder.keep_all(self._moved(node.row, node.low, node.high))
 
-    def logarithms(self, node: map_input.Logarithms) -> Columns:
+    def logarithms(self, node: nodes.Logarithms) -> Columns:
         return self.builder.ln_all(self._moved(node.row, node.floor, 1.0))
 
     def _moved(self, row: Node, low: float, high: float) -> Columns:
@@ -517,7 +534,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         ends = [self.builder.constant(end) for end in (low, high)]
         return [between_ends(x, *ends) for x in self.write(row)]
 
-    def affine(self, node: map_input.Affine) -> Columns:
+    def affine(self, node: nodes.Affine) -> Columns:
         x, constant = self.write(node.row), self.builder.constant
         bias = np.zeros(len(x)) if node.bias is None else node.bias
         if node.matrix.ndim < 2:
@@ -533,12 +550,12 @@ class RowFramePrinter(PlanPrinter[Columns]):
         made = [own + constant(b) if b else own for own, b in zip(sums, bias.tolist(), strict=True)]
         return self.builder.keep_all(made)
 
-    def softmax_row(self, node: map_input.SoftmaxRow) -> Columns:
+    def softmax_row(self, node: nodes.SoftmaxRow) -> Columns:
         e, _ = self._relative_powers(node.row)
         whole = self.builder.keep(total(e))
         return [own / whole for own in e]
 
-    def log_softmax(self, node: map_input.LogSoftmax) -> Columns:
+    def log_softmax(self, node: nodes.LogSoftmax) -> Columns:
         e, top = self._relative_powers(node.row)
         log = self.builder.ln(total(e))
         return self.builder.keep_all([x - top - log for x in self.write(node.row)])
@@ -549,7 +566,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         top = self.builder.keep(nw.max_horizontal(*z))
         return self.builder.keep_all([(x - top).exp() for x in z]), top
 
-    def relative_power(self, node: map_input.RelativePower) -> Columns:
+    def relative_power(self, node: nodes.RelativePower) -> Columns:
         x, zero = self.write(node.row), self.builder.constant(0.0)
         top = self.builder.keep(nw.max_horizontal(*x))
         size = self.builder.keep(or_one(top))
@@ -562,19 +579,19 @@ class RowFramePrinter(PlanPrinter[Columns]):
             [nw.when(own > 0.0).then(raised).otherwise(nw.lit(0.0)) for own, raised in some]
         )
 
-    def normalised(self, node: map_input.Normalised) -> Columns:
+    def normalised(self, node: nodes.Normalised) -> Columns:
         x = self.builder.keep_all(self.write(node.row))
         size = self.builder.keep(or_one(total(x)))
         return self.builder.keep_all([own / size for own in x])
 
-    def row_average(self, node: map_input.RowAverage) -> Columns:
+    def row_average(self, node: nodes.RowAverage) -> Columns:
         weighed = [
             [self.builder.constant(weight) * own for own in self.write(row)]
             for weight, row in node.terms
         ]
         return self.builder.keep_all([total(own) for own in zip(*weighed, strict=True)])
 
-    def largest_mapped(self, node: map_input.LargestMapped) -> Columns:
+    def largest_mapped(self, node: nodes.LargestMapped) -> Columns:
         """The formula of `row_nodes.with_largest`."""
         keep, keep_all, k = self.builder.keep, self.builder.keep_all, float(node.k)
         one, zero = nw.lit(1.0), nw.lit(0.0)
@@ -587,7 +604,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         mapped = keep(self._member(node.member, name))
         size = keep(or_one(rest))
         equal = nw.when(rest > 0.0).then(second / (size + ties * second))
-        least = keep(map_input.AHEAD * equal.otherwise(nw.lit(1.0 / k)))
+        least = keep(nodes.AHEAD * equal.otherwise(nw.lit(1.0 / k)))
         first = keep(between_ends(mapped, least, 1.0 / ties))
         left = keep(nw.max_horizontal(1.0 - ties * first, zero))
         even = keep(1.0 / nw.max_horizontal(k - ties, one))
@@ -595,7 +612,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         pairs = zip(p, shares, strict=True)
         return [nw.when(own >= top).then(first).otherwise(share) for own, share in pairs]
 
-    def combined(self, node: map_input.Combined) -> Columns:
+    def combined(self, node: nodes.Combined) -> Columns:
         """Shares of the sum; the rules that iterate are refused before."""
         r = self.builder.keep_all(self.write(node.row))
         whole = self.builder.keep(total(r))

@@ -44,7 +44,7 @@ TYPES = {
     "model.calibrated": "CalibratedClassifier Member",
     "model.coded": "CodedClassifier",
     "rules.base": "RowInputs",
-    "rules.plan.borders": "Pieces",
+    "rules.plan.nodes": "Pieces",
 }
 
 

@@ -20,15 +20,15 @@ from calibrant.data.documents import check_saved, shown
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
-from calibrant.rules.plan.map_input import (
+from calibrant.rules.plan.nodes import (
     MapInput,
+    Node,
     PlanTarget,
     Row,
     RowAxis,
     first_input,
     start_row,
 )
-from calibrant.rules.plan.nodes import Node
 
 #: the kinds of rules that methods define, and where: a class is imported when a file names it
 OF_METHODS = {

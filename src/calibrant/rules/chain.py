@@ -13,8 +13,7 @@ from calibrant.array_types import Array
 from calibrant.errors import InputError
 from calibrant.rules.base import Map, map_tuple, number, one_map
 from calibrant.rules.piecewise import Piecewise
-from calibrant.rules.plan.map_input import MapInput
-from calibrant.rules.plan.nodes import Let, Node, Variable
+from calibrant.rules.plan.nodes import Let, MapInput, Node, Variable
 from calibrant.rules.sigmoids import Logistic
 
 

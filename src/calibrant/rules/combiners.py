@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError
 from calibrant.rules.base import Map, VectorMap, map_tuple, numbers, word
-from calibrant.rules.plan.map_input import Combined, Row, RowAxis
+from calibrant.rules.plan.nodes import Combined, Row, RowAxis
 
 #: how class probabilities are found where each column singles out a class, and where not
 RULES = {

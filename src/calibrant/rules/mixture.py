@@ -16,8 +16,7 @@ from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, check_weights, in_blocks, map_tuple, numbers
 from calibrant.rules.chain import Chain, Interval
 from calibrant.rules.piecewise import Piecewise, refine
-from calibrant.rules.plan.map_input import MapInput
-from calibrant.rules.plan.nodes import Clip, Linear, Node
+from calibrant.rules.plan.nodes import Clip, Linear, MapInput, Node
 from calibrant.rules.sigmoids import Identity, Logistic
 
 #: points on the logit axis from the logit of 0 to that of 1, closest together where sigmoids bend

@@ -15,16 +15,19 @@ from calibrant.array_types import Array, Flags
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, shift_odds, sigmoid
 from calibrant.rules.base import Map, VectorMap, in_blocks, in_unit, numbers, word
-from calibrant.rules.plan.borders import (
+from calibrant.rules.plan.nodes import (
     LARGEST_DOUBLE,
+    MapInput,
+    Node,
     Pieces,
+    PlanTarget,
+    Sigmoid,
     first_beyond,
     number,
     on_stretches,
     rank,
+    stretches,
 )
-from calibrant.rules.plan.map_input import MapInput, PlanTarget, stretches
-from calibrant.rules.plan.nodes import Node, Sigmoid
 from calibrant.rules.sigmoids import WIDEST, rising_line
 
 #: the largest logit at a knot: differences of two must not overflow

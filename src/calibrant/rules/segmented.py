@@ -21,8 +21,7 @@ from calibrant.rules.base import Map, in_unit, map_tuple, numbers, one_map, read
 from calibrant.rules.chain import Chain
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise, decided_by
-from calibrant.rules.plan.map_input import PlanTarget, first_input
-from calibrant.rules.plan.nodes import BySegment, Node, Variable
+from calibrant.rules.plan.nodes import BySegment, Node, PlanTarget, Variable, first_input
 from calibrant.rules.sigmoids import Identity
 
 

@@ -14,8 +14,7 @@ from calibrant.data.documents import shown
 from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.rules.base import Map, finite_float, in_blocks, number, pair, read_by
-from calibrant.rules.plan.map_input import MapInput
-from calibrant.rules.plan.nodes import Clip, Constant, Linear, Node, Sigmoid
+from calibrant.rules.plan.nodes import Clip, Constant, Linear, MapInput, Node, Sigmoid
 
 
 def _log_sigmoid(x: Array) -> Array:

@@ -23,7 +23,7 @@ from calibrant.rules.base import (
     read_by,
     word,
 )
-from calibrant.rules.plan.map_input import (
+from calibrant.rules.plan.nodes import (
     LARGEST_LOGIT,
     Affine,
     LargestMapped,

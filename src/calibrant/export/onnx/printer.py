@@ -15,20 +15,21 @@ from calibrant.export.onnx.graph import Graph, Tensor, shares_of
 from calibrant.losses import LARGEST, log_p, logit
 from calibrant.rules import combiners
 from calibrant.rules.combiners import is_all_pairs
-from calibrant.rules.plan import map_input, nodes
-from calibrant.rules.plan.borders import Pieces
-from calibrant.rules.plan.map_input import Combined, PlanTarget, column_steps
+from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import (
+    Combined,
     LinePieces,
     Node,
     Number,
     PieceChoice,
+    Pieces,
     PlanColumn,
     PlanPrinter,
+    PlanTarget,
     StepPieces,
     values_of,
 )
-from calibrant.rules.plan.tables import stacked
+from calibrant.rules.plan.tables import column_steps, stacked
 
 #: the domain of operators for classical models
 ML = "ai.onnx.ml"
@@ -185,19 +186,19 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def row_input(self, node: map_input.RowInput) -> Tensor:
+    def row_input(self, node: nodes.RowInput) -> Tensor:
         return self.score
 
-    def each_column(self, node: map_input.EachColumn) -> Tensor:
+    def each_column(self, node: nodes.EachColumn) -> Tensor:
         parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
         return self.graph.columns(parts)
 
-    def _column(self, row: map_input.Row, j: int) -> Tensor:
-        if isinstance(row, map_input.Among):
+    def _column(self, row: nodes.Row, j: int) -> Tensor:
+        if isinstance(row, nodes.Among):
             return self._among(row, j)
         return self.write(row).column(j)
 
-    def _among(self, node: map_input.Among, j: int) -> Tensor:
+    def _among(self, node: nodes.Among, j: int) -> Tensor:
         """z_j − ln Σ_{i≠j} exp(z_i)."""
         graph, z = self.graph, self.write(node.row)
         others = graph.gather(z, np.delete(np.arange(node.k), j), axis=1)
@@ -206,39 +207,39 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         rest = (greatest + total.log()).squeeze(1)
         return z.column(j) - rest
 
-    def within(self, node: map_input.Within) -> Tensor:
+    def within(self, node: nodes.Within) -> Tensor:
         most = np.inf if self.graph.dtype == np.float64 else LARGEST_LOGIT_32
         low, high = (float(np.clip(end, -most, most)) for end in (node.low, node.high))
         return self.write(node.row).within(low, high)
 
-    def affine(self, node: map_input.Affine) -> Tensor:
+    def affine(self, node: nodes.Affine) -> Tensor:
         refuse_large(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
         x = self.write(node.row)
         scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
         return scaled if node.bias is None else scaled + node.bias
 
-    def softmax_row(self, node: map_input.SoftmaxRow) -> Tensor:
+    def softmax_row(self, node: nodes.SoftmaxRow) -> Tensor:
         return graph.softmax_of(self.write(node.row))
 
-    def logarithms(self, node: map_input.Logarithms) -> Tensor:
+    def logarithms(self, node: nodes.Logarithms) -> Tensor:
         return graph.log_of(self.write(node.row), node.floor)
 
-    def log_softmax(self, node: map_input.LogSoftmax) -> Tensor:
+    def log_softmax(self, node: nodes.LogSoftmax) -> Tensor:
         return graph.log_softmax(self.write(node.row))
 
-    def combined(self, node: map_input.Combined) -> Tensor:
+    def combined(self, node: nodes.Combined) -> Tensor:
         return combined(node, self.write(node.row))
 
-    def relative_power(self, node: map_input.RelativePower) -> Tensor:
+    def relative_power(self, node: nodes.RelativePower) -> Tensor:
         positive = self.write(node.row).at_least(0.0)
         shares = _share(positive, positive.greatest())
         return self.graph.op("Pow", shares, node.power)
 
-    def normalised(self, node: map_input.Normalised) -> Tensor:
+    def normalised(self, node: nodes.Normalised) -> Tensor:
         x = self.write(node.row)
         return _share(x, x.total())
 
-    def largest_mapped(self, node: map_input.LargestMapped) -> Tensor:
+    def largest_mapped(self, node: nodes.LargestMapped) -> Tensor:
         """The formula of `row_nodes.with_largest`."""
         p = self.write(node.row)
         top = p.greatest()
@@ -250,13 +251,13 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         whole = some.choose(rest, 1.0)
         equal = some.choose(second / (whole + ties * second), 1.0 / node.k)
         mapped = OnnxPrinter(top.squeeze(1)).write(node.member).expand(1)
-        first = mapped.within(equal * map_input.AHEAD, 1.0 / ties)
+        first = mapped.within(equal * nodes.AHEAD, 1.0 / ties)
         left = (1.0 - ties * first).at_least(0.0)
         even = 1.0 / (float(node.k) - ties).at_least(1.0)
         share = some.choose(others / whole, even)
         return below.choose(share * left, first)
 
-    def row_average(self, node: map_input.RowAverage) -> Tensor:
+    def row_average(self, node: nodes.RowAverage) -> Tensor:
         return graph.sum_of([self.write(row) * weight for weight, row in node.terms])
 
 

@@ -25,8 +25,7 @@ from calibrant.export.thresholds import decision_of, read_threshold
 from calibrant.fitting.fitted import Fitted, fitted_of, map_of, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.map_input import PlanTarget, Row
-from calibrant.rules.plan.nodes import BySegment, Constant, Node, StepPieces
+from calibrant.rules.plan.nodes import BySegment, Constant, Node, PlanTarget, Row, StepPieces
 from calibrant.rules.plan.tables import find_borders
 from calibrant.version import __version__
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.export.python import helpers
-from calibrant.rules.plan import map_input, nodes
-from calibrant.rules.plan.map_input import PlanTarget
-from calibrant.rules.plan.nodes import Node, Number, PlanPrinter, uses
+from calibrant.rules.plan import nodes
+from calibrant.rules.plan.nodes import Node, Number, PlanPrinter, PlanTarget, uses
 from calibrant.rules.plan.tables import TreeParts
 
 #: the most terms of one expression; a longer sum is several statements
@@ -24,7 +23,7 @@ MANY = 8
 #: the names of variables that hold the value of a node
 HINTS: dict[type[Node], str] = {nodes.Logit: "z", nodes.Clip: "x"}
 #: nodes that no variable needs to hold; rows are kept by their rules
-PLAIN = (nodes.Constant, nodes.Input, map_input.Row)
+PLAIN = (nodes.Constant, nodes.Input, nodes.Row)
 #: the helpers that compute functions
 HELPERS: dict[type[Node], str] = {
     nodes.Sigmoid: "_sigmoid",
@@ -130,27 +129,27 @@ class PythonPrinter(PlanPrinter[str]):
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def row_input(self, node: map_input.RowInput) -> str:
+    def row_input(self, node: nodes.RowInput) -> str:
         return "scores"
 
     def kept(self, node: Node, hint: str = "x") -> str:
         """The variable that holds a node."""
         return self.body.keep(hint, self.write(node))
 
-    def each_column(self, node: map_input.EachColumn) -> str:
+    def each_column(self, node: nodes.EachColumn) -> str:
         items = [f"({column}, {function_of(own, self.text)})" for column, own in node.members]
         held = self.text.registry("MEMBERS", "(", items, ")", "a column of the row, and its map")
         return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
 
-    def within(self, node: map_input.Within) -> str:
+    def within(self, node: nodes.Within) -> str:
         low, high = number(node.low), number(node.high)
         return f"[min(max(value, {low}), {high}) for value in {self.kept(node.row)}]"
 
-    def logarithms(self, node: map_input.Logarithms) -> str:
+    def logarithms(self, node: nodes.Logarithms) -> str:
         cut = f"min(max(value, {number(node.floor)}), 1.0)"
         return f"[math.log({cut}) for value in {self.kept(node.row)}]"
 
-    def affine(self, node: map_input.Affine) -> str:
+    def affine(self, node: nodes.Affine) -> str:
         x, text = self.kept(node.row), self.text
         if node.bias is None:
             return f"[{number(float(node.matrix))} * value for value in {x}]"
@@ -166,32 +165,32 @@ class PythonPrinter(PlanPrinter[str]):
         row = f"sum(w * value for w, value in zip(row, {x})) + b"
         return f"[{row} for row, b in zip({matrix}, {bias})]"
 
-    def log_softmax(self, node: map_input.LogSoftmax) -> str:
+    def log_softmax(self, node: nodes.LogSoftmax) -> str:
         return f"_log_softmax({self.kept(node.row)})"
 
-    def softmax_row(self, node: map_input.SoftmaxRow) -> str:
+    def softmax_row(self, node: nodes.SoftmaxRow) -> str:
         return f"[math.exp(value) for value in _log_softmax({self.kept(node.row)})]"
 
-    def normalised(self, node: map_input.Normalised) -> str:
+    def normalised(self, node: nodes.Normalised) -> str:
         return f"_shares({self.write(node.row)})"
 
-    def relative_power(self, node: map_input.RelativePower) -> str:
+    def relative_power(self, node: nodes.RelativePower) -> str:
         kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.kept(node.row)}]")
         peak = self.body.keep("peak", f"max({kept}) or 1.0")
         shares = self.body.keep("x", f"[value / {peak} for value in {kept}]")
         return f"[value ** {number(node.power)} for value in {shares}]"
 
-    def row_average(self, node: map_input.RowAverage) -> str:
+    def row_average(self, node: nodes.RowAverage) -> str:
         pairs = [f"({number(weight)}, {self.kept(row, 'p')})" for weight, row in node.terms]
         rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
         first = self.body.keep("first", f"{rows}[0][1]")
         return f"[sum(weight * p[j] for weight, p in {rows}) for j in range(len({first}))]"
 
-    def largest_mapped(self, node: map_input.LargestMapped) -> str:
+    def largest_mapped(self, node: nodes.LargestMapped) -> str:
         p = self.kept(node.row, "p")
         return f"_with_largest({p}, {function_of(node.member, self.text)}(max({p})))"
 
-    def combined(self, node: map_input.Combined) -> str:
+    def combined(self, node: nodes.Combined) -> str:
         r = self.kept(node.row, "r")
         p = COMBINED[node.rule](self, node, r)
         if node.known.all():
@@ -201,11 +200,11 @@ class PythonPrinter(PlanPrinter[str]):
         at = self.text.table("PLACES", places, "where each class is; some are never probable")
         return f"[0.0 if i is None else {found}[i] for i in {at}]"
 
-    def _with_weights(self, node: map_input.Combined, r: str) -> str:
+    def _with_weights(self, node: nodes.Combined, r: str) -> str:
         own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
         return f"_{node.rule}({r}, {own})"
 
-    def _with_columns(self, node: map_input.Combined, r: str) -> str:
+    def _with_columns(self, node: nodes.Combined, r: str) -> str:
         """Who is positive and who negative in each column, and its weight."""
         items = []
         for column, weight in zip(node.code.T, node.weights, strict=True):
@@ -222,7 +221,7 @@ def _plain(value: Number) -> str:
 
 
 #: the arguments of each rule of `Combined`
-COMBINED: dict[str, Callable[[PythonPrinter, map_input.Combined, str], str]] = {
+COMBINED: dict[str, Callable[[PythonPrinter, nodes.Combined, str], str]] = {
     "normalized": lambda printer, node, r: f"_normalized({r})",
     "projected": PythonPrinter._with_weights,
     "balanced": PythonPrinter._with_weights,

@@ -46,8 +46,7 @@ from calibrant.export.sql.text import (
 from calibrant.export.thresholds import decision_of, read_threshold
 from calibrant.fitting.fitted import Fitted, fingerprint, fitted_of, map_of, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
-from calibrant.rules.plan.map_input import Row
-from calibrant.rules.plan.nodes import BySegment, Node
+from calibrant.rules.plan.nodes import BySegment, Node, Row
 
 __all__ = ["Sql", "to_sql"]
 

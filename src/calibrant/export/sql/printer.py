@@ -33,20 +33,26 @@ from calibrant.export.sql.text import (
     tree,
 )
 from calibrant.losses import LARGEST, SMALLEST, logit
-from calibrant.rules.plan import map_input, nodes
-from calibrant.rules.plan.borders import Regions, flat_value, line_columns, on_line
+from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.map_input import EachColumn, LogSoftmax, PlanTarget, RowInput
 from calibrant.rules.plan.nodes import (
     EVERYWHERE,
     BySegment,
+    EachColumn,
+    LogSoftmax,
     Node,
     Number,
     PlanColumn,
     PlanPrinter,
+    PlanTarget,
     Range,
+    Regions,
+    RowInput,
     about,
     ends_of,
+    flat_value,
+    line_columns,
+    on_line,
     reach,
     uses,
 )
@@ -585,12 +591,12 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         text = printer.write(guarded(node, self.dialect))
         return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
 
-    def within(self, node: map_input.Within) -> list[str]:
+    def within(self, node: nodes.Within) -> list[str]:
         columns = self.write(node.row)
         cut = [clamp(factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns]
         return self.steps.add("The same, none too small or too large.", {"x": cut})
 
-    def logarithms(self, node: map_input.Logarithms) -> list[str]:
+    def logarithms(self, node: nodes.Logarithms) -> list[str]:
         logs = [self._logarithm(c, node.floor) for c in self.write(node.row)]
         return self.steps.add("The logarithms of the probabilities.", {"z": logs})
 
@@ -603,7 +609,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         branches.append((f"{p} >= {number(1.0)}", number(0.0)))
         return case(branches, f"{self.dialect.ln}({p})")
 
-    def affine(self, node: map_input.Affine) -> list[str]:
+    def affine(self, node: nodes.Affine) -> list[str]:
         x, k = self.write(node.row), len(self.write(node.row))
         full = node.matrix
         if full.ndim < 2:
@@ -615,7 +621,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             sums.append(self.dialect.result.format(linear(b, terms, self.dialect)))
         return self.steps.add("The logits, scaled.", {"eta": sums})
 
-    def softmax_row(self, node: map_input.SoftmaxRow) -> list[str]:
+    def softmax_row(self, node: nodes.SoftmaxRow) -> list[str]:
         e, _ = self._relative_powers(node.row)
         [whole] = self.steps.add("The sum of those.", {"total": total(e)})
         return [f"{c} / {whole}" for c in e]
@@ -644,7 +650,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             columns = [f"{greatest}({', '.join(p)})" if len(p) > 1 else p[0] for p in parts]
         return columns[0]
 
-    def relative_power(self, node: map_input.RelativePower) -> list[str]:
+    def relative_power(self, node: nodes.RelativePower) -> list[str]:
         columns, zero = self.write(node.row), self.number(0.0)
         [top] = self.steps.add("The largest probability.", {"largest": self._largest(columns)})
         size = case([(f"{top} > {zero}", top)], self.number(1.0))
@@ -655,19 +661,19 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             powers.append(case([(f"{x} > {zero}", _exp(log, self.dialect))], zero))
         return self.steps.add("Their powers.", {"x": powers})
 
-    def normalised(self, node: map_input.Normalised) -> list[str]:
+    def normalised(self, node: nodes.Normalised) -> list[str]:
         """Columns divided by their sum, unless that is zero."""
         columns, zero = self.write(node.row), self.number(0.0)
         [whole] = self.steps.add("Their sum.", {"total": total(columns)})
         shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
         return self.steps.add("The same, of sum one.", {"x": shares})
 
-    def row_average(self, node: map_input.RowAverage) -> list[str]:
+    def row_average(self, node: nodes.RowAverage) -> list[str]:
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
         return [total(own) for own in zip(*terms, strict=True)]
 
-    def largest_mapped(self, node: map_input.LargestMapped) -> list[str]:
+    def largest_mapped(self, node: nodes.LargestMapped) -> list[str]:
         """The formula of `row_nodes.with_largest`."""
         add, number, one = self.steps.add, self.number, self.number(1.0)
         zero = number(0.0)
@@ -679,8 +685,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         sums: dict[str, str] = {"largest": self._largest(others), "rest": total(others)}
         ties, second, rest = add(about, {"ties": total(tied), **sums})
         [mapped] = add("The largest, calibrated.", {"r": self._member(node.member, top, False)})
-        even = number(map_input.AHEAD / node.k)
-        order = f"{number(map_input.AHEAD)} * {second} / ({rest} + {ties} * {second})"
+        even = number(nodes.AHEAD / node.k)
+        order = f"{number(nodes.AHEAD)} * {second} / ({rest} + {ties} * {second})"
         [least] = add(
             "The least that keeps the order.", {"r": case([(f"{rest} > {zero}", order)], even)}
         )
@@ -716,21 +722,21 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
 
     def _logarithms_of(self, row: Node) -> list[str]:
         """The logarithms of a row's values; of shares of a sum, those of shares of the largest."""
-        if isinstance(row, map_input.Within | map_input.Normalised):
+        if isinstance(row, nodes.Within | nodes.Normalised):
             return self._logarithms_of(row.row)
-        if isinstance(row, map_input.SoftmaxRow):
+        if isinstance(row, nodes.SoftmaxRow):
             z = self.write(row.row)
             [top] = self.steps.add("The largest logit.", {"largest": self._largest(z)})
             return [f"{c} - {top}" for c in z]
         zero, none, ln = self.number(0.0), self.number(NO_LOGARITHM), self.dialect.ln
-        if isinstance(row, map_input.RelativePower):
+        if isinstance(row, nodes.RelativePower):
             c = self._logarithms_of(row.row)
             [top] = self.steps.add("The largest logarithm.", {"largest": self._largest(c)})
             power = self.number(row.power)
             return [case([(f"{own} > {none}", f"{power} * ({own} - {top})")], none) for own in c]
         return [case([(f"{c} > {zero}", f"{ln}({c})")], none) for c in self.write(row)]
 
-    def combined(self, node: map_input.Combined) -> list[str]:
+    def combined(self, node: nodes.Combined) -> list[str]:
         """Shares of the sum; the rules that iterate are refused before."""
         assert isinstance(node.row, EachColumn)
         own = self.each_column(node.row, relative=True)  # shares are made of them

@@ -16,17 +16,20 @@ from calibrant.array_types import Array, Flags
 from calibrant.data.score_table import HALF, LEAST, Cells
 from calibrant.errors import InputError
 from calibrant.export.sql.dialects import LARGEST, Dialect
-from calibrant.rules.plan.borders import LARGEST_DOUBLE, LOST, Pieces, Regions
 from calibrant.rules.plan.interpreter import evaluate
 from calibrant.rules.plan.nodes import (
+    LARGEST_DOUBLE,
+    LOST,
     Clip,
     Input,
     Linear,
     LinePieces,
     Node,
     Number,
+    Pieces,
     PlanColumn,
     Range,
+    Regions,
     ends_of,
     reach,
     rebuilt,

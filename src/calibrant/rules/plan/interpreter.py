@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.losses import log_softmax
-from calibrant.rules.plan import map_input, nodes
-from calibrant.rules.plan.map_input import finest
+from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import Node, Number, PlanColumn, PlanPrinter
+from calibrant.rules.plan.tables import finest
 
 Index = NDArray[np.int64]
 
@@ -91,50 +91,50 @@ class _Evaluation(PlanPrinter[Array]):
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def row_input(self, node: map_input.RowInput) -> Array:
+    def row_input(self, node: nodes.RowInput) -> Array:
         return self.scores
 
-    def each_column(self, node: map_input.EachColumn) -> Array:
+    def each_column(self, node: nodes.EachColumn) -> Array:
         x = self.write(node.row)
         return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
 
-    def among(self, node: map_input.Among) -> Array:
+    def among(self, node: nodes.Among) -> Array:
         z = self.write(node.row)
         rest = np.where(np.eye(z.shape[1], dtype=bool), -np.inf, z[:, None, :])
         top = rest.max(axis=2)
         return np.asarray(z - top - np.log(np.exp(rest - top[..., None]).sum(axis=2)))
 
-    def within(self, node: map_input.Within) -> Array:
+    def within(self, node: nodes.Within) -> Array:
         return np.clip(self.write(node.row), node.low, node.high)
 
-    def logarithms(self, node: map_input.Logarithms) -> Array:
+    def logarithms(self, node: nodes.Logarithms) -> Array:
         return np.log(np.clip(self.write(node.row), node.floor, 1.0))
 
-    def affine(self, node: map_input.Affine) -> Array:
+    def affine(self, node: nodes.Affine) -> Array:
         x = self.write(node.row)
         scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
         return np.asarray(scaled if node.bias is None else scaled + node.bias)
 
-    def log_softmax(self, node: map_input.LogSoftmax) -> Array:
+    def log_softmax(self, node: nodes.LogSoftmax) -> Array:
         return log_softmax(self.write(node.row))
 
-    def softmax_row(self, node: map_input.SoftmaxRow) -> Array:
+    def softmax_row(self, node: nodes.SoftmaxRow) -> Array:
         return np.exp(log_softmax(self.write(node.row)))
 
-    def normalised(self, node: map_input.Normalised) -> Array:
-        return map_input.shares_of_sum(self.write(node.row))
+    def normalised(self, node: nodes.Normalised) -> Array:
+        return nodes.shares_of_sum(self.write(node.row))
 
-    def relative_power(self, node: map_input.RelativePower) -> Array:
-        return np.asarray(map_input.shares_of_largest(self.write(node.row)) ** node.power)
+    def relative_power(self, node: nodes.RelativePower) -> Array:
+        return np.asarray(nodes.shares_of_largest(self.write(node.row)) ** node.power)
 
-    def row_average(self, node: map_input.RowAverage) -> Array:
+    def row_average(self, node: nodes.RowAverage) -> Array:
         return np.asarray(sum(w * self.write(row) for w, row in node.terms))
 
-    def largest_mapped(self, node: map_input.LargestMapped) -> Array:
+    def largest_mapped(self, node: nodes.LargestMapped) -> Array:
         p = self.write(node.row)
-        return map_input.with_largest(p, evaluate(node.member, p.max(axis=1)))
+        return nodes.with_largest(p, evaluate(node.member, p.max(axis=1)))
 
-    def combined(self, node: map_input.Combined) -> Array:
+    def combined(self, node: nodes.Combined) -> Array:
         r = self.write(node.row)
         p = np.zeros((len(r), len(node.known)))
         p[:, node.known] = node.solve(r)

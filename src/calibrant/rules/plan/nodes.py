@@ -1,8 +1,10 @@
-"""The nodes of a plan. Every target prints these, and `interpreter` computes them.
+"""Plans: what maps become for other systems. Every target prints these nodes, and `interpreter`
+computes them.
 
 A plan is a graph of values: the score that comes in, arithmetic, a few functions, and tables in
 which a score finds its piece. Parameters are numbers, or columns of numbers (`PlanColumn`) where
-many plans of the same form are printed as one and each row has its own.
+many plans of the same form are printed as one and each row has its own. Where pieces begin and end
+is known to the exact double.
 """
 
 from __future__ import annotations
@@ -11,26 +13,22 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, dataclass_transform
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array
+from calibrant.array_types import Array, Flags
 from calibrant.errors import InputError
-from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
-from calibrant.rules.plan.borders import (
-    LARGEST_DOUBLE,
-    Pieces,
-    Regions,
-    Stretches,
-    on_stretches,
-    regions,
-)
+from calibrant.losses import SMALLEST, log_p, logit, minus_log_rest, sigmoid, softplus
 
 Index = NDArray[np.int64]
 Function = Callable[[Array], Array]
+
+LARGEST_DOUBLE = float(np.finfo(np.float64).max)
+
+# --- Nodes: values that depend on the score -------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +243,124 @@ class BySegment(Node):
         return type(values[0]) if values else str
 
 
+# --- Nodes of rows, for maps of several scores: the value of each is an array of shape (n, k) -----
+
+
+#: logits are cut at ± this, and no parameter may be larger: their products stay finite
+LARGEST_LOGIT = 1e100
+#: an entry that must stay the largest is at least this factor above the value at which it would
+#: equal the second: float32 can still tell the two apart
+AHEAD = 1.0 + 1e-6
+
+
+class Row(Node):
+    """A value for each row and column."""
+
+
+class RowInput(Row):
+    """The k numbers that come in."""
+
+    k: int
+
+
+class RowOf(Row):
+    """A value that is made of another row."""
+
+    row: Row
+
+
+class EachColumn(RowOf):
+    """For each column of the result, which column it reads, and the plan of that one score."""
+
+    members: tuple[tuple[int, Node], ...]
+
+
+class Among(RowOf):
+    """z_j − ln Σ_{i≠j} exp z_i: the logit of each of k classes against all others."""
+
+    k: int
+
+
+class Within(RowOf):
+    """Values moved into an interval."""
+
+    low: float
+    high: float
+
+
+class Logarithms(RowOf):
+    """ln of values moved into [floor, 1]."""
+
+    floor: float
+
+
+class Affine(RowOf):
+    """W·x + b. W is a factor, one factor for each column, or a matrix; b may be left out."""
+
+    matrix: Array
+    bias: Array | None = None
+
+
+class LogSoftmax(RowOf):
+    """x − ln Σ exp x."""
+
+
+class SoftmaxRow(RowOf):
+    """exp x / Σ exp x."""
+
+
+class Normalised(RowOf):
+    """Values divided by their sum, unless that is zero."""
+
+
+class RelativePower(RowOf):
+    """(x / largest)^power of values of which none is below zero; the largest counts as 1 if it is
+    zero."""
+
+    power: float
+
+
+class RowAverage(Row):
+    """Σ weight · row."""
+
+    terms: tuple[tuple[float, Row], ...]
+
+
+class LargestMapped(RowOf):
+    """A row of sum one whose largest entry is mapped, and whose others share what is left; see
+    `with_largest`.
+
+    Parameters
+    ----------
+    row : the distribution
+    member : the plan of one score, the largest entry
+    k : how many entries there are
+    """
+
+    member: Node
+    k: int
+
+
+class Combined(RowOf):
+    """Class probabilities of columns' probabilities.
+
+    Parameters
+    ----------
+    row : the columns that count; where each of them singles out a class, in the order of classes
+    rule : "normalized", "projected" and "balanced" for columns that single out a class each;
+        "least_squares" and "coupled" for any other code
+    code, weights : of the columns that count; the code has only classes that these columns know
+    known : which classes those are; the others get no probability
+    solve : NumPy's function of the columns' probabilities
+    """
+
+    rule: str
+    code: Array
+    weights: Array
+    known: Flags
+    solve: Callable[[Array], Array]
+
+
 # --- What a plan becomes --------------------------------------------------------------------------
 
 Result = TypeVar("Result")
@@ -361,6 +477,637 @@ def uses(plans: Sequence[Node]) -> Counter[Node]:
     return counts
 
 
+# --- Pieces: lines between knots, with jumps at the knots and flat ends ---------------------------
+
+
+#: how far rounding may move a line written as base + slope · s
+LOST = 2.5e-13
+#: below this width 1/width may overflow; scores on such a piece are multiplied by the second number
+NARROW, WIDER = 2.0**-960, 2.0**600
+
+
+def trend_of(values: Array) -> int:
+    """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+    if (values[1:] >= values[:-1]).all():
+        return 1
+    return -1 if (values[1:] <= values[:-1]).all() else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """On [x_i, x_{i+1}) a line from right_i to left_{i+1}; left_0 below, the last right above.
+
+    Piece i lies above i knots, so there is one more piece than there are knots.
+
+    >>> Pieces(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([0.0, 3.0])).value(
+    ...     np.array([-1.0, 0.25, 1.0])
+    ... ).tolist()
+    [0.0, 0.25, 3.0]
+    """
+
+    x: Array
+    left: Array
+    right: Array
+
+    @functools.cached_property
+    def is_step(self) -> bool:
+        """Whether every piece is flat."""
+        return bool(np.array_equal(self.right[:-1], self.left[1:]))
+
+    @property
+    def jumps(self) -> bool:
+        """Whether neighbours differ at some knot."""
+        return not np.array_equal(self.left, self.right)
+
+    @functools.cached_property
+    def are_shares(self) -> bool:
+        """Whether all values are in [0, 1]."""
+        both = np.concatenate((self.left, self.right))
+        return bool(both.min() >= 0.0 and both.max() <= 1.0)
+
+    @functools.cached_property
+    def outer(self) -> Flags:
+        """Which pieces are the first and the last, which are flat and have no end."""
+        return np.asarray(np.arange(len(self.x) + 1) % len(self.x) == 0)
+
+    @functools.cached_property
+    def low(self) -> Array:
+        """The value at the start of each piece."""
+        return np.concatenate((self.left[:1], self.right))
+
+    @functools.cached_property
+    def high(self) -> Array:
+        """The value at the end of each piece."""
+        return np.concatenate((self.left, self.right[-1:]))
+
+    @property
+    def trend(self) -> int:
+        """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+        return trend_of(np.column_stack((self.left, self.right)).ravel())
+
+    @functools.cached_property
+    def table(self) -> tuple[Array, ...]:
+        """Columns with an entry per piece: start, width, value at the start, value at the end, the
+        smaller of the two, the larger, and a scale (½ where the width would overflow)."""
+        low, high = self.low, self.high
+        with np.errstate(over="ignore"):
+            scale = np.where(np.isinf(np.diff(self.x)), 0.5, 1.0)
+        width = self.x[1:] * scale - self.x[:-1] * scale
+        scale, width = (np.concatenate(([1.0], inner, [1.0])) for inner in (scale, width))
+        start = np.concatenate((self.x[:1], self.x)) * scale
+        return start, width, low, high, np.minimum(low, high), np.maximum(low, high), scale
+
+    def value(self, s: Array) -> Array:
+        """The value at points, by one binary search each."""
+        return self.on(s, np.searchsorted(self.x, s, side="right"))
+
+    def on(self, s: Array, piece: Index) -> Array:
+        """The value at points that are on these pieces; never beyond the values at their ends."""
+        if self.is_step:
+            return np.asarray(self.low[piece])
+        start, width, low, high, least, most, scale = self.table
+        base = low[piece]
+        with np.errstate(over="ignore"):  # only in the outer pieces, whose value is set below
+            along = (s * scale[piece] - start[piece]) / width[piece]
+        value = base + np.where(self.outer[piece], 0.0, along) * (high[piece] - base)
+        return np.clip(value, least[piece], most[piece])
+
+    def limits(self, at: Array) -> tuple[Array, Array]:
+        """The limit from below, and the value, at points."""
+        value = self.value(at)
+        knot = np.minimum(np.searchsorted(self.x, at), len(self.x) - 1)
+        return np.where(self.x[knot] == at, self.left[knot], value), value
+
+    def columns(self, relative: bool = False) -> dict[str, Array]:
+        """The columns that a line is computed from, an entry per piece.
+
+        ``base`` and ``slope`` for base + slope · s, if that loses no digits. Else ``start``,
+        ``low`` and ``slope`` for low + slope · (s − start). Where a slope would overflow, or small
+        values must keep their digits (``relative``), those of `ends`: then a line is computed by
+        the same operations as here.
+        """
+        start_, width, low, high, _, _, scale = self.table
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = (high - low) / width
+            base = low - start_ * slope
+            lost = (np.abs(base) + np.abs(low)).max() * 2.0**-52
+        whole = bool((scale == 1.0).all())
+        if whole and lost <= LOST and not relative:
+            return {"base": base, "slope": slope}
+        ends = self.ends()
+        if whole and np.isfinite(slope).all() and not relative:
+            return {"start": ends["start"] / ends["scale"], "low": low, "slope": slope}
+        if relative and (ends["scale"] == 1.0).all():
+            del ends["scale"]
+        return ends
+
+    def ends(self) -> dict[str, Array]:
+        """Both ends of each line: low + (s · scale − start) / width · (high − low)."""
+        start_, width, low, high, _, _, scale = self.table
+        # on the outer pieces the way from their start must not overflow
+        start_, width = np.where(self.outer, 0.0, start_), np.where(self.outer, 1.0, width)
+        # exact, and an engine that multiplies by 1/width in place of dividing must not find ∞
+        wider = np.where(width < NARROW, WIDER, 1.0)
+        both = {"start": start_ * wider, "low": low, "high": high, "width": width * wider}
+        return both | {"scale": scale * wider}
+
+
+def line_columns(tables: Sequence[Pieces], relative: bool = False) -> list[dict[str, Array]]:
+    """`Pieces.columns` of several tables, in the same form for all of them."""
+    columns = [own.columns(relative) for own in tables]
+    same = len({tuple(own) for own in columns}) == 1
+    return columns if same else [own.ends() for own in tables]
+
+
+def on_line(s: Any, line: Mapping[str, Any]) -> Any:
+    """The value at s of a line, given in any of the forms of `Pieces.columns`.
+
+    s and the parameters are numbers, arrays, or whatever else has the operators + − · /.
+
+    >>> on_line(2.0, {"start": 1.0, "low": 0.25, "slope": 0.5})
+    0.75
+    """
+    if "base" in line:
+        return line["base"] + line["slope"] * s
+    if "slope" in line:
+        return line["low"] + line["slope"] * (s - line["start"])
+    scaled = s * line["scale"] if "scale" in line else s
+    return line["low"] + (scaled - line["start"]) / line["width"] * (line["high"] - line["low"])
+
+
+def flat_value(line: Mapping[str, float]) -> float | None:
+    """The value of a line that neither rises nor falls; None for any other."""
+    rise = line["slope"] if "slope" in line else line["high"] - line["low"]
+    return line.get("base", line.get("low")) if rise == 0.0 else None
+
+
+# --- Where pieces begin and end on the scale of the score, to the exact double --------------------
+# The bits of doubles, read as integers, are in the order of the numbers. So the smallest double
+# with a property is found by bisection of these integers (ranks) in at most 64 steps.
+
+
+class Regions(NamedTuple):
+    """Intervals [low, high] of doubles, both ends included, and the piece that holds on each."""
+
+    low: Array
+    high: Array
+    piece: Index
+
+    def within(self, first: float, last: float) -> Regions:
+        """The intervals that meet [first, last], cut to it."""
+        here = (self.low <= last) & (self.high >= first)
+        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
+        return Regions(low[here], high[here], self.piece[here])
+
+
+def rank(values: Array) -> Index:
+    """The rank of each finite double among all doubles; 0.0 and −0.0 have the same rank.
+
+    >>> rank(np.array([-5e-324, 0.0, 5e-324])).tolist()
+    [-1, 0, 1]
+    """
+    bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
+def number(ranks: Index) -> Array:
+    """The doubles of these ranks.
+
+    >>> number(np.array([-1, 0, 1])).tolist()
+    [-5e-324, 0.0, 5e-324]
+    """
+    bits = np.where(ranks < 0, np.iinfo(np.int64).min - ranks, ranks)
+    return bits.astype(np.int64).view(np.float64)
+
+
+FIRST, LAST = (int(rank(np.array([end]))[0]) for end in (-LARGEST_DOUBLE, LARGEST_DOUBLE))
+
+
+def regions(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Regions:
+    """The intervals of scores on which a function lies between two neighbouring knots, exactly.
+
+    Parameters
+    ----------
+    knots : array of shape (m,), ascending
+    function : monotone function of an array of scores, or None for the score itself
+    falling : bool
+        Whether the function falls.
+
+    Notes
+    -----
+    Piece i holds where i of the knots are at or below the function's value. The border of a knot
+    is the first double at which the comparison with it changes. So a database that compares scores
+    with borders decides as NumPy does, even if its logarithm differs in the last bit. Takes O(m)
+    space, and 64 evaluations of the function at m points.
+
+    Examples
+    --------
+    >>> found = regions(np.array([0.25]), np.sqrt, falling=False)
+    >>> found.low.tolist(), found.high[0] < 0.0625, found.piece.tolist()
+    ([-1.7976931348623157e+308, 0.0625], np.True_, [0, 1])
+    """
+    return regions_between(borders(knots, function, falling), falling)
+
+
+def regions_between(first: Index, falling: bool) -> Regions:
+    """The regions between the borders of ascending knots; empty ones are left out."""
+    pieces = np.arange(len(first) + 1)
+    if falling:  # a later knot is passed at a smaller score
+        first, pieces = first[::-1], pieces[::-1]
+    start = np.concatenate(([FIRST], np.maximum.accumulate(first)))
+    some = start <= _last_ranks(start)
+    return _regions(start[some], pieces[some])
+
+
+def _regions(start: Index, piece: Index) -> Regions:
+    """The regions that begin at ascending ranks, each up to the next."""
+    return Regions(number(start), number(_last_ranks(start)), piece)
+
+
+def _last_ranks(start: Index) -> Index:
+    """The last ranks of intervals that begin at ascending ranks, each up to the next."""
+    return np.append(start[1:], LAST + 1) - 1
+
+
+def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Index:
+    """The rank of the first score from which on function ≥ knot (function < knot if falling)."""
+    if function is None:
+        return rank(knots)
+    low = np.full(len(knots), FIRST, dtype=np.int64)
+    high = np.full(len(knots), LAST + 1, dtype=np.int64)
+    return first_beyond(knots, function, np.array(falling), low, high)
+
+
+def first_beyond(
+    knots: Array,
+    function: Callable[[Array], Array],
+    falling: Flags,
+    low: Index,
+    high: Index,
+) -> Index:
+    """The first ranks from ``low`` to ``high`` at which a function has passed knots, by bisection.
+
+    A rising function has passed a knot where it is at least the knot, a falling one where it is
+    below. Where it has not passed before ``high``, the answer is ``high``.
+    """
+    with np.errstate(all="ignore"):
+        while (open_ := low < high).any():
+            # halves are added apart: the sum of two ranks may be too long for an integer
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            passed = (function(number(middle)) >= knots) != falling
+            high = np.where(open_ & passed, middle, high)
+            low = np.where(open_ & ~passed, middle + 1, low)
+    return low
+
+
+# --- Functions that rise and fall -----------------------------------------------------------------
+
+
+class Stretches(NamedTuple):
+    """Intervals of doubles, each up to the next one, on which a function only rises or only falls.
+
+    ``first`` are the ranks of their first doubles, beginning with the smallest double. ``sign`` is
+    1 where the function rises, −1 where it falls and 0 where it stays the same.
+    """
+
+    first: Index
+    sign: Index
+
+    @property
+    def last(self) -> Index:
+        """The ranks of their last doubles."""
+        return _last_ranks(self.first)
+
+    def at(self, ranks: Index) -> Index:
+        """The sign of the stretch that each rank lies in."""
+        return self.sign[np.searchsorted(self.first, ranks, side="right") - 1]
+
+
+#: the stretch of the score itself, which rises everywhere
+WHOLE = Stretches(np.array([FIRST]), np.array([1]))
+
+
+def on_stretches(
+    knots: Array, function: Callable[[Array], Array] | None, stretches: Stretches
+) -> Regions:
+    """As `regions`, for a function that rises on some stretches and falls on others.
+
+    Costs 64 evaluations at each place where the function passes a knot.
+
+    >>> halves = Stretches(np.array([FIRST, 0]), np.array([-1, 1]))
+    >>> found = on_stretches(np.array([4.0]), np.square, halves)
+    >>> number(rank(found.low[1:])).tolist(), found.piece.tolist()
+    ([-1.9999999999999998, 0.0, 2.0], [1, 0, 0, 1])
+    """
+    if len(stretches.first) == 1:
+        return regions(knots, function, falling=bool(stretches.sign[0] < 0))
+    own = (lambda s: s) if function is None else function
+    first, last = stretches.first, stretches.last
+    with np.errstate(all="ignore"):
+        begin, end = (
+            np.searchsorted(knots, own(number(ends)), side="right") for ends in (first, last)
+        )
+        passed = np.abs(end - begin)
+        stretch = np.repeat(np.arange(len(first)), passed)
+        nth = np.arange(len(stretch)) - np.repeat(np.cumsum(passed) - passed, passed)
+        falls = (end < begin)[stretch]
+        knot = np.where(falls, begin[stretch] - 1 - nth, begin[stretch] + nth)
+        found = first_beyond(knots[knot], own, falls, first[stretch], last[stretch] + 1)
+    start = np.concatenate((first, found))
+    piece = np.concatenate((begin, np.where(falls, knot, knot + 1)))
+    # where several borders are at one place, the one passed last counts
+    order = np.lexsort((np.concatenate((np.full(len(first), -1), nth)), start))
+    start, piece = start[order], piece[order]
+    kept = np.append(start[1:] != start[:-1], True)
+    return _regions(start[kept], piece[kept])
+
+
+# --- What a map reads while it is lowered: the score, or what other maps have made of it ----------
+
+
+class PlanTarget(NamedTuple):
+    """What a plan is printed as: its name, what to do instead where a map cannot be printed, and
+    whether the target has loops."""
+
+    name: str
+    advice: str
+    iterates: bool = True
+
+    def refuses(self, what: str, why: str = "") -> InputError:
+        """The error that says what the target cannot hold, why, and what to do instead."""
+        reason = f": {why}" if why else ""
+        return InputError(f"{what} cannot be written as {self.name}{reason}. {self.advice}")
+
+
+class Scale(NamedTuple):
+    """A number as a node, and as a NumPy function of the input; None where it is the input
+    itself."""
+
+    node: Node
+    function: Function | None
+
+
+@dataclass(frozen=True)
+class MapInput:
+    """What a map reads, on the scale of scores and on that of their logits.
+
+    Parameters
+    ----------
+    input : the number that comes in
+    score, logit : the two scales
+    stretches : where they rise and fall with the input; None where that is not known
+    target : what the plan is for
+    """
+
+    input: Input
+    score: Scale
+    logit: Scale
+    stretches: Stretches | None
+    target: PlanTarget
+
+    @property
+    def on_logits(self) -> bool:
+        """Whether the input is the logit of what the map is for."""
+        return self.logit.function is None
+
+    def after(self, node: Node, function: Function, of_logit: Function) -> MapInput:
+        """What a later map reads: the value of a map, given as a node and as functions of the score
+        and of its logit."""
+        before = self.score.function
+        composed = function
+        if self.on_logits:
+            composed = of_logit
+        elif before is not None:
+
+            def composed(s: Array) -> Array:
+                return function(before(s))
+
+        variable = node if isinstance(node, Variable) else Variable(node)
+        return replace(
+            self,
+            score=Scale(variable, composed),
+            logit=Scale(Logit(variable), lambda s: logit(composed(s))),
+            stretches=stretches(node),
+        )
+
+    def features(
+        self, clip: tuple[float, float] | None, logits: tuple[float, float]
+    ) -> dict[str, Node]:
+        """The features of `maps.logistic` by name, of scores moved into the interval ``clip``;
+        where logits come in, of logits moved into the interval ``logits``."""
+        s, z = self.score.node, self.logit.node
+        if self.on_logits:
+            z = Clip(z, *logits)
+            s = Sigmoid(z)
+            found = {"ln_p": _log_sigmoid(z), "neg_ln_1mp": Softplus(z)}
+        else:
+            if clip is not None:
+                s = Clip(s, *clip)
+                z = Logit(s)
+            found = {"ln_p": Log(s), "neg_ln_1mp": MinusLogRest(s)}
+        found |= {"ln_sigmoid": _log_sigmoid(s), "softplus": Softplus(s)}
+        return found | {"x": s, "z": z, "z2": Square(z)}
+
+    def steps(self, knots: Array, values: Array, on: str) -> Node:
+        """A value between each two knots, which are on the scale "score" or "logit"."""
+        if (values == values[0]).all():
+            return Constant(float(values[0]))
+        return StepPieces(self.input, (self._place(knots, on, jumps=True),), (values,))
+
+    def lines(self, pieces: Pieces, on: str) -> Node:
+        """Lines between knots, which are on the scale "score" or "logit"."""
+        place = self._place(pieces.x, on, pieces.jumps)
+        return LinePieces(self.input, self._scale(on).node, (place,), (pieces,))
+
+    def _scale(self, on: str) -> Scale:
+        return self.logit if on == "logit" else self.score
+
+    def _place(self, knots: Array, on: str, jumps: bool) -> PieceChoice:
+        if self.stretches is None and jumps:
+            raise self.target.refuses(
+                "a chain whose first maps neither rise nor fall and whose last one jumps",
+                "rounding could choose the wrong side of a jump",
+            )
+        return PieceChoice(knots, self._scale(on).function, self.stretches)
+
+
+def _log_sigmoid(x: Node) -> Node:
+    """ln σ(x) = −ln(1 + exp(−x))."""
+    return Linear(0.0, ((-1.0, Softplus(Linear(0.0, ((-1.0, x),)))),))
+
+
+def first_input(target: PlanTarget, input: str) -> MapInput:
+    """What the first map reads: scores that come in, or scores whose logits come in."""
+    s = Input()
+    if input == "logit":
+        return MapInput(s, Scale(Sigmoid(s), sigmoid), Scale(s, None), WHOLE, target)
+    return MapInput(s, Scale(s, None), Scale(Logit(s), logit), WHOLE, target)
+
+
+# --- Where values rise and fall -------------------------------------------------------------------
+
+
+def stretches(node: Node) -> Stretches | None:
+    """Where a value rises and falls with the input; None where that is not known.
+
+    This holds to the last bit: rounding never makes sums and products of rising numbers fall.
+
+    >>> stretches(Linear(0.0, ((-2.0, Input()),))).sign.tolist()
+    [-1]
+    """
+    return _Stretching().write(node)
+
+
+class _Stretching(PlanPrinter[Stretches | None]):
+    """The stretches of nodes, None where they are not known."""
+
+    def input(self, node: Input) -> Stretches:
+        return WHOLE
+
+    def constant(self, node: Constant) -> Stretches:
+        return Stretches(WHOLE.first, np.zeros(1, dtype=np.int64))
+
+    def rising(self, node: Rising | Clip) -> Stretches | None:
+        return self.write(node.x)
+
+    clip = rising
+
+    def square(self, node: Square) -> None:
+        return None
+
+    def linear(self, node: Linear) -> Stretches | None:
+        parts = [(c, self.write(term)) for c, term in node.terms]
+        known = [(_sign(values_of(c)), part) for c, part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        first = np.unique(np.concatenate([part.first for _, part in known]))
+        signs = np.array([sign * part.at(first) for sign, part in known], dtype=np.int64)
+        least, most = signs.min(axis=0), signs.max(axis=0)
+        return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
+
+    def step_pieces(self, node: StepPieces) -> Stretches | None:
+        [place], [values] = node.places, node.values
+        return _of_pieces(place, np.zeros(len(values)), trend_of(values))
+
+    def line_pieces(self, node: LinePieces) -> Stretches | None:
+        [place], [pieces] = node.places, node.pieces
+        return _of_pieces(place, pieces.high - pieces.low, pieces.trend)
+
+
+def _of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
+    """The stretches of a table: those of what chooses, if the whole table rises or falls; else one
+    for each piece."""
+    before = place.stretches
+    if before is None:
+        return None
+    if trend:
+        return Stretches(before.first, before.sign * trend)
+    first = rank(place.regions.low)
+    sign = np.sign(rise[place.regions.piece]).astype(np.int64)
+    return Stretches(first, before.at(first) * sign)
+
+
+def _sign(coefficients: Array) -> int:
+    """The sign that all coefficients have."""
+    [sign] = np.unique(np.sign(coefficients))
+    return int(sign)
+
+
+# --- What a map of rows reads while it is lowered -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowAxis:
+    """What a map of rows reads: scores, or logits of scores. The scores are the softmax of such
+    logits, or, where columns stand for themselves, their sigmoids."""
+
+    row: Row
+    k: int
+    logits: bool
+    target: PlanTarget
+
+    def scores(self) -> Row:
+        """The scores themselves."""
+        return SoftmaxRow(self.row) if self.logits else self.row
+
+    def log(self, floor: float) -> Row:
+        """The logarithms of the scores, which are first raised to a floor."""
+        if not self.logits:
+            return Logarithms(self.row, floor)
+        # the smallest number is no floor: it only says where a double is rounded to zero
+        logs = LogSoftmax(self.row)
+        return logs if floor <= SMALLEST else Within(logs, float(np.log(floor)), 0.0)
+
+    def to_the_power(self, power: float) -> RowAxis:
+        """The axis of the distributions that are proportional to a power of the scores."""
+        if power == 1.0:
+            return self
+        if self.logits:
+            return replace(self, row=Affine(self.row, np.array(power)))
+        return replace(self, row=Normalised(RelativePower(self.row, power)))
+
+    def each(
+        self, lowered: list[tuple[int, Callable[[MapInput], Node]]], among: bool = False
+    ) -> Row:
+        """A map for each column. With ``among`` the columns are probabilities of sum one."""
+        row = Among(self.row, self.k) if among and self.logits else self.row
+        kind = "logit" if self.logits else "score"
+        return EachColumn(
+            row, tuple((j, lower(first_input(self.target, kind))) for j, lower in lowered)
+        )
+
+
+def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
+    """What the first map reads: rows of k scores that come in, or of scores whose logits come
+    in."""
+    if input == "logit":
+        return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)
+    return RowAxis(RowInput(k), k, False, target)
+
+
+# --- Rows in NumPy --------------------------------------------------------------------------------
+
+
+def shares_of_sum(x: Array) -> Array:
+    """Rows divided by their sum, unless that is zero."""
+    return _divided(x, x.sum(axis=1, keepdims=True))
+
+
+def shares_of_largest(x: Array) -> Array:
+    """Rows, none below zero, divided by their largest entry, unless that is zero."""
+    return _divided(np.maximum(x, 0.0), x.max(axis=1, keepdims=True))
+
+
+def with_largest(p: Array, q: Array) -> Array:
+    """Distributions whose largest entry becomes q, while the others share the rest in proportion.
+
+    q is first raised to where it is just above the second, so that the order of a row stays. Of m
+    entries that are the largest together each becomes q, which is at most 1/m. Where all others are
+    zero, they share evenly.
+
+    >>> p = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
+    >>> with_largest(p, np.array([0.8, 0.8])).round(3).tolist()
+    [[0.8, 0.12, 0.08], [0.8, 0.1, 0.1]]
+    >>> with_largest(p[:1], np.array([0.1])).round(3).tolist()
+    [[0.375, 0.375, 0.25]]
+    """
+    k = p.shape[1]
+    is_top = p == p.max(axis=1, keepdims=True)
+    ties = is_top.sum(axis=1, keepdims=True)
+    others = np.where(is_top, 0.0, p)
+    second, rest = others.max(axis=1, keepdims=True), others.sum(axis=1, keepdims=True)
+    some = rest > 0.0
+    equal = np.where(some, second / np.where(some, rest + ties * second, 1.0), 1.0 / k)
+    top = np.minimum(np.maximum(q[:, None], AHEAD * equal), 1.0 / ties)
+    left = np.maximum(1.0 - ties * top, 0.0)
+    share = np.where(some, others / np.where(some, rest, 1.0), 1.0 / np.maximum(k - ties, 1))
+    return np.asarray(np.where(is_top, top, share * left))
+
+
+def _divided(x: Array, whole: Array) -> Array:
+    return np.asarray(x / np.where(whole > 0.0, whole, 1.0))
+
+
 # --- The range of values that a node can have: what a target need not guard against ---------------
 
 
@@ -450,12 +1197,12 @@ class _Reach(PlanPrinter[Range]):
 
     def step_pieces(self, node: StepPieces) -> Range:
         tables = zip(node.places, node.values, strict=True)
-        return _ends([v for place, own in tables for v in self._met(place, own)])
+        return _range_of([v for place, own in tables for v in self._met(place, own)])
 
     def line_pieces(self, node: LinePieces) -> Range:
         tables = zip(node.places, node.pieces, strict=True)
         return about(
-            *_ends([v for place, own in tables for v in self._met(place, own.low, own.high)])
+            *_range_of([v for place, own in tables for v in self._met(place, own.low, own.high)])
         )
 
     def _met(self, place: PieceChoice, *columns: Array) -> list[Array]:
@@ -466,6 +1213,6 @@ class _Reach(PlanPrinter[Range]):
         return [column[here] for column in columns]
 
 
-def _ends(values: list[Array]) -> Range:
+def _range_of(values: list[Array]) -> Range:
     whole = np.concatenate(values)
     return float(whole.min()), float(whole.max())

@@ -14,8 +14,17 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
 from calibrant.export.onnx.graph import Graph, Tensor, add_nodes, onnx, tensor_info
-from calibrant.export.onnx.model import IR, ML_OPSET, OPSET, facts_of, read_options, written
-from calibrant.export.onnx.printer import ML, ONNX, segment_inputs
+from calibrant.export.onnx.model import (
+    IR,
+    ML,
+    ML_OPSET,
+    ONNX,
+    OPSET,
+    facts_of,
+    read_options,
+    segment_inputs,
+    written,
+)
 from calibrant.fitting.fitted import Fitted, fitted_of, map_of
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan.nodes import Node

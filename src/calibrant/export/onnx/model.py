@@ -3,28 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibrant.array_types import Array
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.onnx.graph import (
     Graph,
     Tensor,
     add_nodes,
+    between_logits,
+    log_of,
+    log_softmax,
     logit_of,
+    neg_log_rest_of,
     onnx,
+    shares_of,
     sigmoid_of,
+    softmax_of,
+    softplus_of,
+    sum_of,
     tensor_info,
 )
-from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, encoded, segment_inputs
 from calibrant.fitting.fitted import fitted_of, map_of, tree_parts_of
+from calibrant.losses import LARGEST, log_p, logit
+from calibrant.rules import combiners
 from calibrant.rules.base import Map, VectorMap
-from calibrant.rules.plan.nodes import Node
-from calibrant.rules.plan.tables import TreeParts
+from calibrant.rules.plan import nodes
+from calibrant.rules.plan.nodes import (
+    Combined,
+    LinePieces,
+    Node,
+    Number,
+    PieceChoice,
+    Pieces,
+    PlanColumn,
+    PlanPrinter,
+    PlanTarget,
+    StepPieces,
+    values_of,
+)
+from calibrant.rules.plan.tables import TreeParts, column_steps, stacked
 from calibrant.version import __version__
 
+#: the domain of operators for classical models
+ML = "ai.onnx.ml"
+ONNX = PlanTarget("ONNX", "Apply it in memory: calibrate, or predict_proba for several classes.")
+#: logits of rows are cut at ± this in float32
+LARGEST_LOGIT_32 = 1e15
+#: the largest coefficient or end of a line whose products float32 can hold
+LARGEST_IN_FLOAT32 = 1e18
 #: the oldest operators that suffice, and the format of files that goes with them
 OPSET, ML_OPSET, IR = 13, 2, 7
 #: float= by number of bits
@@ -168,6 +199,761 @@ def facts_of(kind: str, fitted: Any) -> dict[str, str]:
         "calibrant.classes": json.dumps(fitted.classes),
         "calibrant.pos_label": json.dumps(fitted.pos_label),
     }
+
+
+# --- Plans as graphs: a rule for each kind of node ------------------------------------------------
+
+
+def refuse_large(graph: Graph, *values: Array) -> None:
+    """Refuse numbers whose products or differences would overflow in a graph of float32."""
+    if graph.dtype == np.float64:
+        return
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in values)
+    if largest > LARGEST_IN_FLOAT32:
+        raise InputError(
+            f"the coefficients of a formula, and the knots and logits of lines, must be at most "
+            f"{LARGEST_IN_FLOAT32:g} in float32, but {largest:g} came. Export with float=64."
+        )
+
+
+def segment_inputs(plan: Node) -> dict[str, np.dtype[Any]]:
+    """The inputs that say which segment a row is in, and their types: int64, or object for
+    strings. None where there are no segments."""
+    if not isinstance(plan, nodes.BySegment) or not plan.keys:
+        return {}
+    kinds = (plan.key_type("of an ONNX graph", i) for i in range(plan.columns))
+    types = (np.dtype(object if kind is str else np.int64) for kind in kinds)
+    return dict(zip(plan.column_names, types, strict=True))
+
+
+class OnnxPrinter(PlanPrinter[Tensor]):
+    """Writes plans of a tensor into its graph.
+
+    Parameters
+    ----------
+    score : the tensor that comes in, (n,) or (n, k)
+    segments : the tensors of segments, one for each column, for plans that have them
+    code : for stacked plans, the number of each row's own plan
+    known : nodes that have tensors already
+    """
+
+    def __init__(
+        self,
+        score: Tensor,
+        segments: Sequence[Tensor] = (),
+        code: Tensor | None = None,
+        known: dict[Node, Tensor] | None = None,
+    ) -> None:
+        self.score, self.segments, self.code = score, segments, code
+        self.graph = score.graph
+        self.known = dict(known or {})
+
+    def number(self, number: Number) -> Tensor:
+        """A parameter: a constant, or that of each row's own plan."""
+        if isinstance(number, PlanColumn) and self.code is not None:
+            return self.graph.gather(number.values, self.code)
+        return self.graph.constant(values_of(number)[0])
+
+    def input(self, node: nodes.Input) -> Tensor:
+        return self.score
+
+    def constant(self, node: nodes.Constant) -> Tensor:
+        if isinstance(node.value, PlanColumn):
+            return self.number(node.value)
+        return self.score.like(node.value)
+
+    def clip(self, node: nodes.Clip) -> Tensor:
+        return self._within(self.write(node.x), node.low, node.high)
+
+    def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
+        return x.within(self.number(low), self.number(high))
+
+    def linear(self, node: nodes.Linear) -> Tensor:
+        refuse_large(self.graph, values_of(node.base), *(values_of(c) for c, _ in node.terms))
+        terms = [self.number(c) * self.write(term) for c, term in node.terms]
+        return sum_of(terms if node.base == 0.0 else [self.number(node.base), *terms])
+
+    # A function of a sigmoid is written as a function of the sigmoid's argument, which keeps what
+    # rounding to 1 would lose. And the function of a clipped value is clipped itself: float32 has
+    # no 1 − 1e-9, but it has the logit of it.
+
+    def logit(self, node: nodes.Logit) -> Tensor:
+        x = _opened(node.x)
+        if isinstance(x, nodes.Sigmoid):
+            return between_logits(self.write(x.x))
+        return self._clipped(x, nodes.Logit, logit) or logit_of(self.write(node.x))
+
+    def log(self, node: nodes.Log) -> Tensor:
+        x = _opened(node.x)
+        if isinstance(x, nodes.Input):
+            return log_of(self.write(x), most=LARGEST)
+        clipped = self._clipped(x, nodes.Log, log_p)
+        return clipped or -softplus_of(-self.write(nodes.Logit(node.x)))
+
+    def minus_log_rest(self, node: nodes.MinusLogRest) -> Tensor:
+        x = _opened(node.x)
+        if isinstance(x, nodes.Input):
+            return neg_log_rest_of(self.write(x))
+        clipped = self._clipped(x, nodes.MinusLogRest, lambda p: -np.log1p(-np.minimum(p, LARGEST)))
+        return clipped or softplus_of(self.write(nodes.Logit(node.x)))
+
+    def _clipped(
+        self, x: Node, kind: Callable[[Node], Node], function: Callable[[Array], Array]
+    ) -> Tensor | None:
+        """A rising function of a clipped value: clipped after it."""
+        if not isinstance(x, nodes.Clip):
+            return None
+        low, high = (_mapped(function, end) for end in (x.low, x.high))
+        return self._within(self.write(kind(x.x)), low, high)
+
+    def square(self, node: nodes.Square) -> Tensor:
+        z = self.write(node.x)
+        return z * z
+
+    def sigmoid(self, node: nodes.Sigmoid) -> Tensor:
+        return sigmoid_of(self.write(node.x))
+
+    def softplus(self, node: nodes.Softplus) -> Tensor:
+        return softplus_of(self.write(node.x))
+
+    def step_pieces(self, node: nodes.StepPieces) -> Tensor:
+        return value_by_piece(node, self.score, self.code, lambda: self.score)
+
+    def line_pieces(self, node: nodes.LinePieces) -> Tensor:
+        place = node.places[0]
+        refuse_large(self.graph, *(v for own in node.pieces for v in (own.left, own.right)))
+        # knots that the number itself is compared with may be anywhere
+        if place.function is not None and place.by_input:
+            refuse_large(self.graph, *(own.x for own in node.pieces))
+        chooser = self.score if place.by_input else self.write(node.x)
+        return value_by_piece(node, chooser, self.code, lambda: self.write(node.x))
+
+    def by_segment(self, node: nodes.BySegment) -> Tensor:
+        """The value of each row by its segment's plan; of other segments, the common one."""
+        graph, common = self.graph, self.write(node.common)
+        if not node.keys or not self.segments:
+            return common
+        code, count = _segment_code(node, self.segments), len(node.keys)
+        own = common
+        for members, plan in stacked(node.members, shared=(node.common,)):
+            # rows of other groups read the first table, but their result is not used
+            place, here = np.zeros(count + 1, dtype=np.int32), np.zeros(count + 1, dtype=bool)
+            place[members], here[members] = np.arange(len(members)), True
+            mine = graph.gather(place, code) if len(members) > 1 else None
+            printer = OnnxPrinter(self.score, code=mine, known=self.known)
+            own = graph.gather(here, code).choose(printer.write(plan), own)
+        shares = np.append(node.shares, 1.0)
+        if (shares == 1.0).all():
+            return own
+        mixed = graph.gather(shares, code) * own + graph.gather(1.0 - shares, code) * common
+        return graph.gather(shares == 1.0, code).choose(own, mixed)
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def row_input(self, node: nodes.RowInput) -> Tensor:
+        return self.score
+
+    def each_column(self, node: nodes.EachColumn) -> Tensor:
+        parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
+        return self.graph.columns(parts)
+
+    def _column(self, row: nodes.Row, j: int) -> Tensor:
+        if isinstance(row, nodes.Among):
+            return self._among(row, j)
+        return self.write(row).column(j)
+
+    def _among(self, node: nodes.Among, j: int) -> Tensor:
+        """z_j − ln Σ_{i≠j} exp(z_i)."""
+        graph, z = self.graph, self.write(node.row)
+        others = graph.gather(z, np.delete(np.arange(node.k), j), axis=1)
+        greatest = others.greatest()
+        total = (others - greatest).exp().total()
+        rest = (greatest + total.log()).squeeze(1)
+        return z.column(j) - rest
+
+    def within(self, node: nodes.Within) -> Tensor:
+        most = np.inf if self.graph.dtype == np.float64 else LARGEST_LOGIT_32
+        low, high = (float(np.clip(end, -most, most)) for end in (node.low, node.high))
+        return self.write(node.row).within(low, high)
+
+    def affine(self, node: nodes.Affine) -> Tensor:
+        refuse_large(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
+        x = self.write(node.row)
+        scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
+        return scaled if node.bias is None else scaled + node.bias
+
+    def softmax_row(self, node: nodes.SoftmaxRow) -> Tensor:
+        return softmax_of(self.write(node.row))
+
+    def logarithms(self, node: nodes.Logarithms) -> Tensor:
+        return log_of(self.write(node.row), node.floor)
+
+    def log_softmax(self, node: nodes.LogSoftmax) -> Tensor:
+        return log_softmax(self.write(node.row))
+
+    def combined(self, node: nodes.Combined) -> Tensor:
+        return combined(node, self.write(node.row))
+
+    def relative_power(self, node: nodes.RelativePower) -> Tensor:
+        positive = self.write(node.row).at_least(0.0)
+        shares = _share(positive, positive.greatest())
+        return self.graph.op("Pow", shares, node.power)
+
+    def normalised(self, node: nodes.Normalised) -> Tensor:
+        x = self.write(node.row)
+        return _share(x, x.total())
+
+    def largest_mapped(self, node: nodes.LargestMapped) -> Tensor:
+        """The formula of `row_nodes.with_largest`."""
+        p = self.write(node.row)
+        top = p.greatest()
+        below = p < top
+        others = below.choose(p, p.like(0.0))
+        ties = float(node.k) - below.number().total()
+        second, rest = others.greatest(), others.total()
+        some = rest > 0.0
+        whole = some.choose(rest, 1.0)
+        equal = some.choose(second / (whole + ties * second), 1.0 / node.k)
+        mapped = OnnxPrinter(top.squeeze(1)).write(node.member).expand(1)
+        first = mapped.within(equal * nodes.AHEAD, 1.0 / ties)
+        left = (1.0 - ties * first).at_least(0.0)
+        even = 1.0 / (float(node.k) - ties).at_least(1.0)
+        share = some.choose(others / whole, even)
+        return below.choose(share * left, first)
+
+    def row_average(self, node: nodes.RowAverage) -> Tensor:
+        return sum_of([self.write(row) * weight for weight, row in node.terms])
+
+
+def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
+    """The number of each row's segment; how many there are for one that is not known.
+
+    With several columns: of the finest segment that is known.
+    """
+    count = len(node.keys)
+    if node.columns == 1:
+        return encoded(segments[0], node.keys, range(count), count).cast(np.int32)
+    place = before = None
+    for segment, step in zip(segments, column_steps(node.paths), strict=False):
+        value = encoded(segment, step.values, range(len(step.values)), -1)
+        pair = value if before is None else before * len(step.values) + value
+        known = value >= 0 if before is None else (value >= 0) & (before >= 0)
+        pair = known.choose(pair, -1)
+        found = encoded(pair, step.pairs, step.places, -1)
+        before = encoded(pair, step.pairs, step.numbers, -1)
+        place = found if place is None else (found >= 0).choose(found, place)
+    assert place is not None
+    return (place >= 0).choose(place, count).cast(np.int32)
+
+
+def encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
+    """The value of each key, as whole numbers; keys are all text or all whole numbers."""
+    strings = all(isinstance(key, str) for key in keys)
+    attributes = {
+        "keys_strings" if strings else "keys_int64s": list(keys),
+        "values_int64s": list(values),
+        "default_int64": default,
+    }
+    return x.graph.op("LabelEncoder", x, attributes=attributes, domain=ML)
+
+
+def _mapped(function: Callable[[Array], Array], number: Number) -> Number:
+    """A function of a parameter."""
+    values = function(values_of(number))
+    return PlanColumn(values) if isinstance(number, PlanColumn) else float(values[0])
+
+
+def _opened(node: Node) -> Node:
+    while isinstance(node, nodes.Variable):
+        node = node.value
+    return node
+
+
+def _share(x: Tensor, whole: Tensor) -> Tensor:
+    """Rows divided by their sum or largest entry, unless that is zero."""
+    return x / (whole > 0.0).choose(whole, 1.0)
+
+
+# --- Pieces of a map as tables in the graph's own type, and the search for a row's piece ----------
+# The graph compares numbers of its own type with borders of that type. A border that is no float32
+# is moved up to the next float32. No float32 lies between the two, so every float32 finds the piece
+# that its double would.
+
+
+Float = np.dtype[Any]
+
+
+class PieceTable(NamedTuple):
+    """The pieces that a number of the type can lie in: the first number of each, and its columns.
+
+    Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
+    ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
+    is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
+    and ends at the first and last float32 of its piece, however steep it is between them.
+    """
+
+    first: NDArray[Any]
+    columns: dict[str, Array]
+
+
+def up(values: Array, dtype: Float) -> NDArray[Any]:
+    """The smallest numbers of a type that are not below these doubles.
+
+    >>> up(np.array([0.5, 0.1]), np.dtype(np.float32)).astype(float) >= [0.5, 0.1]
+    array([ True,  True])
+    """
+    with np.errstate(over="ignore"):
+        near = values.astype(dtype)
+        return np.where(near < values, np.nextafter(near, dtype.type(np.inf)), near)
+
+
+def down(values: Array, dtype: Float) -> NDArray[Any]:
+    """The largest numbers of a type that are not above these doubles."""
+    return -up(-values, dtype)
+
+
+def _rows(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
+    """The pieces of one table that numbers of the type lie in."""
+    low, high, piece = place.regions
+    first, last = up(low, dtype), down(high, dtype)
+    some = first <= last
+    first, last, piece = first[some], last[some], piece[some]
+    if not isinstance(own, Pieces):
+        return PieceTable(first, {"value": own[piece]})
+    direct = not place.by_input or place.function is None
+    if direct and dtype != np.float64:
+        return PieceTable(first, _between_numbers(own, first, last))
+    return PieceTable(first, _lines(own, piece, dtype))
+
+
+def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
+    """The lines of `Pieces`. The outer ones, which are flat, start at 0 and are wide, so that no
+    product on them overflows."""
+    start, width, low, high, _, _, scale = own.table
+    limits = np.finfo(dtype)
+    width = np.maximum(width, limits.smallest_subnormal)
+    columns = {
+        "start": np.where(own.outer, 0.0, start),
+        "width": np.where(own.outer, float(limits.max), width),
+        "low": low,
+        "high": high,
+        "scale": scale,
+    }
+    return {name: column[piece] for name, column in columns.items()}
+
+
+def _between_numbers(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
+    """Lines from the first to the last float32 of their pieces."""
+    begin, end = first.astype(np.float64), last.astype(np.float64)
+    low, high = own.value(begin), own.value(end)
+    flat, largest = low == high, float(np.finfo(first.dtype).max)
+    width = np.where(flat, largest, end - begin)
+    scale = np.where(width > largest, 0.5, 1.0)
+    start = np.where(flat, 0.0, begin) * scale
+    return {"start": start, "width": width * scale, "low": low, "high": high, "scale": scale}
+
+
+# --- in the graph -------------------------------------------------------------------------------
+
+
+def find(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
+    """The row of each finite number among the rows of all tables, one after the other.
+
+    ``code`` is the number of each row's own table, if there are several. The binary search is
+    unrolled: the place moves ahead by 2ᵇ, …, 2, 1 rows wherever that row does not begin too high.
+    """
+    graph = chooser.graph
+    sizes = np.array([len(table.first) for table in tables])
+    bits = int(sizes.max() - 1).bit_length()
+    first = np.concatenate([table.first for table in tables])
+    if code is None:  # rows that no number reaches spare the search an end
+        first = np.append(first, np.full((1 << bits) - len(first), np.inf, dtype=first.dtype))
+        at = chooser.like(np.int32(0)) if not bits else graph.constant(np.int32(0))
+    else:
+        begin = (np.cumsum(sizes) - sizes).astype(np.int32)
+        at, end = graph.gather(begin, code), graph.gather(begin + sizes.astype(np.int32) - 1, code)
+    for bit in reversed(range(bits)):
+        ahead = at + np.int32(1 << bit)
+        if code is not None:
+            ahead = ahead.at_most(end)
+        at = (chooser >= graph.gather(first, ahead)).choose(ahead, at)
+    return at
+
+
+def value_by_piece(
+    node: StepPieces | LinePieces,
+    chooser: Tensor,
+    code: Tensor | None,
+    value: Callable[[], Tensor],
+) -> Tensor:
+    """The value of each number by its piece; ``value`` makes the tensor that lines are lines of."""
+    graph = chooser.graph
+    held: Sequence[Any] = node.values if isinstance(node, StepPieces) else node.pieces
+    tables = [_rows(place, own, graph.dtype) for place, own in zip(node.places, held, strict=True)]
+    at = find(tables, chooser, code)
+    columns = {
+        name: np.concatenate([table.columns[name] for table in tables])
+        for name in tables[0].columns
+    }
+    own = {name: graph.gather(column, at) for name, column in columns.items()}
+    if "value" in own:
+        return own["value"]
+    s, low, high = value(), own["low"], own["high"]
+    if (columns["scale"] != 1.0).any():
+        s = s * own["scale"]
+    reached = low + (s - own["start"]) / own["width"] * (high - low)
+    if (columns["low"] <= columns["high"]).all():
+        return reached.within(low, high)
+    return reached.within(low.at_most(high), low.at_least(high))
+
+
+# --- Combiners for any code that iterate, as graphs: least squares on the simplex, and coupling ---
+# The arithmetic is that of `maps.simplex` and `maps.combiners`, all rows at once. Rows come first
+# here: r is (n, columns), matrices are (n, k, k). A loop runs until the last row is done; rows that
+# are done before no longer change.
+
+
+#: rounds without progress after which only one wrong class is flipped at a time
+PATIENCE = 3.0
+
+
+def anywhere(condition: Tensor) -> Tensor:
+    """Whether a condition holds anywhere: one boolean."""
+    found = condition.graph.op("ReduceSum", condition.number(), attributes={"keepdims": 0})
+    return found > 0.0
+
+
+def outer(left: Array, right: Array) -> Array:
+    """(columns, k²): the symmetric part of left_b right_bᵀ for every column b, as a row."""
+    both = left[:, :, None] * right[:, None, :]
+    return ((both + both.transpose(0, 2, 1)) / 2.0).reshape(len(left), -1)
+
+
+def of_columns(x: Tensor, pattern: Array) -> Tensor:
+    """Σ_b x_b · pattern_b as matrices (n, k, k)."""
+    k = round(pattern.shape[1] ** 0.5)
+    return x.graph.op("Reshape", x @ pattern, np.array([-1, k, k]))
+
+
+def times(matrices: Tensor, y: Tensor) -> Tensor:
+    """The products of matrices (n, k, k) with vectors (n, k)."""
+    return (matrices @ y.expand(2)).squeeze(2)
+
+
+def inverse(matrices: Tensor, k: int) -> Tensor:
+    """The inverses of positive definite matrices (n, k, k), by k sweeps.
+
+    Sweep j of a symmetric A, with d = A_jj and c its column j: A − ccᵀ/d, but c/d in row and column
+    j and −1/d where they meet. After all of them A is −A⁻¹. A pivot that is not positive changes
+    its sign.
+    """
+
+    def sweep(inner: Graph, j: Tensor, state: list[Tensor]) -> tuple[None, list[Tensor]]:
+        a = state[0]
+        column = inner.gather(a, j, axis=2)
+        d = inner.gather(column, j, axis=1).expand(1)
+        d = (d > 0.0).choose(d, (-d).at_least(combiners.PIVOT))
+        scaled, deep = column / d, d.expand(2)
+        rest = a - scaled.expand(2) * column.expand(1)
+        here = inner.op("Equal", np.arange(k), j)
+        across, down = here.expand(0), here.expand(1)
+        swept = (across | down).choose(a / deep, rest)
+        return None, [(across & down).choose(-1.0 / deep, swept)]
+
+    return -matrices.graph.loop(k, [matrices], sweep)[0]
+
+
+def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
+    """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; see `maps.simplex`."""
+    graph, k = r.graph, len(code)
+    plus, minus = (code.T > 0).astype(float), (code.T < 0).astype(float)
+    mean, scale = float(weights.sum()) / k, weights[:, None]
+    either = plus + minus
+    constant = outer(scale * plus, plus).sum(axis=0).reshape(k, k) + mean
+    full = of_columns(r, outer(-2.0 * scale * plus, either))
+    full = full + of_columns(r * r, outer(scale * either, either)) + constant
+
+    def pivot(inner: Graph, count: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        free, fewest, patience, _ = state
+        y, wrong = _solve_free(full, free, k, combiners.SIMPLEX_RIDGE * mean)
+        several = wrong.number().total()
+        better = several < fewest
+        fewest = better.choose(several, fewest)
+        patience = better.choose(PATIENCE, patience - 1.0)
+        place = np.arange(1.0, k + 1.0)
+        last = (wrong.number() * place).greatest() <= place
+        flip = wrong & ((patience >= 0.0) | last)
+        free = flip.choose(1.0 - free, free)
+        return anywhere(wrong), [free, fewest, patience, y]
+
+    nothing = graph.gather(full, np.array(0), axis=2) * 0.0
+    row = nothing.total()
+    start = [nothing + 1.0, row + (k + 1.0), row + PATIENCE, nothing]
+    return shares_of(graph.loop(combiners.PIVOTS, start, pivot)[3].at_least(0.0))
+
+
+def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tensor, Tensor]:
+    """y with the classes that are not free at zero, and which classes are of the wrong sign."""
+    small = free.expand(2) * (ridge * np.eye(k)) + (1.0 - free).expand(2) * np.eye(k)
+    inverted = inverse(full * free.expand(2) * free.expand(1) + small, k)
+    y = times(inverted, free)
+    for _ in range(2):
+        y = y + times(inverted, (free - times(full, y)) * free)
+    slope = times(full, y) - 1.0
+    below = y < -combiners.ZERO * y.greatest()
+    kept = free > 0.5
+    return y, (kept & below) | (~kept & (slope < -combiners.ZERO))
+
+
+# --- coupling -----------------------------------------------------------------------------------
+
+
+def couple(r: Tensor, code: Array, weights: Array) -> Tensor:
+    """min −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)], from least squares on."""
+    graph, k = r.graph, len(code)
+    likelihood = _CouplingGraph(r, code, weights)
+    begun = least_squares(r, code, weights=weights)
+    open_ = ~likelihood.fits(begun)
+    share = combiners.SHARE_PAIRS if likelihood.pairs else combiners.SHARE
+    p = open_.choose(begun * (1.0 - share) + share / k, begun)
+    start = [p, likelihood.value(p), open_.number()]
+    return shares_of(graph.loop(sum(combiners.ROUNDS), start, likelihood.round)[0])
+
+
+class _CouplingGraph:
+    """F(p) of the rows r, and a round of its descent; see `maps.combiners`."""
+
+    def __init__(self, r: Tensor, code: Array, weights: Array) -> None:
+        columns = code.T
+        self.plus, self.minus = (columns > 0).astype(float), (columns < 0).astype(float)
+        self.r, self.n, self.columns = r, weights, columns
+        self.k, self.total = len(code), float(weights.sum())
+        self.pairs, self.full = combiners.is_pairs(code), bool((code != 0).all())
+
+    def sums(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """A and B."""
+        return p @ self.plus.T, p @ self.minus.T
+
+    def fits(self, p: Tensor) -> Tensor:
+        """Where every column gets just the r it asks for: no p can do better."""
+        a, b = self.sums(p)
+        off = ((1.0 - self.r) * a - self.r * b).abs()
+        return off.greatest() <= combiners.AGREES
+
+    def value(self, p: Tensor) -> Tensor:
+        """F of every row."""
+        a, b = self.sums(p)
+        s = a + b
+        logs = self.r * (s / a).log() + (1.0 - self.r) * (s / b).log()
+        return (logs * self.n).total()
+
+    def newton(self, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """v = p∘∇F, the step u, and the factors of the multiplicative step."""
+        a, b = self.sums(p)
+        s = a + b
+        mutual = p.expand(2) * p.expand(1)
+        if self.pairs:
+            share = a / s
+            v = ((share - self.r) * self.n) @ self.columns
+            curve = of_columns(share * (b / s) * self.n, outer(self.columns, self.columns))
+            curve = curve + mutual * self.total + np.eye(self.k) * (combiners.RIDGE * self.total)
+            gain = (self.r * self.n) @ self.plus + ((1.0 - self.r) * self.n) @ self.minus
+            return v, -times(inverse(curve, self.k), v), _ratio(gain, gain + v)
+        from_a, from_b = self.r * self.n / a, (1.0 - self.r) * self.n / b
+        either = self.plus + self.minus
+        gain, loss = from_a @ self.plus + from_b @ self.minus, (self.n / s) @ either
+        v = p * (loss - gain)
+        curve = of_columns(from_a / a, outer(self.plus, self.plus))
+        curve = curve + of_columns(from_b / b, outer(self.minus, self.minus))
+        if not self.full:  # else it is just what fixes the scale
+            curve = curve + self.total - of_columns(self.n / (s * s), outer(either, either))
+        small = v.at_least(0.0) + (p * p + 1e-30) * (combiners.RIDGE * self.total)
+        curve = curve * mutual + small.expand(2) * np.eye(self.k)
+        return v, -times(inverse(curve, self.k), v), _ratio(gain, loss)
+
+    def round(
+        self, inner: Graph, count: Tensor, state: list[Tensor]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """One step of every row that is open."""
+        p, before, going = state
+        open_ = going > 0.5
+        v, u, factors = self.newton(p)
+        done = self._done(p, u, v)
+        new = _moved(p, (u + 1.0).at_least(combiners.KEEP))
+        after = self.value(new)
+        lower = after <= before + (before + self.total) * 1e-14
+        careful, less = self._careful(p, u, factors)
+        new = (lower | done).choose(new, careful)
+        after = (lower | done).choose(after, less)
+        left = open_ & ~done
+        state = [open_.choose(new, p), open_.choose(after, before), left.number()]
+        return anywhere(left), state
+
+    def _done(self, p: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        """Where the conditions of a minimum hold."""
+        done = (p * u).abs().greatest() <= combiners.MOVE
+        if self.pairs:
+            v = (p > combiners.TINY).choose(v, 0.0)
+        else:
+            done = done | ((v * u).total().abs() <= combiners.FALL * self.total)
+        return done & (v.abs().greatest() <= combiners.GRADIENT * self.total)
+
+    def _careful(self, p: Tensor, u: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
+        """The best of several shorter steps and the multiplicative one, which never raises F."""
+        new = _moved(p, factors)
+        after = self.value(new)
+        inside = (1.0 - combiners.KEEP) / (-u).greatest().at_least(1.0)
+        width = u.greatest() + (-u).greatest()
+        mild = (width + 1.0).log() / (width > 0.0).choose(width, 1.0)
+        changes = [
+            (u * mild).within(-30.0, 30.0).exp(),
+            (u * inside + 1.0).at_least(combiners.KEEP),
+            *((u * t + 1.0).at_least(combiners.KEEP) for t in combiners.SHORTER),
+        ]
+        for change in changes:
+            trial = _moved(p, change)
+            value = self.value(trial)
+            better = value < after
+            new, after = better.choose(trial, new), better.choose(value, after)
+        return new, after
+
+
+def _ratio(gain: Tensor, loss: Tensor) -> Tensor:
+    """gain / loss, one for classes that no column knows."""
+    known = loss > combiners.FLOOR
+    return known.choose(gain / known.choose(loss, 1.0), 1.0)
+
+
+def _moved(p: Tensor, change: Tensor) -> Tensor:
+    return shares_of(p * change).at_least(combiners.FLOOR)
+
+
+# --- Columns' probabilities r (n, columns) → class probabilities p (n, classes), as graphs --------
+# The functions of the same names are in `calibrant.rules.combiners`, with their derivations.
+
+
+Combiner = Callable[[Tensor, Array, Array], Tensor]
+
+#: the most rounds of the search for the balance
+ROUNDS = 120
+#: stands in for a divisor of zero
+TINY = {np.dtype(np.float64): 1e-300, np.dtype(np.float32): 1e-30}
+#: the lightest column, as a share of the heaviest, with which float32 can compute
+LIGHTEST_IN_FLOAT32 = 1e-12
+
+
+def combined(node: Combined, r: Tensor) -> Tensor:
+    """p by the node's rule; classes that no column knows get nothing."""
+    graph = r.graph
+    if graph.dtype != np.float64 and node.weights.min() < LIGHTEST_IN_FLOAT32:
+        raise InputError(
+            f"the weights of columns must be at least {LIGHTEST_IN_FLOAT32:g} of the largest in "
+            f"float32, but {node.weights.min():g} of it came. Export with float=64."
+        )
+    if node.rule in ITERATED:
+        _check_iterated(r, node.code)
+    p = COMBINERS[node.rule](r, node.code, node.weights)
+    if node.known.all():
+        return p
+    nothing = p.column(0) * 0.0
+    padded = graph.op("Concat", p, nothing.expand(1), attributes={"axis": 1})
+    place = np.where(node.known, np.cumsum(node.known) - 1, node.known.sum())
+    return graph.gather(padded, place, axis=1)
+
+
+def _normalized(r: Tensor, code: Array, weights: Array) -> Tensor:
+    total = r.total()
+    some = total > 0.0
+    return some.choose(r / some.choose(total, 1.0), 1.0 / len(code))
+
+
+def _projected(r: Tensor, code: Array, weights: Array) -> Tensor:
+    """min Σ n_c(p_c − r_c)²: p = (r − τ/n)₊ with the τ at which it sums to one, by sorting."""
+    inverse = 1.0 / weights
+    graph, k = r.graph, len(inverse)
+    _, by_limit = graph.ops("TopK", (r / inverse, np.array([k])), 2, {"axis": 1})
+    ordered = graph.op("GatherElements", r, by_limit, attributes={"axis": 1})
+    steps = graph.gather(inverse, by_limit)
+    one = np.array(1)
+    tau = (graph.op("CumSum", ordered, one) - 1.0) / graph.op("CumSum", steps, one)
+    last = (ordered > tau * steps).choose(np.arange(k), np.zeros(k, dtype=np.int64))
+    chosen = graph.op("GatherElements", tau, last.greatest(), attributes={"axis": 1})
+    return shares_of((r - chosen * inverse).at_least(0.0))
+
+
+def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
+    """n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: Newton's method in a bracket."""
+    graph, k = r.graph, len(n)
+    fine = float(np.finfo(graph.dtype).eps)
+    above = r.total() > 1.0
+    low = above.choose(-float(n.sum()), 0.0)
+    high = above.choose(0.0, float(n.max()) * k / (k - 1.0))
+
+    def body(inner: Graph, count: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        mu, low, high, _ = state
+        p, root = _root_of(r, n, mu)
+        excess = p.total() - 1.0
+        open_ = (excess.abs() > 2.0 * fine * k) & (high - low > 4.5 * fine * mu.abs())
+        short = excess < 0.0
+        low, high = short.choose(mu, low), short.choose(high, mu)
+        slope = (p * (1.0 - p) / root.at_least(TINY[graph.dtype])).total()
+        new = mu - excess / slope.at_least(TINY[graph.dtype])
+        inside = (new > low) & (new < high)
+        new = inside.choose(new, 0.5 * (low + high))
+        return anywhere(open_), [open_.choose(new, mu), low, high, p]
+
+    start = [low * 0.0, low, high, r]
+    return shares_of(graph.loop(ROUNDS, start, body)[3])
+
+
+def _root_of(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
+    """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
+    n = mu.graph.constant(n_)
+    q = n - mu
+    gap = (mu > 0.0).choose(
+        q * q + 4.0 * mu * n * r, (n + mu) * (n + mu) - 4.0 * mu * n * (1.0 - r)
+    )
+    root = gap.at_least(0.0).sqrt()
+    positive = q > 0.0
+    upper = (root - q) / positive.choose(1.0, 2.0 * mu)
+    lower = 2.0 * n * r / positive.choose(q + root, 1.0)
+    return positive.choose(lower, upper).at_most(1.0), root
+
+
+def _check_iterated(r: Tensor, code: Array) -> None:
+    """Refuse what an iteration cannot do in the graph: its tolerances need doubles, and a unique
+    answer."""
+    if r.graph.dtype != np.float64:
+        raise InputError(
+            "a code other than one-against-all is combined by iterations that need doubles, but "
+            "float=32 came. Export with float=64, or fit with the code 'one_vs_rest'."
+        )
+    if not _decides(code):
+        raise InputError(
+            "this code leaves some rows several best answers, and a runtime might give another one "
+            "than predict_proba does, so it cannot be written as ONNX. Fit with all pairs, with "
+            "one_vs_rest, or with a code without zeros that tells all classes apart."
+        )
+
+
+def _decides(code: Array) -> bool:
+    """Whether the best p is unique whatever r: all pairs; or no zeros, and sums over the columns'
+    positives that fix p."""
+    if combiners.is_all_pairs(code):
+        return True
+    sums = np.vstack((code.T > 0, np.ones(len(code)))).astype(float)
+    return bool((code != 0).all() and np.linalg.matrix_rank(sums) == len(code))
+
+
+COMBINERS: dict[str, Combiner] = {
+    "normalized": _normalized,
+    "projected": _projected,
+    "balanced": _balanced,
+    "least_squares": least_squares,
+    "coupled": couple,
+}
+#: those for codes other than one-against-all
+ITERATED = ("least_squares", "coupled")
 
 
 # --- Trees on the columns of a row as an ONNX model: a TreeEnsemble for each round ----------------

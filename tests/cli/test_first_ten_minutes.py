@@ -307,6 +307,22 @@ def test_a_constant_for_scores_that_run_the_wrong_way_is_not_saved(run, method):
         assert run("fit", "s.csv", *words)[0] == 0
 
 
+def test_a_report_does_not_save_a_constant_for_scores_that_run_the_wrong_way(run):
+    s, y = rows()
+    write("s.csv", score=1 - s, label=y)
+    words = ("report", "s.csv", "-m", "isotonic", "-o", "r.html")
+    code, _, err = run(*words, "--save", "c.json")
+    assert code == 2
+    assert "Did you mean --pos-label 0?" in err
+    assert "add --pos-label 1" in err
+    assert not Path("c.json").exists()
+    assert not Path("r.html").exists()
+    assert run(*words)[0] == 0
+    assert "Nothing to apply" in Path("r.html").read_text(encoding="utf-8")
+    assert run(*words, "--save", "c.json", "--pos-label", 1)[0] == 0
+    assert Path("c.json").exists()
+
+
 def test_a_falling_map_of_scores_that_run_the_wrong_way_is_saved(run):
     s, y = rows()
     write("s.csv", score=1 - s, label=y)

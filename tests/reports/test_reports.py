@@ -326,6 +326,46 @@ def test_advice_is_given_with_figures():
     assert any("exactly 0 or 1" in line for line in few.advice)
 
 
+def test_labels_that_are_probabilities_are_named_on_the_page():
+    """Tests and intervals take each of them as a class that was drawn."""
+    rng = np.random.default_rng(0)
+    p = rng.random(1500)
+    share = p**1.5
+    words = "Some labels are probabilities"
+    for table in (
+        cal.ScoreTable.from_soft_labels(p, share),
+        cal.ScoreTable.from_soft_labels(p.round(1), share.round(1)),
+        cal.ScoreTable.from_soft_labels(p, share, rng.integers(1, 4, 1500)),
+    ):
+        made = calibration_report(table, calibrator=cal.Platt())
+        assert words in made.how
+        assert words in made.to_html()
+    auto = cal.AutoCalibrator().fit(p, share)
+    assert words in report_of(auto, cal.ScoreTable.from_soft_labels(p, share)).how
+    weight = rng.random(1500) + 0.1
+    y = rng.random(1500) < share
+    hard = calibration_report(p, y, sample_weight=weight, calibrator=cal.Platt())
+    assert words not in hard.how
+
+
+def test_one_rate_for_scores_that_run_the_wrong_way_is_not_offered():
+    """It would be no calibration: every row gets the same probability."""
+    rng = np.random.default_rng(0)
+    p = rng.random(1500)
+    y = np.where(rng.random(1500) < p, "no", "yes")
+    for calibrator in (None, cal.Isotonic()):
+        made = calibration_report(p, y, calibrator=calibrator)
+        assert made.verdict[0].startswith("These scores run the wrong way")
+        assert len(set(made.fitted.calibrate(p).round(9))) == 1
+        (only,) = made.recipes
+        assert only.title == "Nothing to apply"
+        assert not only.code
+        assert "pos_label='no'" in only.note
+        assert "cal.load" not in made.to_html()
+    falling = calibration_report(p, y, calibrator=cal.BLS(monotone=False))
+    assert falling.recipes[0].title == "Python"
+
+
 def test_very_many_segments_are_put_together(data):
     p, y = data
     r = calibration_report(p, y, calibrator=cal.Platt(), segments=np.arange(3000) % 200)
@@ -380,6 +420,25 @@ def test_several_classes_made_elsewhere(five):
         calibration_report(z[700:], y[700:], calibrator={"mine": z[700:]})
     with pytest.raises(cal.errors.InputError, match="segments are for scores of two classes"):
         calibration_report(z, y, segments=y)
+
+
+def test_scores_of_pairs_of_classes_are_refused():
+    """They have no column for each class, so that there is nothing to compare a calibrator with."""
+    rng = np.random.default_rng(3)
+    for k in (3, 4):
+        z = rng.normal(size=(400, k))
+        y = np.array(list("abcd"))[(z + rng.gumbel(size=z.shape)).argmax(axis=1)]
+        first, second = np.triu_indices(k, 1)
+        pairs = z[:, first] - z[:, second]
+        coded = cal.CodedCalibrator(cal.Platt(), code="all_pairs")
+        fitted = cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(pairs, y)
+        auto = cal.AutoCalibrator(candidates=[coded])
+        for one in (coded, {"pairs": coded}, [coded, cal.Temperature()], auto, fitted.to_fitted()):
+            with pytest.raises(cal.errors.InputError, match="a column of scores for each class"):
+                calibration_report(pairs, y, calibrator=one)
+        assert calibration_report(fitted.predict_proba(pairs), y, calibrator=cal.Temperature())
+    own = cal.CodedCalibrator(cal.Platt(), code=2 * np.eye(4) - 1)
+    assert calibration_report(z, y, calibrator=own).chosen.name == "CodedCalibrator"
 
 
 # --- the value ----------------------------------------------------------------------------------

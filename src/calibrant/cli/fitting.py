@@ -187,7 +187,7 @@ def fit(
         refuse_one_class(work.read)
     result = run_with_status(work.fit, f"fitting {work.title}", json)
     if pos_label is None:
-        refuse_wrong_way(result)
+        refuse_wrong_way(result.read, result.fitted)
     result = jobs.recorded(result, times)
     results.write_fit(result, written)
     if json:
@@ -552,6 +552,8 @@ def report(
     importlib.import_module("calibrant.reports.report")
     importlib.import_module("calibrant.reports.page")
     page = run_with_status(judged, f"judging {size}", json)
+    if save is not None and pos_label is None:
+        refuse_wrong_way(read, page.fitted)
     page.save(output)
     if save is not None:
         jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)

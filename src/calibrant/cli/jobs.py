@@ -550,22 +550,20 @@ def refuse_one_class(read: FileTable) -> None:
         )
 
 
-def refuse_wrong_way(result: FitResult) -> None:
+def refuse_wrong_way(read: Any, fitted: Fitted | None) -> None:
     """Refuse a calibrator that gives all rows one probability because the scores run the wrong way:
     most likely the other label is the positive one."""
-    look, fitted = result.look, result.fitted
-    if not isinstance(look, FirstLook) or look.found != "wrong way":
+    if not isinstance(read, FileTable) or fitted is None or fitted.rule.needs:
         return
-    if fitted.rule.needs:
-        return
-    given = fitted.map(result.read.table.scores)
-    if np.ptp(given) > 1e-9:
+    look = first_look(read.table)
+    given = fitted.map(read.table.scores)
+    if look.found != "wrong way" or np.ptp(given) > 1e-9:
         return
     option = f"--pos-label {quoted(str(fitted.pos_label))}"
     raise InputError(
-        f"{look.headline(result.names)} Nothing was written: the calibrator would give "
-        f"all rows the same probability, {given[0]:.3g}. If {fitted.pos_label!r} is the positive "
-        f"label all the same, add {option}."
+        f"{look.headline(names_of(file_facts(read)))} Nothing was written: the calibrator would "
+        f"give all rows the same probability, {given[0]:.3g}. If {fitted.pos_label!r} is the "
+        f"positive label all the same, add {option}."
     )
 
 

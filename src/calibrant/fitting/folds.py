@@ -69,7 +69,7 @@ class TableFolds:
         self._whole = table.is_whole
         if repetitions and self._whole:
             squares = weights
-        soft = _soft_cells(weights, squares)
+        soft = soft_cells(weights, squares)
         self._classes = [
             _ClassFolds(np.where(soft, 0.0, weight), square, k, rng)
             for weight, square in zip(weights, squares, strict=True)
@@ -104,7 +104,7 @@ class TableFolds:
         return CellColumns(*(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in pairs))
 
 
-def _soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
+def soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
     """The cells of both classes that hold less than one row of a class."""
     pairs = zip(weights, squares, strict=True)
     less = [(q > SMALLEST) & (n * n < q * (1.0 - 1e-9)) for n, q in pairs]

@@ -35,7 +35,7 @@ from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import provenance_of, range_of_rows
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.folds import matrix_pairs, table_cv
+from calibrant.fitting.folds import matrix_pairs, soft_cells, table_cv
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     HeldOutCells,
@@ -49,6 +49,7 @@ from calibrant.fitting.held_out import (
     unchanged,
 )
 from calibrant.fitting.registry import BEFORE, calibrators_of, in_plain_words, named_methods
+from calibrant.methods.codes.codes import read_code
 from calibrant.methods.uncalibrated import as_they_came
 from calibrant.metrics.arguments import class_table, top_table
 from calibrant.metrics.evaluating import (
@@ -72,6 +73,7 @@ from calibrant.reports.value import (
     Method,
     Panel,
     PredictionSpread,
+    Recipe,
     Report,
     check_output,
     check_texts,
@@ -82,6 +84,7 @@ from calibrant.reports.value import (
 )
 from calibrant.result_tables import counted, short_value, shown_percent
 from calibrant.rules.base import VectorMap
+from calibrant.rules.combiners import singled_out
 from calibrant.rules.sigmoids import Identity
 
 #: groups of equal weight of each curve, and cells of the histograms
@@ -173,6 +176,8 @@ def calibration_report(
         if isinstance(one, Fitted):
             scores = as_in_fit(scores, one.provenance, one.classes)
     several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
+    if several:
+        _check_codes(calibrator)
     shown = _measures_shown(measures, several=several)
     if features is not None:
         check_features(scores, features, several=several)
@@ -256,6 +261,30 @@ def _measures_shown(measures: Any, *, several: bool = False) -> list[str]:
     return [*chosen_records(records), *asked]
 
 
+def _check_codes(calibrator: Any) -> None:
+    """Refuse calibrators of pairs of classes and of other codes, whose scores are no column of each
+    class: there is nothing that they could be compared with."""
+    made = getattr(calibrator, "candidates", calibrator)
+    if isinstance(made, Mapping):
+        made = list(made.values())
+    for one in made if isinstance(made, (list, tuple)) else [made]:
+        code = getattr(one.rule if isinstance(one, Fitted) else one, "code", "one_vs_rest")
+        if isinstance(code, str):
+            fits = code == "one_vs_rest"
+        else:
+            order = singled_out(read_code(code).matrix.astype(np.float64))
+            fits = order is not None and bool((order == np.arange(len(order))).all())
+        if not fits:
+            called = repr(code) if isinstance(code, str) else "of its own"
+            raise InputError(
+                "a report needs a column of scores for each class, in the order of the classes, "
+                f"but a calibrator with a code {called} came, which reads a column for each "
+                "question of the code (such as a pair of classes). Combine them first: "
+                "calibration_report(p, y) with p = calibrator.predict_proba(scores), on rows that "
+                "it was not fitted to."
+            )
+
+
 def _columns(scores: Any) -> int:
     shape = to_matrix(scores, "scores").shape
     return shape[1] if len(shape) == 2 else 1
@@ -279,7 +308,7 @@ def _report(
     return Report(
         title=words.title or f"Calibration of {words.score_name}",
         verdict=under(headline, found, methods, useless=useless) if headline else found,
-        how=contest.how,
+        how=f"{contest.how}{SOFT_LABELS if data.has_soft_labels(contest) else ''}",
         methods=methods,
         evaluation=evaluation,
         map_curve=data.map_curve(fitted),
@@ -290,7 +319,7 @@ def _report(
         | data.facts(words.score_name, words.label_name)
         | map_facts(fitted)
         | version_facts(),
-        recipes=() if fitted is None else recipes_for(fitted, words.score_name, words.saved_as),
+        recipes=data.recipes(fitted, words),
         fitted=fitted,
         level=contest.level,
         caution=bool(headline),
@@ -345,6 +374,13 @@ def _spread(table: ScoreTable, axis: PageAxis) -> PredictionSpread:
 #: folds and level where the caller brings no `AutoCalibrator` with its own
 FOLDS = 5
 LEVEL = 0.95
+#: what a page says where labels are probabilities
+SOFT_LABELS = (
+    " Some labels are probabilities, so that a row counts partly for each class. Tests and "
+    "intervals take every label as a class that was drawn, so that intervals are rather too wide."
+)
+#: predictions that differ by no more are one rate for all rows
+SAME_RATE = 1e-9
 TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
 
 
@@ -473,6 +509,14 @@ class ReportData(ABC):
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
         """What deserves a look, in sentences with figures."""
         return ()
+
+    def has_soft_labels(self, contest: Contest) -> bool:
+        """Whether some rows count for both classes, since their labels are probabilities."""
+        return False
+
+    def recipes(self, fitted: Fitted | None, words: PageWords) -> tuple[Recipe, ...]:
+        """How to apply the chosen map."""
+        return () if fitted is None else recipes_for(fitted, words.score_name, words.saved_as)
 
 
 def contest_of(calibrator: Any, data: ReportData) -> Contest:
@@ -899,6 +943,31 @@ class TwoClasses(ReportData):
             p = fitted.map(rows.scores)
             found += segment_gaps(p, rows.positive, rows.weight, segment_names(values), codes)
         return tuple(one.text[:1].upper() + one.text[1:] for one in found)
+
+    def has_soft_labels(self, contest: Contest) -> bool:
+        table, fitted = self.table, contest.fitted
+        weights, squares = (table.negative, table.positive), (table.negative_sq, table.positive_sq)
+        if contest.folds is not None and fitted is not None and "soft_labels" in fitted.provenance:
+            return True  # fitted to the same rows
+        shares = not table.is_whole and all(map(np.array_equal, weights, squares))
+        return shares or bool(soft_cells(weights, squares).any())
+
+    def recipes(self, fitted: Fitted | None, words: PageWords) -> tuple[Recipe, ...]:
+        if fitted is None or first_look(self.table).found != "wrong way":
+            return super().recipes(fitted, words)
+        given = fitted.map(self.table.scores)
+        if np.ptp(given) > SAME_RATE:
+            return super().recipes(fitted, words)
+        label = self.labels[1 - self.positive_column]
+        return (
+            Recipe(
+                "Nothing to apply",
+                "",
+                "The scores run the wrong way, and all that a rising map can do with them is give "
+                f"every row the same probability, {short_value(given[0])}. That is no calibration. "
+                f"Make the report again with pos_label={label!r}, or find out what turned them.",
+            ),
+        )
 
     def facts(self, score_name: str, label_name: str) -> dict[str, str]:
         table = self.table

@@ -1,7 +1,7 @@
 """Every option of every command changes what comes out, or is refused: none is ignored in silence.
 
 Each way of using a command (one score, several classes, segments, ...) is run once as it is and
-once with each of the other options.
+once with each of the other options and some pairs of them, which a fixed seed draws.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HOW = {
     *("--help", "--json", "--threads", "--memory-limit", "--output", "--missing", "--engine"),
     *("--title", "--overwrite-column", "--on-missing", "--exit-code", "--allow-one-class"),
     *("--pos-label", "--decimal", "--plot", "--report", "--save", "--update"),
-    *("--model", "--period", "--calibrator", "--reference", "--to", "--when", "--on-range"),
+    *("--model", "--calibrator", "--reference", "--to", "--when", "--on-range", "--force"),
 }
 #: what is given for each of the others; where a command needs other words, "command option"
 WORDS = {
@@ -60,11 +60,13 @@ WORDS = {
     "--name": ["f"],
     "--input": ["logit"],
     "--float": ["32"],
+    "--period": ["2026-03"],
+    "--at": ["0.3"],
     "--format": ["csv"],
 }
 #: the ways of using each command
 WAYS = {
-    "fit": "fit rows.csv -s p -l y -m platt --cv 0",
+    "fit": "fit rows.csv -s p -l y -m platt",
     "fit classes": "fit rows.csv -s p_* -l kind -m temperature --cv 0",
     "fit segments": "fit rows.csv -s p -l y -m platt --segment g --cv 0",
     "fit features": "fit rows.csv -s p -l y --features x --cv 0",
@@ -75,7 +77,11 @@ WAYS = {
     "apply classes": "apply classes.json rows.csv -o out.csv",
     "apply segments": "apply segments.json rows.csv -o out.csv",
     "evaluate": "evaluate rows.csv -p p -l y --replicates 100",
-    "evaluate classes": "evaluate rows.csv -p p_* -l kind --replicates 100",
+    "evaluate weights": "evaluate rows.csv -p p -l y -w w",
+    "evaluate no intervals": "evaluate rows.csv -p p -l y -w w --level 0",
+    "evaluate measures": "evaluate rows.csv -p p -l y -w w --measures auc,log_loss",
+    "evaluate classes": "evaluate rows.csv -p p_* -l kind",
+    "evaluate classes measures": "evaluate rows.csv -p p_* -l kind -w w --measures auc",
     "evaluate segments": "evaluate rows.csv -p p -l y --segment g",
     "evaluate features": "evaluate rows.csv -p p -l y --features x --replicates 100",
     "plot": "plot rows.csv -p p -l y -o out.svg",
@@ -91,10 +97,12 @@ WAYS = {
     "export onnx": "export one.json --to onnx -o out.onnx",
     "export python": "export one.json --to python",
     "export json": "export one.json --to json",
+    "show": "show one.json",
 }
 FITS = (
     "fit rows.csv -s p -l y -m platt --cv 0 -o one.json",
     "fit rows.csv -s p -l y -m isotonic --cv 0 -o steps.json",
+    "fit rows.csv -s v -l y -m platt --cv 0 -o margins.json",
     "fit rows.csv -s p_* -l kind -m temperature --cv 0 -o classes.json",
     "fit rows.csv -s p -l y -m platt --segment g --cv 0 -o segments.json",
 )
@@ -140,6 +148,7 @@ def folder(tmp_path_factory):
 def outcome(folder, monkeypatch):
     """What comes of a command: None if it is refused; what it prints and writes."""
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # the same time in all files
     known = {path.name for path in folder.iterdir()}
 
     def run(words):
@@ -184,7 +193,15 @@ def test_no_option_is_ignored(way, outcome):
         ("monitor state.json rows.csv -s p -l y", "--score goes with --calibrator"),
         ("monitor state.json rows.csv -c one.json -s p -p q", "--prob stands in place of --score"),
         ("evaluate rows.csv -p p -l y --segment g --level 0.5", "so --level would change nothing"),
-        ("evaluate rows.csv -p p -l y --segment g -w w --weights counts", "--weights is for"),
+        (
+            "evaluate rows.csv -p p -l y --segment g -w w --weights counts --replicates 200",
+            "so --replicates and --weights would change nothing",
+        ),
+        ("evaluate rows.csv -p p -l y --level 0 --replicates 200", "--level 0 asks for no"),
+        ("evaluate rows.csv -p p -l y --level 0 -w w --weights counts", "--level 0 asks for no"),
+        ("evaluate rows.csv -p p -l y --measures auc --replicates 200", "from random draws"),
+        ("evaluate rows.csv -p p_* -l kind --replicates 200", "so --replicates would change"),
+        ("apply margins.json rows.csv -o out.csv --on-range clip", "from -3.9 to 2.4"),
         ("evaluate rows.csv -p p -l y --weights counts", "says how a column of weights counts"),
         ("evaluate rows.csv -p p -l y --measures auc --bins 3", "--bins is for ECE and MCE"),
         ("check rows.csv -c one.json --weights counts", "says how a column of weights counts"),

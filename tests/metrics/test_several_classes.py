@@ -703,3 +703,13 @@ def test_the_change_of_auc_is_paired():
         narrower += high - low < 0.7 * ((b - a) + (d - c))
     assert 181 <= inside <= 199
     assert narrower == 200
+
+
+def test_a_measure_alone_has_the_interval_that_it_has_among_all():
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet([1, 1, 1], 150)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    whole = metrics.evaluate(y, p)
+    for name in whole.after:
+        alone = metrics.evaluate(y, p, measures=name)
+        assert alone.intervals.get(name) == whole.intervals.get(name)

@@ -103,6 +103,11 @@ def apply(
     """
     refuse_swapped(calibrator, files, f"apply {{calibrator}} {{files}} -o {quoted(output)}")
     fitted = load_map(calibrator, by_row=True)
+    if on_range == "clip" and fitted.expects is not None and not fitted.expects.probabilities:
+        raise ParameterError(
+            "--on-range clip is for calibrators of probabilities, but this one was fitted on other "
+            f"numbers, from {fitted.expects.low:.6g} to {fitted.expects.high:.6g}. Leave it out."
+        )
     target = OutputOption(output, folder=engine == "spark", stream=True)
     check_places({"--output": target}, [calibrator, *files])
     refuse_two(output, json)

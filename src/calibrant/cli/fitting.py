@@ -631,17 +631,8 @@ def evaluate(
     beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
     source.refuse_beside(segment=segment, **beside)
     sources.check_weighing(weights, weight)
+    _refuse_unused(source, records, features, level, replicates, weights)
     if segment:
-        usual = {"--level": level == 0.95, "--replicates": replicates == 1000}
-        if found := [name for name, is_usual in usual.items() if not is_usual]:
-            raise ParameterError(
-                f"segments are measured without intervals, so {' and '.join(found)} would change "
-                f"nothing. Leave {'it' if len(found) == 1 else 'them'} out."
-            )
-        if weights != "importance":
-            raise ParameterError(
-                "--weights is for intervals, and segments are measured without them. Leave it out."
-            )
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         if features:
@@ -672,6 +663,39 @@ def evaluate(
         say_json({**evaluation.to_dict(), **facts})
         return
     _print(evaluation, names_of(facts))
+
+
+def _refuse_unused(
+    source: FileSource,
+    records: Records,
+    features: list[str] | None,
+    level: float,
+    replicates: int,
+    weights: str,
+) -> None:
+    """Refuse the options of intervals that would change nothing."""
+    given = {
+        "--level": level != 0.95,
+        "--replicates": replicates != 1000,
+        "--weights": weights != "importance",
+    }
+    drawn = [one for one in records.values() if one.of_redrawn or one.of_curve]
+    if source.segment:
+        why = "segments are measured without intervals"
+    elif features:
+        return
+    elif not level:
+        why, given["--level"] = "--level 0 asks for no intervals", False
+    elif source.several or not drawn:
+        why = "none of these measures has an interval from random draws"
+        given = {"--replicates": given["--replicates"]}
+    else:
+        return
+    if found := [name for name, is_given in given.items() if is_given]:
+        raise ParameterError(
+            f"{why}, so {' and '.join(found)} would change nothing. Leave "
+            f"{'it' if len(found) == 1 else 'them'} out."
+        )
 
 
 def _print(evaluation: Any, names: Any) -> None:

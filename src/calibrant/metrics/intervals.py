@@ -354,9 +354,11 @@ class ClassIntervals(MeasureIntervals):
             pure += binned.pure / k
             if "auc" in values and 0 < table.total_positive < table.total:
                 moved += placements(table, p, own, area(table)) / came
-        half = z * self.rows.error(pull)
-        value = values["classwise_ece"]
-        found = {"classwise_ece": (max(pure - half, 0.0), min(value + half, 1.0))}
+        found: dict[str, Span] = {}
+        if "classwise_ece" in values:
+            half = z * self.rows.error(pull)
+            high = min(values["classwise_ece"] + half, 1.0)
+            found["classwise_ece"] = (max(pure - half, 0.0), high)
         size, rate, predicted = (np.concatenate(column) for column in zip(*bins, strict=True))
         found["classwise_mce"] = largest_gap_interval(size, rate, predicted, self.level)
         if "auc" in values:

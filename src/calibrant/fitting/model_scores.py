@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _is_fitted, _num_samples, has_fit_parameter
@@ -36,6 +37,55 @@ from calibrant.errors import (
     caller_level,
 )
 from calibrant.tensors import library_of, on_host
+
+# --- What all classifiers share that are made of models and of calibrators of their scores --------
+
+
+class PredictsRows(ABC):
+    """The predictions of a model, or of several, together with what calibrates their scores.
+
+    A subclass has ``classes_`` (or overrides `_class_labels`) and gives `_probabilities`.
+    """
+
+    @abstractmethod
+    def _probabilities(self, X: Any) -> Array:
+        """The calibrated probability of each class, for new rows."""
+
+    @property
+    def _class_labels(self) -> Any:
+        return self.classes_  # type: ignore[attr-defined]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
+        return self._probabilities(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row (of a tie the first of ``classes_``)."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        labels: NDArray[Any] = self._class_labels[best]
+        return labels
+
+
+class ModelClassifier(PredictsRows, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier with an ``estimator`` that it fits, and from which it takes what rows may be."""
+
+    estimator: Any
+
+    def _keep_feature_names(self, model: Any) -> None:
+        """Set the number and names of the model's features, where the model has them."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is None:
+            tags.input_tags.sparse = True
+        elif hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags = copy.copy(get_tags(self.estimator).input_tags)
+        return tags
+
 
 # --- Fits of a model to the rows of each split, and its scores of others --------------------------
 
@@ -412,23 +462,6 @@ def model_to_fit(estimator: Any, hint: str = "") -> Any:
             f"estimator must be an instance with a fit method, but {estimator!r} came.{hint}"
         )
     return estimator
-
-
-def keep_feature_names(classifier: Any, model: Any) -> None:
-    """Give a classifier the number and names of the model's features, where the model has them."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        classifier.__dict__.pop(name, None)
-        if hasattr(model, name):
-            setattr(classifier, name, getattr(model, name))
-
-
-def model_tags(tags: Any, estimator: Any) -> Any:
-    """A classifier's tags, with those of its model for the rows that it takes."""
-    if estimator is None:
-        tags.input_tags.sparse = True
-    elif hasattr(estimator, "__sklearn_tags__"):
-        tags.input_tags = copy.copy(get_tags(estimator).input_tags)
-    return tags
 
 
 def warn_no_weights(estimator: Any) -> None:

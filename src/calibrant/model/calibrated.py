@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import (
@@ -52,14 +52,14 @@ from calibrant.fitting.folds import (
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
     Method,
+    ModelClassifier,
     ModelFits,
     Part,
+    PredictsRows,
     chosen_method,
-    keep_feature_names,
     may_be_probabilities,
     model_classes,
     model_scores,
-    model_tags,
     model_to_fit,
     pooled,
     positive_class,
@@ -78,7 +78,7 @@ from calibrant.methods.segments.calibrator import SegmentedCalibrator
 from calibrant.rules.base import RowInputs
 
 
-class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CalibratedClassifier(ModelClassifier):
     """Any classifier, with probabilities that can be taken at their word.
 
     The calibrator must see scores as they will be on new rows, so it should not learn from scores
@@ -345,7 +345,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             self.calibrator_ = first.calibrator
             if len(first.classes) > 2:
                 self.calibrators_ = list(first.calibrators)
-        keep_feature_names(self, first.estimator)
+        self._keep_feature_names(first.estimator)
 
     def _rows(self, X: Any) -> Any:
         """New rows, with a frame's columns in the order of the fit; other names are refused, but
@@ -354,8 +354,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         model = self.members_[0].estimator
         return in_order(X, getattr(self, "_columns", ()), "X" if hasattr(model, "fit") else "")
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
+    def _probabilities(self, X: Any) -> Array:
         X = self._rows(X)
         members = [member.predict_proba(X) for member in self.members_]
         return members[0] if len(members) == 1 else np.mean(members, axis=0)
@@ -374,14 +373,13 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Labels: the most probable class (the first on ties), or the model's own decision."""
         check_is_fitted(self, "members_")
         if self.decision == "calibrated":
-            best = np.argmax(self.predict_proba(X), axis=1)
-        else:
-            X = self._rows(X)
-            refuse_dispatched(X, self.members_[0].estimator)
-            votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
-            if len(votes) == 1:
-                return votes[0]
-            best = np.argmax([sum(v == label for v in votes) for label in self.classes_], axis=0)
+            return super().predict(X)
+        X = self._rows(X)
+        refuse_dispatched(X, self.members_[0].estimator)
+        votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
+        if len(votes) == 1:
+            return votes[0]
+        best = np.argmax([sum(v == label for v in votes) for label in self.classes_], axis=0)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
@@ -433,7 +431,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return router_of(self)
 
     def __sklearn_tags__(self) -> Any:
-        tags = model_tags(super().__sklearn_tags__(), self.estimator)
+        tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):
             own = get_tags(self.estimator).classifier_tags
             tags.classifier_tags.multi_class = own is None or own.multi_class
@@ -537,7 +535,7 @@ AnyCalibrator = (
 
 
 @dataclass(frozen=True)
-class Member:
+class Member(PredictsRows):
     """A fitted model and what calibrates its scores.
 
     Parameters
@@ -580,8 +578,11 @@ class Member:
         """What gives the model's scores: the name of its method, or "function"."""
         return score_method(self.estimator, self.method) or "function"
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities of the classes, in their order."""
+    @property
+    def _class_labels(self) -> NDArray[Any]:
+        return self.classes
+
+    def _probabilities(self, X: Any) -> Array:
         scores = model_scores(self.estimator, X, self.classes, self.positive, self.method)
         return _without(self._calibrated(scores, X), unseen(self.estimator, self.classes))
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -31,14 +31,13 @@ from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
     Method,
+    ModelClassifier,
     ModelFits,
     Part,
     chosen_method,
-    keep_feature_names,
     may_be_probabilities,
     model_classes,
     model_scores,
-    model_tags,
     model_to_fit,
     pooled,
     refuse_dispatched,
@@ -73,7 +72,7 @@ class ColumnModel:
     map: Map
 
 
-class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CodedClassifier(KeepsRule, ModelClassifier):
     """Any binary classifier, for several classes: one model per column of a code matrix.
 
     Each column asks a binary question (one class against the rest, one against another, or one
@@ -264,7 +263,7 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
         self.score_range_ = self._range()
         self._provenance = row_facts(counts, rows.codes, len(rows.classes))
         first = next(column.model for column in columns if column.model is not None)
-        keep_feature_names(self, first)
+        self._keep_feature_names(first)
 
     def _range(self) -> ScoreRange:
         """The scores that the calibrators were fitted on; without any, probabilities."""
@@ -293,16 +292,9 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
         n = next(len(column) for column in columns if column is not None)
         return np.column_stack([np.zeros(n) if column is None else column for column in columns])
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
+    def _probabilities(self, X: Any) -> Array:
         scores = self.scores(X)
         return self.map_(scores)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row (of a tie the first of ``classes_``)."""
-        check_is_fitted(self)
-        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        return labels
 
     def to_fitted(self) -> Fitted:
         """The calibrators and the combination as a plain value for `save`: a map of `scores`.
@@ -318,9 +310,6 @@ class CodedClassifier(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignor
         }
         fitted = super().to_fitted()
         return replace(fitted, provenance={**fitted.provenance, **note})
-
-    def __sklearn_tags__(self) -> Any:
-        return model_tags(super().__sklearn_tags__(), self.estimator)
 
 
 def _fit_column(

@@ -240,11 +240,11 @@ class ACP(LocalCalibrator):
         def fit(train: Index) -> Callable[[Index], Array]:
             bins = self._bins_of(rows, train)
 
-            def predict(test: Index) -> Array:
+            def probabilities_of(test: Index) -> Array:
                 inputs = RowInputs(lower=low[test], upper=high[test])
                 return bins.bins(rows.scores[test], inputs).probability
 
-            return predict
+            return probabilities_of
 
         return kept_of_three(rows, self.weights, BINS, fit, groups)
 

@@ -267,12 +267,12 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                 sample_weight=rows.take(train).weight,
             )
 
-            def predict(test: Index) -> Array:
+            def probabilities_of(test: Index) -> Array:
                 asked: dict[str, Any] = {"features": table.take(test), "on_range": "allow"}
                 p: Array = one.predict_proba(rows.scores[test], **asked)
                 return p if len(codes) > 2 else p[:, 1]
 
-            return predict
+            return probabilities_of
 
         return kept_of_three(rows, self.weights, NEIGHBOURS, fit, groups)
 

@@ -197,6 +197,19 @@ def test_a_point_without_a_bend_is_no_degree_of_freedom(runs, level, mu):
     assert not (~bends & (chord_distances(x, p) > 1e-4)).any()
 
 
+@pytest.mark.parametrize(("seed", "level"), [(22, 26), (30, 27)])
+def test_a_candidate_without_a_bend_does_not_hide_behind_its_neighbour(seed, level):
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.random(300))
+    x = (x - x[0]) / (x[-1] - x[0])
+    z = (rng.random(300) < np.clip(3 * x - 1, 0, 1)).astype(float)
+    points = Points(x, rng.integers(1, 3, 300).astype(float) if seed == 30 else np.ones(300), z)
+    line = None
+    for k in range(level + 1):
+        line = points.line(points.steepest(0.0) * 1e-4 ** (k / 49), 0.0, line, 1e-8)
+    assert line.df == 2 + np.count_nonzero(chord_distances(x, values(line, x)) > 1e-9)
+
+
 def test_a_price_on_falls_lies_between_none_and_forbidding_them():
     rng = np.random.default_rng(7)
     s = np.sort(rng.random(500))

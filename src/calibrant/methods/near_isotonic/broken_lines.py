@@ -46,6 +46,8 @@ LEVEL = 1e-7
 FEW = 1e-8
 #: a line that is this close to the chord of a bend's neighbours does not bend there: it is rounding
 STRAIGHT = 1e-11
+#: and before it is solved to the last digits: such candidates are left out before any others
+NEARLY = 1e-8
 #: points are further apart than this
 SAME = 1e-9
 
@@ -242,10 +244,13 @@ class _Trial:
         if self.mu > 0.0:
             signs[len(at) - 2 :][flat] = 0.0
         better, good = settled(*rows, signs)
-        bends = good[: len(at) - 2]
+        value, wrong = better if good.all() else value, ~good[: len(at) - 2]
+        size = np.abs(row_values(rows.coef, rows.start, value))[: len(at) - 2]
         if good.all():
-            value = better
-            bends = np.abs(row_values(rows.coef, rows.start, value))[: len(at) - 2] > STRAIGHT
+            bends = size > STRAIGHT
+        else:  # a candidate that is no bend may have turned the sign of the next one: it goes first
+            idle = wrong & (size <= NEARLY)
+            bends = ~(idle if idle.any() else wrong)
         gap = self.certified(at, value, rows.hess, rows.grad)
         return Line(at, value, len(at) - int(flat.sum()), gap), bends
 

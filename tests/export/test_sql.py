@@ -28,12 +28,12 @@ from calibrant.export.sql.dialects import (
     DIALECTS,
     RESERVED,
     by_quotient,
+    comment,
     dialect_of,
     of_normals,
     plain,
 )
-from calibrant.export.sql.printer import SQL
-from calibrant.export.sql.text import cell, comment, guarded
+from calibrant.export.sql.printer import SQL, cell, guarded
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (

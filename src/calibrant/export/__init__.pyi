@@ -1,4 +1,4 @@
 """What `calibrant.export` shows; `lazy_names` reads it."""
 
 from calibrant.export.skops import skops_types as skops_types
-from calibrant.export.sql.text import Sql as Sql
+from calibrant.export.sql import Sql as Sql

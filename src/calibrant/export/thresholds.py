@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import ParameterError
 from calibrant.fitting.fitted import fitted_of, map_of
-from calibrant.rules.base import Map, VectorMap
-from calibrant.rules.piecewise import probability_range, read_probability, score_at
+from calibrant.rules.piecewise import probability_range, score_at
 
 
 class Threshold(NamedTuple):
@@ -35,22 +34,6 @@ class Threshold(NamedTuple):
     expected_cost: float | None = None
     cost_of_all: float | None = None
     cost_of_none: float | None = None
-
-
-def read_threshold(threshold: Any) -> float | None:
-    """The probability from which on to act, if one is asked for."""
-    return None if threshold is None else read_probability(threshold, "threshold")
-
-
-def decision_of(map_: Map, at_least: float | None) -> Map | None:
-    """The map of 0 and 1 that stands for the comparison with a threshold; None without a threshold,
-    and where it is not known at which scores the map passes it."""
-    if at_least is not None and isinstance(map_, VectorMap):
-        raise InputError(
-            "threshold= is for calibrators of one score, but this one gives a probability for each "
-            "of several classes. Export it without, and compare the column of the class you act on."
-        )
-    return None if at_least is None else map_.decision(at_least)
 
 
 def best_threshold(

@@ -392,7 +392,10 @@ class VectorMap(Map):
         self._unsaid("correction")
 
     def decision(self, threshold: float) -> Map | None:
-        self._unsaid("decision")
+        raise InputError(
+            "threshold= is for calibrators of one score, but this one gives a probability for each "
+            "of several classes. Export it without, and compare the column of the class you act on."
+        )
 
     def shifted(self, factor: Array) -> Map:
         raise InputError(

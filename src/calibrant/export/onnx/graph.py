@@ -1,6 +1,6 @@
 """A graph under construction: named tensors that add and compare like arrays.
 
-Nothing here knows the package onnx: nodes are plain records, and `protos` writes them at the end.
+Nodes are plain records; only the end of this page knows the package onnx, which writes them.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from calibrant.export.python.printer import (
     number,
     tree_module,
 )
-from calibrant.export.thresholds import decision_of, read_threshold
 from calibrant.fitting.fitted import Fitted, fitted_of, map_of, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.piecewise import read_probability
 from calibrant.rules.plan.interpreter import evaluate
 from calibrant.rules.plan.nodes import BySegment, Constant, Node, PlanTarget, Row, StepPieces
 from calibrant.rules.plan.tables import find_borders
@@ -83,7 +83,7 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
     >>> module["risk"](0.7)
     0.8
     """
-    at_least = read_threshold(threshold)
+    at_least = None if threshold is None else read_probability(threshold, "threshold")
     name = ("calibrate" if at_least is None else "decide") if name is None else name
     _check_name(name)
     trees = tree_parts_of(calibrator)
@@ -97,7 +97,7 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
             trees, name, PYTHON, _docstring(_title(trees.facts), _origin(trees.facts))
         )
     map_, fitted = map_of(calibrator), fitted_of(calibrator)
-    text, decision = Text(), decision_of(map_, at_least)
+    text, decision = Text(), None if at_least is None else map_.decision(at_least)
     plan = (map_ if decision is None else decision).plan(PYTHON)
     limit = at_least if decision is None else 1.0
     if isinstance(plan, Row):

@@ -9,26 +9,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant.array_types import Array
-from calibrant.export.sql.dialects import Dialect
-from calibrant.export.sql.text import (
-    STEEPEST,
-    SqlWriter,
-    bounds,
+from calibrant.array_types import Array, Flags
+from calibrant.data.score_table import HALF, LEAST, Cells
+from calibrant.export.sql.dialects import (
+    Dialect,
     case,
     clamp,
     comment,
-    from_rows,
-    guarded,
     inside,
-    is_bounded,
-    is_steep,
-    line,
     linear,
-    numbered_line,
+    name,
     shifted,
     string,
+    table_name,
     total,
     tree,
 )
@@ -37,11 +32,18 @@ from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
 from calibrant.rules.plan.nodes import (
     EVERYWHERE,
+    LARGEST_DOUBLE,
+    LOST,
     BySegment,
+    Clip,
     EachColumn,
+    Input,
+    Linear,
+    LinePieces,
     LogSoftmax,
     Node,
     Number,
+    Pieces,
     PlanColumn,
     PlanPrinter,
     PlanTarget,
@@ -54,9 +56,20 @@ from calibrant.rules.plan.nodes import (
     line_columns,
     on_line,
     reach,
+    rebuilt,
     uses,
+    values_of,
 )
-from calibrant.rules.plan.tables import StackedPlans, parameter_table, stacked
+from calibrant.rules.plan.tables import (
+    Grid,
+    StackedPlans,
+    grid_of,
+    listed,
+    parameter_table,
+    stacked,
+)
+
+Index = NDArray[np.int64]
 
 SQL = PlanTarget(
     "SQL",
@@ -756,3 +769,343 @@ def _exp(power: str, dialect: Dialect) -> str:
     if dialect.infinite:
         return text
     return case([(f"{power} > {dialect.number(LEAST_POWER)}", text)], dialect.number(0.0))
+
+
+# --- What the text being written needs: the dialect, the form, and the tables to join -------------
+
+
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class LookupJoin:
+    """A table to be created and filled, and how it is joined: at most one row of it is found.
+
+    Parameters
+    ----------
+    about : what its rows are, for a comment
+    suffix : what is added to the name of the lookup table
+    alias : what the query calls it
+    columns : values by name; text, whole numbers or doubles
+    key : how many of the first columns tell its rows apart
+    conditions : SQL that holds for the row that is found
+    """
+
+    about: str
+    suffix: str
+    alias: str
+    columns: Mapping[str, Array | Index | list[str]]
+    key: int
+    conditions: tuple[str, ...]
+
+
+@dataclass
+class SqlWriter:
+    """Collects the joins of a script while its expressions are written.
+
+    Parameters
+    ----------
+    dialect : Dialect
+    lookup : bool
+        Whether pieces are chosen by joins; by CASE otherwise.
+    """
+
+    dialect: Dialect
+    lookup: bool = False
+    joins: list[LookupJoin] = field(default_factory=list)
+
+    def look_up(
+        self,
+        found: Sequence[Regions],
+        columns: Sequence[Mapping[str, Array]],
+        score: str,
+        code: str = "",
+    ) -> dict[str, str]:
+        """The columns of the row's own region, joined by cell: SQL by name.
+
+        Where there are several tables of regions, ``code`` is SQL of the number of the row's own.
+        """
+        low = np.sort(np.concatenate([own.low for own in found]))
+        grid = grid_of(low, owners=len(found), lean=True)
+        parts = [self.rows(grid, *pair) for pair in zip(found, columns, strict=True)]
+        table = {own: np.concatenate([part[own] for part in parts]) for own in parts[0]}
+        equal = {"cell": cell(grid, score, self.dialect)}
+        what, each = "pieces", "cell"
+        if code:
+            what, each = "pieces of maps", "segment and cell"
+            codes = np.repeat(np.arange(len(parts)), [len(part["cell"]) for part in parts])
+            table, equal = {"code": codes, **table}, {"code": code, **equal}
+        about = f"{len(low):,} {what}, each once for every {each} of scores that it touches"
+        return self.join(about, table, equal, score)
+
+    def rows(self, grid: Grid, found: Regions, columns: Mapping[str, Array]) -> dict[str, Any]:
+        """Regions by cell, with their ends, both included, and the values of their pieces."""
+        low, high, piece = found if self.dialect.subnormals else _normal(found)
+        cells, region = listed(grid, low, high)
+        order = np.lexsort((low[region], cells))
+        cells, region = cells[order], region[order]
+        first = np.where(low == -LARGEST_DOUBLE, -self.dialect.endless, low)
+        last = np.where(high == LARGEST_DOUBLE, self.dialect.endless, high)
+        ends = {"cell": cells, "score_from": first[region], "score_to": last[region]}
+        return ends | {own: c[piece[region]] for own, c in columns.items()}
+
+    def join(
+        self,
+        about: str,
+        columns: Mapping[str, Array | Index | list[str]],
+        equal: Mapping[str, str],
+        score: str = "",
+    ) -> dict[str, str]:
+        """Join a new table where its first columns equal SQL and the score, if there is one, lies
+        in the row's region; return its columns as SQL by name."""
+        count = len(self.joins) + 1
+        alias, suffix = (f"l{count}", f"_{count}") if count > 1 else ("l", "")
+        found = {own: f"{alias}.{name(own, self.dialect)}" for own in columns}
+        conditions = [f"{found[own]} = {value}" for own, value in equal.items()]
+        if score:
+            conditions.append(f"{score} BETWEEN {alias}.score_from AND {alias}.score_to")
+        self.joins.append(
+            LookupJoin(about, suffix, alias, columns, len(conditions), tuple(conditions))
+        )
+        return found
+
+
+def _normal(found: Regions) -> Regions:
+    """Regions for databases without subnormal numbers: their ends are moved to normal numbers."""
+    low, high = found.low.copy(), found.high.copy()
+    for ends, up in ((low, True), (high, False)):
+        tiny = (ends != 0.0) & (np.abs(ends) < SMALLEST_NORMAL)
+        away = (ends > 0.0) == up
+        ends[tiny] = np.where(away, np.sign(ends) * SMALLEST_NORMAL, 0.0)[tiny]
+    some = low <= high
+    return Regions(low[some], high[some], found.piece[some])
+
+
+def from_rows(rows: str, joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> str:
+    """FROM the rows, with their lookups joined."""
+    text = f"FROM {rows} AS r"
+    for join in joins:
+        table = table_name(lookup, dialect, join.suffix)
+        conditions = "\nAND ".join(join.conditions)
+        joined = f"{table} AS {join.alias}{dialect.joined}"
+        text += f"\nLEFT JOIN {joined}\n{shifted('ON ' + conditions)}"
+    return text
+
+
+# --------------------------------------------------------------------------------------------------
+# Lines as SQL. Where rounding could carry a value beyond those at the line's ends, it is cut
+
+
+#: how far values of different engines may differ, as a share of the value
+ROUNDING = 2.0**-51
+
+
+# --- where rounding matters ---------------------------------------------------------------------
+
+
+def is_steep(pieces: Pieces, x: Node) -> Flags:
+    """The pieces that are so steep that the last bits of x change the value of the line.
+
+    >>> from calibrant.rules.plan.nodes import Logit
+    >>> rise = np.array([0.0, 1.0])
+    >>> is_steep(Pieces(np.array([0.0, 1e-9]), rise, rise), Logit(Input())).tolist()
+    [False, True, False]
+    """
+    if isinstance(x, Input):  # whose bits all engines have in common
+        return np.zeros(len(pieces.x) + 1, dtype=bool)
+    _, width, low, high, *_ = pieces.table
+    size = np.maximum(np.abs(pieces.x), 1.0)
+    size = np.maximum(np.append(size, 1.0), np.append(1.0, size))
+    with np.errstate(over="ignore"):
+        moved = np.abs(high - low) / width * size * ROUNDING
+    return np.asarray(moved > LOST)
+
+
+def bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
+    """The least and the largest value that NumPy gives on each piece of table i."""
+    pieces = node.pieces[i]
+    if not node.places[i].by_input:
+        ends = [pieces.low[found.piece], pieces.high[found.piece]]
+    else:
+        ends = [evaluate(node, scores, owner=i) for scores in (found.low, found.high)]
+    least, most = np.zeros((2, len(pieces.x) + 1))
+    least[found.piece], most[found.piece] = np.minimum(*ends), np.maximum(*ends)
+    return {"least": least, "most": most}
+
+
+# --- as SQL -------------------------------------------------------------------------------------
+
+
+def numbered_line(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
+    """`plan.line_pieces.on_line` as SQL, of parameters that are numbers.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> piece = {"start": 0.5, "low": 0.0, "high": 0.25, "width": 2.0}
+    >>> numbered_line("s", piece, SqlWriter(dialect_of("duckdb")))
+    '(s - 0.5e0) / 2e0 * 0.25e0'
+    """
+    dialect = writer.dialect
+    if "base" in piece:
+        return linear(piece["base"], [(piece["slope"], s)], dialect)
+    if "slope" in piece:
+        along = linear(-piece["start"], [(1.0, s)], dialect)
+        return linear(piece["low"], [(piece["slope"], f"({along})")], dialect)
+    # the operations of the map itself, one after another, but for those that change nothing
+    rise, start = piece["high"] - piece["low"], piece["start"]
+    text = s if piece.get("scale", 1.0) == 1.0 else f"{s} * {dialect.number(piece['scale'])}"
+    if start:
+        text = f"({text} {'-' if start > 0.0 else '+'} {dialect.number(abs(start))})"
+    for mark, number in (("/", piece["width"]), ("*", abs(rise))):
+        text += f" {mark} {dialect.number(number)}" if number != 1.0 else ""
+    return linear(piece["low"], [(1.0 if rise > 0.0 else -1.0, text)], dialect)
+
+
+def line(s: str, piece: Mapping[str, str]) -> str:
+    """`plan.line_pieces.on_line` as SQL, of parameters that are SQL."""
+    if "base" in piece:
+        return f"{piece['base']} + {piece['slope']} * {s}"
+    if "slope" in piece:
+        return f"{piece['low']} + {piece['slope']} * ({s} - {piece['start']})"
+    low, high, width = piece["low"], piece["high"], piece["width"]
+    scaled = f"{s} * {piece['scale']}" if "scale" in piece else s
+    return f"{low} + ({scaled} - {piece['start']}) / {width} * ({high} - {low})"
+
+
+# --- Plans for databases in which an overflow is an error, and not infinity -----------------------
+
+
+#: beyond ± this a sigmoid is 0 (to 1e-260) or 1; further out some engines refuse the exp in it, or
+#: its product with a weight
+STEEPEST = 600.0
+#: any number in this interval is as good, so a short one is taken
+ROUND = (570.0, 630.0)
+#: products up to here can be added without overflow
+HUGE = 1e300
+#: up to here, the sum of an intercept and a term keeps the digits of both
+WHERE_SUMS_ARE_SURE = 1e6
+
+
+def is_bounded(range_: Range) -> bool:
+    """Whether the exponential of all values in a range is a number."""
+    return range_[0] >= -ROUND[1] and range_[1] <= ROUND[1]
+
+
+def guarded(node: Node, dialect: Dialect) -> Node:
+    """The plan with factors moved to where their products do not overflow, if that is an error.
+
+    Where a product is that large, the sigmoid around it has long been 0 or 1.
+    """
+    return node if dialect.infinite else rebuilt(node, _with_small_products)
+
+
+def _with_small_products(node: Node) -> Node:
+    if not isinstance(node, Linear) or _is_sign(node):
+        return node
+    large = [
+        max(map(abs, ends_of(c))) * max(map(abs, reach(term))) > HUGE for c, term in node.terms
+    ]
+    if not any(large):
+        return node
+    terms = [
+        (c, Clip(term, *_limits(node, i)) if large[i] else term)
+        for i, (c, term) in enumerate(node.terms)
+    ]
+    return Linear(node.base, tuple(terms))
+
+
+def _is_sign(node: Linear) -> bool:
+    """Whether a sum only turns the sign of a value, or not even that."""
+    return node.base == 0.0 and len(node.terms) == 1 and node.terms[0][0] in (-1.0, 1.0)
+
+
+def _limits(node: Linear, i: int) -> tuple[Number, Number]:
+    """The interval for factor i, at whose ends the term alone decides the sum. If it is the only
+    term, the interval in which the sum lies between ± `STEEPEST`."""
+    c, base = (values_of(number) for number in (node.terms[i][0], node.base))
+    if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
+        both = [_round_ends(level, base, c) for level in (-STEEPEST, STEEPEST)]
+        low, high = np.minimum(*both), np.maximum(*both)
+    else:
+        others = Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
+        rest = max(map(abs, reach(others)))
+        high = 2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c)
+        # two terms of a margin have no end, but only one of them is large at a time
+        high = np.minimum(high, HUGE / np.maximum(np.abs(c), HUGE / LARGEST_DOUBLE))
+        low = -high
+    if len(high) == 1:
+        return float(low[0]), float(high[0])
+    return PlanColumn(low), PlanColumn(high)
+
+
+def _round_ends(level: float, base: Array, c: Array) -> Array:
+    """The x at which base + c · x is ``level``, with few digits where those are as good."""
+    exact = (level - base) / c
+    short = np.array([float(f"{end:.1e}") for end in exact.tolist()])
+    size = np.abs(base + c * short)
+    return np.where((size >= ROUND[0]) & (size <= ROUND[1]), short, exact)
+
+
+# --- The cell of a score, only by operations that IEEE 754 fixes to the last bit ------------------
+
+
+#: scores further out than so many spreads count as this far out: so no product overflows
+FAR = 2.0**60
+
+
+def cell(grid: Grid, score: str, dialect: Dialect) -> str:
+    """The cell of a score as SQL. NULL and NaN get some cell, but match no piece in it.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> cell(Grid(4), "s", dialect_of("duckdb"))
+    'CAST(FLOOR(4e0 * CASE WHEN s <= 0e0 THEN 0e0 WHEN s < 1e0 THEN s ELSE 1e0 END) AS INTEGER)'
+    """
+    if grid.cells is not None:
+        return inside("", dialect.cells(_unrounded_cell(grid, grid.cells, score, dialect)), "")
+    number = dialect.number
+    factor = grid.factor
+    along, end = score, (grid.last - grid.first) * factor
+    if (grid.first, factor) != (0.0, 1.0):
+        along = f"({score} - {_negative(number(grid.first))}) * {number(factor)}"
+    t = _moved(score, along, (grid.first, 0.0), (grid.last, end), dialect)
+    for _ in range(grid.roots):
+        t = f"SQRT({t})"
+    return dialect.cells(f"{number(float(grid.count))} * {t}")
+
+
+def _negative(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text
+
+
+def _moved(
+    score: str,
+    between: str,
+    low: tuple[float, float],
+    high: tuple[float, float],
+    dialect: Dialect,
+) -> str:
+    """A value between two scores, and constants beyond them; NaN and NULL are beyond the last."""
+    number = dialect.number
+    branches = [
+        (f"{score} <= {number(low[0])}", number(low[1])),
+        (f"{score} < {number(high[0])}", between),
+    ]
+    return case(branches, number(high[1]))
+
+
+def _unrounded_cell(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> str:
+    """What is rounded down to the cell: `Cells.places` as SQL, of the score less `Grid.first`."""
+    number = dialect.number
+    one, least = number(1.0), number(LEAST)
+    if cells.centre is None:  # even in the logit
+        zero, half = number(0.0), number(HALF)
+        below = case([(f"{score} > {zero}", score)], zero)
+        above = case([(f"{score} < {one}", f"{one} - {score}")], zero)
+        lower, upper = (f"SQRT(SQRT(SQRT({p})))" for p in (below, above))
+        side, low, high = f"{score} < {number(0.5)}", f"{lower} - {half}", f"{half} - {upper}"
+    else:  # finest in the middle
+        first, last = (grid.first + side * FAR * cells.spread for side in (-1.0, 1.0))
+        near = _moved(score, score, (first, first), (last, last), dialect)
+        t = f"({near} - {_negative(number(grid.first))}) * {number(1.0 / cells.spread)}"
+        far = f"{one} / ({one} + ABS({t}))"
+        side, low, high = f"{t} < {number(0.0)}", f"{far} - {one}", f"{one} - {far}"
+    return f"{number(cells._scale)} * {case([(side, f'{low} - {least}')], high)}"

@@ -17,9 +17,9 @@ import calibrant as cal
 from calibrant.data.door import (
     read_binary,
     read_labels,
-    read_many,
     read_probabilities,
     read_scores,
+    read_sorted_classes,
     read_weight,
 )
 
@@ -110,7 +110,7 @@ def test_whole_decimals_and_fractions_are_labels():
         c = cal.Isotonic().fit(SCORES, [kind(label) for label in LABELS])
         assert c.map_ == EXPECTED.map_
         assert c.to_fitted().classes == (0, 1)
-        assert read_many([kind(5), kind(3), kind(4)])[0].tolist() == [3, 4, 5]
+        assert read_sorted_classes([kind(5), kind(3), kind(4)])[0].tolist() == [3, 4, 5]
 
 
 def test_long_doubles_are_doubles():
@@ -350,7 +350,7 @@ def test_classes_that_the_type_of_y_cannot_hold():
         with raises(words):
             cal.Isotonic(classes=wrong).fit(SCORES, y)
         with raises(words):
-            read_many(y, classes=wrong)
+            read_sorted_classes(y, classes=wrong)
 
 
 def test_a_table_has_its_own_way_in():

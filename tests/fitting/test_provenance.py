@@ -11,7 +11,7 @@ import pytest
 import calibrant as cal
 from calibrant.cli import main
 from calibrant.cli.jobs import time_stamp
-from calibrant.data.documents import measures_of, read_period
+from calibrant.data.documents import evaluation_facts, read_period
 from calibrant.maps import Identity
 from saved import fit_all, saved, simulate, simulate_classes, simulate_features
 
@@ -151,7 +151,7 @@ def test_evaluations_of_all_kinds_are_kept(tmp_path):
     assert cal.load(tmp_path / "l.json").provenance["period"] == "2024"
     Y = np.column_stack((y == 0, y == 1)).astype(int)
     several = cal.metrics.multilabel_measures(Y, c.predict_proba(scores)[:, :2])
-    kept = measures_of(several, "on the rows of May")
+    kept = evaluation_facts(several, "on the rows of May")
     assert set(kept) == {"how", "micro", "macro"}
 
 

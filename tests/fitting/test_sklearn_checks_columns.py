@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant.data.door import read_many
+from calibrant.data.door import read_sorted_classes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -95,7 +95,7 @@ class LabelsAdapter(Checked, cal.MultiLabelCalibrator):
     """Classes as labels of which each row has one."""
 
     def _learn_from(self, X, y, sample_weight):
-        names, codes = read_many(y)
+        names, codes = read_sorted_classes(y)
         if len(names) < 2:
             raise cal.errors.InputError(
                 "y must hold at least two classes, but only one class came."

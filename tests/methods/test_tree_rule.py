@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
-from calibrant.data.attributes import read_table
+from calibrant.data.attributes import read_attributes
 from calibrant.errors import InputError
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit
@@ -55,7 +55,7 @@ def test_the_rule_is_its_twin_row_by_row(n):
 
 def test_kernel_and_numpy_agree_to_the_bit():
     scores, X = some_rows(tree_module.MANY_ROWS)
-    columns = RULE.schema.floats(RULE.schema.arrange(read_table(X)))
+    columns = RULE.schema.floats(RULE.schema.arrange(read_attributes(X)))
     matrix = matrix_of(RULE.schema, len(X), enumerate(columns))
     matrix[:, -1] = logit(scores)
     few = np.concatenate([sum_of_leaves(RULE.trees.layout, m) for m in np.array_split(matrix, 3)])

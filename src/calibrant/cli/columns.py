@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from calibrant.cli.sources import AskedColumn, Files, FileSource, assign, expand
-from calibrant.data.columns import segment_names
-from calibrant.data.door import spelled_apart
+from calibrant.data.columns import segment_columns_of
+from calibrant.data.door import spelling_advice
 from calibrant.data.lazy import Coding
 from calibrant.engines.files.files import nameless
 from calibrant.engines.files.spelling import (
@@ -44,7 +44,7 @@ def complete_roles(engine: Engine, source: FileSource) -> FileSource:
     if not missing:
         return source
     looks = _looks(engine, source.files)
-    segments = segment_names(source.segment)
+    segments = segment_columns_of(source.segment)
     taken = (source.score, source.label, source.weight, *segments, source.before)
     free = [look for look in looks if look.name not in taken]
     ranks: dict[str, tuple[str, Callable[[ColumnLook], int]]] = {
@@ -142,7 +142,7 @@ def _three_or_more(looks: Sequence[ColumnLook]) -> list[str]:
     for look in looks:
         if look.called(LABELS, OUTCOME_WORDS) and look.numbers is None and len(look.distinct) > 2:
             said = f"The column {look.name!r} has more than two labels"
-            if alike := spelled_apart(look.distinct):
+            if alike := spelling_advice(look.distinct):
                 return [f"{said}. {alike}"]
             return [
                 f"{said}: keep the rows of two of them, or name a column of scores for each class "

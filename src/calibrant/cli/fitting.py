@@ -48,7 +48,7 @@ from calibrant.cli.sources import (
     refuse_two,
     words_beside,
 )
-from calibrant.data.columns import segment_names
+from calibrant.data.columns import segment_columns_of
 from calibrant.data.door import check_word
 from calibrant.data.lazy import CellsOption
 from calibrant.engines.apply_options import ApplyOptions
@@ -728,7 +728,7 @@ def _each_segment(source: FileSource, cells: Any, bins: Bins, records: Records |
         say_json({"segments": each, **reading.file_facts(tables.read)})
         return
     shown = dict(list(found.items())[:SHOWN])
-    show(segment_table(shown, " / ".join(segment_names(source.segment)), records))
+    show(segment_table(shown, " / ".join(segment_columns_of(source.segment)), records))
     if len(found) > SHOWN:
         tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.cli.console import tell, tell_advice
 from calibrant.cli.reading import FileFeatures, FileSegments, file_facts
-from calibrant.data.documents import OUT_OF_FOLD, measures_of, read_period
+from calibrant.data.documents import OUT_OF_FOLD, evaluation_facts, read_period
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.rows import FileMatrix, FileTable
@@ -209,7 +209,7 @@ def recorded(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
     """The same fit with more in its provenance: these facts, and its measures."""
     more = dict(facts)
     if result.evaluation is not None:
-        more["measures"] = measures_of(result.evaluation, OUT_OF_FOLD, result.folds)
+        more["measures"] = evaluation_facts(result.evaluation, OUT_OF_FOLD, result.folds)
     return replace(result, fitted=with_facts(result.fitted, more))
 
 
@@ -260,10 +260,10 @@ def evaluate_each(
     tables: Mapping[Any, ScoreTable], bins: Bins, measures: Sequence[str] | None = None
 ) -> dict[str, Evaluation]:
     """The measures of each segment, the largest first."""
-    from calibrant.data.segments import segment_names
+    from calibrant.data.segments import segment_titles
 
     keys = sorted(tables, key=lambda key: -tables[key].total)
-    names = segment_names(keys)
+    names = segment_titles(keys)
     return {
         name: evaluate(tables[key], bins=bins, level=None, measures=measures)
         for name, key in zip(names, keys, strict=True)

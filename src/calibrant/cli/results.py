@@ -13,7 +13,7 @@ from rich import box
 from calibrant.cli.console import command, reliability_text, say, say_pairs, show, tell
 from calibrant.cli.jobs import FitResult, tell_first, tell_others
 from calibrant.cli.sources import is_standard, said_name, write_standard
-from calibrant.data.frozen import thaw
+from calibrant.data.frozen import thawed_json
 from calibrant.errors import quoted
 from calibrant.fitting.files import save, to_json
 from calibrant.fitting.fitted import Fitted
@@ -235,10 +235,10 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
         "method": fitted.method,
-        "params": thaw(fitted.params),
+        "params": thawed_json(fitted.params),
         "classes": list(fitted.classes),
         "pos_label": fitted.pos_label,
-        "provenance": thaw(fitted.provenance),
+        "provenance": thawed_json(fitted.provenance),
         "folds": result.folds,
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "summary": None if evaluation is None else in_words(evaluation),

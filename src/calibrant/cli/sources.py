@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli.console import Bar, note
-from calibrant.data.columns import segment_names, unknown_column
+from calibrant.data.columns import segment_columns_of, unknown_column
 from calibrant.data.lazy import CellsOption, check_cells
 from calibrant.engines.files.files import ReadOptions, repeatable
 from calibrant.engines.files.spelling import Label, match_label, sorted_classes, typed, yes_of
@@ -230,7 +230,7 @@ def read_segment(words: list[str] | None) -> Segment:
     >>> read_segment(["country"]), read_segment(["country", "product"]), read_segment(None)
     ('country', ('country', 'product'), None)
     """
-    names = segment_names(words or None)
+    names = segment_columns_of(words or None)
     return names if len(names) > 1 else next(iter(names), None)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array
-from calibrant.data.columns import to_incomplete
+from calibrant.data.columns import to_gappy_matrix
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_flag
 from calibrant.result_tables import (
@@ -305,7 +305,7 @@ def read_scores(
 def _columns(scores: Any) -> tuple[Array, list[str] | None]:
     if not isinstance(scores, Mapping):
         try:
-            values, found = to_incomplete(scores, "scores")
+            values, found = to_gappy_matrix(scores, "scores")
         except InputError as wrong:
             if not hasattr(scores, "columns"):
                 raise
@@ -313,7 +313,7 @@ def _columns(scores: Any) -> tuple[Array, list[str] | None]:
                 f"{wrong} Keep the methods' columns only; names of datasets belong elsewhere."
             ) from wrong
         return values, None if found is None else [str(name) for name in found]
-    columns = [to_incomplete(column, f"scores of {name}")[0] for name, column in scores.items()]
+    columns = [to_gappy_matrix(column, f"scores of {name}")[0] for name, column in scores.items()]
     for name, column in zip(scores, columns, strict=True):
         if column.ndim != 1:
             raise InputError(
@@ -359,7 +359,7 @@ def read_pair(first: Any, second: Any, names: tuple[str, str]) -> tuple[Array, A
     """Two finite columns of the same length."""
     pair = []
     for values, name in zip((first, second), names, strict=True):
-        column, _ = to_incomplete(values, name)
+        column, _ = to_gappy_matrix(values, name)
         if column.ndim == 2 and column.shape[1] == 1:
             column = column[:, 0]
         if column.ndim != 1:

@@ -1,7 +1,7 @@
-"""Attributes of rows: from arrays and frames to numbers and category codes.
+"""The features of rows: arrays and frames are read as columns of numbers or of categories.
 
-A value of a numeric attribute is a number or missing; one of a nominal attribute is a category or
-missing. Which attributes are nominal is learnt once, from the calibration rows, and holds for all
+A value of a numeric column is a number or missing; one of a nominal column is a category or
+missing. Which columns are nominal is learnt once, from the calibration rows, and holds for all
 rows that come later.
 """
 
@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import (
     as_float,
-    boxed,
     distinct_values,
     is_missing,
     null_mask,
-    open_any,
+    object_array,
     plain,
     refuse_unordered,
     series_of_doubles,
+    to_narwhals,
 )
-from calibrant.data.documents import check_saved, is_text, shown
+from calibrant.data.documents import brief, check_file, is_unicode
 from calibrant.errors import InputError, ParameterError
 
 Name = str | int
@@ -41,34 +41,38 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column: its name, and its categories in order (None: it is numeric)."""
+    """A column of features as it was in the fit: its name, and its categories (None: numeric)."""
 
     name: Name
     categories: tuple[Category, ...] | None = None
 
     @property
     def title(self) -> str:
-        """What to call it in messages."""
-        return title(self.name)
+        """What messages call the column."""
+        return title_of(self.name)
 
     @property
     def nominal(self) -> bool:
+        """Whether the column holds categories."""
         return self.categories is not None
 
     def floats(self, column: AttributeColumn) -> Array:
-        """Numbers, or places among the categories; NaN where a value is missing or unseen."""
+        """The column as floats: its numbers, or the position of each category in ``categories``.
+
+        NaN where a value is missing or its category was not in the fit.
+        """
         if not self.nominal:
             return self._numbers(column)
-        known = {_key(c): float(code) for code, c in enumerate(self.categories or ())}
+        known = {_category_key(c): float(code) for code, c in enumerate(self.categories or ())}
         distinct, inverse = column.distinct()
         was = {isinstance(c, str) for c in self.categories or ()}
         came = {isinstance(v, str) for v in distinct}
         if was and came and not was & came:  # none of them could match
-            raise self.other_family(words=was.pop(), example=distinct[0])
-        return np.array([known.get(_key(v), np.nan) for v in distinct] + [np.nan])[inverse]
+            raise self.wrong_type_error(words=was.pop(), example=distinct[0])
+        return np.array([known.get(_category_key(v), np.nan) for v in distinct] + [np.nan])[inverse]
 
     def _numbers(self, column: AttributeColumn) -> Array:
-        """Finite float64, NaN where missing; others are refused with a reason."""
+        """The numbers of a numeric column as float64, NaN where missing; infinity is refused."""
         if column.missing.all():  # their type does not matter
             return np.full(len(column.missing), np.nan)
         if column.nominal:
@@ -86,8 +90,11 @@ class Attribute:
             )
         return np.where(column.missing, np.nan, values + 0.0)
 
-    def other_family(self, *, words: bool, example: Any) -> InputError:
-        """The error for words where numbers are known as categories, or the reverse."""
+    def wrong_type_error(self, *, words: bool, example: Any) -> InputError:
+        """The error where categories were ``words`` in the fit and now are numbers, or the reverse.
+
+        ``example`` is one of the values that came.
+        """
         numbers = "numbers or truth values"
         was, came = ("words", numbers) if words else (numbers, "words")
         return InputError(
@@ -98,7 +105,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes in order, and whether their names came with the data."""
+    """The columns of features of a fit, in order, and whether a frame gave them their names."""
 
     attributes: tuple[Attribute, ...]
     named: bool
@@ -108,13 +115,14 @@ class Schema:
 
     @property
     def nominal(self) -> Flags:
-        """Which of the attributes are nominal."""
+        """Which of the columns are nominal."""
         return np.array([a.nominal for a in self.attributes], dtype=bool)
 
     @classmethod
     def learn(cls, table: AttributeTable, nominal: Any) -> Schema:
-        """The attributes of calibration rows; ``nominal`` names numbers that are categories."""
-        forced = _positions(nominal, table)
+        """The schema of the calibration rows; ``nominal`` names columns of numbers that are to be
+        read as categories."""
+        forced = _nominal_positions(nominal, table)
         attributes = []
         for place, (name, column) in enumerate(zip(table.labels, table.columns, strict=True)):
             categories = None
@@ -122,15 +130,16 @@ class Schema:
                 values = column.distinct()[0]
                 if any(isinstance(value, float) and not math.isfinite(value) for value in values):
                     raise InputError(
-                        f"{title(name)} must hold finite numbers as categories, but infinity came."
+                        f"{title_of(name)} must hold finite numbers as categories, but infinity "
+                        "came."
                     )
-                categories = tuple(sorted(values, key=_key))
+                categories = tuple(sorted(values, key=_category_key))
             attributes.append(Attribute(name, categories))
         return cls(tuple(attributes), table.names is not None)
 
     def read(self, features: Any) -> Array:
         """The matrix of later rows; columns other than at the fit are refused."""
-        return self.matrix(self.arrange(read_table(features)))
+        return self.matrix(self.arrange(read_attributes(features)))
 
     def matrix(self, table: AttributeTable) -> Array:
         """The columns of `floats` side by side, shape (n, attributes)."""
@@ -138,13 +147,12 @@ class Schema:
         return np.column_stack(columns) if columns else np.empty((len(table), 0))
 
     def floats(self, table: AttributeTable) -> list[Array]:
-        """Each column as numbers, of a nominal one those of its categories; NaN where a value is
-        missing."""
+        """Each column as floats, see `Attribute.floats`."""
         pairs = zip(self.attributes, table.columns, strict=True)
         return [attribute.floats(column) for attribute, column in pairs]
 
     def arrange(self, table: AttributeTable) -> AttributeTable:
-        """The columns in order: by name if both have names of one kind, else by position."""
+        """New columns in the order of the fit: by name if both have names, else by position."""
         names = [a.name for a in self.attributes]
         known = table.names if self.named else None
         if known is None or {type(name) for name in known} != {type(name) for name in names}:
@@ -158,7 +166,9 @@ class Schema:
         unexpected = [name for name in known if name not in names]
         if missing or unexpected:
             lists = {"missing": missing, "unexpected": unexpected}
-            what = ", ".join(f"{_some(listed)} {word}" for word, listed in lists.items() if listed)
+            what = ", ".join(
+                f"{_listed(listed)} {word}" for word, listed in lists.items() if listed
+            )
             raise InputError(
                 f"features must have the columns of the calibration rows: {what}. Pass the same "
                 "columns; their order does not matter."
@@ -167,7 +177,7 @@ class Schema:
         return AttributeTable(tuple(names), [table.columns[j] for j in order], table.rows)
 
     def to_state(self) -> dict[str, Any]:
-        """What JSON can hold."""
+        """The schema as JSON can hold it."""
         pairs = [
             [a.name, None if a.categories is None else [*a.categories]] for a in self.attributes
         ]
@@ -175,56 +185,61 @@ class Schema:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Schema:
-        """Read what `to_state` wrote; anything else is refused."""
+        """The schema that `to_state` wrote; anything else is refused."""
         pairs: Any = state.get("attributes")
         named: Any = state.get("named")
         fine = isinstance(pairs, list) and isinstance(named, bool)
-        check_saved(fine, "its attributes are missing or of a wrong type.")
-        schema = cls(tuple(_attribute(pair) for pair in pairs), named)
+        check_file(fine, "its attributes are missing or of a wrong type.")
+        schema = cls(tuple(_read_attribute(pair) for pair in pairs), named)
         names = [a.name for a in schema.attributes]
         different = not named or len(set(names)) == len(names)
-        check_saved(different, "two of its attributes have the same name.")
+        check_file(different, "two of its attributes have the same name.")
         kinds = set(map(type, names))
         alike = len(kinds) <= 1 and (named or int not in kinds)
-        check_saved(alike, "its attributes have names of different kinds.")
+        check_file(alike, "its attributes have names of different kinds.")
         return schema
 
 
-def _attribute(pair: Any) -> Attribute:
+def _read_attribute(pair: Any) -> Attribute:
+    """A column from its pair of name and categories in a file."""
     fine = isinstance(pair, list) and len(pair) == 2
-    fine = fine and type(pair[0]) in (str, int) and _storable(pair[0])
+    fine = fine and type(pair[0]) in (str, int) and _is_storable(pair[0])
     if fine and pair[1] is None:
         return Attribute(pair[0])
-    fine = fine and isinstance(pair[1], list) and all(map(_storable, pair[1]))
-    if not fine or len({_key(c) for c in pair[1]}) < len(pair[1]):
-        raise InputError(f"the file is damaged: {shown(pair)} is no attribute.")
+    fine = fine and isinstance(pair[1], list) and all(map(_is_storable, pair[1]))
+    if not fine or len({_category_key(c) for c in pair[1]}) < len(pair[1]):
+        raise InputError(f"the file is damaged: {brief(pair)} is no attribute.")
     return Attribute(pair[0], tuple(pair[1]))
 
 
-def _storable(value: Any) -> bool:
+def _is_storable(value: Any) -> bool:
     """Whether a file can hold a name or category: text, or a number that fits a float."""
     if isinstance(value, str):
-        return is_text(value)
+        return is_unicode(value)
     if isinstance(value, int):
         return value.bit_length() <= 1023
     return isinstance(value, float) and math.isfinite(value)
 
 
-def _key(category: Any) -> tuple[bool, Any]:
-    """What categories are compared by: '1' is not 1, but 1 is 1.0.
+def _category_key(category: Any) -> tuple[bool, Any]:
+    """The key that a category is compared and sorted by: '1' is not 1, but 1 is 1.0.
 
-    A column of whole numbers with gaps comes as floats.
+    (A column of whole numbers with gaps comes as floats.)
     """
     return isinstance(category, str), category
 
 
-def _some(names: Sequence[Name], most: int = 8) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _listed(names: Sequence[Name], most: int = 8) -> str:
+    """The first names, and how many more there are, for an error."""
+    listed = ", ".join(repr(name) for name in names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
 
 
-def _positions(nominal: Any, table: AttributeTable) -> set[int]:
-    """The positions of columns; a number is a name if all names are numbers."""
+def _nominal_positions(nominal: Any, table: AttributeTable) -> set[int]:
+    """The positions of the columns that ``nominal`` lists, by name or by position.
+
+    A number is a name if all names are numbers.
+    """
     if nominal is None:
         return set()
     if isinstance(nominal, (str, bytes)) or not hasattr(nominal, "__iter__"):
@@ -234,7 +249,7 @@ def _positions(nominal: Any, table: AttributeTable) -> set[int]:
     for item in map(plain, nominal):
         if isinstance(item, str) or (numbered and type(item) is int):
             if table.names is None or item not in table.names:
-                known = "they have no names" if table.names is None else _some(table.names)
+                known = "they have no names" if table.names is None else _listed(table.names)
                 raise ParameterError(f"nominal names {item!r}, but of the columns {known}.")
             found.add(table.names.index(item))
         elif type(item) is int:
@@ -249,7 +264,7 @@ def _positions(nominal: Any, table: AttributeTable) -> set[int]:
     return found
 
 
-# --- Any common table of attributes → its columns, each with a mask of what is missing ------------
+# --- Reading features: the columns of a table, each with flags of what is missing -----------------
 
 
 #: what to do about a column that is neither numbers nor categories
@@ -260,17 +275,21 @@ CONVERT = (
 
 @dataclass(frozen=True)
 class AttributeColumn:
-    """Values, who is missing, and whether they are categories."""
+    """A column of features: its values, flags of the missing ones, and whether it is nominal."""
 
     values: NDArray[Any]
     missing: Flags
     nominal: bool
 
     def take(self, rows: Any) -> AttributeColumn:
+        """The column of some rows."""
         return AttributeColumn(self.values[rows], self.missing[rows], self.nominal)
 
     def distinct(self) -> tuple[list[Any], Index]:
-        """The different values present, and the code of each row's (the last plus 1: missing)."""
+        """The different values, and the position of each row's among them.
+
+        Rows whose value is missing have the position behind the last.
+        """
         inverse = np.empty(len(self.values), dtype=np.intp)
         present = self.values[~self.missing]
         if present.dtype.kind == "O":
@@ -290,7 +309,10 @@ class AttributeColumn:
 
 @dataclass(frozen=True)
 class AttributeTable:
-    """Columns of the same rows; names only where all are words, or all whole numbers."""
+    """Columns of features of the same rows.
+
+    They have ``names`` only where all of these are words, or all are whole numbers.
+    """
 
     names: tuple[Name, ...] | None
     columns: list[AttributeColumn]
@@ -301,21 +323,21 @@ class AttributeTable:
 
     @property
     def labels(self) -> list[Name]:
-        """What to call the columns."""
+        """The names of the columns, or "column 0", "column 1", … where they have none."""
         if self.names is not None:
             return list(self.names)
-        return [title(j) for j in range(len(self.columns))]
+        return [title_of(j) for j in range(len(self.columns))]
 
     def take(self, rows: slice | Flags | Index) -> AttributeTable:
-        """A stretch of rows, not copied; or the rows of a mask, or those with these numbers."""
+        """Some rows, by a slice (not copied), by flags or by numbers."""
         count = len(np.broadcast_to(0, self.rows)[rows])
         return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
 
 
-def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTable:
-    """Arrays, lists of rows and frames (through narwhals) as columns; the rest is refused.
+def read_attributes(features: Any, only: Sequence[Name] | None = None) -> AttributeTable:
+    """The columns of an array, a list of rows or a frame; anything else is refused.
 
-    Of a frame whose columns have names like ``only``, no other columns are looked at.
+    Of a frame whose columns have names like ``only``, no other columns are read.
     """
     if isinstance(features, AttributeTable):
         return features
@@ -335,7 +357,7 @@ def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTa
     import narwhals as nw
 
     try:
-        opened = open_any(features, series=True)
+        opened = to_narwhals(features, series=True)
     except nw.exceptions.NarwhalsError as wrong:
         raise InputError(f"features cannot be read as a frame: {wrong}") from wrong
     if isinstance(opened, nw.LazyFrame):
@@ -349,6 +371,7 @@ def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTa
 
 
 def _from_frame(frame: Any, only: Sequence[Name] | None) -> AttributeTable:
+    """The columns of a frame."""
     names, rows = [plain(name) for name in frame.columns], frame.shape[0]
     if len({(type(name), name) for name in names}) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
@@ -358,13 +381,14 @@ def _from_frame(frame: Any, only: Sequence[Name] | None) -> AttributeTable:
         frame = frame.select([own for own in frame.columns if plain(own) in only])
         names = [plain(name) for name in frame.columns]
     columns = [
-        _series(series, title(name))
+        _of_series(series, title_of(name))
         for name, series in zip(names, frame.iter_columns(), strict=True)
     ]
     return AttributeTable(tuple(names) if alike else None, columns, rows)
 
 
-def _series(series: Any, name: str) -> AttributeColumn:
+def _of_series(series: Any, name: str) -> AttributeColumn:
+    """A column of features from a narwhals series."""
     import narwhals as nw
 
     dtype = series.dtype
@@ -375,9 +399,9 @@ def _series(series: Any, name: str) -> AttributeColumn:
             series = series_of_doubles(series)
         filled = series.fill_null(False if boolean else 0) if missing.any() else series
         values = np.asarray(filled.to_numpy())
-        return _plain_column(values.astype(bool) if boolean else values, missing, name)
+        return _of_array(values.astype(bool) if boolean else values, missing, name)
     if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
-        column = _objects(boxed(series.to_list()), missing, name)
+        column = _of_objects(object_array(series.to_list()), missing, name)
         return column if isinstance(dtype, nw.Object) else replace(column, nominal=True)
     if missing.all():
         return AttributeColumn(np.zeros(len(missing)), missing, nominal=False)
@@ -389,6 +413,7 @@ def _series(series: Any, name: str) -> AttributeColumn:
 
 
 def _from_array(features: Any) -> AttributeTable:
+    """The columns of an array or of a list of rows."""
     if isinstance(features, np.ndarray):
         array = np.asarray(features)
     elif isinstance(features, (str, bytes)) or not hasattr(features, "__len__"):
@@ -416,20 +441,20 @@ def _from_array(features: Any) -> AttributeTable:
         if isinstance(features, np.ma.MaskedArray)
         else (np.zeros(array.shape, dtype=bool))
     )
-    columns = [_plain_column(array[:, j], absent[:, j], title(j)) for j in range(array.shape[1])]
+    columns = [_of_array(array[:, j], absent[:, j], title_of(j)) for j in range(array.shape[1])]
     return AttributeTable(None, columns, len(array))
 
 
-def title(name: Any) -> str:
-    """What to call a column in messages, given its name or position."""
+def title_of(name: Any) -> str:
+    """What messages call a column, given its name or position."""
     return name if isinstance(name, str) else f"column {name}"
 
 
-def _plain_column(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
-    """A column by the kind of its array."""
+def _of_array(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
+    """A column of features from an array."""
     kind = values.dtype.kind
     if kind == "O":
-        return _objects(values, missing, name)
+        return _of_objects(values, missing, name)
     if kind not in "fiubU":
         raise InputError(
             f"{name} of the features must hold numbers or categories, but {values.dtype} came. "
@@ -439,11 +464,11 @@ def _plain_column(values: NDArray[Any], missing: Flags, name: str) -> AttributeC
     return AttributeColumn(values, gone, nominal=kind in "bU")
 
 
-def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
-    """Boxed values: numbers if all present ones are, else categories: words, numbers, booleans."""
+def _of_objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
+    """A column of features from Python objects: numbers if all of them are, else categories."""
     if set(map(type, values[~missing].tolist())) == {str}:
         return AttributeColumn(values, missing, nominal=True)
-    plain_values = [_category(value) for value in values]
+    plain_values = [_to_category(value) for value in values]
     gone = missing | np.array([is_missing(value) for value in plain_values], dtype=bool)
     kinds = {type(v) for v, absent in zip(plain_values, gone, strict=True) if not absent}
     if not kinds <= {str, bool, int, float}:
@@ -453,21 +478,23 @@ def _objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn
             f"{wrong.__name__} came. {CONVERT}"
         )
     if kinds <= {int, float}:
-        numbers = [0.0 if no else _number(v) for v, no in zip(plain_values, gone, strict=True)]
+        numbers = [0.0 if no else _to_number(v) for v, no in zip(plain_values, gone, strict=True)]
         large = any(isinstance(v, int) for v in numbers)
         kind = object if large else float
         return AttributeColumn(np.array(numbers, dtype=kind), gone, nominal=False)
-    return AttributeColumn(boxed(plain_values), gone, nominal=True)
+    return AttributeColumn(object_array(plain_values), gone, nominal=True)
 
 
-def _number(value: Any) -> float:
-    """A float, or a whole number that floats cannot tell from others: it may be a category."""
+def _to_number(value: Any) -> float:
+    """The value as a float; a whole number that no float equals stays as it is, as it may be a
+    category."""
     number = as_float(value)
     rounded = isinstance(value, int) and math.isfinite(number) and number != value
     return value if rounded else number
 
 
-def _category(value: Any) -> Any:
+def _to_category(value: Any) -> Any:
+    """The value as text, an int, a float or a bool; decimals and the like become floats."""
     value = plain(value)
     if type(value) in (str, int, float, bool) or value is None:
         return value

@@ -27,26 +27,30 @@ VIEWS: tuple[type, ...] = (type({}.keys()), type({}.items()))
 
 
 def to_matrix(values: Any, name: str) -> NDArray[Any]:
-    """Numbers as they are, in a NumPy array of their own kind; frames as (n, columns)."""
+    """An array of the numbers of a column or a table, in their own type; gaps are refused.
+
+    Frames become (n, columns). Values that are no numbers are returned too, for the caller to
+    refuse.
+    """
     values = on_host(values)
-    native = _narwhals(values, name)
+    native = _wrapped_in_narwhals(values, name)
     if native is None:
-        return _numbers(_plain(values, name), name)
+        return _boxed_as_floats(_to_array(values, name), name)
     if hasattr(native, "columns"):
-        columns = [_series(native.get_column(c), name) for c in native.columns]
+        columns = [_series_numbers(native.get_column(c), name) for c in native.columns]
         return np.column_stack(columns) if columns else np.empty((native.shape[0], 0))
-    return _series(native, name)
+    return _series_numbers(native, name)
 
 
 def to_column(values: Any, name: str) -> NDArray[Any]:
-    """Labels (or any one column) as a NumPy array; a one-column frame is a column."""
+    """An array of one column of any type, such as labels; gaps are refused."""
     values = on_host(values)
-    native = _narwhals(values, name)
+    native = _wrapped_in_narwhals(values, name)
     if native is None:
-        array = _plain(values, name)
+        array = _to_array(values, name)
         if array.dtype.kind in "mM":
             _refuse_missing(np.asarray(np.isnat(array)), name)
-        return _doubles(array, name) if array.dtype.kind != "O" else _without_missing(array, name)
+        return _shortened(array, name) if array.dtype.kind != "O" else _complete(array, name)
     if hasattr(native, "columns"):
         if len(native.columns) != 1:
             raise InputError(
@@ -58,12 +62,12 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
     return np.asarray(native.to_numpy())
 
 
-def to_incomplete(values: Any, name: str) -> tuple[Array, list[str] | None]:
-    """Numbers of shape (n, columns) with NaN where a value is missing, and a frame's names."""
+def to_gappy_matrix(values: Any, name: str) -> tuple[Array, list[str] | None]:
+    """An array of numbers with NaN where a value is missing, and the names of a frame's columns."""
     values = on_host(values)
-    native = _narwhals(values, name)
+    native = _wrapped_in_narwhals(values, name)
     if native is None or not hasattr(native, "columns"):
-        array = _plain(values, name)
+        array = _to_array(values, name)
         return _with_nan(array, name), None
     columns = [_with_nan(np.asarray(native.get_column(c).to_numpy()), name) for c in native.columns]
     filled = np.column_stack(columns) if columns else np.empty((native.shape[0], 0))
@@ -71,24 +75,25 @@ def to_incomplete(values: Any, name: str) -> tuple[Array, list[str] | None]:
 
 
 def _with_nan(array: NDArray[Any], name: str) -> Array:
+    """The numbers as float64, with NaN for each missing value."""
     if array.dtype.kind == "O":
         known = [float("nan") if is_missing(v) else v for v in array.flat]
         if all(isinstance(v, NUMBERS) for v in known):
-            return _floats(boxed(known), name).reshape(array.shape)
+            return _to_doubles(object_array(known), name).reshape(array.shape)
     if array.dtype.kind not in "biuf":
         raise InputError(
             f"{name} must be numbers or missing values, but values of type {array.dtype} came."
         )
-    return _doubles(array, name).astype(np.float64)
+    return _shortened(array, name).astype(np.float64)
 
 
-def like_series(given: Any, values: NDArray[Any]) -> Any:
-    """One value per row of a series, as a series with its index and name.
+def as_same_series(given: Any, values: NDArray[Any]) -> Any:
+    """The values as a series with the index and name of the given one.
 
     Where something other than a series was given (a list, an array of NumPy or Arrow, a frame),
-    the values stay a NumPy array.
+    they stay a NumPy array.
     """
-    native = _narwhals(given, "scores")
+    native = _wrapped_in_narwhals(given, "scores")
     if native is None or hasattr(native, "columns") or native.implementation.is_pyarrow():
         return values
     import narwhals as nw
@@ -115,8 +120,8 @@ def refuse_unordered(values: Any, name: str) -> None:
         )
 
 
-def is_lazy(values: Any) -> bool:
-    """Whether this is a lazy frame."""
+def is_lazy_frame(values: Any) -> bool:
+    """Whether this is a lazy frame of any library."""
     import narwhals as nw
 
     try:
@@ -125,8 +130,8 @@ def is_lazy(values: Any) -> bool:
         return False
 
 
-def _narwhals(values: Any, name: str) -> Any:
-    """The narwhals wrapper of a frame or series, or None for anything else."""
+def _wrapped_in_narwhals(values: Any, name: str) -> Any:
+    """A frame or series in memory as narwhals wraps it; None for anything else."""
     if isinstance(values, (np.ndarray, list, tuple, range, int, float)):
         return None
     import narwhals as nw
@@ -136,7 +141,7 @@ def _narwhals(values: Any, name: str) -> Any:
         import pyarrow  # present, since the value is one of its arrays
 
         values = pyarrow.chunked_array([values])
-    wrapped = open_any(values, series=True)
+    wrapped = to_narwhals(values, series=True)
     if isinstance(wrapped, nw.LazyFrame):
         raise InputError(
             f"{name} must be in memory, but a lazy frame came. Fit to it where it is, by "
@@ -146,7 +151,8 @@ def _narwhals(values: Any, name: str) -> Any:
     return wrapped if isinstance(wrapped, (nw.DataFrame, nw.Series)) else None
 
 
-def _plain(values: Any, name: str) -> NDArray[Any]:
+def _to_array(values: Any, name: str) -> NDArray[Any]:
+    """A list, an iterator or an array as a NumPy array."""
     refuse_unordered(values, name)
     if isinstance(values, np.ma.MaskedArray) and values.ndim:
         _refuse_missing(np.ma.getmaskarray(values), name)
@@ -176,20 +182,20 @@ def _plain(values: Any, name: str) -> NDArray[Any]:
     # NumPy turns [1, "a"] and ["a", None] into strings: look at the values themselves
     words = array.dtype.kind in "US" and isinstance(values, list)
     if words and any(not isinstance(value, (str, bytes)) for value in values):
-        return boxed(values)
+        return object_array(values)
     return array
 
 
-def _numbers(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Object arrays of numbers become float64; anything else keeps its kind, to be refused."""
+def _boxed_as_floats(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """An object array of numbers as float64; any other array as it is."""
     if array.dtype.kind != "O":
-        return _doubles(array, name)
-    array = _without_missing(array, name)
-    return _floats(array, name) if all(isinstance(v, NUMBERS) for v in array.flat) else array
+        return _shortened(array, name)
+    array = _complete(array, name)
+    return _to_doubles(array, name) if all(isinstance(v, NUMBERS) for v in array.flat) else array
 
 
-def _doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Floats longer than 64 bits as float64, if they fit; anything else as it is."""
+def _shortened(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Floats of more than 64 bits as float64, if they fit; any other array as it is."""
     if array.dtype.kind != "f" or array.dtype.itemsize <= 8:
         return array
     with np.errstate(over="ignore"):
@@ -198,8 +204,8 @@ def _doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
     return short
 
 
-def _floats(array: NDArray[Any], name: str) -> Array:
-    """Boxed numbers as float64, if they fit."""
+def _to_doubles(array: NDArray[Any], name: str) -> Array:
+    """An object array of numbers as float64, if they fit."""
     try:
         with np.errstate(over="ignore"):  # they are refused below
             floats = array.astype(np.float64)
@@ -211,7 +217,7 @@ def _floats(array: NDArray[Any], name: str) -> Array:
 
 
 def as_float(value: Any) -> float:
-    """The nearest float, infinite beyond all of them."""
+    """The nearest float; infinity for a number beyond all floats."""
     try:
         return float(value)
     except (OverflowError, TypeError, ValueError, ArithmeticError):
@@ -230,17 +236,17 @@ def _refuse_too_large(array: NDArray[Any], wrong: Flags, name: str) -> None:
         )
 
 
-def _series(series: Any, name: str) -> NDArray[Any]:
+def _series_numbers(series: Any, name: str) -> NDArray[Any]:
     import narwhals as nw
 
     _refuse_missing(null_mask(series), name)
     if isinstance(series.dtype, (nw.Decimal, nw.Int128, nw.UInt128)):  # NumPy has no such types
         series = series_of_doubles(series)
-    return _numbers(np.asarray(series.to_numpy()), name)
+    return _boxed_as_floats(np.asarray(series.to_numpy()), name)
 
 
 def null_mask(series: Any) -> Flags:
-    """Which values of a narwhals series are missing; a signalling NaN counts as such, too."""
+    """Flags of the missing values of a narwhals series; a signalling NaN counts as missing."""
     try:
         if not series.null_count():
             return np.zeros(len(series), dtype=bool)
@@ -249,8 +255,8 @@ def null_mask(series: Any) -> Flags:
         return np.array([is_missing(value) for value in series.to_list()], dtype=bool)
 
 
-def _without_missing(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Refuse None, NaN and NA hidden in an object array."""
+def _complete(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """The object array, which must not hold None, NaN or NA."""
     missing = np.fromiter((is_missing(v) for v in array.flat), dtype=bool, count=array.size)
     _refuse_missing(np.asarray(missing.reshape(array.shape)), name)
     return array
@@ -267,19 +273,19 @@ def _refuse_missing(missing: Flags, name: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A label as a Python value: NumPy scalars unwrapped, everything else as it is."""
+    """The value as a plain Python one: a NumPy scalar is unwrapped, all else stays as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def boxed(values: Sequence[Any]) -> NDArray[Any]:
-    """An array of the very values that came, of type object."""
+def object_array(values: Sequence[Any]) -> NDArray[Any]:
+    """An array of type object that holds these very values."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def distinct_values(values: list[Any]) -> tuple[list[Any], Index]:
-    """The different values in the order in which they come, and the code of each row's.
+    """The different values in the order in which they come, and the position of each row's.
 
     >>> values, codes = distinct_values(["b", "a", "b"])
     >>> values, codes.tolist()
@@ -290,7 +296,7 @@ def distinct_values(values: list[Any]) -> tuple[list[Any], Index]:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN and NA."""
+    """Whether a value is None, NaN or NA."""
     if isinstance(value, str):
         return False
     try:
@@ -309,7 +315,7 @@ HALF = 9e307
 
 
 def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
-    """A column of numbers or truth values as an expression of doubles.
+    """An expression for a frame's column of numbers or truth values as doubles.
 
     >>> from decimal import Decimal
     >>> import narwhals as nw, pyarrow as pa
@@ -325,7 +331,7 @@ def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
     large = False
     if kind.is_integer() and _through_text(kind, engine, large=True):
         ends = value.min().alias("low"), value.max().alias("high")
-        large = _large(*first_row(frame.select(*ends).collect()))
+        large = _inexact(*first_row(frame.select(*ends).collect()))
     if _through_text(kind, engine, large=large):
         value = value.cast(nw.String)
     return value.cast(nw.Float64)
@@ -342,12 +348,12 @@ def is_finite(value: nw.Expr) -> nw.Expr:
 
 
 def is_infinite(value: nw.Expr) -> nw.Expr:
-    """Whether doubles are infinite: below all numbers, or below them with the sign turned."""
+    """Whether doubles are infinite, by comparisons alone."""
     return (value * 0.5 < -HALF) | (value * -0.5 < -HALF)
 
 
 def is_nan(value: nw.Expr) -> nw.Expr:
-    """Whether doubles are NaN: not NULL, and no number."""
+    """Whether doubles are NaN: neither NULL nor a number."""
     import narwhals as nw
 
     # comparisons with NaN are NULL in pandas' frames of Arrow
@@ -356,7 +362,7 @@ def is_nan(value: nw.Expr) -> nw.Expr:
 
 
 def first_row(frame: nw.DataFrame[Any]) -> tuple[Any, ...]:
-    """The values of a frame's first row: of Arrow, too, as numbers and not as its own scalars."""
+    """The values of a frame's first row as Python values."""
     return tuple(value.as_py() if hasattr(value, "as_py") else value for value in frame.row(0))
 
 
@@ -365,7 +371,7 @@ def series_of_doubles(series: nw.Series[Any]) -> nw.Series[Any]:
     import narwhals as nw
 
     kind = series.dtype
-    large = kind.is_integer() and len(series) > 0 and _large(series.min(), series.max())
+    large = kind.is_integer() and len(series) > 0 and _inexact(series.min(), series.max())
     if _through_text(kind, series.implementation, large=large):
         series = series.cast(nw.String)
     return series.cast(nw.Float64)
@@ -386,16 +392,19 @@ def _through_text(kind: nw.dtypes.DType, engine: nw.Implementation, *, large: bo
     return engine.is_duckdb() and kind in (nw.Int128, nw.UInt128)
 
 
-def _large(low: int | None, high: int | None) -> bool:
+def _inexact(low: int | None, high: int | None) -> bool:
+    """Whether whole numbers between these need not be equal to any double."""
     return low is not None and high is not None and (low < -EXACT or high > EXACT)
 
 
 # --- Columns by name: one that is not there, there twice or in a wrong place; names of new ones ---
 
 
-def open_any(values: Any, *, series: bool = False) -> Any:
-    """A frame (or a series) as narwhals sees it, anything else as it is; InputError for a frame
-    with several columns of one name, which nothing could tell apart."""
+def to_narwhals(values: Any, *, series: bool = False) -> Any:
+    """A frame (or a series) as narwhals wraps it, anything else as it is.
+
+    A frame with several columns of one name is refused.
+    """
     import narwhals as nw
 
     if type(values).__module__.startswith("pyarrow") and type(values).__name__ == "RecordBatch":
@@ -424,7 +433,7 @@ def _refuse_repeated(names: Sequence[Any]) -> None:
 
 
 def unknown_column(name: str, role: str, names: Sequence[str], of: str) -> str:
-    """Which columns there are, and which of them may have been meant.
+    """The error text for a column that is not there: which there are, and which may be meant.
 
     >>> unknown_column("scroe", "score", ["id", "score"], "the frame")
     "the frame has no column 'scroe' (score). Its columns are 'id', 'score'. Did you mean 'score'?"
@@ -442,10 +451,10 @@ def unknown_column(name: str, role: str, names: Sequence[str], of: str) -> str:
 
 
 def check_class_columns(values: Any, classes: Sequence[Any] | NDArray[Any], name: str) -> None:
-    """Refuse a frame whose columns are named by the classes, but stand in another order.
+    """Refuse a frame whose columns are named by the classes, but in another order than these.
 
-    Columns are read by their place. Names tell that the place is wrong, also behind a common
-    prefix, such as ``p_no`` and ``p_yes``; other names tell nothing here (see `as_in_fit`).
+    Names may have a common prefix, such as ``p_no`` and ``p_yes``. Other names are allowed, since
+    columns are read by their position (see `as_in_fit`).
 
     >>> import pandas as pd
     >>> check_class_columns(pd.DataFrame({"yes": [0.9], "no": [0.1]}), ["no", "yes"], "scores")
@@ -457,7 +466,7 @@ they came as 'yes', 'no'. Columns are read by their place: pass frame[['no', 'ye
     native = getattr(values, "column_names", None) or getattr(values, "columns", None)
     if native is None or callable(native):
         return
-    ordered = _by_classes(native, classes)
+    ordered = _in_class_order(native, classes)
     if ordered is not None and ordered != [str(column) for column in native]:
         right, came = (", ".join(map(repr, each[:8])) for each in (ordered, list(map(str, native))))
         raise InputError(
@@ -466,8 +475,10 @@ they came as 'yes', 'no'. Columns are read by their place: pass frame[['no', 'ye
         )
 
 
-def _by_classes(names: Sequence[Any], classes: Sequence[Any] | NDArray[Any]) -> list[str] | None:
-    """Columns that are named by the classes, in the order of these; None for other names."""
+def _in_class_order(
+    names: Sequence[Any], classes: Sequence[Any] | NDArray[Any]
+) -> list[str] | None:
+    """The names of columns in the order of the classes that they name; None for other names."""
     found, wanted = [str(column) for column in names], [str(label) for label in classes]
     if len(found) != len(wanted) or len(found) < 2:
         return None
@@ -491,16 +502,16 @@ def column_names(values: Any) -> tuple[str | int, ...]:
     >>> column_names(pd.DataFrame({"low": [0.3], "high": [0.7]})), column_names([[0.3, 0.7]])
     (('low', 'high'), ())
     """
-    frame = _frame_of(values)
+    frame = _as_dataframe(values)
     if frame is None:
         return ()
-    return _usable(frame.columns) or _usable([str(name) for name in frame.columns])
+    return _unique_names(frame.columns) or _unique_names([str(name) for name in frame.columns])
 
 
-def column_facts(scores: Any) -> dict[str, Any]:
-    """What the provenance of a fit says of the columns of scores; nothing where they have no names.
+def score_column_facts(scores: Any) -> dict[str, Any]:
+    """The names of the columns of scores as facts for a provenance; empty where they have none.
 
-    >>> column_facts([[0.3, 0.7]])
+    >>> score_column_facts([[0.3, 0.7]])
     {}
     """
     names = column_names(scores)
@@ -512,22 +523,22 @@ def as_in_fit(
     provenance: Mapping[str, Any],
     classes: Sequence[Any] | NDArray[Any],
 ) -> Any:
-    """Scores with their columns in the order of the fit, whose ``provenance`` knows their names.
+    """Scores with their columns in the order of the fit, whose names are in its ``provenance``.
 
-    Other names are refused, but for those of the classes. Scores without names (arrays), and
-    those of a fit that knew none, are returned as they are: their columns go by place.
+    Other names are refused, but for those of the classes. Columns without names (arrays), and
+    those of a fit without names, keep their order.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"high": [0.7], "low": [0.1], "mid": [0.2]})
     >>> as_in_fit(frame, {"score_columns": ["low", "mid", "high"]}, [0, 1, 2]).columns.tolist()
     ['low', 'mid', 'high']
     """
-    known = _usable(provenance.get("score_columns"))
+    known = _unique_names(provenance.get("score_columns"))
     found = column_names(scores) if known else ()
-    if set(found) != set(known) and _by_classes(found, classes) is not None:
+    if set(found) != set(known) and _in_class_order(found, classes) is not None:
         check_class_columns(scores, classes, "scores")
         return scores
-    return in_order(scores, known, "scores")
+    return reorder_columns(scores, known, "scores")
 
 
 def names_as_in_fit(
@@ -535,18 +546,19 @@ def names_as_in_fit(
     provenance: Mapping[str, Any],
     classes: Sequence[Any] | NDArray[Any],
 ) -> tuple[str, ...]:
-    """Names of columns of scores in the order of the fit or of the classes, where they are those;
-    others as they came. A name of the fit in the place of another, among other names, is refused.
+    """Names of columns of scores in the order of the fit or of the classes; others as they came.
+
+    A name of the fit in the place of another, among other names, is refused.
 
     >>> names_as_in_fit(("high", "low"), {"score_columns": ["low", "high"]}, ["a", "b"])
     ('low', 'high')
     >>> names_as_in_fit(("p_b", "p_a"), {}, ["a", "b"]), names_as_in_fit(("x", "u"), {}, ["a", "b"])
     (('p_a', 'p_b'), ('x', 'u'))
     """
-    known = tuple(map(str, _usable(provenance.get("score_columns"))))
+    known = tuple(map(str, _unique_names(provenance.get("score_columns"))))
     if sorted(names) == sorted(known):
         return known
-    if ordered := _by_classes(names, classes):
+    if ordered := _in_class_order(names, classes):
         return tuple(ordered)
     for name, place in zip(names, known, strict=False):
         if name != place and name in known:
@@ -558,14 +570,14 @@ def names_as_in_fit(
     return names
 
 
-def in_order(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
-    """The frame with its columns in this order, if they have just these names.
+def reorder_columns(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
+    """The frame with its columns in the order of these names, if it has just these.
 
-    As many other names are an InputError where ``refused_as`` says what they are the names of.
-    Words beside the numbers 0, 1, … of a frame without names are not: its columns go by place.
+    As many other names are refused if ``refused_as`` says what they are the names of. But where
+    the frame of the fit, or this one, has no names (only 0, 1, …), columns keep their order.
 
     >>> import pandas as pd
-    >>> in_order(pd.DataFrame({"b": [1], "a": [2]}), ("a", "b")).columns.tolist()
+    >>> reorder_columns(pd.DataFrame({"b": [1], "a": [2]}), ("a", "b")).columns.tolist()
     ['a', 'b']
     """
     found = column_names(frame) if len(names) else ()
@@ -573,7 +585,7 @@ def in_order(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
         return frame
     texts = list(map(str, found))  # files may have made words of numbers
     if set(texts) == set(map(str, names)):
-        return _frame_of(frame)[:, [texts.index(str(name)) for name in names]].to_native()
+        return _as_dataframe(frame)[:, [texts.index(str(name)) for name in names]].to_native()
     unnamed = tuple(range(len(names)))  # what pandas calls columns without names
     if refused_as and (type(found[0]) is type(names[0]) or unnamed not in (found, tuple(names))):
         lacking, other = (
@@ -587,26 +599,28 @@ def in_order(frame: Any, names: Sequence[Any], refused_as: str = "") -> Any:
     return frame
 
 
-def _frame_of(values: Any) -> Any:
-    """A frame in memory as narwhals sees it; None for anything else."""
+def _as_dataframe(values: Any) -> Any:
+    """A frame in memory as narwhals wraps it; None for anything else."""
     kind = type(values)
     if not (hasattr(kind, "columns") or hasattr(kind, "column_names")):
         return None  # and narwhals is not imported for arrays
     import narwhals as nw
 
-    opened = open_any(values)
+    opened = to_narwhals(values)
     return opened if isinstance(opened, nw.DataFrame) else None
 
 
-def _usable(names: Any) -> tuple[str | int, ...]:
-    """Names that tell columns apart: two or more, all words or all whole numbers."""
+def _unique_names(names: Any) -> tuple[str | int, ...]:
+    """The names, if they tell columns apart (two or more, all words or all whole numbers); else
+    none."""
     given = tuple(map(plain, names)) if isinstance(names, (list, tuple)) else ()
     alike = any(all(type(name) is kind for name in given) for kind in (str, int))
     return given if len(given) > 1 and alike and len(set(given)) == len(given) else ()
 
 
 def class_column_names(into: str, classes: Sequence[Any]) -> list[str]:
-    """The names of new columns of several classes: by their labels, if all of those differ.
+    """Names for new columns, one for each class: by its label, or its number where labels look
+    alike.
 
     >>> class_column_names("p", ["ape", "bee"]), class_column_names("p", ["a", "A"])
     (['p_ape', 'p_bee'], ['p_0', 'p_1'])
@@ -617,11 +631,11 @@ def class_column_names(into: str, classes: Sequence[Any]) -> list[str]:
     return [f"{into}_{text}" for text in labels]
 
 
-def segment_names(segment: Any) -> tuple[str, ...]:
-    """The names of the columns of segments, from coarse to fine: none, one or several.
+def segment_columns_of(segment: Any) -> tuple[str, ...]:
+    """The names of the columns of segments as a tuple, from one name, a list of names or None.
 
-    >>> segment_names(None), segment_names("country"), segment_names(["country", "product"])
-    ((), ('country',), ('country', 'product'))
+    >>> segment_columns_of(None), segment_columns_of("country"), segment_columns_of(["a", "b"])
+    ((), ('country',), ('a', 'b'))
     """
     given = () if segment is None else (segment,) if isinstance(segment, str) else segment
     listed = tuple(given) if isinstance(given, (list, tuple)) else ()
@@ -634,7 +648,7 @@ def segment_names(segment: Any) -> tuple[str, ...]:
     return listed
 
 
-def check_segment_names(names: Sequence[str], columns: int) -> None:
+def check_segment_columns(names: Sequence[str], columns: int) -> None:
     """Refuse fewer or more columns of segments than a calibrator has."""
     if len(names) != columns:
         need = "one column" if columns == 1 else f"{columns} columns, from coarse to fine"

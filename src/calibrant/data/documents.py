@@ -1,4 +1,4 @@
-"""JSON files, read strictly: no value that two readers could take for two things; and facts."""
+"""JSON files of ours: how they are read, what they may hold, and the facts of a fit in them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_document(file: Path, what: str = "a calibrator file") -> Any:
-    """What a JSON file holds, read strictly: anything doubtful is refused with the reason.
+    """The content of a JSON file; anything that two readers could read differently is refused.
 
-    ``what`` is what the file should be.
+    ``what`` is what the file should be, for errors.
     """
     if "\0" in str(file):
-        raise InputError(f"{shown(str(file))} cannot be the name of a file.")
+        raise InputError(f"{brief(str(file))} cannot be the name of a file.")
     with file.open("rb") as stream:
         content = stream.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
@@ -46,7 +46,7 @@ def read_document(file: Path, what: str = "a calibrator file") -> Any:
     try:
         text = content.decode("utf-8")
         document = json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_without_twins
+            text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeated_names
         )
         if SURROGATE.search(text):
             json.dumps(document, ensure_ascii=False).encode("utf-8")
@@ -59,27 +59,29 @@ def read_document(file: Path, what: str = "a calibrator file") -> Any:
     return document
 
 
-def check_saved(fine: object, reason: str) -> None:
-    """Refuse a file as damaged, with a reason, unless what was found in it is ``fine``."""
+def check_file(fine: object, reason: str) -> None:
+    """Refuse a file as damaged, for this reason, unless ``fine``."""
     if not fine:
         raise InputError(f"the file is damaged: {reason}")
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without repeated names, of which readers may take the first or the last."""
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as a dict; a repeated name is refused, as readers may take the first or the
+    last."""
     made = dict(pairs)
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]
         twin = next(name for name in made if names.count(name) > 1)
-        raise InputError(f"the file is damaged: {shown(twin)} occurs twice in one object.")
+        raise InputError(f"the file is damaged: {brief(twin)} occurs twice in one object.")
     return made
 
 
 def _refuse_constant(name: str) -> float:
+    """Refuse NaN and Infinity, which are no JSON."""
     raise InputError(f"the file is damaged: numbers must be finite, but {name} came.")
 
 
-# --- What a file may hold beside the map: JSON values, frozen to the bottom, and words for them ---
+# --- Facts: values that JSON can hold, read-only at any depth ------------------------------------
 
 
 #: the deepest nesting of facts: people read them
@@ -90,21 +92,21 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def freeze_facts(facts: Any, where: str) -> Mapping[str, Any]:
-    """Facts by name, as `freeze` makes them.
+    """A mapping of facts as `freeze` makes it; ``where`` says in errors what holds them.
 
     >>> freeze_facts({"rows": 3}, "provenance")
     mappingproxy({'rows': 3})
     """
     if not isinstance(facts, Mapping):
-        raise InputError(f"{where} must be facts by name, but {shown(facts)} came.")
+        raise InputError(f"{where} must be facts by name, but {brief(facts)} came.")
     frozen: Mapping[str, Any] = freeze(facts, where)
     return frozen
 
 
 def freeze(value: Any, where: str, depth: int = 0) -> Any:
-    """The value as JSON can hold it and nobody can change it.
+    """A read-only value that JSON can hold.
 
-    Objects become read-only mappings and lists tuples. As everywhere in our files, an infinite
+    Dicts become read-only mappings and lists tuples. As everywhere in our files, an infinite
     number is the text "inf"; a date is its ISO text. What JSON cannot hold is an InputError.
 
     >>> facts = freeze({"folds": [1, 2.5], "loss": float("inf")}, "provenance")
@@ -121,14 +123,14 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return MappingProxyType(
             {
-                _key(key, where): freeze(item, f"{where}[{shown(key)}]", depth + 1)
+                _check_key(key, where): freeze(item, f"{where}[{brief(key)}]", depth + 1)
                 for key, item in value.items()
             }
         )
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item, where, depth + 1) for item in value)
     if isinstance(value, str):
-        return as_text(value)
+        return as_unicode(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int) and value.bit_length() <= 1023:
@@ -139,20 +141,21 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
         return value.isoformat()
     raise InputError(
         f"{where} must hold text, numbers, booleans, lists and objects, as JSON has them, but "
-        f"{shown(value)} of type {type(value).__name__} came."
+        f"{brief(value)} of type {type(value).__name__} came."
     )
 
 
-def _key(key: Any, where: str) -> str:
+def _check_key(key: Any, where: str) -> str:
+    """The key of a fact, which must be text."""
     if isinstance(key, str):
-        return as_text(key)
-    raise InputError(f"the keys of {where} must be text, but {shown(key)} came.")
+        return as_unicode(key)
+    raise InputError(f"the keys of {where} must be text, but {brief(key)} came.")
 
 
-def is_text(value: str) -> bool:
-    """Whether a file can hold the text: half of a surrogate pair is no character.
+def is_unicode(value: str) -> bool:
+    """Whether UTF-8 can hold the text: half of a surrogate pair is no character.
 
-    >>> is_text("日本"), is_text("\\ud800")
+    >>> is_unicode("日本"), is_unicode("\\ud800")
     (True, False)
     """
     try:
@@ -162,13 +165,14 @@ def is_text(value: str) -> bool:
     return True
 
 
-def as_text(value: str) -> str:
-    """The text, with what is no character escaped (Linux lets file names be any bytes).
+def as_unicode(value: str) -> str:
+    """The text as UTF-8 can hold it: what is no character is escaped (Linux lets file names be any
+    bytes).
 
-    >>> as_text("b\\udcffd.csv")
+    >>> as_unicode("b\\udcffd.csv")
     'b\\\\udcffd.csv'
     """
-    return value if is_text(value) else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return value if is_unicode(value) else value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def fits_64_bits(value: int) -> bool:
@@ -180,19 +184,19 @@ def fits_64_bits(value: int) -> bool:
     return -(2**63) <= value < 2**64
 
 
-def shown(value: Any) -> str:
-    """The value for an error message, cut short: whoever sends a megabyte need not read it again.
+def brief(value: Any) -> str:
+    """The repr of a value for an error message, cut to a few dozen letters.
 
-    >>> shown("x" * 1000)
+    >>> brief("x" * 1000)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
     """
     try:
-        return as_text(_SHORT.repr(value))
+        return as_unicode(_SHORT.repr(value))
     except ValueError:  # Python writes no integer of more than some thousand digits
         return "a number of thousands of digits"
 
 
-# --- What is remembered of a fit for audits: measures, periods and notes, but no data -------------
+# --- Facts that `save` adds to a file for audits: measures, the period of the data, notes ---------
 
 
 #: how measures came about, in their own words
@@ -212,8 +216,8 @@ KEPT = (
 )
 
 
-def measures_of(evaluation: Any, how: str, folds: int | None = None) -> dict[str, Any]:
-    """The numbers and intervals of an evaluation, and how they came about.
+def evaluation_facts(evaluation: Any, how: str, folds: int | None = None) -> dict[str, Any]:
+    """The numbers and intervals of an evaluation as facts, and how they came about.
 
     Parameters
     ----------
@@ -233,7 +237,7 @@ def measures_of(evaluation: Any, how: str, folds: int | None = None) -> dict[str
     >>> class Half:
     ...     def to_dict(self):
     ...         return {"after": {"brier": 0.25}, "before": None, "labels": ["a", "b"]}
-    >>> measures_of(Half(), "on the rows of June")
+    >>> evaluation_facts(Half(), "on the rows of June")
     {'how': 'on the rows of June', 'after': {'brier': 0.25}}
     """
     document = evaluation.to_dict() if hasattr(evaluation, "to_dict") else None
@@ -247,7 +251,7 @@ def measures_of(evaluation: Any, how: str, folds: int | None = None) -> dict[str
 
 
 def read_period(period: Any) -> str | list[str]:
-    """The time that the data are from: text as it is, or the first and the last day in ISO form.
+    """The period that the data are from: text as it is, or the first and the last day in ISO form.
 
     >>> from datetime import date
     >>> read_period((date(2024, 1, 1), "2024-03-31")), read_period("first quarter of 2024")
@@ -258,15 +262,15 @@ def read_period(period: Any) -> str | list[str]:
     if not isinstance(period, (tuple, list)) or len(period) != 2:
         raise ParameterError(
             "period must be text, or a pair of dates or of their ISO texts, such as "
-            f"('2024-01-01', '2024-03-31'), but {shown(period)} came."
+            f"('2024-01-01', '2024-03-31'), but {brief(period)} came."
         )
-    (first, begin), (last, end) = (_day(value) for value in period)
+    (first, begin), (last, end) = (_read_day(value) for value in period)
     if first > last:
         raise ParameterError(f"period must begin before it ends, but it is {begin} to {end}.")
     return [begin, end]
 
 
-def _day(value: Any) -> tuple[date, str]:
+def _read_day(value: Any) -> tuple[date, str]:
     """The day of a date, or of ISO text, and the text."""
     value = plain(value)
     text = value.isoformat() if isinstance(value, date) else value  # a datetime is one, too
@@ -275,14 +279,14 @@ def _day(value: Any) -> tuple[date, str]:
     except (TypeError, ValueError):
         raise ParameterError(
             "each end of a period must be a date or its ISO text, such as '2024-03-31', but "
-            f"{shown(value)} came. Text of another form can be the whole period: period='...'."
+            f"{brief(value)} came. Text of another form can be the whole period: period='...'."
         ) from None
 
 
-def records(facts: Mapping[str, Any], name: str) -> list[Any]:
-    """What a provenance has recorded under a name, the earliest first.
+def recorded_entries(facts: Mapping[str, Any], name: str) -> list[Any]:
+    """The entries of a provenance under a name, the earliest first.
 
-    >>> records({"prior": ({"kept": 0.1},)}, "prior"), records({}, "prior")
+    >>> recorded_entries({"prior": ({"kept": 0.1},)}, "prior"), recorded_entries({}, "prior")
     ([{'kept': 0.1}], [])
     """
     found = facts.get(name, [])
@@ -290,7 +294,7 @@ def records(facts: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def read_notes(notes: Any) -> str | list[str]:
-    """Text, or a list of texts, for whoever reads the file.
+    """The notes for a reader of the file, which must be text or a list of texts.
 
     >>> read_notes(["approved by risk", "refit in May"])
     ['approved by risk', 'refit in May']
@@ -299,4 +303,4 @@ def read_notes(notes: Any) -> str | list[str]:
         return notes
     if isinstance(notes, (list, tuple)) and all(isinstance(note, str) for note in notes):
         return list(notes)
-    raise ParameterError(f"notes must be text or a list of texts, but {shown(notes)} came.")
+    raise ParameterError(f"notes must be text or a list of texts, but {brief(notes)} came.")

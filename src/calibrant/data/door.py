@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import (
-    boxed,
     check_class_columns,
-    column_facts,
+    object_array,
     plain,
+    score_column_facts,
     to_column,
     to_matrix,
 )
-from calibrant.data.documents import shown
+from calibrant.data.documents import brief
 from calibrant.errors import InputError, ParameterError, caller_level, did_you_mean, how_many
 from calibrant.tensors import on_host
 
@@ -57,7 +57,7 @@ class Rows:
     share : array of shape (n,), optional
         Of soft labels, each row's probability of the positive class.
     columns : mapping
-        The facts about a frame's columns of scores, see `column_facts`.
+        The facts about a frame's columns of scores, see `score_column_facts`.
     present : array of flags, optional
         Which of all rows that came these are (None: all). The others have weight zero.
     scale : ScoreScale, optional
@@ -102,7 +102,7 @@ class Rows:
         part = slice(None) if some is None else some
         codes, weight = self.codes[part], None if self.weight is None else self.weight[part]
         if self.share is not None:
-            _, codes, weight = soft_halves(self.share[part], weight)
+            _, codes, weight = split_soft_labels(self.share[part], weight)
         counted = codes if weight is None else codes[weight > 0]
         return np.bincount(counted, minlength=len(self.classes))
 
@@ -167,16 +167,16 @@ def read_binary(
     With ``soft`` y may be probabilities of the class 1.
     """
     rows = read_labels(y, pos_label=pos_label, classes=classes, soft=soft)
-    check_pair_order(scores, classes, rows.classes)
+    check_two_column_order(scores, classes, rows.classes)
     clean = read_scores(scores, positive_column=rows.positive_column, classes=rows.classes)
     check_lengths(scores=len(clean), y=len(rows.codes))
     if rows.share is not None and classes is None:
         check_not_swapped(clean)
     weight = read_weight(sample_weight, len(clean))
-    return replace(rows, scores=clean, weight=weight, columns=column_facts(scores))
+    return replace(rows, scores=clean, weight=weight, columns=score_column_facts(scores))
 
 
-def check_pair_order(scores: Any, given: Any, classes: NDArray[Any]) -> None:
+def check_two_column_order(scores: Any, given: Any, classes: NDArray[Any]) -> None:
     """Refuse two columns of scores beside two classes that were given in another order than the
     sorted one, in which two columns are read at all times."""
     if given is None or plain(to_column(given, "classes")[0]) == plain(classes[0]):
@@ -204,10 +204,10 @@ def read_scores(
     if matrix.ndim == 2 and matrix.shape[1] == 2:
         if classes is not None:
             check_class_columns(scores, classes, name)
-        _check_pairs(matrix, name, getattr(scores, "dtype", None))
+        _check_predict_proba(matrix, name, getattr(scores, "dtype", None))
         matrix = matrix[:, positive_column]
     if matrix.ndim != 1:
-        raise InputError(_shape_message(matrix, name))
+        raise InputError(_wrong_shape(matrix, name))
     if not len(matrix):
         raise InputError(f"{name} must have at least one row, but none came (0 samples).")
     _check_finite(matrix, name)
@@ -267,7 +267,7 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
     return clean
 
 
-def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
+def read_number_column(values: Any, name: str, *, signed: bool = False) -> Array:
     """A column of grouped data: finite, and not negative unless ``signed``."""
     column = to_numbers(values, name)
     if column.ndim != 1:
@@ -280,17 +280,17 @@ def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
     return clean
 
 
-def read_grouped(
+def read_score_counts(
     scores: Any, negative: Any, positive: Any, negative_sq: Any, positive_sq: Any
 ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
     """Grouped data: scores, and Σw and Σw² of the negatives and positives, of one length.
 
     Without Σw² the counts are numbers of rows, whose Σw² is Σw.
     """
-    n0, n1 = read_counts(negative, "negative"), read_counts(positive, "positive")
-    q0 = n0 if negative_sq is None else read_counts(negative_sq, "negative_sq")
-    q1 = n1 if positive_sq is None else read_counts(positive_sq, "positive_sq")
-    x = read_counts(scores, "scores", signed=True) + 0.0
+    n0, n1 = read_number_column(negative, "negative"), read_number_column(positive, "positive")
+    q0 = n0 if negative_sq is None else read_number_column(negative_sq, "negative_sq")
+    q1 = n1 if positive_sq is None else read_number_column(positive_sq, "positive_sq")
+    x = read_number_column(scores, "scores", signed=True) + 0.0
     for name, column in (("negative", n0), ("positive", n1), ("Σw²", q0), ("Σw²", q1)):
         if len(column) != len(x):
             raise InputError(
@@ -300,7 +300,9 @@ def read_grouped(
     return x, (n0, n1, q0, q1)
 
 
-def read_soft(scores: Any, share: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+def read_soft_labels(
+    scores: Any, share: Any, sample_weight: Any
+) -> tuple[Array, Array, Array | None]:
     """Scores, labels that are probabilities of the positive class, and weights."""
     clean = read_scores(scores)
     labels = to_numbers(share, "share")
@@ -319,7 +321,7 @@ def check_word(name: str, value: Any, words: Collection[str]) -> None:
     if not isinstance(value, str) or value not in words:
         allowed = " or ".join(map(repr, words))
         hint = did_you_mean(value, words)
-        raise ParameterError(f"{name} must be {allowed}, but {shown(value)} came.{hint}")
+        raise ParameterError(f"{name} must be {allowed}, but {brief(value)} came.{hint}")
 
 
 def check_lengths(**lengths: int) -> None:
@@ -368,7 +370,7 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
     )
 
 
-def _check_pairs(matrix: NDArray[Any], name: str, kind: Any) -> None:
+def _check_predict_proba(matrix: NDArray[Any], name: str, kind: Any) -> None:
     """Two columns must be the two probabilities of a predict_proba, or we would guess.
 
     ``kind`` is the dtype that came: of 16 bits, bfloat16 has only eight for digits.
@@ -389,7 +391,7 @@ def _check_pairs(matrix: NDArray[Any], name: str, kind: Any) -> None:
         )
 
 
-def _shape_message(matrix: NDArray[Any], name: str) -> str:
+def _wrong_shape(matrix: NDArray[Any], name: str) -> str:
     if matrix.ndim == 0:
         return f"{name} must be 1-d, but a single value came. Pass [{matrix!s}]."
     if matrix.ndim == 2 and matrix.shape[1] > 2:
@@ -513,36 +515,38 @@ def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: boo
     probabilities of the class 1; without, they are refused.
     """
     column = to_column(y, "y")
-    if soft and (found := soft_labels(column, pos_label, classes)) is not None:
+    if soft and (found := soft_label_rows(column, pos_label, classes)) is not None:
         return found
-    array = _vector(column)
-    first, second = (_label(value, "y") for value in _two_values(array))
-    ordered = _sorted_pair(_pair(first, second, classes), array.dtype)
+    array = _label_column(column)
+    first, second = (_check_label(value, "y") for value in _two_labels(array))
+    ordered = _sort_label_pair(_label_pair(first, second, classes), array.dtype)
     positive = _positive_label(ordered, pos_label)
-    return Rows(np.empty(0), _are(array, positive), None, ordered, positive)
+    return Rows(np.empty(0), _equal_to(array, positive), None, ordered, positive)
 
 
-def read_classes(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
+def read_class_pair(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
     """The two classes (default 0 and 1) of a table, which knows no labels, and the positive one."""
-    pair = (0, 1) if classes is None else _given_pair(classes)
-    ordered = _sorted_pair(pair, np.asarray(pair).dtype)
+    pair = (0, 1) if classes is None else _read_class_pair(classes)
+    ordered = _sort_label_pair(pair, np.asarray(pair).dtype)
     return ordered, _positive_label(ordered, pos_label)
 
 
-def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray[Any], Index]:
+def read_sorted_classes(
+    y: Any, *, classes: Any = None, columns: int = 0
+) -> tuple[NDArray[Any], Index]:
     """Any number of classes, sorted, and which of them each row has; ``classes`` names them all.
 
     ``columns`` is the number of columns of the scores. Where y lacks some classes, whole numbers
     from 0 to columns − 1 are the places of columns. If 0 is lacking, too, they may be counted from
     1, and are refused.
 
-    >>> read_many(["b", "c", "b"])
+    >>> read_sorted_classes(["b", "c", "b"])
     (array(['b', 'c'], dtype='<U1'), array([0, 1, 0]))
-    >>> read_many([2, 0, 2], columns=4)
+    >>> read_sorted_classes([2, 0, 2], columns=4)
     (array([0, 1, 2, 3]), array([2, 0, 2]))
     """
-    array = _vector(to_column(y, "y"))
-    found, codes = _unique(array, "y")
+    array = _label_column(to_column(y, "y"))
+    found, codes = _unique_labels(array, "y")
     if classes is None:
         places = found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < columns
         if places and len(found) < columns:
@@ -556,8 +560,10 @@ def read_many(y: Any, *, classes: Any = None, columns: int = 0) -> tuple[NDArray
                 )
             return np.arange(columns), found.astype(np.intp)[codes]
         return found, codes
-    known, _ = _unique(_row(to_column(classes, "classes")), "classes")
-    where = [int(np.argmax(hit)) if (hit := _are(known, value)).any() else -1 for value in found]
+    known, _ = _unique_labels(_check_class_list(to_column(classes, "classes")), "classes")
+    where = [
+        int(np.argmax(hit)) if (hit := _equal_to(known, value)).any() else -1 for value in found
+    ]
     if -1 in where:
         raise InputError(
             f"y must hold only the classes {[plain(c) for c in known][:20]}, but "
@@ -578,22 +584,22 @@ def read_class_labels(
     (array(['low', 'mid', 'high'], dtype='<U4'), array([1, 0]))
     """
     if classes is None:
-        return read_many(y, columns=columns or 0)
+        return read_sorted_classes(y, columns=columns or 0)
     given = to_column(classes, "classes")
-    ordered, places = read_many(given)
+    ordered, places = read_sorted_classes(given)
     if len(ordered) != len(given) or len(given) != (len(given) if columns is None else columns):
         of = "class" if columns is None else f"class for each of the {columns} columns of {name}"
         raise InputError(
             f"classes must name a different {of}, but {[plain(one) for one in given[:20]]} came."
         )
-    _, codes = read_many(y, classes=given)
+    _, codes = read_sorted_classes(y, classes=given)
     return ordered[places], np.argsort(places)[codes]
 
 
-def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
+def _unique_labels(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
     """Distinct values in order, and which of them each row has."""
     try:
-        values, codes = _few(array) if array.dtype.kind in "OUS" else (None, None)
+        values, codes = _unique_if_few(array) if array.dtype.kind in "OUS" else (None, None)
         if values is None or codes is None:
             values, codes = np.unique(array, return_inverse=True)
     except TypeError as wrong:
@@ -602,22 +608,22 @@ def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
             "them to strings."
         ) from wrong
     if values.dtype.kind in "fO":
-        checked = [_label(value, name) for value in values]
-        values = values if values.dtype.kind == "f" else boxed(checked)
+        checked = [_check_label(value, name) for value in values]
+        values = values if values.dtype.kind == "f" else object_array(checked)
     kinds = {type(value) for value in values} if values.dtype.kind == "O" else set()
     if len(kinds) == 1 and kinds <= {str, int, float, bool}:
         values = np.array(values.tolist())  # scikit-learn's models take no boxed labels
     return values, codes.astype(np.intp, copy=False)
 
 
-def _few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
+def _unique_if_few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
     """As np.unique, found by equality with one value after another; None if there are too many."""
     codes, rest = np.empty(len(array), dtype=np.intp), np.arange(len(array))
     found: list[int] = []
     while len(rest):
         if len(found) == most:
             return None, None
-        same = _are(array[rest], array[rest[0]])
+        same = _equal_to(array[rest], array[rest[0]])
         same[0] = True  # whatever its own idea of equality
         codes[rest[same]] = len(found)
         found.append(int(rest[0]))
@@ -626,7 +632,7 @@ def _few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
     return values, place[codes]
 
 
-def _vector(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
+def _label_column(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -671,22 +677,22 @@ def _vector(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
     return array
 
 
-def _are(array: NDArray[Any], value: Any) -> Flags:
+def _equal_to(array: NDArray[Any], value: Any) -> Flags:
     """Which entries equal a value; numbers beyond floats equal no float."""
     try:
         return np.asarray(array == value, dtype=bool)
     except (OverflowError, ArithmeticError):
-        return np.array([_is(one, value) for one in array], dtype=bool)
+        return np.array([_is_equal(one, value) for one in array], dtype=bool)
 
 
-def _is(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
     except (OverflowError, ArithmeticError):
         return False
 
 
-def _label(value: Any, name: str) -> Any:
+def _check_label(value: Any, name: str) -> Any:
     """A label that is no fraction; whole decimals and fractions as integers."""
     number = isinstance(value, (Real, Decimal))
     if not number or isinstance(value, (Integral, np.bool_)):
@@ -698,48 +704,48 @@ def _label(value: Any, name: str) -> Any:
     if not whole:
         raise InputError(
             f"Unknown label type: {name} must be classes, words or whole numbers, but fractions "
-            f"(soft labels) came, such as {shown(plain(value))}. {REFUSED if name == 'y' else ''}"
+            f"(soft labels) came, such as {brief(plain(value))}. {REFUSED if name == 'y' else ''}"
         )
     return value if isinstance(value, (float, np.floating)) else int(value)
 
 
-def _row(array: NDArray[Any]) -> NDArray[Any]:
+def _check_class_list(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim != 1:
         raise InputError(f"classes must be a list of labels, but its shape is {array.shape}.")
     return array
 
 
-def _two_values(array: NDArray[Any]) -> tuple[Any, Any]:
+def _two_labels(array: NDArray[Any]) -> tuple[Any, Any]:
     """The one or two values of y (second None), found without sorting."""
     first = array[0]
-    other = ~_are(array, first)
+    other = ~_equal_to(array, first)
     if not other.any():
         return first, None
     second = array[int(np.argmax(other))]
-    more = other & ~_are(array, second)
+    more = other & ~_equal_to(array, second)
     if more.any():
         third = plain(array[int(np.argmax(more))])
         raise InputError(
             "y must hold two classes; Only binary classification is supported here, but at least "
-            f"three came: {shown(plain(first))}, {shown(plain(second))} and {shown(third)}. For "
+            f"three came: {brief(plain(first))}, {brief(plain(second))} and {brief(third)}. For "
             "several classes use CalibratedClassifier, which calibrates one class against the rest."
             f"{f' If they are shares: {DIVIDE}.' if isinstance(third, (int, float)) else ''}"
         )
     return first, second
 
 
-def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
+def _label_pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
     if classes is not None:
-        pair = _given_pair(classes)
+        pair = _read_class_pair(classes)
         for value in (first, second):
-            if value is not None and not any(_is(value, known) for known in pair):
+            if value is not None and not any(_is_equal(value, known) for known in pair):
                 raise InputError(
                     f"y must hold only the classes {[plain(c) for c in pair]}, but "
                     f"{plain(value)!r} came. Correct y or the parameter classes."
                 )
         return pair
     if second is not None:
-        if alike := spelled_apart([first, second]):
+        if alike := spelling_advice([first, second]):
             raise InputError(
                 f"y must hold two classes, but {alike} If they are two, name them: classes=[...]."
             )
@@ -754,10 +760,10 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
     )
 
 
-def spelled_apart(labels: Iterable[Any]) -> str:
+def spelling_advice(labels: Iterable[Any]) -> str:
     """What to do about two words that differ only in case or blanks; empty where there are none.
 
-    >>> spelled_apart(["no", "yes", "Yes"])
+    >>> spelling_advice(["no", "yes", "Yes"])
     "'yes' and 'Yes' differ only in case: spell them alike."
     """
     seen: dict[str, str] = {}
@@ -765,21 +771,21 @@ def spelled_apart(labels: Iterable[Any]) -> str:
         other = seen.setdefault(" ".join(word.split()).casefold(), word)
         if other != word:
             what = "case" if other.casefold() == word.casefold() else "case or blanks"
-            return f"{shown(other)} and {shown(word)} differ only in {what}: spell them alike."
+            return f"{brief(other)} and {brief(word)} differ only in {what}: spell them alike."
     return ""
 
 
-def _given_pair(classes: Any) -> tuple[Any, Any]:
+def _read_class_pair(classes: Any) -> tuple[Any, Any]:
     single = isinstance(classes, (str, bytes, Real))
-    column = np.array([classes]) if single else _row(to_column(classes, "classes"))
+    column = np.array([classes]) if single else _check_class_list(to_column(classes, "classes"))
     given = list(classes) if isinstance(classes, (list, tuple)) else list(column)
-    values = [_label(value, "classes") for value in given]
+    values = [_check_label(value, "classes") for value in given]
     if len(values) != 2 or values[0] == values[1]:
         raise InputError(f"classes must be two different labels, but {values!r} came.")
     return values[0], values[1]
 
 
-def _sorted_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _sort_label_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """The two labels in order, in the type of y where it can hold them, else in one that can."""
     a, b = pair
     try:
@@ -792,7 +798,7 @@ def _sorted_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind == "O":
         values = [plain(low), plain(high)]
         simple = all(type(value) in (str, int, bool) for value in values)
-        return np.array(values) if simple else boxed(values)
+        return np.array(values) if simple else object_array(values)
     if dtype.kind not in "US":
         with suppress(OverflowError, TypeError, ValueError):
             array = np.array([low, high], dtype=dtype)
@@ -828,22 +834,24 @@ REFUSED = (
 )
 
 
-def soft_labels(column: NDArray[Any], pos_label: Any = None, classes: Any = None) -> Rows | None:
+def soft_label_rows(
+    column: NDArray[Any], pos_label: Any = None, classes: Any = None
+) -> Rows | None:
     """Rows without scores, from labels that are probabilities of the class 1; None where no label
     is a fraction.
 
     A row counts as positive from ½ on. Names of classes other than 0 and 1 are refused: they would
     leave open which class is meant.
 
-    >>> soft_labels(np.array([0.0, 0.3, 1.0])).share.tolist()
+    >>> soft_label_rows(np.array([0.0, 0.3, 1.0])).share.tolist()
     [0.0, 0.3, 1.0]
-    >>> soft_labels(np.array([0.0, 1.0])) is None, soft_labels(np.array([1, 2])) is None
+    >>> soft_label_rows(np.array([0.0, 1.0])) is None, soft_label_rows(np.array([1, 2])) is None
     (True, True)
     """
     one = column.ndim == 1 or (column.ndim == 2 and column.shape[1] == 1)
     if not one or column.dtype.kind != "f" or not bool((column != np.floor(column)).any()):
         return None
-    share = _vector(column, soft=True).astype(np.float64)
+    share = _label_column(column, soft=True).astype(np.float64)
     outside = (share < 0.0) | (share > 1.0)
     if outside.any():
         row = int(np.argmax(outside))
@@ -879,14 +887,14 @@ def check_not_swapped(scores: Array) -> None:
         )
 
 
-def soft_halves(share: Array, weight: Array | None) -> tuple[Index, Index, Array]:
+def split_soft_labels(share: Array, weight: Array | None) -> tuple[Index, Index, Array]:
     """Rows with soft labels as two halves each: the row, the code and the weight of every half.
 
     In the order of rows, the negative half (code 0, weight w·(1 − q)) before the positive one
     (code 1, weight w·q), also where one of them weighs nothing: so every row counts twice for what
     knows no weights, such as the first steps of a pipeline. Rows of weight zero are left out. O(n).
 
-    >>> rows, codes, weight = soft_halves(np.array([0.25, 1.0]), np.array([2.0, 3.0]))
+    >>> rows, codes, weight = split_soft_labels(np.array([0.25, 1.0]), np.array([2.0, 3.0]))
     >>> rows.tolist(), codes.tolist(), weight.tolist()
     ([0, 0, 1, 1], [0, 1, 0, 1], [1.5, 0.5, 0.0, 3.0])
     """

@@ -21,22 +21,26 @@ class Frozen:
     def __post_init__(self) -> None:
         for name, value in self._items():
             if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, immutable(value))
+                object.__setattr__(self, name, read_only_copy(value))
 
     def _items(self) -> list[tuple[str, Any]]:
+        """The names and values of the fields."""
         return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         pairs = zip(self._items(), other._items(), strict=True)
-        return all(_same(a, b) for (_, a), (_, b) in pairs)
+        return all(_equal(a, b) for (_, a), (_, b) in pairs)
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, *(_hashable(value) for _, value in self._items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), {name: _loose(value) for name, value in self._items()}))
+        return (
+            _from_fields,
+            (type(self), {name: _picklable(value) for name, value in self._items()}),
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self._items())  # skops asks for it: without what is computed when first used
@@ -48,30 +52,33 @@ class Frozen:
         return self
 
 
-def _loose(value: Any) -> Any:
-    """Read-only mappings as dicts, at any depth: pickle does not know them."""
+def _picklable(value: Any) -> Any:
+    """The value with read-only mappings as dicts, at any depth: pickle does not know them."""
     if not isinstance(value, MappingProxyType):
-        return tuple(map(_loose, value)) if type(value) is tuple else value
-    return {key: _loose(item) for key, item in value.items()}
+        return tuple(map(_picklable, value)) if type(value) is tuple else value
+    return {key: _picklable(item) for key, item in value.items()}
 
 
-def _rebuild(kind: type[Any], values: dict[str, Any]) -> Any:
+def _from_fields(kind: type[Any], values: dict[str, Any]) -> Any:
+    """An object of this class with these fields, for pickle."""
     return kind(**values)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two fields are equal, arrays in them too."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return bool(np.array_equal(a, b))
     if type(a) is not type(b):  # True is not 1
         return False
     if isinstance(a, tuple):
-        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, Mapping):
-        return a.keys() == b.keys() and all(_same(value, b[key]) for key, value in a.items())
+        return a.keys() == b.keys() and all(_equal(value, b[key]) for key, value in a.items())
     return bool(a == b)
 
 
 def _hashable(value: Any) -> Any:
+    """Something hashable that is equal for equal fields."""
     if isinstance(value, np.ndarray):
         return (value + 0 if value.dtype.kind in "fiu" else value).tobytes()
     if isinstance(value, Mapping):
@@ -81,10 +88,10 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-def own(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of a freshly made array that cannot be made writeable again (no copy).
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of the array that cannot be made writeable again; for arrays that were just made.
 
-    >>> own(np.zeros(2)).setflags(write=True)
+    >>> read_only(np.zeros(2)).setflags(write=True)
     Traceback (most recent call last):
     ...
     ValueError: cannot set WRITEABLE flag to True of this array
@@ -93,21 +100,21 @@ def own(array: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(memoryview(contiguous).toreadonly())
 
 
-def immutable(array: NDArray[Any]) -> NDArray[Any]:
-    """The array itself if nobody can ever write to it, else an unchangeable copy."""
+def read_only_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only copy of an array; the array itself if nobody can ever write to it."""
     if isinstance(array.base, memoryview) and array.base.readonly:
         return array
-    return own(array.copy(order="C"))
+    return read_only(array.copy(order="C"))
 
 
-def thaw(value: Any) -> Any:
-    """Read-only mappings and tuples, at any depth, as the dicts and lists that JSON makes of them.
+def thawed_json(value: Any) -> Any:
+    """The value as plain JSON: read-only mappings as dicts, tuples as lists, at any depth.
 
-    >>> thaw(MappingProxyType({"a": (1, MappingProxyType({"b": 2}))}))
+    >>> thawed_json(MappingProxyType({"a": (1, MappingProxyType({"b": 2}))}))
     {'a': [1, {'b': 2}]}
     """
     if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
+        return {key: thawed_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [thaw(item) for item in value]
+        return [thawed_json(item) for item in value]
     return value

@@ -28,12 +28,12 @@ from calibrant.data.columns import (
     is_infinite,
     is_missing,
     is_nan,
-    open_any,
     plain,
-    segment_names,
+    segment_columns_of,
+    to_narwhals,
     unknown_column,
 )
-from calibrant.data.door import HEAVIEST, read_labels, spelled_apart
+from calibrant.data.door import HEAVIEST, read_labels, spelling_advice
 from calibrant.data.score_table import Cells, ScoreTable, cells_for, segment_cells_for
 from calibrant.errors import InputError, ParameterError, how_many, import_extra
 
@@ -55,7 +55,7 @@ def lazy_frame(frame: Any) -> Lazy | None:
     """The narwhals wrapper of any frame, eager ones made lazy; None for anything else."""
     if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
         return None
-    wrapped = open_any(frame)
+    wrapped = to_narwhals(frame)
     return wrapped.lazy() if isinstance(wrapped, (nw.DataFrame, nw.LazyFrame)) else None
 
 
@@ -392,7 +392,7 @@ class Names(NamedTuple):
     @property
     def segments(self) -> tuple[str, ...]:
         """The columns of segments: none, one or several."""
-        return segment_names(self.segment)
+        return segment_columns_of(self.segment)
 
     def roles_of_segments(self) -> dict[str, str]:
         """The columns of segments by what they are called among the columns that are read."""
@@ -572,7 +572,7 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
     if len(labels) > 2:
         shown = ", ".join(sorted(map(repr, labels))[:5])
         more = ", ..." if len(labels) > 5 else ""
-        advice = spelled_apart(labels) or (
+        advice = spelling_advice(labels) or (
             "Keep two, or make a column that says whether a row is of the class of interest; with "
             "a column of scores for each class, name all of those."
         )

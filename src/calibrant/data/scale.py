@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.columns import as_float
-from calibrant.data.documents import shown
+from calibrant.data.documents import brief
 from calibrant.data.door import check_word
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, RangeWarning, caller_level, how_many
@@ -134,7 +134,7 @@ class ScoreRange(Frozen):
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(
-                f"the kind of a score range must be one of {KINDS}, but {shown(self.kind)} came."
+                f"the kind of a score range must be one of {KINDS}, but {brief(self.kind)} came."
             )
         for name in ("low", "high"):
             value = getattr(self, name)
@@ -142,7 +142,7 @@ class ScoreRange(Frozen):
             number = as_float(value) if real else math.nan
             if not math.isfinite(number):
                 raise InputError(
-                    f"{name} of a score range must be finite, but {shown(value)} came."
+                    f"{name} of a score range must be finite, but {brief(value)} came."
                 )
             object.__setattr__(self, name, number)
         if self.low > self.high:
@@ -164,7 +164,7 @@ class ScoreRange(Frozen):
         size = (high - low) or abs(low)
         if 0.0 < size < math.inf:
             digits = 2 - math.floor(math.log10(size))
-            low, high = _rounded(low, digits, -1), _rounded(high, digits, 1)
+            low, high = _round_outwards(low, digits, -1), _round_outwards(high, digits, 1)
         if inside:
             low, high = max(low, 0.0), min(high, 1.0)
         return cls("probability" if inside else "number", low, high)
@@ -191,12 +191,12 @@ class ScoreRange(Frozen):
         if not isinstance(found, Mapping) or set(found) != {"kind", "low", "high"}:
             raise InputError(
                 "a score range must be an object of kind, low and high, or null, but "
-                f"{shown(found)} came."
+                f"{brief(found)} came."
             )
         return ScoreRange(found["kind"], found["low"], found["high"])
 
 
-def _rounded(value: float, digits: int, side: int) -> float:
+def _round_outwards(value: float, digits: int, side: int) -> float:
     """The number with so many decimals that is not below (side 1) or above (−1) the value."""
     try:
         near = round(value, digits)
@@ -207,7 +207,7 @@ def _rounded(value: float, digits: int, side: int) -> float:
     return near if side * near >= side * value and math.isfinite(near) else value
 
 
-def check_range(
+def check_score_range(
     scores: AnyArray, known: ScoreRange | None, on_range: str, *, name: str = "scores"
 ) -> AnyArray:
     """New scores, as they are or moved into [0, 1]; refused where they cannot be of the kind.
@@ -225,17 +225,17 @@ def check_range(
             row = np.atleast_1d(scores[first])
             value = row[(row < 0.0) | (row > 1.0)][0]
             said = f"row {first}: {value:g}"
-            raise InputError(outside_words(known, name, int(outside.sum()), len(scores), said))
+            raise InputError(outside_message(known, name, int(outside.sum()), len(scores), said))
         scores = np.clip(scores, 0.0, 1.0)
         low, high = max(low, 0.0), min(high, 1.0)
     if low < known.low or high > known.high:
         low, high = far_ends(known, scores.size)
         below, above = int((scores < low).sum()), int((scores > high).sum())
-        warn_of_most(known, below, above, scores.size, name=name)
+        warn_of_far_scores(known, below, above, scores.size, name=name)
     return scores
 
 
-def outside_words(known: ScoreRange, name: str, count: int, total: int, first: str = "") -> str:
+def outside_message(known: ScoreRange, name: str, count: int, total: int, first: str = "") -> str:
     """What is said of scores outside [0, 1] to a calibrator of probabilities."""
     example = f" (first at {first})" if first else ""
     return (
@@ -252,7 +252,7 @@ def far_ends(known: ScoreRange, count: int) -> tuple[float, float]:
     return known.low - width, known.high + width
 
 
-def warn_of_most(known: ScoreRange, below: int, above: int, count: int, *, name: str) -> None:
+def warn_of_far_scores(known: ScoreRange, below: int, above: int, count: int, *, name: str) -> None:
     """Warn, at the user's line, if most scores lie beyond those of the fit."""
     if 2 * (below + above) <= count:
         return

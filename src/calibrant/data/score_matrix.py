@@ -27,7 +27,7 @@ from calibrant.data.door import (
     sum_tolerance,
     to_numbers,
 )
-from calibrant.data.frozen import Frozen, own
+from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import AdviceWarning, InputError, caller_level
@@ -88,9 +88,9 @@ class ScoreMatrix(Frozen):
             raise InputError(f"codes must be places of the {scores.shape[1]} columns, 0 and up.")
         if self.weight is not None:
             check_lengths(scores=len(scores), weight=len(self.weight))
-            object.__setattr__(self, "weight", own(self.weight))
-        object.__setattr__(self, "scores", own(scores))
-        object.__setattr__(self, "codes", own(codes))
+            object.__setattr__(self, "weight", read_only(self.weight))
+        object.__setattr__(self, "scores", read_only(scores))
+        object.__setattr__(self, "codes", read_only(codes))
 
     def __len__(self) -> int:
         """The number of rows."""

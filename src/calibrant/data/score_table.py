@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.door import Rows, read_binary, read_grouped, read_soft
-from calibrant.data.frozen import Frozen, own
+from calibrant.data.door import Rows, read_binary, read_score_counts, read_soft_labels
+from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import ScoreScale
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
@@ -137,7 +137,7 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_counts([0.5, 0.1], [3, 9], [2, 1])
         ScoreTable(2 scores from 0.1 to 0.5, weight 15: 3 positive, 12 negative)
         """
-        grouped = read_grouped(scores, negative, positive, negative_sq, positive_sq)
+        grouped = read_score_counts(scores, negative, positive, negative_sq, positive_sq)
         return cls(*group_by_score(*grouped))
 
     @classmethod
@@ -151,12 +151,12 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_soft_labels([0.2, 0.7, 0.7], [0.1, 0.8, 1.0])
         ScoreTable(2 scores from 0.2 to 0.7, weight 3: 1.9 positive, 1.1 negative)
         """
-        return cls(*_of_shares(*read_soft(scores, share, sample_weight)))
+        return cls(*_of_shares(*read_soft_labels(scores, share, sample_weight)))
 
     @classmethod
     def empty(cls) -> ScoreTable:
         """The table of no data: the neutral element of ``+``."""
-        none = own(np.empty(0))
+        none = read_only(np.empty(0))
         return cls(none, none, none, none, none)
 
     @classmethod
@@ -432,7 +432,7 @@ class ScoreTable(Frozen):
         mean = np.clip(np.add.reduceat(moment, starts) / (n0 + n1) * size, first, last)
         error = float(np.max(np.maximum(mean - first, last - mean)))
         return replace(
-            ScoreTable(own(mean), own(n0), own(n1), own(q0), own(q1)),
+            ScoreTable(read_only(mean), read_only(n0), read_only(n1), read_only(q0), read_only(q1)),
             error=max(error, self.error, np.finfo(float).tiny),
             made=f"{len(mean):,} cells of {self.made or f'{len(self):,} scores'}",
         ).part_of(self.scale)
@@ -509,11 +509,11 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
     rows, squares = (n0 / unit, n1 / unit), (q0 / unit / unit, q1 / unit / unit)
     whole = np.rint(rows[0]), np.rint(rows[1])
     if all(map(_near, (*rows, *squares), (*whole, *whole))):  # all weights are equal
-        n0, n1 = map(own, whole)
+        n0, n1 = map(read_only, whole)
         return replace(table, negative=n0, positive=n1, negative_sq=n0, positive_sq=n1)
     if abs(unit - 1.0) <= 1e-12:  # in units of rows already
         return table
-    n0, n1, q0, q1 = map(own, (*rows, *squares))
+    n0, n1, q0, q1 = map(read_only, (*rows, *squares))
     return replace(table, negative=n0, positive=n1, negative_sq=q0, positive_sq=q1)
 
 
@@ -794,8 +794,8 @@ def _of_unweighted(scores: Array, positive: Flags) -> Columns:
         n1 = np.add.reduceat(n1, starts)
         n0 = np.diff(starts, append=len(x)) - n1
         x = x[starts]
-    n0, n1 = own(n0), own(n1)
-    return own(x), n0, n1, n0, n1
+    n0, n1 = read_only(n0), read_only(n1)
+    return read_only(x), n0, n1, n0, n1
 
 
 def _of_weighted(scores: Array, positive: Flags, weight: Array) -> Columns:
@@ -820,5 +820,5 @@ def group_by_score(scores: Array, columns: tuple[Array, ...]) -> Columns:
     present = (sums[0] + sums[1]) > 0
     if not present.all():
         distinct, sums = distinct[present], [s[present] for s in sums]
-    n0, n1, q0, q1 = [own(s) for s in sums] * (2 if shared else 1)
-    return own(distinct), n0, n1, q0, q1
+    n0, n1, q0, q1 = [read_only(s) for s in sums] * (2 if shared else 1)
+    return read_only(distinct), n0, n1, q0, q1

@@ -1,6 +1,7 @@
-"""Segments as keys of maps: text or whole numbers, and which of them each row is in.
+"""Segments of rows: how their columns are read, and which segment each row is in.
 
-Several columns, from coarse to fine, make tuples: ("fr", "card") is a part of ("fr",).
+A segment is text or a whole number. Of several columns, from coarse to fine, it is a tuple:
+("fr", "card") is a part of ("fr",).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Index
-from calibrant.data.columns import distinct_values, open_any, plain, to_column
+from calibrant.data.columns import distinct_values, plain, to_column, to_narwhals
 from calibrant.errors import CalibrationWarning, InputError, caller_level
 
 Key = str | int
@@ -33,7 +34,7 @@ BLOCK = 1 << 18
 
 
 def segment_key(value: Any) -> Key:
-    """A segment's name as a file can hold it: a string or a whole number.
+    """A segment as text or a whole number, as files hold it.
 
     Booleans are 0 and 1, and floats must be whole (a column of integers with gaps becomes floats).
 
@@ -52,7 +53,7 @@ def segment_key(value: Any) -> Key:
 
 
 def segment_path(value: Any) -> SegmentKey:
-    """A segment's name as a file can hold it, also one of several columns, which is a tuple.
+    """A segment of one column (see `segment_key`) or of several, which is a tuple.
 
     >>> segment_path(np.int64(3)), segment_path((np.int64(3), "a"))
     (3, (3, 'a'))
@@ -61,7 +62,7 @@ def segment_path(value: Any) -> SegmentKey:
 
 
 def names_of_columns(segments: Any) -> tuple[str, ...]:
-    """The names of several columns of segments, where all of them have one; else none.
+    """The names of several columns of segments; none where there is one column, or no names.
 
     >>> names_of_columns({"country": ["fr"], "product": ["card"]}), names_of_columns(["fr"])
     (('country', 'product'), ())
@@ -72,7 +73,7 @@ def names_of_columns(segments: Any) -> tuple[str, ...]:
 
 
 def segment_columns(segments: Any, fitted: Sequence[str] = ()) -> list[Any]:
-    """The columns of segments, from coarse to fine; one column is a list of itself.
+    """The columns of segments, from coarse to fine, as a list.
 
     Several columns are a frame, a dict of columns, a list of columns, an (n, j) array, or tuples,
     one for each row. Where they have the names of the ``fitted`` ones, those tell the order.
@@ -90,17 +91,15 @@ def segment_columns(segments: Any, fitted: Sequence[str] = ()) -> list[Any]:
         return [columns[names.index(name)] for name in fitted]
     if set(names) & set(fitted):
         raise InputError(
-            f"segments must be the columns {_listed(fitted)}, as in the fit, but "
-            f"{_listed(names)} came. Pass those columns, or a list of columns in that order."
+            f"segments must be the columns {', '.join(map(repr, fitted))}, as in the fit, but "
+            f"{', '.join(map(repr, names))} came. Pass those columns, or a list of columns in that "
+            "order."
         )
     return columns  # other names altogether: by place
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
 def _columns_as_given(segments: Any) -> list[Any]:
+    """The columns of segments in the order in which they came."""
     if isinstance(segments, Iterator):  # read once
         segments = to_column(segments, "segments")
     if isinstance(segments, Mapping):
@@ -120,14 +119,14 @@ def _columns_as_given(segments: Any) -> list[Any]:
     names = getattr(segments, "column_names", getattr(segments, "columns", ()))
     if len(names) < 2:
         return [segments]
-    frame = open_any(segments)
+    frame = to_narwhals(segments)
     if frame is segments:
         return [segments]
     return [frame.get_column(name).to_native() for name in names]
 
 
 def _of_tuples(rows: list[Any]) -> list[Any]:
-    """The columns of rows that are tuples."""
+    """The columns of rows that are tuples, one for each value in them."""
     size = len(rows[0])
     odd = [row for row in rows if not isinstance(row, tuple) or len(row) != size]
     if odd or not size:
@@ -138,11 +137,12 @@ def _of_tuples(rows: list[Any]) -> list[Any]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def finest(path: KeyPath, known: Mapping[SegmentKey, int]) -> int:
-    """The number of the finest known segment that a row is in; ``len(known)`` without any.
+def finest_segment(path: KeyPath, known: Mapping[SegmentKey, int]) -> int:
+    """The number of the finest known segment that a row is in; ``len(known)`` if none is known.
 
-    >>> [finest(p, {("fr",): 0, ("fr", "card"): 1}) for p in [("fr", "card"), ("fr", "loan")]]
-    [1, 0]
+    >>> known = {("fr",): 0, ("fr", "card"): 1}
+    >>> finest_segment(("fr", "card"), known), finest_segment(("fr", "loan"), known)
+    (1, 0)
     """
     for size in range(len(path), 0, -1):
         if path[:size] in known:
@@ -151,9 +151,9 @@ def finest(path: KeyPath, known: Mapping[SegmentKey, int]) -> int:
 
 
 def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns: int = 1) -> Index:
-    """The number of each row's segment; ``len(known)`` for a segment that is not known.
+    """The number of each row's segment among the ``known``; ``len(known)`` for a new segment.
 
-    ``given`` are the columns; of several, a row has the finest segment that is known.
+    ``given`` are the columns. Of several columns, a row has the finest segment that is known.
 
     >>> find_segments([["b", 1, "1"]], {"b": 0, 1: 1}).tolist()
     [0, 1, 2]
@@ -168,16 +168,18 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
             f"{len(given)} came. Pass all of them: a frame, or a list of columns."
         )
     if columns > 1:
-        paths, codes = _joint_codes(given)
-        return np.array([finest(path, known) for path in paths], dtype=np.intp)[codes]
+        paths, codes = _encode_columns(given)
+        return np.array([finest_segment(path, known) for path in paths], dtype=np.intp)[codes]
     # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
-    return _in_blocks(_column(given[0]), lambda values: map(known.get, values, repeat(len(known))))
+    return _coded_in_blocks(
+        _check_column(given[0]), lambda values: map(known.get, values, repeat(len(known)))
+    )
 
 
 def segment_codes(segments: Any) -> tuple[list[Any], Index]:
-    """The different segments in the order in which they come, and which of them each row is in.
+    """The different segments in the order of their first rows, and the number of each row's.
 
-    Segments of several columns are tuples.
+    Segments of several columns are tuples. All are text or whole numbers, as files hold them.
 
     >>> keys, codes = segment_codes(np.array([7.0, 3.0, 7.0]))
     >>> keys, codes.tolist()
@@ -186,13 +188,15 @@ def segment_codes(segments: Any) -> tuple[list[Any], Index]:
     [('fr', 1), ('de', 1), ('fr', 2)]
     """
     columns = segment_columns(segments)
-    return _joint_codes(columns) if len(columns) > 1 else _codes(columns[0])
+    return _encode_columns(columns) if len(columns) > 1 else _encode_column(columns[0])
 
 
-def coarse_codes(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], Index]:
-    """The same by the first ``size`` columns; one column stays as it is.
+def coarsen_segments(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], Index]:
+    """Segments by their first ``size`` columns alone, and the number of each row's.
 
-    >>> keys, codes = coarse_codes([("fr", 1), ("de", 1), ("fr", 2)], np.array([0, 1, 2]), 1)
+    ``keys`` and ``codes`` are as `segment_codes` gives them; segments of one column stay the same.
+
+    >>> keys, codes = coarsen_segments([("fr", 1), ("de", 1), ("fr", 2)], np.array([0, 1, 2]), 1)
     >>> keys, codes.tolist()
     ([('fr',), ('de',)], [0, 1, 0])
     """
@@ -202,7 +206,8 @@ def coarse_codes(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], I
     return coarse, coarse_code[codes]
 
 
-def _codes(segments: Any) -> tuple[list[Key], Index]:
+def _encode_column(segments: Any) -> tuple[list[Key], Index]:
+    """The different segments of one column as they come, and the number of each row's."""
     known: dict[Any, int] = {}
 
     def coded(values: list[Any]) -> Iterable[int]:
@@ -210,12 +215,12 @@ def _codes(segments: Any) -> tuple[list[Key], Index]:
             known.setdefault(value, len(known))
         return map(known.__getitem__, values)
 
-    codes = _in_blocks(_column(segments), coded)
+    codes = _coded_in_blocks(_check_column(segments), coded)
     return [segment_key(value) for value in known], codes
 
 
-def _in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Iterable[int]]) -> Index:
-    """The codes of a column, some values at a time."""
+def _coded_in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Iterable[int]]) -> Index:
+    """The codes of a column, found for `BLOCK` values at a time."""
     codes = np.empty(column.shape, dtype=np.intp)
     for begin in range(0, len(column), BLOCK):
         values = column[begin : begin + BLOCK].tolist()
@@ -223,20 +228,20 @@ def _in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Iterable[in
     return codes
 
 
-def _joint_codes(columns: Sequence[Any]) -> tuple[list[KeyPath], Index]:
-    """The different combinations of several columns as they come, and which each row is in."""
-    paths, first, joint = combined([_codes(column) for column in columns])
+def _encode_columns(columns: Sequence[Any]) -> tuple[list[KeyPath], Index]:
+    """The different segments of several columns as they come, and the number of each row's."""
+    paths, first, joint = combine_columns([_encode_column(column) for column in columns])
     order = np.argsort(first, kind="stable")
     return [paths[i] for i in order], np.argsort(order)[joint]
 
 
-def combined(
+def combine_columns(
     columns: Sequence[tuple[list[Any], Index]],
 ) -> tuple[list[tuple[Any, ...]], Index, Index]:
-    """The different combinations of several columns, each its values and codes of them.
+    """The different combinations of columns, the first row of each, and which one each row has.
 
-    They come in the order of their codes, the first column's before all others. Then the row where
-    each combination comes first, and which combination each row is.
+    A column is its different values and the code of each row. Combinations come in the order of
+    their codes, the first column's before all others.
     """
     lengths = [len(codes) for _, codes in columns]
     if len(set(lengths)) > 1:
@@ -252,8 +257,8 @@ def combined(
     return paths, first, joint.reshape(-1)
 
 
-def _column(segments: Any) -> NDArray[Any]:
-    """A column of segments, complete and of kinds that can be keys."""
+def _check_column(segments: Any) -> NDArray[Any]:
+    """A column of segments as an array, which must hold text or whole numbers and no gaps."""
     column = to_column(segments, "segments")
     if column.ndim != 1:
         raise InputError(
@@ -273,14 +278,14 @@ def _column(segments: Any) -> NDArray[Any]:
     return column
 
 
-def refuse_columns(segments: Any) -> None:
-    """Refuse several columns where only one can be used."""
+def refuse_several_columns(segments: Any) -> None:
+    """Refuse several columns of segments where only one can be used."""
     if len(segment_columns(segments)) > 1:
         raise InputError(f"segments must be one column here, but several came. {JOIN_COLUMNS}")
 
 
 def _check_whole(column: NDArray[Any]) -> None:
-    """Floats must be whole, so that they are equal to the integers they stand for."""
+    """Refuse floats that are no whole numbers, or too large to be exact ones."""
     bad = ~np.isfinite(column) | (column != np.floor(column))
     if not bad.any() and len(column) and np.abs(column).max() > 2.0**53:
         raise InputError(
@@ -296,13 +301,14 @@ def _check_whole(column: NDArray[Any]) -> None:
         )
 
 
-# --- The door of segments: a column that says which part each row belongs to ----------------------
+# --- Segments of any kind: to divide rows by, not to be stored in files ---------------------------
 
 
 def read_segments(segments: Any) -> tuple[list[Any], Index]:
-    """The different segments in order, whatever they are, and which of them each row is in.
+    """The different segments in ascending order, and the number of each row's.
 
-    Those of several columns are tuples.
+    Unlike those of `segment_codes` they may be values of any kind. Those of several columns are
+    tuples.
 
     >>> values, codes = read_segments([7, 3, 7])
     >>> values, codes.tolist()
@@ -313,11 +319,12 @@ def read_segments(segments: Any) -> tuple[list[Any], Index]:
     columns = [_read_column(column) for column in segment_columns(segments)]
     if len(columns) == 1:
         return columns[0]
-    paths, _, codes = combined(columns)
+    paths, _, codes = combine_columns(columns)
     return paths, codes
 
 
 def _read_column(segments: Any) -> tuple[list[Any], Index]:
+    """The different values of a column in ascending order, and the number of each row's."""
     column = to_column(segments, "segments")
     if column.ndim != 1:
         raise InputError(
@@ -342,22 +349,22 @@ def _read_column(segments: Any) -> tuple[list[Any], Index]:
     return [values[i] for i in order], np.argsort(order)[codes]
 
 
-def segment_names(values: list[Any]) -> list[str]:
-    """What the segments are called: their text, or more where that does not tell them apart.
+def segment_titles(values: list[Any]) -> list[str]:
+    """The text of each segment, or its repr where two have the same text.
 
-    >>> segment_names([1, "1"]), segment_names([1, 2])
+    >>> segment_titles([1, "1"]), segment_titles([1, 2])
     (['1', "'1'"], ['1', '2'])
-    >>> segment_names([("fr", "card"), ("fr", "loan")])
+    >>> segment_titles([("fr", "card"), ("fr", "loan")])
     ['fr / card', 'fr / loan']
     """
     names = [" / ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
     return names if len(set(names)) == len(names) else [repr(value) for value in values]
 
 
-def finest_of(seen: Sequence[Any]) -> Any:
-    """A known segment to show: with several columns the first that has a value in all of them.
+def finest_example(seen: Sequence[Any]) -> Any:
+    """A segment to show as an example: the first that has values in the most columns.
 
-    >>> finest_of([("fr",), ("fr", "card")]), finest_of(["fr", "de"])
+    >>> finest_example([("fr",), ("fr", "card")]), finest_example(["fr", "de"])
     (('fr', 'card'), 'fr')
     """
     return max(seen, key=lambda key: len(key) if isinstance(key, tuple) else 1)
@@ -365,7 +372,7 @@ def finest_of(seen: Sequence[Any]) -> Any:
 
 @dataclass
 class NewSegments:
-    """How many rows have a segment, how many of these one that was not seen, and one of those."""
+    """A count of ``rows``, of those with a ``new`` segment, and an ``example`` of these."""
 
     rows: int = 0
     new: int = 0
@@ -373,18 +380,18 @@ class NewSegments:
 
     @property
     def most(self) -> bool:
-        """Whether these are more than half of the rows."""
+        """Whether more than half of the rows have a new segment."""
         return 2 * self.new > self.rows
 
     @property
     def their_map(self) -> str:
-        """Which map they get."""
+        """The map that rows of new segments get, in words."""
         if isinstance(self.example, tuple):
             return "the map of the coarser segment that it has seen, or that of all rows"
         return "the map of all rows"
 
     def words(self) -> str:
-        """What to say of them.
+        """A sentence that says how many rows have a new segment.
 
         >>> NewSegments(1200, 3, "es").words()
         "3 of 1,200 rows have a segment that the calibrator has not seen, such as 'es'"
@@ -400,13 +407,13 @@ class NewSegments:
         if self.most:
             warnings.warn(
                 f"{self.words()}: they get {self.their_map}. Those it has seen are such as "
-                f"{finest_of(seen)!r}. {advice}",
+                f"{finest_example(seen)!r}. {advice}",
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
 
     def add(self, segments: Iterable[Any], known: Collection[Any]) -> None:
-        """Count some more rows."""
+        """Count more rows, given their segments and those that are known."""
         values = list(segments)
         new = [value for value in values if value not in known]
         if new:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.array_types import Array
-from calibrant.data.door import read_counts
+from calibrant.data.door import read_number_column
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import ONLY, printed_columns, read_several, some_of
 from calibrant.errors import ParameterError
@@ -182,7 +182,7 @@ def decision_curve(
 
 
 def _read_thresholds(thresholds: Any) -> Array:
-    found = np.unique(read_counts(np.atleast_1d(thresholds), "thresholds", signed=True))
+    found = np.unique(read_number_column(np.atleast_1d(thresholds), "thresholds", signed=True))
     if not len(found) or found[0] <= 0.0 or found[-1] >= 1.0:
         came = f"they run from {found[0]:g} to {found[-1]:g}" if len(found) else "none came"
         raise ParameterError(

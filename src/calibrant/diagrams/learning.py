@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 from calibrant import metrics
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows, read_binary
-from calibrant.data.frozen import Frozen, own
+from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import printed_columns
@@ -518,8 +518,8 @@ class Trials:
         if len(self.starts) < len(keep):
             n0, n1 = np.add.reduceat(n0, self.starts), np.add.reduceat(n1, self.starts)
         some = n0 + n1 > 0
-        n0, n1 = own(n0[some]), own(n1[some])
-        return ScoreTable(own(self.distinct[some]), n0, n1, n0, n1)
+        n0, n1 = read_only(n0[some]), read_only(n1[some])
+        return ScoreTable(read_only(self.distinct[some]), n0, n1, n0, n1)
 
 
 def _unchanged(scores: Array) -> Array:
@@ -534,5 +534,5 @@ def _predicted(table: ScoreTable, p: Array) -> ScoreTable:
     n0, n1 = table.negative, table.positive
     if len(starts) < len(p):
         p, n0, n1 = p[starts], np.add.reduceat(n0, starts), np.add.reduceat(n1, starts)
-        n0, n1 = own(n0), own(n1)
-    return ScoreTable(own(p), n0, n1, n0, n1)
+        n0, n1 = read_only(n0), read_only(n1)
+    return ScoreTable(read_only(p), n0, n1, n0, n1)

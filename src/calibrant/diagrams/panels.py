@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from calibrant.array_types import Index
-from calibrant.data.columns import column_names, in_order, plain, to_column
+from calibrant.data.columns import column_names, plain, reorder_columns, to_column
 from calibrant.data.door import check_lengths
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segments import read_segments, segment_names
+from calibrant.data.segments import read_segments, segment_titles
 from calibrant.diagrams.curve import (
     Curve,
     CurveOptions,
@@ -420,7 +420,7 @@ def segments_by(
     for rows in predictions.values():
         check_lengths(segments=len(codes), y=len(rows.positive))
     tables = {}
-    for code, name in enumerate(segment_names(values)):
+    for code, name in enumerate(segment_titles(values)):
         here = codes == code
         own = {called: ScoreTable.from_rows(r.take(here)) for called, r in predictions.items()}
         if all(own.values()):  # a segment without weight is left out
@@ -533,7 +533,7 @@ def classes_by(
     # one table at a time: many classes of many rows would not fit into memory together
     sides, linked = [seen.matrix], False
     if raw is not None:
-        raw = in_order(raw, column_names(p))
+        raw = reorder_columns(raw, column_names(p))
         before, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
         sides.append(before)
     spans = [_common_span(one, columns, top_label, rule) for one in sides]

@@ -22,14 +22,14 @@ from calibrant.data.columns import (
     is_missing,
     is_nan,
     names_as_in_fit,
-    segment_names,
+    segment_columns_of,
     series_of_doubles,
     unknown_column,
 )
 from calibrant.data.door import check_distributions, check_word, read_scores, sum_tolerance
 from calibrant.data.lazy import count_rows, plain_names, refuse_streams, renamed
-from calibrant.data.scale import OnRange, check_range
-from calibrant.data.segments import NewSegments, finest_of
+from calibrant.data.scale import OnRange, check_score_range
+from calibrant.data.segments import NewSegments, finest_example
 from calibrant.engines.apply_options import (
     ApplyOptions,
     RangeWatch,
@@ -145,7 +145,7 @@ def add_probabilities(
             columns = names_as_in_fit(columns, fitted.provenance, classes)
     elif not isinstance(columns, str):
         raise InputError(f"score must be the name of one column, but {score!r} came.")
-    segments = segment_names(segment)
+    segments = segment_columns_of(segment)
     options = ApplyOptions(columns, into, segments or None, on_missing, on_range)
     opened = open_frame(frame)
     check_segment(map_, segments)
@@ -306,7 +306,7 @@ def _in_memory(
     finite: Flags = np.isfinite(scores)
     good: Flags = np.asarray(finite.all(axis=1)) if several else finite
     clean = scores if good.all() else scores[good]
-    clean = check_range(clean, watch.known, watch.on_range, name=options.said)
+    clean = check_score_range(clean, watch.known, watch.on_range, name=options.said)
     if options.takes_distributions(map_):
         check_distributions(clean, options.said)
     p = np.full((len(good), len(new)) if several else len(good), np.nan)
@@ -550,7 +550,7 @@ class CategoryFamilies:
         fine = {attribute.name for attribute, _, same, _ in self.seen if same}
         for attribute, words, _, example in self.seen:
             if attribute.name not in fine and example:
-                raise attribute.other_family(words=words, example=example)
+                raise attribute.wrong_type_error(words=words, example=example)
 
 
 # --- Rows of segments that a calibrator has not seen: count them, refuse them, or warn of them ----
@@ -582,8 +582,8 @@ def judge_new(
     what = "column" if len(columns) == 1 else "columns"
     if on_new_segment == "error":
         raise InputError(
-            f"{found.words()}. Those it has seen are such as {finest_of(map_.seen)!r}. Correct "
-            f"{what} {column}, or let them have {found.their_map}: "
+            f"{found.words()}. Those it has seen are such as {finest_example(map_.seen)!r}. "
+            f"Correct {what} {column}, or let them have {found.their_map}: "
             'on_new_segment="allow".'
         )
     advice = f"{'Is' if len(columns) == 1 else 'Are'} {what} {column} spelled as in the fit?"

@@ -8,9 +8,14 @@ from typing import Any
 
 import narwhals as nw
 
-from calibrant.data.columns import check_segment_names, class_column_names, is_finite, segment_names
+from calibrant.data.columns import (
+    check_segment_columns,
+    class_column_names,
+    is_finite,
+    segment_columns_of,
+)
 from calibrant.data.door import check_word
-from calibrant.data.scale import FEW, ON_RANGE, ScoreRange, outside_words, warn_of_most
+from calibrant.data.scale import FEW, ON_RANGE, ScoreRange, outside_message, warn_of_far_scores
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.fitted import Fitted
 from calibrant.rules.base import Map, VectorMap
@@ -57,7 +62,7 @@ class ApplyOptions:
     def __post_init__(self) -> None:
         check_word("on_missing", self.on_missing, ON_MISSING)
         check_word("on_range", self.on_range, ON_RANGE)
-        segment_names(self.segment)
+        segment_columns_of(self.segment)
         if not isinstance(self.into, str) or not self.into.strip():
             raise ParameterError(
                 f"into must be the name of the new column, but {self.into!r} came."
@@ -71,7 +76,7 @@ class ApplyOptions:
     @property
     def segments(self) -> tuple[str, ...]:
         """The columns of segments: none, one or several."""
-        return segment_names(self.segment)
+        return segment_columns_of(self.segment)
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -129,7 +134,7 @@ def check_segment(fitted_map: Map, segments: Sequence[str]) -> None:
             f"the calibrator has one map for all rows, but a column of segments came: "
             f"{', '.join(map(repr, segments))}. Leave it out."
         )
-    check_segment_names(segments, fitted_map.n_segment_columns)
+    check_segment_columns(segments, fitted_map.n_segment_columns)
 
 
 # --- Scores that a calibrator is not for, counted and moved where the rows are --------------------
@@ -184,14 +189,14 @@ class RangeWatch:
         if self.known is None:
             return
         if self.refuses and counts["outside"]:
-            raise InputError(outside_words(self.known, options.said, counts["outside"], rows))
+            raise InputError(outside_message(self.known, options.said, counts["outside"], rows))
         if isinstance(options.score, str):
             self.warn(counts["below"], counts["above"], rows, options.score)
 
     def warn(self, below: int, above: int, rows: int, column: str) -> None:
         """Warn if most scores lie beyond those of the fit; a few may well do so."""
         if self.known is not None and rows >= FEW:
-            warn_of_most(self.known, below, above, rows, name=f"scores of column {column!r}")
+            warn_of_far_scores(self.known, below, above, rows, name=f"scores of column {column!r}")
 
     def moved(self, score: nw.Expr) -> nw.Expr:
         """The score as the map gets it."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array
-from calibrant.data.columns import open_any
+from calibrant.data.columns import to_narwhals
 from calibrant.data.lazy import LAZY, Column, compute, left_join
 from calibrant.errors import InputError, import_extra
 from calibrant.losses import LARGEST, SMALLEST
@@ -816,7 +816,7 @@ def open_frame(frame: Any) -> nw.DataFrame[Any] | Lazy:
     paths = frame if isinstance(frame, (list, tuple)) else [frame]
     if paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
         raise InputError(_open_it(os.fspath(paths[0])))
-    opened = open_any(frame)
+    opened = to_narwhals(frame)
     if isinstance(opened, nw.LazyFrame) and opened.implementation in LAZY:
         return opened
     if isinstance(opened, nw.DataFrame) and opened.implementation.value in EAGER:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from calibrant.data.columns import segment_names
+from calibrant.data.columns import segment_columns_of
 from calibrant.data.door import check_word
 from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.lazy import (
@@ -123,7 +123,7 @@ def segment_tables(
     >>> {name: t.total for name, t in tables.items()}
     {'de': 1.0, 'fr': 2.0}
     """
-    listed = segment_names(segment)
+    listed = segment_columns_of(segment)
     names = Names(score, label, weight, listed if len(listed) > 1 else listed[0])
     told = ask(frame, names, lambda rows: rows.grouped(cells), pos_label=pos_label)
     return told.answer.tables()

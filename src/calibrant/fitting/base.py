@@ -18,7 +18,14 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from calibrant.array_types import Array, Index
 from calibrant.data import score_table
 from calibrant.data.columns import plain
-from calibrant.data.door import Limit, OneOf, Rows, check_parameters, read_binary, read_classes
+from calibrant.data.door import (
+    Limit,
+    OneOf,
+    Rows,
+    check_parameters,
+    read_binary,
+    read_class_pair,
+)
 from calibrant.data.scale import OnRange, ScoreRange, ScoreScale
 from calibrant.data.score_table import ScoreTable, cell_facts
 from calibrant.errors import AdviceWarning, InputError, caller_level
@@ -314,7 +321,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
             raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
         if not table:
             raise InputError("table must hold at least one score, but it is empty.")
-        return self._learn(table, *read_classes(self.classes, self.pos_label))
+        return self._learn(table, *read_class_pair(self.classes, self.pos_label))
 
     def _learn(
         self,

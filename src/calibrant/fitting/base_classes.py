@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
-from calibrant.data.columns import column_facts, plain, to_matrix
+from calibrant.data.columns import plain, score_column_facts, to_matrix
 from calibrant.data.door import Number
 from calibrant.data.scale import OnRange, ScoreRange
 from calibrant.data.score_matrix import ScoreMatrix, matrix_in_rows, read_matrix
@@ -62,7 +62,7 @@ class RowMap(Views):
         """Keep a map that was fitted to a matrix of scores, and the facts of that fit."""
         self.map_, self.classes_ = fitted, classes
         self.score_range_ = range_of_rows(matrix, fitted)
-        self._provenance = provenance_of(matrix) | column_facts(scores)
+        self._provenance = provenance_of(matrix) | score_column_facts(scores)
 
 
 class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
-from calibrant.data.attributes import AttributeTable, Schema, read_table
-from calibrant.data.columns import check_class_columns, column_facts, plain, to_matrix
+from calibrant.data.attributes import AttributeTable, Schema, read_attributes
+from calibrant.data.columns import check_class_columns, plain, score_column_facts, to_matrix
 from calibrant.data.door import (
     Rows,
     check_lengths,
-    check_pair_order,
+    check_two_column_order,
     read_class_labels,
     read_labels,
-    read_many,
     read_scores,
+    read_sorted_classes,
     read_weight,
 )
 from calibrant.data.scale import ScoreRange
@@ -94,11 +94,11 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         column = int(classes[0] != pos_label) if len(classes) == 2 else 1
         self._check_columns(scores, classes)
         if len(classes) == 2:
-            check_pair_order(scores, self.classes, classes)
+            check_two_column_order(scores, self.classes, classes)
         clean = read_columns(scores, classes, column)
         check_lengths(scores=len(clean), y=len(codes))
         known = read_weight(sample_weight, len(codes)), classes, pos_label
-        rows = Rows(clean, codes, *known, columns=column_facts(scores), scale=self._whole)
+        rows = Rows(clean, codes, *known, columns=score_column_facts(scores), scale=self._whole)
         return rows.counting()
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
@@ -114,7 +114,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         try:
             two = read_labels(y, pos_label=self.pos_label, classes=self.classes)
         except InputError:
-            many = read_many(y)[0]
+            many = read_sorted_classes(y)[0]
             if len(many) < 3:
                 raise
             raise InputError(
@@ -192,7 +192,7 @@ class LooksAtFeatures:
         self, features: Any, rows: Rows, nominal: Any
     ) -> tuple[AttributeTable, Schema]:
         """The features of the rows that count, and the schema of their columns."""
-        table = read_table(features)
+        table = read_attributes(features)
         check_lengths(scores=len(rows.kept), features=len(table))
         table = table.take(rows.kept)
         return table, Schema.learn(table, nominal)

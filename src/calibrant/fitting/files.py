@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.documents import measures_of, read_document, read_notes, read_period, shown
+from calibrant.data.documents import (
+    brief,
+    evaluation_facts,
+    read_document,
+    read_notes,
+    read_period,
+)
 from calibrant.errors import InputError
 from calibrant.fitting.fitted import FORMAT, OLD_FORMAT, Fitted, came, refuse_models, value_of
 from calibrant.outputs import find_target, write_whole
@@ -153,7 +159,7 @@ def _with_record(fitted: Any, period: Any, evaluation: Any, notes: Any) -> Any:
     if period is not None:
         facts["period"] = read_period(period)
     if evaluation is not None:
-        facts["measures"] = measures_of(evaluation, "as given when the calibrator was saved")
+        facts["measures"] = evaluation_facts(evaluation, "as given when the calibrator was saved")
     if notes is not None:
         facts["notes"] = read_notes(notes)
     return replace(fitted, provenance={**fitted.provenance, **facts}) if facts else fitted
@@ -284,7 +290,7 @@ def _check(members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _array(content: bytes, filename: str) -> NDArray[Any]:
-    name = shown(filename)
+    name = brief(filename)
     if not content.startswith(MAGIC):
         raise InputError(f"it does not hold arrays of format version 1.0, but {name}.")
     start = len(MAGIC) + 2

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
-from calibrant.data.columns import as_in_fit, like_series, plain, to_column, to_matrix
+from calibrant.data.columns import as_in_fit, as_same_series, plain, to_column, to_matrix
 from calibrant.data.documents import (
-    as_text,
-    check_saved,
+    as_unicode,
+    brief,
+    check_file,
     fits_64_bits,
     freeze_facts,
-    is_text,
-    shown,
+    is_unicode,
 )
 from calibrant.data.door import check_distributions, read_scores, row_blocks
-from calibrant.data.frozen import Frozen, thaw
-from calibrant.data.scale import OnRange, ScoreRange, check_range
+from calibrant.data.frozen import Frozen, thawed_json
+from calibrant.data.scale import OnRange, ScoreRange, check_score_range
 from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.segments import NewSegments, segment_columns
 from calibrant.errors import InputError
@@ -158,13 +158,13 @@ class Fitted(PredictsByRule, Frozen):
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, str):
-            raise InputError(f"method must be text, but {shown(self.method)} came.")
-        object.__setattr__(self, "method", as_text(self.method))
+            raise InputError(f"method must be text, but {brief(self.method)} came.")
+        object.__setattr__(self, "method", as_unicode(self.method))
         if not isinstance(self.rule, Rule):
             raise InputError(f"rule must be a Map or another Rule, but {came(self.rule)} came.")
         object.__setattr__(self, "classes", check_labels(self.classes))
         if not isinstance(self.score_range, ScoreRange | None):
-            came_range = shown(self.score_range)
+            came_range = brief(self.score_range)
             raise InputError(f"score_range must be a ScoreRange or None, but {came_range} came.")
         for name in ("params", "provenance"):
             object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
@@ -173,7 +173,7 @@ class Fitted(PredictsByRule, Frozen):
             if len(self.classes) != k or self.pos_label is not None:
                 raise InputError(
                     f"this map gives {k} probabilities, so classes must be {k} labels and "
-                    f"pos_label None, but {len(self.classes)} labels and {shown(self.pos_label)} "
+                    f"pos_label None, but {len(self.classes)} labels and {brief(self.pos_label)} "
                     "came."
                 )
             return
@@ -183,7 +183,7 @@ class Fitted(PredictsByRule, Frozen):
         if not two or self.positive_column is None:
             raise InputError(
                 "classes must be two labels with pos_label among them, but "
-                f"{shown(self.classes)} and {shown(self.pos_label)} came."
+                f"{brief(self.classes)} and {brief(self.pos_label)} came."
             )
 
     @property
@@ -246,12 +246,12 @@ class Fitted(PredictsByRule, Frozen):
             "format": FORMAT,
             "version": VERSION,
             "method": self.method,
-            "params": thaw(self.params),
+            "params": thawed_json(self.params),
             "classes": list(self.classes),
             "pos_label": self.pos_label,
             "map": self.rule.to_dict(),
             "score_range": None if self.score_range is None else self.score_range.to_dict(),
-            "provenance": thaw(self.provenance),
+            "provenance": thawed_json(self.provenance),
         }
 
     @staticmethod
@@ -264,8 +264,8 @@ class Fitted(PredictsByRule, Frozen):
         kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
         for name, kind in kinds.items():
             complete = isinstance(document.get(name), kind)
-            check_saved(complete, f"{name!r} is missing or of a wrong type.")
-        check_saved(is_text(document["method"]), "its 'method' is no text.")
+            check_file(complete, f"{name!r} is missing or of a wrong type.")
+        check_file(is_unicode(document["method"]), "its 'method' is no text.")
         return Fitted(
             rule_from_dict(document.get("map", {}), arrays),
             tuple(document["classes"]),
@@ -283,7 +283,7 @@ def _in_new_form(document: Mapping[str, Any]) -> dict[str, Any]:
     check_version(document, OLD_FORMAT, VERSION, "a calibrant calibrator")
     rule: Any = document.get("rule")
     complete = isinstance(rule, dict) and isinstance(rule.get("state"), dict)
-    check_saved(complete, "its 'rule' is missing or of a wrong type.")
+    check_file(complete, "its 'rule' is missing or of a wrong type.")
     state = rule["state"]
     map_: Any = {**state, "kind": rule.get("kind"), "version": rule.get("version")}
     if rule.get("kind") == "class scores":
@@ -299,17 +299,17 @@ def check_version(document: Any, form: str, newest: int, what: str) -> None:
     if not isinstance(document, Mapping) or document.get("format") != form:
         came = document.get("format") if isinstance(document, Mapping) else document
         raise InputError(
-            f"this is not {what}: its 'format' must be {form!r}, but {shown(came)} came."
+            f"this is not {what}: its 'format' must be {form!r}, but {brief(came)} came."
         )
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise InputError(
             "the file must carry a format version, a whole number from 1, but "
-            f"{shown(version)} came."
+            f"{brief(version)} came."
         )
     if version > newest:
         raise InputError(
-            f"the file has format version {shown(version)}, but this calibrant reads up to "
+            f"the file has format version {brief(version)}, but this calibrant reads up to "
             f"{newest}. Upgrade: pip install --upgrade calibrant"
         )
 
@@ -353,7 +353,7 @@ class Applied(NamedTuple):
                 "one probability per class: use predict_proba."
             )
         p = self._evaluated(scores, rows, on_range)
-        return like_series(scores, p if p.ndim == 1 else p[:, 1])
+        return as_same_series(scores, p if p.ndim == 1 else p[:, 1])
 
     def of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
         """The probability of each class, shape (n, k)."""
@@ -389,7 +389,7 @@ class Applied(NamedTuple):
             clean = read_scores(ordered, positive_column=self.positive_column, classes=labels)
         else:
             clean = read_column_scores(ordered, rule.n_columns, labels)
-        clean = check_range(clean, self.expects, on_range)
+        clean = check_score_range(clean, self.expects, on_range)
         if isinstance(rule, VectorMap) and rule.reads == "probability" and on_range != "allow":
             check_distributions(clean)
         return clean
@@ -563,11 +563,11 @@ def check_label(value: Any) -> Label:
     kind = type(value)
     if kind is bool or (kind is int and fits_64_bits(value)):
         return value  # type: ignore[no-any-return]
-    if (kind is float and math.isfinite(value)) or (kind is str and is_text(value)):
+    if (kind is float and math.isfinite(value)) or (kind is str and is_unicode(value)):
         return value  # type: ignore[no-any-return]
     raise InputError(
         "labels must be strings, numbers or booleans to be saved (integers of 64 bits), but "
-        f"{shown(value)} of type {kind.__name__} came. Convert them, for example to strings."
+        f"{brief(value)} of type {kind.__name__} came. Convert them, for example to strings."
     )
 
 
@@ -575,7 +575,7 @@ def check_labels(values: Any) -> tuple[Label, ...]:
     """Labels that a file can hold, each of them once; 1, 1.0, True and "1" are different."""
     labels = tuple(check_label(value) for value in values)
     if len({(type(label), label) for label in labels}) < len(labels):
-        raise InputError(f"classes must be different labels, but {shown(labels)} came.")
+        raise InputError(f"classes must be different labels, but {brief(labels)} came.")
     return labels
 
 
@@ -606,8 +606,8 @@ def _in_lines(fitted: Fitted) -> list[str]:
     if fitted.pos_label is None:
         first = f"probabilities of {len(fitted.classes)} classes by {method}"
     else:
-        first = f"the probability of {shown(fitted.pos_label)} by {method}"
-    labels = " and ".join(shown(label) for label in fitted.classes[:6])
+        first = f"the probability of {brief(fitted.pos_label)} by {method}"
+    labels = " and ".join(brief(label) for label in fitted.classes[:6])
     more = f" and {len(fitted.classes) - 6} more" if len(fitted.classes) > 6 else ""
     rule = f"{'map' if isinstance(fitted.rule, Map) else 'rule'}: {fitted.rule!r}"
     lines = [f"{type(fitted).__name__}: {first}", rule, f"labels: {labels}{more}"]

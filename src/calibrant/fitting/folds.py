@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import plain, to_column
-from calibrant.data.documents import shown
+from calibrant.data.documents import brief
 from calibrant.data.door import Rows, check_lengths
-from calibrant.data.frozen import own
+from calibrant.data.frozen import read_only
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
@@ -84,8 +84,8 @@ class TableFolds:
         for fold in range(self.k):
             held = self.held(fold)
             left = self.table.columns.less(held)
-            n0, n1, q0, q1 = map(own, left.take(left.filled))
-            rest = ScoreTable(own(self.table.scores[left.filled]), n0, n1, q0, q1)
+            n0, n1, q0, q1 = map(read_only, left.take(left.filled))
+            rest = ScoreTable(read_only(self.table.scores[left.filled]), n0, n1, q0, q1)
             yield rest.part_of(self.table.scale), held
 
     def held(self, fold: int) -> CellColumns:
@@ -369,13 +369,13 @@ def _given_pairs(splits: Iterable[Any], n: int) -> list[Pair]:
         except (TypeError, ValueError) as wrong:
             raise InputError(
                 "cv must give splits, each of them a pair of rows to learn from and rows to hold "
-                f"out, but split {number} is {shown(split)}."
+                f"out, but split {number} is {brief(split)}."
             ) from wrong
         for rows in (train, test):
             if not _are_rows(rows, n):
                 raise InputError(
                     f"cv must give the numbers of rows, from 0 to {n - 1}, or True or False for "
-                    f"each of the {n} rows, but split {number} holds {shown(rows.tolist())}. Make "
+                    f"each of the {n} rows, but split {number} holds {brief(rows.tolist())}. Make "
                     "the splits of the rows that are fitted."
                 )
         pairs.append((every[train if train.size else []], every[test if test.size else []]))

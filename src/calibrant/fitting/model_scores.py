@@ -22,11 +22,11 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
 from calibrant.data.door import (
     Rows,
-    read_classes,
+    read_class_pair,
     read_labels,
-    read_many,
     read_scores,
-    soft_halves,
+    read_sorted_classes,
+    split_soft_labels,
 )
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import (
@@ -245,7 +245,7 @@ def halves_of(rows: Rows, some: Index | None) -> tuple[Index | None, NDArray[Any
     halves of each row."""
     if rows.share is None:
         return some, take(rows.labels, some), take(rows.weight, some)
-    halves, codes, weight = soft_halves(take(rows.share, some), take(rows.weight, some))
+    halves, codes, weight = split_soft_labels(take(rows.share, some), take(rows.weight, some))
     return halves if some is None else some[halves], rows.classes[codes], weight
 
 
@@ -337,7 +337,7 @@ def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArr
     if y is None:
         raise InputError("this classifier requires y to be passed, but the target y is None.")
     known = getattr(model, "classes_", None)
-    found, codes = read_many(y, classes=classes if known is None else known)
+    found, codes = read_sorted_classes(y, classes=classes if known is None else known)
     if len(found) > 1:
         return found, codes
     if model is None:
@@ -353,7 +353,7 @@ def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
     """With two classes: which of them a high score means."""
     pos_label = getattr(calibrator, "pos_label", None)
     if len(classes) == 2:
-        ordered, label = read_classes(list(classes), pos_label)
+        ordered, label = read_class_pair(list(classes), pos_label)
         return int(ordered[1] == label)
     if pos_label is not None:
         raise ParameterError(

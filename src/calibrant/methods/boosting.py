@@ -27,7 +27,7 @@ from calibrant.data.door import (
     OneOf,
     check_lengths,
     check_parameters,
-    read_many,
+    read_sorted_classes,
     read_weight,
 )
 from calibrant.data.score_table import weight_in_rows
@@ -219,7 +219,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_parameters(self, self._limits)
         if y is None:
             raise InputError("this classifier requires y to be passed, but the target y is None.")
-        classes, codes = read_many(y)
+        classes, codes = read_sorted_classes(y)
         _check_two(classes)
         learner = make_learner(self, classes)
         X = learner.read(self, X, reset=True)

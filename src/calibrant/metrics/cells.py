@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows, check_word
-from calibrant.data.frozen import own
+from calibrant.data.frozen import read_only
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import WEIGHTS, ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError, did_you_mean
@@ -295,8 +295,8 @@ def take_cells(table: ScoreTable, which: Flags) -> ScoreTable:
     """
     if which.all():
         return table
-    n0, n1, q0, q1 = (own(column[which]) for column in table.columns)
-    return ScoreTable(own(table.scores[which]), n0, n1, q0, q1)
+    n0, n1, q0, q1 = (read_only(column[which]) for column in table.columns)
+    return ScoreTable(read_only(table.scores[which]), n0, n1, q0, q1)
 
 
 def class_sizes(table: ScoreTable) -> tuple[float, float]:

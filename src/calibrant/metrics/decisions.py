@@ -11,8 +11,14 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.columns import column_names, in_order, to_column
-from calibrant.data.door import check_lengths, check_word, read_counts, read_labels, read_weight
+from calibrant.data.columns import column_names, reorder_columns, to_column
+from calibrant.data.door import (
+    check_lengths,
+    check_word,
+    read_labels,
+    read_number_column,
+    read_weight,
+)
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
@@ -141,8 +147,8 @@ def _amount(value: Any, name: str) -> Array:
     if value is None:
         raise ParameterError(f"{name} must be given: a number, or one per row.")
     if np.ndim(value) == 0:
-        return read_counts([value], name, signed=True).reshape(())
-    return read_counts(value, name, signed=True)
+        return read_number_column([value], name, signed=True).reshape(())
+    return read_number_column(value, name, signed=True)
 
 
 # --- net benefit --------------------------------------------------------------------------------
@@ -498,7 +504,7 @@ def _read(
     for name, given in (("p", p), ("q", q)):
         if given is None:
             raise InputError(f"{name} must be given: the predicted probabilities, one per row.")
-    q = in_order(q, column_names(p))
+    q = reorder_columns(q, column_names(p))
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, overload
 import numpy as np
 
 from calibrant.array_types import Array, Flags
-from calibrant.data.columns import column_names, first_row, in_order, is_lazy, plain
+from calibrant.data.columns import column_names, first_row, is_lazy_frame, plain, reorder_columns
 from calibrant.data.door import Rows, check_lengths, check_word, read_scores
 from calibrant.data.frozen import Frozen
 from calibrant.data.lazy import (
@@ -331,7 +331,7 @@ def evaluate(
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
         return evaluate_rows(*frame.score_and_raw(), bins, options, cells, wanted)
     refuse_frames(y, p, cells)
-    raw = in_order(raw, column_names(p))
+    raw = reorder_columns(raw, column_names(p))
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
@@ -419,7 +419,7 @@ def read_frame(
 
 def refuse_frames(y: Any, p: Any, cells: Any) -> None:
     """Refuse lazy frames, names of columns and ``cells`` where ``label`` is not given."""
-    if isinstance(p, str) or is_lazy(y):
+    if isinstance(p, str) or is_lazy_frame(y):
         raise InputError(
             "label must name the column of labels where y is a lazy frame or p names a column: "
             'evaluate(frame, "probability", label="y").'

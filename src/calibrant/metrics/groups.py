@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from calibrant.array_types import Array, Flags
-from calibrant.data.attributes import AttributeColumn, AttributeTable, title
-from calibrant.data.attributes import read_table as read_features
+from calibrant.data.attributes import AttributeColumn, AttributeTable, title_of
+from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.door import Rows, check_lengths
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable, weight_in_rows
-from calibrant.data.segments import segment_names
+from calibrant.data.segments import segment_titles
 from calibrant.errors import InputError, ParameterError, in_our_words
 from calibrant.metrics.arguments import (
     check_flag,
@@ -584,7 +584,7 @@ def code_columns(
     constant, leaks, again, pooled = [], [], [], []
     seen = {one.codes.tobytes() for one in kept}
     for label, column in zip(table.labels, table.columns, strict=True):
-        coded, rare = _coded(title(label), column, rule)
+        coded, rare = _coded(title_of(label), column, rule)
         if len(coded.words) < 2:
             constant.append(coded.name)
         elif _tells(coded, positive):
@@ -636,7 +636,7 @@ def _coded(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[CodedCo
         order, rare = np.append(order, np.setdiff1d(np.arange(len(found)), order)), 0
     code = np.full(len(found), len(order), dtype=np.uint8)
     code[order] = np.arange(len(order))
-    names = segment_names([_short(found[place]) for place in order])
+    names = segment_titles([_short(found[place]) for place in order])
     words = [f"{name} = {one}" for one in names]
     words += [f"{name}: {rare:,} rare values"] * (rare > 0)
     return _with_missing(CodedColumn(name, code[places], tuple(words)), present), rare

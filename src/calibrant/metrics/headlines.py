@@ -12,7 +12,7 @@ from scipy.special import chdtrc, ndtri_exp
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import plain
-from calibrant.data.frozen import own as frozen
+from calibrant.data.frozen import read_only as frozen
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import quoted

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from calibrant.array_types import Array, Flags, Index
 from calibrant.auto.advice import known_rows, warn_of
 from calibrant.auto.auto import AutoCalibrator
-from calibrant.data.columns import column_names, in_order, plain, to_column
+from calibrant.data.columns import column_names, plain, reorder_columns, to_column
 from calibrant.data.door import (
     Limit,
     OneOf,
@@ -34,7 +34,7 @@ from calibrant.data.door import (
     check_lengths,
     check_parameters,
     read_weight,
-    soft_labels,
+    soft_label_rows,
 )
 from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.errors import InputError, ParameterError, in_our_words
@@ -258,7 +258,7 @@ class CalibratedClassifier(ModelClassifier):
         names = column_names(X)
         if kind == "prefit" or isinstance(estimator, FrozenEstimator):
             names = tuple(getattr(estimator, "feature_names_in_", names))
-            X = in_order(X, names)
+            X = reorder_columns(X, names)
         rows = self._read(X, y, sample_weight, kind, estimator, calibrator)
         fits = ModelFits(
             estimator,
@@ -352,7 +352,9 @@ class CalibratedClassifier(ModelClassifier):
         for those of a function, which may pick columns as it likes."""
         check_is_fitted(self, "members_")
         model = self.members_[0].estimator
-        return in_order(X, getattr(self, "_columns", ()), "X" if hasattr(model, "fit") else "")
+        return reorder_columns(
+            X, getattr(self, "_columns", ()), "X" if hasattr(model, "fit") else ""
+        )
 
     def _probabilities(self, X: Any) -> Array:
         X = self._rows(X)
@@ -488,7 +490,7 @@ def labels_of_model(
     """
     column = None if y is None else to_column(y, "y")  # None is refused with all else
     pos_label = getattr(calibrator, "pos_label", None)
-    soft = None if column is None else soft_labels(column, pos_label, calibrator.classes)
+    soft = None if column is None else soft_label_rows(column, pos_label, calibrator.classes)
     if soft is None:
         known = estimator if fitted else None
         return *model_classes(column, known, calibrator.classes), None

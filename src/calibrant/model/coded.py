@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.array_types import Array, Index
-from calibrant.data.columns import column_names, in_order, plain
+from calibrant.data.columns import column_names, plain, reorder_columns
 from calibrant.data.door import Limit, OneOf, Rows, check_lengths, check_parameters, read_weight
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import (
@@ -284,7 +284,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         other names are refused.
         """
         check_is_fitted(self)
-        X = in_order(X, getattr(self, "_columns", ()), "X")
+        X = reorder_columns(X, getattr(self, "_columns", ()), "X")
         columns = [
             None if model is None else model_scores(model, X, SIDES, 1, self._used_method)
             for model in self.estimators_

@@ -11,9 +11,9 @@ import numpy as np
 
 from calibrant.array_types import Array, Index
 from calibrant.data.columns import as_in_fit
-from calibrant.data.documents import records
+from calibrant.data.documents import recorded_entries
 from calibrant.data.door import Number
-from calibrant.data.frozen import Frozen, own
+from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
@@ -800,12 +800,12 @@ class Drift(Frozen):
             "effective_size": self.size,
             "rate": self.rates.new,
             "p_value": self.p_value,
-            "after_adjustments": len(records(facts, "prior")),
+            "after_adjustments": len(recorded_entries(facts, "prior")),
         }
         return replace(
             fitted,
             rule=map_.corrected(line[0], 1.0 + line[1]),
-            provenance={**facts, "updated": [*records(facts, "updated"), note]},
+            provenance={**facts, "updated": [*recorded_entries(facts, "updated"), note]},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -1070,7 +1070,9 @@ def _clip(*tables: ScoreTable) -> tuple[float, float]:
 
 def _on_axis(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable:
     """The table of the logits of its scores."""
-    return replace(table, scores=own(in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores)))
+    return replace(
+        table, scores=read_only(in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores))
+    )
 
 
 # --- weights ------------------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from calibrant.array_types import Array
-from calibrant.data.documents import shown
+from calibrant.data.documents import brief
 from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
 from calibrant.data.score_table import WEIGHTS, ScoreTable, rows_count_once
-from calibrant.data.segments import Key, refuse_columns, segment_codes, segment_key
+from calibrant.data.segments import Key, refuse_several_columns, segment_codes, segment_key
 from calibrant.errors import InputError
 from calibrant.fitting.fitted import (
     Fitted,
@@ -300,7 +300,7 @@ class Monitor:
         return replace(made, error=error, made=table.made)
 
     def _check_segments(self, segments: Any) -> None:
-        refuse_columns(segments)
+        refuse_several_columns(segments)
         if self._state.by_segment != (segments is not None):
             came = "they came without it" if segments is not None else "none came"
             how = "by_segment=True (on the command line --segment, from the first call on)"
@@ -777,13 +777,13 @@ def _column(values: Any, low: float = -math.inf) -> Array:
 
 def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
     if not any(type(value) is type(one) and value == one for one in allowed):
-        raise ValueError(f"one of {allowed} must be there, but {shown(value)} is")
+        raise ValueError(f"one of {allowed} must be there, but {brief(value)} is")
     return value
 
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise ValueError(f"a text must be there, but {shown(value)} is")
+        raise ValueError(f"a text must be there, but {brief(value)} is")
     return value
 
 
@@ -797,13 +797,13 @@ def _positive(value: Any, classes: Any) -> Label | None:
 def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
     fine = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not fine or not math.isfinite(value) or not low <= value <= high:
-        raise ValueError(f"a number from {low:g} to {high:g} must be there, but {shown(value)} is")
+        raise ValueError(f"a number from {low:g} to {high:g} must be there, but {brief(value)} is")
     return float(value)
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"a count must be there, but {shown(value)} is")
+        raise ValueError(f"a count must be there, but {brief(value)} is")
     return value
 
 

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
-from calibrant.data.documents import records, shown
+from calibrant.data.documents import brief, recorded_entries
 from calibrant.data.door import Number, check_distributions, read_probabilities, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_matrix import read_score_matrix
@@ -416,7 +416,7 @@ def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
     return replace(
         fitted,
         rule=_adjust_map(fitted.map, shift),
-        provenance={**facts, "prior": [*records(facts, "prior"), shift.record]},
+        provenance={**facts, "prior": [*recorded_entries(facts, "prior"), shift.record]},
     )
 
 
@@ -468,7 +468,7 @@ def learned_from(facts: Mapping[str, Any]) -> float | None:
     if weight is None or ones is None or size is None or ones > weight:
         return None
     found = [(size, ones / weight)]
-    for note in records(facts, "updated")[-1:]:
+    for note in recorded_entries(facts, "updated")[-1:]:
         told: Mapping[str, Any] = note if isinstance(note, Mapping) else {}
         later, rate = known_count(told.get("effective_size")), told.get("rate")
         if later is not None and rate is not None and Number(0.0, 1.0).allows(rate):
@@ -503,7 +503,7 @@ def known_rate(fitted: Fitted) -> Any:
 
 def _last_move(facts: Mapping[str, Any]) -> Any:
     """The record of the adjustment or update (see `Drift.update`) that came last, if any did."""
-    adjusted, updated = records(facts, "prior"), records(facts, "updated")
+    adjusted, updated = recorded_entries(facts, "prior"), recorded_entries(facts, "updated")
     newest: Any = updated[-1] if updated else None
     if isinstance(newest, Mapping) and newest.get("after_adjustments") == len(adjusted):
         return newest
@@ -891,7 +891,7 @@ def _numbers(
         raise ParameterError(f"{name} must be numbers: {wrong}") from wrong
     wanted = " or ".join("a number" if not size else f"{size} numbers" for size in sizes)
     if array.dtype.kind not in "iuf":
-        raise ParameterError(f"{name} must be {wanted}, but {shown(value)} came.")
+        raise ParameterError(f"{name} must be {wanted}, but {brief(value)} came.")
     if array.shape not in [(size,) if size else () for size in sizes]:
         shape = f"an array of shape {array.shape}" if array.ndim else f"the number {value}"
         raise ParameterError(f"{name} must be {wanted}, but {shape} came.")
@@ -907,8 +907,8 @@ def _by_label(value: Mapping[Any, Any], name: str, labels: tuple[Any, ...] | Non
         )
     if set(value) != set(labels):
         raise ParameterError(
-            f"{name} must have an entry for each of the labels {shown(list(labels))}, but "
-            f"{shown(list(value))} came."
+            f"{name} must have an entry for each of the labels {brief(list(labels))}, but "
+            f"{brief(list(value))} came."
         )
     return [value[label] for label in labels]
 
@@ -918,7 +918,7 @@ def _check_range(values: Array, name: str, least: float, most: float) -> None:
         above = "at most 1" if most == 1.0 else "below 1" if most < 1.0 else f"at most {most:g}"
         raise ParameterError(
             f"{name} must be above 0 (at least {least:g}) and {above}, but "
-            f"{shown(values.tolist())} came."
+            f"{brief(values.tolist())} came."
         )
 
 
@@ -926,7 +926,7 @@ def _refuse_border(estimate: RateEstimate | RateEstimates) -> None:
     rates = np.asarray(estimate.rate)
     if (rates <= 0.0).any() or (rates >= 1.0).any():
         raise ParameterError(
-            f"target_rate must lie between 0 and 1, but the estimate is {shown(rates.tolist())}: "
+            f"target_rate must lie between 0 and 1, but the estimate is {brief(rates.tolist())}: "
             "at such a rate probabilities are 0 or 1. Pass a rate inside its interval instead, "
             "such as the middle of low and high, with train_rate."
         )

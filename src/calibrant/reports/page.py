@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Index
-from calibrant.data.attributes import read_table as read_features
+from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.door import Rows, check_lengths
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segments import read_segments, segment_names
+from calibrant.data.segments import read_segments, segment_titles
 from calibrant.diagrams.curve import reliability_curve
 from calibrant.errors import InputError
 from calibrant.fitting.fitted import Fitted
@@ -526,7 +526,7 @@ def segment_panels(
     """A panel for each segment under one map, the heaviest first."""
     values, codes = read_segments(segments)
     check_lengths(scores=len(rows.scores), segments=len(codes))
-    names, codes = _with_small_joined(np.array(segment_names(values), dtype=object), codes, rows)
+    names, codes = _with_small_joined(np.array(segment_titles(values), dtype=object), codes, rows)
     unchanged = Uncalibrated().fit_table(table).map_
     panels = []
     for code, name in enumerate(names):

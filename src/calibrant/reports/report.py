@@ -23,12 +23,12 @@ from calibrant.data.door import (
     check_distributions,
     check_lengths,
     read_binary,
-    read_classes,
+    read_class_pair,
     read_probabilities,
 )
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import CellColumns, ScoreTable
-from calibrant.data.segments import read_segments, segment_names
+from calibrant.data.segments import read_segments, segment_titles
 from calibrant.diagrams.curve import cell_edges, histogram_of, reliability_curve, window
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
@@ -787,7 +787,7 @@ class TwoClasses(ReportData):
             raise InputError("the table must hold at least one score, but it is empty.")
         if isinstance(calibrator, Fitted) and classes is None:
             classes, pos_label = list(calibrator.classes), calibrator.pos_label
-        known, positive = read_classes(classes, pos_label)
+        known, positive = read_class_pair(classes, pos_label)
         return cls(scores, tuple(plain(label) for label in known), plain(positive))
 
     @property
@@ -941,7 +941,7 @@ class TwoClasses(ReportData):
         if segments is not None and rows is not None and fitted is not None:
             values, codes = read_segments(segments)
             p = fitted.map(rows.scores)
-            found += segment_gaps(p, rows.positive, rows.weight, segment_names(values), codes)
+            found += segment_gaps(p, rows.positive, rows.weight, segment_titles(values), codes)
         return tuple(one.text[:1].upper() + one.text[1:] for one in found)
 
     def has_soft_labels(self, contest: Contest) -> bool:

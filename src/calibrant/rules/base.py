@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array
-from calibrant.data.documents import check_saved, shown
+from calibrant.data.documents import brief, check_file
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -153,7 +153,7 @@ class Map(Rule):
     def _of_parts(
         cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int = 0
     ) -> Self:
-        check_saved(not arrays, "it names arrays, but its map has none.")
+        check_file(not arrays, "it names arrays, but its map has none.")
         _check_fields(cls, state)
         decoded = {
             name: _decode(value, f"{cls.kind}.{name}", depth) for name, value in state.items()
@@ -451,17 +451,17 @@ def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
     if kind is None:
         known = ", ".join(sorted([*known_kinds(), *OF_METHODS]))
         raise InputError(
-            f"unknown kind of map {shown(name)}; known are {known}. It may "
+            f"unknown kind of map {brief(name)}; known are {known}. It may "
             "need a newer calibrant: pip install --upgrade calibrant"
         )
     if type(version) is not int or version < 1:
         raise InputError(
             f"the {name} map must carry a format version, a whole number from 1, but "
-            f"{shown(version)} came."
+            f"{brief(version)} came."
         )
     if version > kind.version:
         raise InputError(
-            f"this {name} map has format version {shown(version)}, but this calibrant reads up "
+            f"this {name} map has format version {brief(version)}, but this calibrant reads up "
             f"to {kind.version}. Upgrade: pip install --upgrade calibrant"
         )
     return kind, {key: v for key, v in description.items() if key not in ("kind", "version")}
@@ -473,8 +473,8 @@ def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
     missing = [f.name for f in known if f.default is MISSING and f.name not in given]
     unknown = [key for key in given if key not in names]
     if missing or unknown:
-        wrong = [f"{shown(missing)} did not come"] * bool(missing)
-        wrong += [f"{shown(unknown)} came as well"] * bool(unknown)
+        wrong = [f"{brief(missing)} did not come"] * bool(missing)
+        wrong += [f"{brief(unknown)} came as well"] * bool(unknown)
         raise InputError(
             f"a {cls.kind} map must have the fields {names}, but {' and '.join(wrong)}."
         )
@@ -559,7 +559,7 @@ def word(where: str, *allowed: str) -> dict[str, Any]:
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in allowed:
-            raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
+            raise InputError(f"{where} must be one of {allowed}, but {brief(value)} came.")
         return value
 
     return read_by(read)
@@ -594,7 +594,7 @@ def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Arr
     if array.size and array.dtype.kind not in "iuf":
         odd: Any = array.dtype
         if array.dtype.kind == "O":
-            odd = shown(next(filter(_no_number, array.flat)))
+            odd = brief(next(filter(_no_number, array.flat)))
         raise InputError(f"{where} must be numbers, but {odd} came.")
     array = array.astype(np.float64, copy=False)
     if array.ndim not in allowed:
@@ -619,14 +619,14 @@ def _no_number(value: Any) -> bool:
 def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
     """A finite Python float."""
     if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{where} must be a number, but {shown(value)} came.")
+        raise InputError(f"{where} must be a number, but {brief(value)} came.")
     try:
         number = float(value)
     except OverflowError:  # an integer beyond all floats
         number = math.inf
     if not math.isfinite(number) or abs(number) > largest:
         bound = "" if largest == math.inf else f" and at most {largest:g}"
-        raise InputError(f"{where} must be finite{bound}, but {shown(value)} came.")
+        raise InputError(f"{where} must be finite{bound}, but {brief(value)} came.")
     return number
 
 
@@ -634,7 +634,7 @@ def pair(values: Any, where: str) -> tuple[Any, Any]:
     """The two values of a list, tuple or array."""
     if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != 2:
         came = values.tolist() if isinstance(values, np.ndarray) else values
-        raise InputError(f"{where} must be a pair, but {shown(came)} came.")
+        raise InputError(f"{where} must be a pair, but {brief(came)} came.")
     first, second = values
     return first, second
 
@@ -645,7 +645,7 @@ def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
     for member in made:
         if not isinstance(member, Map) or isinstance(member, VectorMap):
             raise InputError(
-                f"{where} must be a sequence of maps of one score, but {shown(member)} came."
+                f"{where} must be a sequence of maps of one score, but {brief(member)} came."
             )
     return made
 

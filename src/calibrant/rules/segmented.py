@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.documents import fits_64_bits, is_text, shown
+from calibrant.data.documents import brief, fits_64_bits, is_unicode
 from calibrant.data.segments import Key, SegmentKey, find_segments, segment_codes, segment_columns
 from calibrant.errors import InputError
 from calibrant.rules.base import Map, in_unit, map_tuple, numbers, one_map, read_by, word
@@ -36,13 +36,13 @@ def _keys(keys: Any) -> tuple[SegmentKey, ...]:
         if alone or not parts or not all(map(_fits, parts)):
             raise InputError(
                 "the keys of a segmented map must be a sequence of strings or integers of 64 bits, "
-                f"or of tuples of these, but {shown(key)} came."
+                f"or of tuples of these, but {brief(key)} came."
             )
     return nested
 
 
 def _fits(key: Any) -> bool:
-    return (type(key) is int and fits_64_bits(key)) or (type(key) is str and is_text(key))
+    return (type(key) is int and fits_64_bits(key)) or (type(key) is str and is_unicode(key))
 
 
 def _coarse_to_fine(key: SegmentKey) -> list[SegmentKey]:
@@ -118,7 +118,7 @@ class Segmented(Map):
         if any(tuples) and (not all(tuples) or self.columns < 2):
             raise InputError(
                 "the keys of a segmented map must be all plain, or all tuples of which some have "
-                f"two values or more, but {shown(self.seen[:8])} came."
+                f"two values or more, but {brief(self.seen[:8])} came."
             )
         if len(self.keys) != len(self.maps) or len(set(self.keys)) != len(self.keys):
             raise InputError(

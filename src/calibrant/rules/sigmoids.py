@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.array_types import Array
-from calibrant.data.documents import shown
+from calibrant.data.documents import brief
 from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.rules.base import Map, finite_float, in_blocks, number, pair, read_by
@@ -56,13 +56,13 @@ def _terms(terms: Any) -> tuple[tuple[str, float], ...]:
     if isinstance(terms, str) or not hasattr(terms, "__iter__"):
         raise InputError(
             "a logistic map cannot be made of such terms: they must be pairs of a feature and its "
-            f"coefficient, but {shown(terms)} came."
+            f"coefficient, but {brief(terms)} came."
         )
     read = []
     for term in terms:
         name, coefficient = pair(term, "a term of a logistic map")
         if not isinstance(name, str) or name not in FEATURES:
-            raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {shown(name)} came.")
+            raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {brief(name)} came.")
         read.append((name, finite_float(coefficient, f"coefficient of {name}", 1e290)))
     return tuple(read)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array
-from calibrant.data.documents import shown
+from calibrant.data.documents import brief
 from calibrant.data.door import row_blocks
 from calibrant.errors import InputError
 from calibrant.losses import SMALLEST, log_softmax, softmax
@@ -191,7 +191,7 @@ def softmax_of(axis: RowAxis, factor: float) -> Row:
 
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 2:
-        raise InputError(f"columns must be a whole number from 2 on, but {shown(value)} came.")
+        raise InputError(f"columns must be a whole number from 2 on, but {brief(value)} came.")
     return int(value)
 
 

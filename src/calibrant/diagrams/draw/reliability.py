@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.data.columns import plain
-from calibrant.data.door import read_classes
+from calibrant.data.door import read_class_pair
 from calibrant.diagrams.curve import (
     ComparedCurves,
     Curve,
@@ -436,7 +436,7 @@ def _probabilities(estimator: Any, X: Any, y: Any, pos_label: Any) -> tuple[Any,
             f"estimator must know two classes, but {len(classes)} came. Use "
             "calibrant.diagrams.class_diagram(y, estimator.predict_proba(X))."
         )
-    known, label = read_classes([plain(c) for c in classes], pos_label)
+    known, label = read_class_pair([plain(c) for c in classes], pos_label)
     positive = int(known[1] == label)
     return label, model_scores(estimator, X, known, positive, "predict_proba")
 

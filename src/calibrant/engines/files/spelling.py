@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from calibrant.data.columns import plain
-from calibrant.data.door import read_labels, read_many
+from calibrant.data.door import read_labels, read_sorted_classes
 from calibrant.data.lazy import Coding, coding_of, refuse_classes, refuse_soft
 from calibrant.errors import InputError, import_extra, quoted
 
@@ -157,7 +157,7 @@ def sorted_classes(labels: Iterable[Label], column: str) -> tuple[Label, ...]:
     """
     values = list(labels)
     refuse_soft(values, column)
-    found, _ = read_many(values)
+    found, _ = read_sorted_classes(values)
     return tuple(plain(label) for label in found)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.columns import (
-    check_segment_names,
+    check_segment_columns,
     class_column_names,
     names_as_in_fit,
-    segment_names,
+    segment_columns_of,
 )
 from calibrant.errors import InputError, ParameterError, did_you_mean
 from calibrant.export.sql.dialects import (
@@ -182,7 +182,7 @@ def to_sql(
         table=table,
         into=("probability" if at_least is None else "decision") if into is None else into,
         lookup=lookup,
-        segment=segment_names(segment),
+        segment=segment_columns_of(segment),
         keep=None if keep is None else tuple(keep),
         view=view,
         threshold=at_least,
@@ -299,7 +299,7 @@ class Request:
             raise InputError(
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )
-        check_segment_names(self.segment, self.map.n_segment_columns)
+        check_segment_columns(self.segment, self.map.n_segment_columns)
 
     def check_tables(self) -> None:
         """Refuse to replace the table of rows by a lookup; for scripts that make tables.

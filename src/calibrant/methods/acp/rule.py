@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.columns import to_matrix
-from calibrant.data.documents import check_saved, shown
+from calibrant.data.documents import brief, check_file
 from calibrant.data.door import HEAVIEST, check_lengths
 from calibrant.data.frozen import Frozen
 from calibrant.errors import CalibrationWarning, InputError, caller_level
@@ -130,26 +130,26 @@ class IntervalBins(Rule):
     def _of_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         pseudo: Any = state.get("pseudo")
         number = isinstance(pseudo, Real) and not isinstance(pseudo, bool)
-        check_saved(
+        check_file(
             number and 0.0 <= pseudo <= HEAVIEST,
-            f"pseudo must be a number from 0 to {HEAVIEST:g}, but {shown(pseudo)} came.",
+            f"pseudo must be a number from 0 to {HEAVIEST:g}, but {brief(pseudo)} came.",
         )
-        check_saved(
+        check_file(
             set(arrays) == {"scores", "negative", "positive"},
-            f"its arrays must be scores, negative and positive, but {shown(sorted(arrays))} came.",
+            f"its arrays must be scores, negative and positive, but {brief(sorted(arrays))} came.",
         )
         columns = [arrays[name] for name in ("scores", "negative", "positive")]
         scores, negative, positive = columns
-        check_saved(
+        check_file(
             all(c.dtype == np.float64 and c.ndim == 1 and len(c) == len(scores) for c in columns),
             "scores, negative and positive must be columns of float64 numbers of one length.",
         )
-        check_saved(len(scores), "there must be at least one score.")
-        check_saved(all(np.isfinite(c).all() for c in columns), "all numbers must be finite.")
-        check_saved((scores[1:] > scores[:-1]).all(), "scores must be ascending.")
+        check_file(len(scores), "there must be at least one score.")
+        check_file(all(np.isfinite(c).all() for c in columns), "all numbers must be finite.")
+        check_file((scores[1:] > scores[:-1]).all(), "scores must be ascending.")
         inside = [((w >= 0) & (w <= HEAVIEST)).all() for w in (negative, positive)]
-        check_saved(all(inside), f"weights must be at least 0 and at most {HEAVIEST:g}.")
-        check_saved(((negative > 0) | (positive > 0)).all(), "each score must have a weight.")
+        check_file(all(inside), f"weights must be at least 0 and at most {HEAVIEST:g}.")
+        check_file(((negative > 0) | (positive > 0)).all(), "each score must have a weight.")
         return cls(scores, negative, positive, float(pseudo))
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array
-from calibrant.data.columns import column_facts, plain, refuse_unordered, to_incomplete
+from calibrant.data.columns import plain, refuse_unordered, score_column_facts, to_gappy_matrix
 from calibrant.data.door import Limit, OneOf, check_lengths, read_class_labels, read_weight
 from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix
@@ -148,7 +148,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
-        self._provenance = row_facts(counts, codes, len(classes)) | column_facts(scores)
+        self._provenance = row_facts(counts, codes, len(classes)) | score_column_facts(scores)
         return self
 
 
@@ -233,7 +233,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
         self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
-        known = {"known_labels": int((signs != 0).sum()), **column_facts(scores)}
+        known = {"known_labels": int((signs != 0).sum()), **score_column_facts(scores)}
         self._provenance = row_facts(counts) | known
         return self
 
@@ -256,7 +256,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
 
 def read_targets(Y: Any) -> tuple[NDArray[np.int8], list[str] | None]:
     """1 for a label, −1 for none, 0 for unknown, shape (n, k); and a frame's names of columns."""
-    values, names = to_incomplete(Y, "Y")
+    values, names = to_gappy_matrix(Y, "Y")
     if values.ndim != 2 or not values.size:
         raise InputError(
             "Y must have rows, and a column of 0 and 1 for each label, but its shape is "

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags
 from calibrant.data import door
-from calibrant.data.attributes import Attribute, AttributeTable, Schema, read_table
-from calibrant.data.documents import check_saved, shown
+from calibrant.data.attributes import Attribute, AttributeTable, Schema, read_attributes
+from calibrant.data.documents import brief, check_file
 from calibrant.data.frozen import Frozen
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, RowInputs, Rule, check_depth, maps_of_one_score
@@ -237,15 +237,15 @@ def trees_of(state: Any, categories: Sequence[int | None]) -> SmallTrees:
     """
     fields = {*WHOLE, *REAL, "missing_left", "sets"}
     complete = isinstance(state, Mapping) and set(state) == fields
-    check_saved(complete, "its trees are missing or of a wrong type.")
+    check_file(complete, "its trees are missing or of a wrong type.")
     arrays: dict[str, Any] = {name: _numbers(state[name], name, whole=True) for name in WHOLE}
     arrays |= {name: _numbers(state[name], name, whole=False) for name in REAL}
     sides = _numbers(state["missing_left"], "missing_left", whole=True)
-    check_saved(np.isin(sides, (0, 1)).all(), "missing_left of its trees must hold 0 and 1.")
+    check_file(np.isin(sides, (0, 1)).all(), "missing_left of its trees must hold 0 and 1.")
     arrays["missing_left"] = sides == 1
     sets = state["sets"]
     listed = isinstance(sets, list) and all(isinstance(codes, list) for codes in sets)
-    check_saved(listed, "its sets of categories are of a wrong type.")
+    check_file(listed, "its sets of categories are of a wrong type.")
     known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
     trees = SmallTrees(sets=known, **arrays)
     _check(trees, categories)
@@ -257,7 +257,7 @@ def _numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
     kind, words, dtype = (int, "whole numbers", np.int32) if whole else (float, "numbers", float)
     fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
     fine = fine and all(type(v) is kind and not (whole and abs(v) >= 2**31) for v in values)
-    check_saved(fine, f"{name} of its trees must hold {words}.")
+    check_file(fine, f"{name} of its trees must hold {words}.")
     return np.array(values, dtype=dtype)
 
 
@@ -265,29 +265,29 @@ def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
     splits, leaves = len(trees.column), len(trees.leaves)
     sizes = {len(getattr(trees, n)) for n in ("threshold", "missing_left", "subset")}
     fit = (sizes | {len(trees.left), len(trees.right)}) == {splits} and splits <= MOST_SPLITS
-    check_saved(fit, "the sizes of its trees do not fit together.")
+    check_file(fit, "the sizes of its trees do not fit together.")
     ends = np.concatenate((trees.left, trees.right, trees.roots))
     after = np.concatenate((np.arange(splits), np.arange(splits), np.full(len(trees), -1)))
     later = (ends < 0) | (ends > after)  # so that every path ends
     inside = (ends >= -leaves) & (ends < splits) & later
-    check_saved(inside.all(), "its trees lead nowhere.")
+    check_file(inside.all(), "its trees lead nowhere.")
     once = np.bincount(ends[ends >= 0], minlength=splits) == 1
-    check_saved(once.all(), "a split of its trees must follow one other.")
+    check_file(once.all(), "a split of its trees must follow one other.")
     small = np.bincount(trees.tree_of) < MOST_LEAVES
-    check_saved(small.all(), f"its trees must have at most {MOST_LEAVES} leaves each.")
+    check_file(small.all(), f"its trees must have at most {MOST_LEAVES} leaves each.")
     numbers = np.isfinite(trees.threshold).all() and (abs(trees.leaves) <= LARGEST_LEAF).all()
-    check_saved(numbers, "its trees hold numbers out of range.")
+    check_file(numbers, "its trees hold numbers out of range.")
     columns = (trees.column >= 0) & (trees.column < len(categories))
-    check_saved(columns.all(), "its trees look at columns that there are not.")
+    check_file(columns.all(), "its trees look at columns that there are not.")
     known = (trees.subset >= -1) & (trees.subset < len(trees.sets))
-    check_saved(known.all(), "its trees name sets that there are not.")
+    check_file(known.all(), "its trees name sets that there are not.")
     for j, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
         most = categories[j]
         codes = () if subset < 0 else trees.sets[subset]
         alike = (most is None) == (subset < 0) and all(0 <= code < (most or 0) for code in codes)
-        check_saved(alike, "its trees split numbers and categories alike.")
+        check_file(alike, "its trees split numbers and categories alike.")
     named = np.unique(trees.subset[trees.subset >= 0])
-    check_saved(len(named) == len(trees.sets), "no tree names some of its sets of categories.")
+    check_file(len(named) == len(trees.sets), "no tree names some of its sets of categories.")
 
 
 # --- The fitted rule of `FeatureCalibrator`: a map of the score, then rounds of trees -------------
@@ -392,7 +392,7 @@ class TreeRounds(Rule):
         if not self.used:  # all trees split on the score
             return Schema((), named=True), AttributeTable((), [], count)
         names = [a.name for a in self.used] if self.schema.named else None
-        table = read_table(features, only=names)
+        table = read_attributes(features, only=names)
         if names is None or table.names is None or type(table.names[0]) is not type(names[0]):
             return self.schema, self.schema.arrange(table)  # by place: all of them
         known = Schema(self.used, named=True)
@@ -439,14 +439,14 @@ class TreeRounds(Rule):
         sizes: Any = state.get("sizes")
         factors: Any = state.get("factors")
         listed = isinstance(sizes, list) and isinstance(factors, list)
-        check_saved(listed, "its rounds are missing or of a wrong type.")
+        check_file(listed, "its rounds are missing or of a wrong type.")
         fit = all(type(n) is int and n >= 1 for n in sizes) and sum(sizes) == len(trees)
         fit = fit and len(sizes) == len(factors) and len(sizes) <= MOST_ROUNDS and not arrays
-        check_saved(fit, "its rounds and trees do not fit together.")
-        check_saved(
+        check_file(fit, "its rounds and trees do not fit together.")
+        check_file(
             all(type(f) is float and 1 / STEEPEST <= f <= STEEPEST for f in factors),
             f"the factors of rounds must be numbers from {1 / STEEPEST:g} to {STEEPEST:g}, but "
-            f"{shown(factors)} came.",
+            f"{brief(factors)} came.",
         )
         if not sizes:
             return start

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, OneOf
-from calibrant.data.frozen import Frozen, own
+from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
@@ -332,12 +332,12 @@ class NearIsotonicPath(Frozen):
         """The Bernoulli log-likelihood of the fit at each breakpoint."""
         low, high = (np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death))
         bins = self.positive, self.weight, self.direction
-        return own(_kernel.log_likelihoods(*bins, low, high, self.lambdas))
+        return read_only(_kernel.log_likelihoods(*bins, low, high, self.lambdas))
 
     @functools.cached_property
     def bic(self) -> Array:
         """−2 log-likelihood + df·ln N at each breakpoint."""
-        return own(CRITERIA["bic"](self.log_likelihood, self.df.astype(float), self.total))
+        return read_only(CRITERIA["bic"](self.log_likelihood, self.df.astype(float), self.total))
 
     def __len__(self) -> int:
         """The number T of breakpoints."""
@@ -374,7 +374,7 @@ class _ScaledWeights(NamedTuple):
         if self.unit != 1.0:
             names = ("start", "end", "lambdas", "s", "w")
             tree = tree._replace(**{name: getattr(tree, name) * self.unit for name in names})
-        columns: list[Any] = [own(column) for column in tree[2:]]
+        columns: list[Any] = [read_only(column) for column in tree[2:]]
         values = [*tree[:2], *columns, self.total, len(self.negative)]
         return NearIsotonicPath(*values)
 

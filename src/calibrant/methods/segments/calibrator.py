@@ -20,10 +20,10 @@ from calibrant.data.door import (
     check_lengths,
     check_parameters,
     read_binary,
-    read_classes,
+    read_class_pair,
 )
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.data.segments import SegmentKey, coarse_codes, names_of_columns, segment_codes
+from calibrant.data.segments import SegmentKey, coarsen_segments, names_of_columns, segment_codes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator, ScoreEstimator, range_of_table, table_facts
 from calibrant.fitting.fitted import PredictsByRule
@@ -215,7 +215,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
             )
         keys, codes = segment_codes(segments)
         check_lengths(scores=len(rows.scores), segments=len(codes))
-        parts = [coarse_codes(keys, codes, size) for size in range(1, 1 + _columns(keys))]
+        parts = [coarsen_segments(keys, codes, size) for size in range(1, 1 + _columns(keys))]
         self._learn(
             [self._data(rows, *part, groups) for part in parts], rows.classes, rows.pos_label
         )
@@ -250,7 +250,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
                 "cv of SegmentedCalibrator must be a number of folds for tables, which have no "
                 f"rows to split, but {self.cv!r} came."
             )
-        labels = read_classes(self.classes, self.pos_label)
+        labels = read_class_pair(self.classes, self.pos_label)
         fine = read_tables(tables)
         columns = _columns(list(fine))
         levels = [LevelData(coarser_tables(fine, size)) for size in range(1, columns)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data import door
 from calibrant.data.attributes import MISSING, Schema
-from calibrant.data.documents import check_saved, shown
+from calibrant.data.documents import brief, check_file
 from calibrant.rules.base import RowInputs, Rule
 from calibrant.running import track
 
@@ -149,15 +149,15 @@ class Neighbours(Rule):
 
     @classmethod
     def _of_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        check_saved(
+        check_file(
             set(arrays) == set(ARRAYS),
             f"its arrays must be {sorted(ARRAYS)}, but {sorted(arrays)} came.",
         )
         for name, kind in ARRAYS.items():
-            check_saved(arrays[name].dtype == kind, f"{name} holds {arrays[name].dtype}.")
+            check_file(arrays[name].dtype == kind, f"{name} holds {arrays[name].dtype}.")
         for name, known in WORDS.items():
             word = state.get(name)
-            check_saved(isinstance(word, str) and word in known, f"{name} is {shown(word)}.")
+            check_file(isinstance(word, str) and word in known, f"{name} is {brief(word)}.")
         schema = Schema.from_state(state)
         _check(schema, arrays, state.get("k"))
         fields: dict[str, Any] = {**arrays, **{name: state[name] for name in WORDS}}
@@ -192,21 +192,21 @@ def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
         and numeric_weight.shape == (numeric.shape[1],)
         and nominal_weight.shape == (len(nominal),)
     )
-    check_saved(shapes, "the shapes of its arrays do not fit together.")
+    check_file(shapes, "the shapes of its arrays do not fit together.")
     weights = [counts, numeric_weight, nominal_weight]
     inside = [((a >= 0) & (a <= door.HEAVIEST)).all() for a in weights]
-    check_saved(np.isfinite(numeric).all() and all(inside), "it holds numbers out of range.")
+    check_file(np.isfinite(numeric).all() and all(inside), "it holds numbers out of range.")
     gaps = absent[:, plain:].any() or numeric[absent].any() or not counts.sum(axis=1).all()
-    check_saved(not gaps, "its rows are not complete.")
+    check_file(not gaps, "its rows are not complete.")
     most = np.array([len(a.categories or ()) for a in nominal], dtype=np.int64)
     known = (codes >= MISSING) & (codes < most)
-    check_saved(known.all(), "it holds codes of no category.")
-    check_saved(
+    check_file(known.all(), "it holds codes of no category.")
+    check_file(
         type(k) is int and 1 <= k <= counts.sum() * (1 + 1e-12),
-        f"k must be a whole number from 1 to the weight of its rows, but {shown(k)} came.",
+        f"k must be a whole number from 1 to the weight of its rows, but {brief(k)} came.",
     )
     total = numeric_weight.sum() + nominal_weight.sum()
-    check_saved(0 < total <= HEAVIEST, "its attribute weights are out of range.")
+    check_file(0 < total <= HEAVIEST, "its attribute weights are out of range.")
 
 
 # --- Exact nearest calibration rows: an index finds them, and they are measured again -------------

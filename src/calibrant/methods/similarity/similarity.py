@@ -15,7 +15,7 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.attributes import MISSING, AttributeTable, Schema
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import Limit, Number, OneOf, Rows, check_lengths
-from calibrant.data.frozen import own
+from calibrant.data.frozen import read_only
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
@@ -310,13 +310,13 @@ class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
                 f"with their weights count as {total:g}. Use a smaller k or more rows."
             )
         nominal = np.append(schema.nominal, np.zeros(len(weight) - len(schema), dtype=bool))
-        numeric, absent, codes = map(own, cells)
+        numeric, absent, codes = map(read_only, cells)
         return Neighbours(
             schema=schema,
             numeric=numeric,
             absent=absent,
             codes=codes,
-            counts=own(counts),
+            counts=read_only(counts),
             numeric_weight=weight[~nominal],
             nominal_weight=weight[nominal],
             k=k,

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.data.door import Limit, Number, OneOf
-from calibrant.data.frozen import own
+from calibrant.data.frozen import read_only
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.held_out import path_losses
@@ -258,7 +258,7 @@ def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
         )
     low, high = float(z[0]), float(z[-1])
     half = high / 2 - low / 2
-    cells = replace(table, scores=own(z)).pool(CELLS)
+    cells = replace(table, scores=read_only(z)).pool(CELLS)
     if half <= ROUNDING * max(abs(low), abs(high)):  # one score, and its rounding
         return _Axis(kind, low, high, 0.0, 0.0, 1.0, ends), cells
     share, weight = (cells.scores / 2 - low / 2) / half, cells.weight

@@ -28,6 +28,7 @@ from calibrant.metrics.headlines import FEW, ClassLook, Face, FirstLook, LabelNa
 from calibrant.metrics.point_measures import area, one_class
 from calibrant.result_tables import shown_percent
 from calibrant.rules.base import Map, VectorMap
+from calibrant.solvers.threads import one_thread
 
 #: a table of more scores than this is pooled before it is checked
 MOST_CELLS = 200_000
@@ -110,6 +111,7 @@ def advise(
     return tuple(advice)
 
 
+@one_thread()
 def advise_table(
     table: ScoreTable,
     calibrator: Any = None,
@@ -332,7 +334,7 @@ def falling(table: ScoreTable) -> Iterator[Advice]:
     null = (
         _gain(draw, whole, isotonic_regression(draw / whole, weights=whole).x) for draw in drawn
     )
-    if sum(value >= gain for value in null):
+    if any(value >= gain for value in null):
         return
     high = int(np.argmax(rate[: worst + 1]))
     at = [float(table.scores[starts[i]]) for i in (high, worst)]

@@ -80,6 +80,7 @@ from calibrant.metrics.headlines import (
 from calibrant.metrics.tests import chance_that_right
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.softmax import VectorMixture, seen_by_members
+from calibrant.solvers.threads import one_thread
 from calibrant.solvers.weights import mixture_weights
 
 #: what calibrates scores alone: the first kind takes two classes, the others several
@@ -430,6 +431,7 @@ class AutoCalibrator(PredictsByRule, OneOrMany):
         guesses = {"trained_on_these_rows", "percentages", "points"}
         return [one for one in self.advice_ if one.code not in guesses]
 
+    @one_thread()
     def _learn(
         self,
         table: ScoreTable,
@@ -453,6 +455,7 @@ class AutoCalibrator(PredictsByRule, OneOrMany):
         fitted: Map = self.calibrator_.map_
         return fitted
 
+    @one_thread()
     def _settle(
         self,
         trials: Mapping[str, Trial],

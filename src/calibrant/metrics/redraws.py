@@ -118,8 +118,9 @@ def redrawn_residuals(
 def _redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator) -> Iterator[Array]:
     """Σ wy* of each cell, some redrawings at a time."""
     for one, many, hits in redrawn_hits(rows, replicates, random):
-        drawn = np.where(one, rows.other, 0.0)
-        drawn[:, many] += hits * rows.common[many]
+        drawn = one * rows.other
+        if len(many):
+            drawn[:, many] += hits * rows.common[many]
         yield drawn
 
 

@@ -55,7 +55,7 @@ from calibrant.methods.scaling.scaling import MatrixScaling as MatrixScaling
 from calibrant.methods.scaling.scaling import StructuredScaling as StructuredScaling
 from calibrant.methods.scaling.scaling import Temperature as Temperature
 from calibrant.methods.scaling.scaling import VectorScaling as VectorScaling
-from calibrant.methods.segments.calibrator import SegmentedCalibrator as SegmentedCalibrator
+from calibrant.methods.segments import SegmentedCalibrator as SegmentedCalibrator
 from calibrant.methods.sigmoids import Beta as Beta
 from calibrant.methods.sigmoids import LogisticCorrection as LogisticCorrection
 from calibrant.methods.sigmoids import Platt as Platt

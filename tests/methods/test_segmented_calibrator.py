@@ -20,17 +20,18 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, 
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
 from calibrant.maps import Identity, Logistic, Map, Piecewise, Segmented
-from calibrant.methods.segments.calibrator import Segment, SegmentedCalibrator
-from calibrant.methods.segments.shrink import (
+from calibrant.methods.segments import (
     OFFSET,
     SLOPE,
-    Own,
+    CalibratorOfEach,
+    Segment,
+    SegmentCells,
+    SegmentedCalibrator,
     ShrinkageTrial,
     choose_shrinkage,
     cross_validate,
-    dealt,
-    solve,
-    stack_of,
+    fit_sigmoids,
+    folds_of_tables,
 )
 from strategies import REAL, TAME_PROBABILITIES, WHOLE, rows
 from studies import experiment
@@ -129,10 +130,12 @@ def test_unseen_segments_have_the_map_of_all_rows(calibrator, shrinkage):
 def test_the_path_is_the_naive_log_loss_out_of_fold():
     s, y, g, _ = simulate(1, segments=4, size=30)
     tables = {int(k): ScoreTable.from_arrays(s[g == k], y[g == k]) for k in set(g)}
-    stack = stack_of(tables)
-    path = cross_validate(Own(cal.Platt()), stack, dealt(stack, 3, 0), set(tables))
+    stack = SegmentCells.of(tables)
+    path = cross_validate(
+        CalibratorOfEach(cal.Platt()), stack, folds_of_tables(stack, 3, 0), set(tables)
+    )
     fold = np.empty(len(s), dtype=int)
-    for f, (_, held) in enumerate(dealt(stack, 3, 0)):
+    for f, (_, held) in enumerate(folds_of_tables(stack, 3, 0)):
         for i, key in enumerate(stack.keys):
             cells = stack.cells(i)
             out = (held.negative + held.positive)[cells] > 0
@@ -182,8 +185,8 @@ def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
     tables = {
         k: ScoreTable.from_arrays(s[g == k], y[g == k], w[g == k], classes=[0, 1]) for k in set(g)
     }
-    stack = stack_of(tables)
-    intercept, slope = solve(stack, np.log(stack.scores) - np.log1p(-stack.scores))
+    stack = SegmentCells.of(tables)
+    intercept, slope = fit_sigmoids(stack, np.log(stack.scores) - np.log1p(-stack.scores))
     for i, key in enumerate(stack.keys):
         mine = g == key
         a, b = naive.sigmoid_of_common(s[mine], y[mine], w[mine])
@@ -194,7 +197,7 @@ def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
 def test_extreme_scores_are_solved():
     z = np.array([-744.0, -700.0, 36.0, 36.7, 0.0, 0.0])
     table = ScoreTable.from_counts(np.arange(6.0), [1e6, 0, 3, 0, 5, 1], [1, 1e6, 0, 9, 0, 7])
-    intercept, slope = solve(stack_of({"a": table}), z)
+    intercept, slope = fit_sigmoids(SegmentCells.of({"a": table}), z)
     n0, n1 = table.negative, table.positive
     centre = np.average(z, weights=n0 + n1)
     apart = z - centre
@@ -281,7 +284,7 @@ def test_pooled_tables():
 
 @pytest.mark.full
 def test_large_tables_are_pooled_for_the_choice(monkeypatch):
-    import calibrant.methods.segments.shrink as home
+    import calibrant.methods.segments as home
 
     s, y, g, _ = simulate(8, segments=5, size=2000)
     whole = SegmentedCalibrator(cal.Platt()).fit(s, y, segments=g)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from calibrant.auto.advice import Advice
     from calibrant.auto.auto import AutoCalibrator
     from calibrant.fitting.base import Calibrator
-    from calibrant.methods.segments.calibrator import SegmentedCalibrator
+    from calibrant.methods.segments import SegmentedCalibrator
     from calibrant.reports.value import Report
 
 
@@ -139,7 +139,7 @@ def make_segmented(
 ) -> SegmentedCalibrator:
     """An unfitted calibrator of segments: the default one, or that of a method."""
     from calibrant.data.door import check_parameters
-    from calibrant.methods.segments.calibrator import SegmentedCalibrator
+    from calibrant.methods.segments import SegmentedCalibrator
 
     plain = method == DEFAULT and not settings
     calibrator = None if plain else make_calibrator(method, settings)
@@ -151,7 +151,7 @@ def make_segmented(
 def fit_segments(tables: FileSegments, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
     """Fit the segments, and estimate by cross-validation what that does for new rows."""
     from calibrant.auto.advice import advise_table
-    from calibrant.methods.segments.calibrator import held_out
+    from calibrant.methods.segments import predict_held_out
 
     read = tables.read
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
@@ -160,7 +160,7 @@ def fit_segments(tables: FileSegments, calibrator: SegmentedCalibrator, folds: i
     result = FitResult(fitted, read, calibrator, advice, folds)
     if not folds or too_few(read.table):
         return result
-    after, pair, dealt = held_out(calibrator, tables.by_key, folds)
+    after, pair, dealt = predict_held_out(calibrator, tables.by_key, folds)
     if not after or pair is None:
         return replace(result, folds=0)
     return _judged(result, Unseen(after, pair, None, dealt), read.table, len(after))

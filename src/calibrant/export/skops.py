@@ -30,8 +30,7 @@ TYPES = {
     "methods.scaling.scaling": (
         "Dirichlet EnsembleTemperature MatrixScaling StructuredScaling Temperature VectorScaling"
     ),
-    "methods.segments.calibrator": "Segment SegmentedCalibrator",
-    "methods.segments.shrink": "ShrinkageTrial",
+    "methods.segments": "Segment SegmentedCalibrator ShrinkageTrial",
     "methods.sigmoids": "Beta LogisticCorrection Platt Quadratic",
     "methods.similarity.neighbours": "Neighbours",
     "methods.similarity.similarity": "SimilarityBinning",

@@ -74,7 +74,7 @@ from calibrant.fitting.model_scores import (
 from calibrant.fitting.registry import calibrator_of
 from calibrant.methods.codes.calibrator import CodedCalibrator
 from calibrant.methods.codes.codes import one_vs_rest, read_code
-from calibrant.methods.segments.calibrator import SegmentedCalibrator
+from calibrant.methods.segments import SegmentedCalibrator
 from calibrant.rules.base import RowInputs
 
 

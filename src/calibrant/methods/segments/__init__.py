@@ -1,1 +1,0 @@
-"""SegmentedCalibrator: a map for each segment, shrunk to the map of all rows."""

@@ -16,7 +16,7 @@ import calibrant as cal
 from calibrant.maps import Chain, Identity, Interval, Logistic, Piecewise
 from calibrant.monitor import Drift, check_drift
 from calibrant.monitor.change_models import Remedy
-from calibrant.monitor.drift import in_words, table_of
+from calibrant.monitor.drift import drift_in_words, drift_table
 from strategies import REAL, costly, rows
 from twins import drift as naive
 
@@ -326,7 +326,7 @@ def test_least_keeps_what_is_good_enough():
     assert check_drift(old, new, least=0.015).recommendation == "intercept"
     small = check_drift(old, new, least=0.2)
     assert (small.recommendation, small.found) == ("none", True)
-    assert "but it is small" in in_words(small)[0]
+    assert "but it is small" in drift_in_words(small)[0]
 
 
 @pytest.mark.parametrize("kind", ["even", "moved", "rare", "weights", "map"])
@@ -690,7 +690,7 @@ def test_update_corrects_by_a_line_where_it_knows_the_calibrator():
         after = check_drift(drift.update(c).map, table(3, 20_000, change=CHANGES["refit"]))
         assert after.change < 0.01 < drift.change
     unknown = check_drift(old, new)
-    assert "Refit the calibrator" in in_words(unknown)[1]
+    assert "Refit the calibrator" in drift_in_words(unknown)[1]
     with pytest.raises(cal.errors.InputError, match=r"Check again with calibrator="):
         unknown.update(c)
 
@@ -725,7 +725,7 @@ def test_it_prints_as_a_table_and_two_sentences():
     assert lines == repr(drift).splitlines()
     assert lines[0].split()[:2] == ["what", "changes"]
     assert [line.split()[0] for line in lines[2:6]] == ["nothing", "intercept", "slope", "shape"]
-    assert max(map(len, table_of(drift))) <= 80
+    assert max(map(len, drift_table(drift))) <= 80
     assert "drift.update(calibrator)" in lines[-1]
     assert f"{drift.shift:.3f}" in lines[-1]
     other = check_drift(table(1, 5000), table(2, 5000, change=CHANGES["intercept"]))

@@ -27,7 +27,7 @@ from calibrant.monitor.monitor import (
     Evidence,
     NullBounds,
     batch_gains,
-    share_of_start,
+    starting_share,
 )
 
 BORDERS = np.array([0.0, 0.02, 0.1, 0.4, 0.9, 2.0])
@@ -76,7 +76,7 @@ def test_no_truth_that_is_allowed_lets_a_bet_win(p, width, place, centre):
 def test_all_stakes_together_are_one():
     alternatives = Alternatives.of(BORDERS)
     assert alternatives.prior.sum() == pytest.approx(1.0)
-    assert sum(map(share_of_start, range(1, 100_000))) < 1.0
+    assert sum(map(starting_share, range(1, 100_000))) < 1.0
     evidence = Evidence.none(len(alternatives.prior))
     for _ in range(50):  # nothing is won or lost
         evidence = evidence.after(np.zeros(len(alternatives.prior)), alternatives.prior)
@@ -89,12 +89,12 @@ def test_evidence_is_the_mean_over_all_beginnings():
     evidence = Evidence.none(2)
     for row in gains:
         evidence = evidence.after(row, prior)
-    total = 1.0 - sum(share_of_start(t) for t in range(1, 7))
+    total = 1.0 - sum(starting_share(t) for t in range(1, 7))
     for begin in range(6):
-        total += share_of_start(begin + 1) * (prior @ np.exp(gains[begin:].sum(axis=0)))
+        total += starting_share(begin + 1) * (prior @ np.exp(gains[begin:].sum(axis=0)))
     assert evidence.total == pytest.approx(math.log(total))
     for k in range(2):
-        sums = [math.log(share_of_start(b + 1)) + gains[b:, k].sum() for b in range(6)]
+        sums = [math.log(starting_share(b + 1)) + gains[b:, k].sum() for b in range(6)]
         assert evidence.since[k] == 1 + int(np.argmax(sums))
         assert evidence.best[k] == pytest.approx(max(sums))
 

@@ -182,7 +182,7 @@ def _check_score(
     update: Path | None,
 ) -> _Result:
     """New rows against old ones, or against what a calibrator says."""
-    from calibrant.monitor.drift import check_drift, in_words
+    from calibrant.monitor.drift import check_drift, drift_in_words
 
     with reading.opened(fitted_source(fitted, source)) as (engine, known):
         wanted, old = sources.read_cells(cells), None
@@ -204,7 +204,7 @@ def _check_score(
     remedy = "calibrant check --calibrator JSON --update OUT"
     if written is not None:
         remedy = "the updated calibrator"
-    found, todo = in_words(drift, remedy, names_of(reading.file_facts(new), "check"))
+    found, todo = drift_in_words(drift, remedy, names_of(reading.file_facts(new), "check"))
     advised = drift.recommendation
     needs_fit = advised == "new map" or (advised == "refit" and not drift.calibrated)
     words = (found, in_options(todo, {}))  # options of a command, and not Python
@@ -337,13 +337,13 @@ def _document(result: _Result) -> dict[str, Any]:
 
 def _print(result: _Result, files: list[str]) -> None:
     """The table, the figures, what was found and what to do."""
-    from calibrant.monitor.drift import facts, table_of
+    from calibrant.monitor.drift import drift_facts, drift_table
 
     drift = result.drift
     if isinstance(result.new, FileTable):
-        for line in table_of(drift):
+        for line in drift_table(drift):
             say(line)
-        for line in facts(drift):
+        for line in drift_facts(drift):
             tell((line, "dim"))
     else:
         show(drift)
@@ -583,14 +583,14 @@ def _tell(
     written: Mapping[str, Path | None],
     json: bool,
 ) -> None:
-    from calibrant.monitor.monitor import in_words, taken
+    from calibrant.monitor.monitor import batch_counts, reading_in_words
 
     if json:
         counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
         places = {name: str(path) for name, path in written.items() if path is not None}
         say_json({**watching.reading.to_dict(), **counts, **places, **reading.file_facts(read)})
         return
-    say(f"{taken(watching.batches, watching.rows)} so far in ", (str(state), "bold"))
-    tell(" ".join(in_words(watching.reading, "calibrant check with --update")))
+    say(f"{batch_counts(watching.batches, watching.rows)} so far in ", (str(state), "bold"))
+    tell(" ".join(reading_in_words(watching.reading, "calibrant check with --update")))
     if written["report"] is not None:
         say("The page: ", (str(written["report"]), "bold"))

@@ -29,7 +29,7 @@ FEWEST, MOST, GROWTH = 3, 40, 2.0
 #: scores further from the median than this many interquartile ranges are drawn in
 FAR = 2.0
 #: knots are further apart than this share of the range
-APART = 1e-3
+SPACING = 1e-3
 #: a direction is left out if it has less than this share of its information for itself
 INDEPENDENT = 1e-6
 #: the remedies, each with one step more than the one before
@@ -47,6 +47,7 @@ class ComparedCells(NamedTuple):
 
     @property
     def weight(self) -> Array:
+        """The weight of each cell."""
         return self.rows.weight
 
     def only_new(self, offset: Array) -> ComparedCells:
@@ -56,7 +57,7 @@ class ComparedCells(NamedTuple):
         return ComparedCells(rows, self.new[at], offset[at], self.curve[:0, at])
 
     def information(self, p: Array) -> Array:
-        """Σw·p(1 − p) of each cell."""
+        """The information of each cell on its logit, Σw·p(1 − p)."""
         return np.asarray(self.weight * p * (1.0 - p))
 
     def variance(self, p: Array) -> Array:
@@ -102,7 +103,7 @@ def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
     if len(levels) <= min(wanted + 2, 2 * len(shared)):
         curve = (rows.z == levels[:, None]).astype(np.float64)  # a level for each score
     else:
-        curve = _spline(rows.z, rows.negative / n0 + rows.positive / n1, wanted)
+        curve = _spline_columns(rows.z, rows.negative / n0 + rows.positive / n1, wanted)
     return ComparedCells(rows, flag, np.full(len(flag), np.log(n1 / n0)), curve)
 
 
@@ -111,30 +112,31 @@ def cells_of_map(new: Group, inflation: float) -> ComparedCells:
     return ComparedCells(new, np.ones(len(new.z)), new.z, np.empty((0, len(new.z))), inflation)
 
 
-def _spline(z: Array, weight: Array, wanted: int) -> Array:
+def _spline_columns(z: Array, weight: Array, wanted: int) -> Array:
     """The columns of a cubic spline with so many knots, fewer if they would be too close."""
-    x = _coordinate(z, weight)
+    x = _spline_coordinate(z, weight)
     low, high = float(x[0]), float(x[-1])
     if high - low < 1.0:  # all scores are equal up to rounding; else the range is at least 2
         return np.ones((1, len(z)))
-    knots = quantile_knots(x, weight, wanted, (low, high), APART)
+    knots = quantile_knots(x, weight, wanted, (low, high), SPACING)
     return spline_basis(x, weight, knots).columns
 
 
-def _coordinate(z: Array, weight: Array) -> Array:
-    """z with mean 0 and deviation 1. Far from most rows it grows only like a logarithm."""
+def _spline_coordinate(z: Array, weight: Array) -> Array:
+    """Logits with mean 0 and deviation 1, for knots of a spline. Far from most rows they grow only
+    like a logarithm."""
     low, middle, high = quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
-    deviation = _moments(z, weight)[1]
+    deviation = _mean_and_deviation(z, weight)[1]
     least = 1e-9 * max(abs(low), abs(high))  # smaller distances may be rounding
     scale = max(FAR * (high - low), least) if high > low else deviation
     x = np.arcsinh((z - middle) / scale)
-    mean, deviation = _moments(x, weight)
+    mean, deviation = _mean_and_deviation(x, weight)
     return np.asarray((x - mean) / deviation)
 
 
-def _moments(z: Array, weight: Array) -> tuple[float, float]:
-    """Weighted mean and deviation (1 if all z are equal)."""
-    share = _share(weight)
+def _mean_and_deviation(z: Array, weight: Array) -> tuple[float, float]:
+    """Weighted mean and deviation; a deviation of 0 counts as 1."""
+    share = _shares(weight)
     mean = float(z @ share)
     deviation = float(np.sqrt((z - mean) ** 2 @ share))
     return mean, deviation or 1.0
@@ -152,7 +154,7 @@ class _ChangePoint(NamedTuple):
     fit: ChangeFit
 
 
-def fit(cells: ComparedCells, columns: Array, start: ChangeFit | None = None) -> ChangeFit:
+def fit_change(cells: ComparedCells, columns: Array, start: ChangeFit | None = None) -> ChangeFit:
     """The penalised fit of a logistic model with these columns, by guarded Newton steps.
 
     ``start`` is a fit of the first few of these columns, if there is one. A step costs O(m²·D) for
@@ -162,28 +164,29 @@ def fit(cells: ComparedCells, columns: Array, start: ChangeFit | None = None) ->
     if start is not None:
         theta[: len(start.theta)] = start.theta
     if not len(theta):
-        return _at(cells, columns, theta)
+        return _model_at(cells, columns, theta)
 
     def at(theta: Array) -> _ChangePoint:
-        found, pull = _at(cells, columns, theta), PRIOR * theta
+        found, pull = _model_at(cells, columns, theta), PRIOR * theta
         gradient = columns @ (cells.weight * found.p - cells.rows.positive) + pull
         return _ChangePoint(theta, found.loss + 0.5 * float(theta @ pull), gradient, found)
 
     def step(here: _ChangePoint) -> Array:
-        return newton_step(information_of(cells, columns, here.fit.p), here.gradient)
+        return newton_step(information_matrix(cells, columns, here.fit.p), here.gradient)
 
     total = float(cells.weight.sum())
-    return _at(cells, columns, descend(at, at(theta), step, total).required().theta)
+    return _model_at(cells, columns, descend(at, at(theta), step, total).required().theta)
 
 
-def _at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
+def _model_at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
+    """The model with these coefficients."""
     eta = cells.offset + theta @ columns
     positive, negative = cells.rows.positive, cells.rows.negative
     loss = positive @ np.logaddexp(0.0, -eta) + negative @ np.logaddexp(0.0, eta)
     return ChangeFit(theta, sigmoid(eta), float(loss))
 
 
-def information_of(cells: ComparedCells, columns: Array, p: Array) -> Array:
+def information_matrix(cells: ComparedCells, columns: Array, p: Array) -> Array:
     """Σ w·p(1 − p)·ccᵀ over the cells, c the columns there, and the precision of the prior."""
     scaled = columns * cells.information(p)
     return np.asarray(scaled @ columns.T + PRIOR * np.eye(len(columns)))
@@ -192,16 +195,17 @@ def information_of(cells: ComparedCells, columns: Array, p: Array) -> Array:
 # --- tests --------------------------------------------------------------------------------------
 
 
-def terms_of(cells: ComparedCells, p: Array, count: int) -> list[Array]:
-    """The first ``count`` steps of a change: 1, then z (standardised), then three bends.
+def change_terms(cells: ComparedCells, p: Array, count: int) -> list[Array]:
+    """The terms of a change of the logit, in ``count`` steps: 1, then z (standardised), then three
+    bends.
 
     The bends are Legendre's polynomials of degree 2 to 4 in the share of rows below a score. For
     that share both classes count alike, as the probabilities p expect them. So bends are bounded,
     and finest where the cases are.
     """
     weight = cells.weight
-    mean, deviation = information_moments(cells, p)
-    alike = _share(weight * p) + _share(weight * (1.0 - p))
+    mean, deviation = information_mean_and_deviation(cells, p)
+    alike = _shares(weight * p) + _shares(weight * (1.0 - p))
     _, at = np.unique(cells.rows.z, return_inverse=True)
     mass = np.bincount(at, alike) / 2.0
     below = 2.0 * np.cumsum(mass) - mass - 1.0
@@ -210,12 +214,13 @@ def terms_of(cells: ComparedCells, p: Array, count: int) -> list[Array]:
     return [np.ones((1, len(weight))), line, bends][:count]
 
 
-def information_moments(cells: ComparedCells, p: Array) -> tuple[float, float]:
-    """Mean and deviation of z, cells counting by their information w·p(1 − p)."""
-    return _moments(cells.rows.z, cells.information(p))
+def information_mean_and_deviation(cells: ComparedCells, p: Array) -> tuple[float, float]:
+    """Mean and deviation of z, where each cell counts by its information w·p(1 − p)."""
+    return _mean_and_deviation(cells.rows.z, cells.information(p))
 
 
-def _share(weight: Array) -> Array:
+def _shares(weight: Array) -> Array:
+    """Weights divided by their sum."""
     return weight / max(float(weight.sum()), np.finfo(float).tiny)
 
 
@@ -229,7 +234,7 @@ def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -
     outcomes: list[Outcome] = []
     for step in steps:
         tested = step * cells.new
-        after = fit(cells, np.concatenate((columns, tested)), before)
+        after = fit_change(cells, np.concatenate((columns, tested)), before)
         found = c_alpha(cells, before, after, columns, tested)
         if found is None:
             break
@@ -250,7 +255,7 @@ def c_alpha(
     and the smaller of the two counts: where cases are few, each is too large on one side.
     """
     p = before.p
-    rest, size = _apart(cells, p, columns, tested)
+    rest, size = _residual_terms(cells, p, columns, tested)
     scaled = rest * cells.information(p)
     information = scaled @ rest.T
     values, vectors = np.linalg.eigh(information / np.outer(size, size))
@@ -268,18 +273,20 @@ def c_alpha(
     return statistic, df, float(chdtrc(df, statistic))
 
 
-def _apart(cells: ComparedCells, p: Array, columns: Array, tested: Array) -> tuple[Array, Array]:
-    """The tested terms once the columns are taken out, and the root of the terms' information."""
+def _residual_terms(
+    cells: ComparedCells, p: Array, columns: Array, tested: Array
+) -> tuple[Array, Array]:
+    """What the columns do not explain of the tested terms, and the root of their information."""
     weight = cells.information(p)
     size = np.sqrt(np.maximum((tested * tested) @ weight, np.finfo(float).tiny))
-    beside = np.linalg.solve(information_of(cells, columns, p), (columns * weight) @ tested.T)
+    beside = np.linalg.solve(information_matrix(cells, columns, p), (columns * weight) @ tested.T)
     return tested - beside.T @ columns, size
 
 
 def _covariance(cells: ComparedCells, p: Array, terms: Array) -> Array:
     """The covariance J⁻¹VJ⁻¹ of the terms' coefficients, beside the common curve."""
-    rest, _ = _apart(cells, p, cells.curve, terms)
-    inverse = np.linalg.inv(information_of(cells, rest, p))
+    rest, _ = _residual_terms(cells, p, cells.curve, terms)
+    inverse = np.linalg.inv(information_matrix(cells, rest, p))
     return np.asarray(inverse @ ((rest * cells.variance(p)) @ rest.T) @ inverse)
 
 
@@ -309,7 +316,7 @@ def remedies_of(
     alone = cells.only_new(reference)
     columns = np.concatenate([step[:, cells.new > 0.0] for step in steps[: len(outcomes)]])
     sizes = [0, *np.cumsum([len(step) for step in steps[: len(outcomes)]]).tolist()]
-    fits = [fit(alone, columns[:size]) for size in sizes]
+    fits = [fit_change(alone, columns[:size]) for size in sizes]
     total, best = float(alone.weight.sum()), outcomes[-1].covariance
     found = []
     for name, size, here, outcome in zip(NAMES, sizes, fits, [None, *outcomes], strict=False):
@@ -317,22 +324,23 @@ def remedies_of(
         if outcome is not None:
             known[:size, :size] = outcome.covariance
         saved = fits[0].loss - here.loss - _optimism(alone, columns[:size], here)
-        left = _distance(alone, columns, (here.p, fits[-1].p), best - known)
+        left = _remaining_distance(alone, columns, (here.p, fits[-1].p), best - known)
         found.append(Remedy(name, saved / total, left if here is not fits[-1] else 0.0))
     return tuple(found)
 
 
 def _optimism(cells: ComparedCells, columns: Array, here: ChangeFit) -> float:
-    """tr J⁻¹V. Where all rows have the same weight, this is the number of parameters."""
-    information = information_of(cells, columns, here.p)
+    """By how much the log loss on the rows of the fit is too good, tr J⁻¹V. Where all rows have the
+    same weight, this is the number of parameters."""
+    information = information_matrix(cells, columns, here.p)
     variance = (columns * cells.variance(here.p)) @ columns.T
     return float(np.trace(np.linalg.solve(information, variance)))
 
 
-def _distance(
+def _remaining_distance(
     cells: ComparedCells, columns: Array, pair: tuple[Array, Array], covariance: Array
 ) -> float:
-    """The root mean square of a difference of probabilities, without what chance adds."""
+    """The root mean square difference of two models' probabilities, without what chance adds."""
     weight, p = cells.weight, pair[1]
     spread = np.einsum("ij,ik,kj->j", columns, covariance, columns) * (p * (1.0 - p)) ** 2
     square = float(weight @ ((pair[1] - pair[0]) ** 2 - spread)) / float(weight.sum())
@@ -368,6 +376,7 @@ class Group(NamedTuple):
 
     @property
     def weight(self) -> Array:
+        """The weight of each cell."""
         return self.negative + self.positive
 
     @property

@@ -37,21 +37,21 @@ from calibrant.monitor.change_models import (
     Remedy,
     cells_of_map,
     cells_of_tables,
+    change_terms,
     expected_rate,
-    fit,
-    information_moments,
+    fit_change,
+    information_mean_and_deviation,
     reference_curve,
     remedies_of,
     stepwise_tests,
-    terms_of,
 )
 from calibrant.monitor.prior import (
     FOLLOWS,
     effective_size,
-    follows_its_rows,
-    known_count,
+    fit_information,
+    is_isotonic_fit,
     known_rate,
-    learned_from,
+    positive_number,
 )
 from calibrant.result_tables import (
     PrintsAsTable,
@@ -174,15 +174,15 @@ def check_drift(
         raise ParameterError(f"scale must be {SCALES}, but {scale!r} came.")
     level, least = check_number("level", level, 0.0, 1.0), check_least(least)
     if isinstance(reference, ScoreTable):
-        found = _two_tables(reference, new, calibrator, scale, weights)
+        found = _compared_tables(reference, new, calibrator, scale, weights)
     elif calibrator is None:
-        found = _map_and_table(reference, new, scale, weights)
+        found = _compared_with_map(reference, new, scale, weights)
     else:
         raise InputError(
             "calibrator= turns the scores of two tables into probabilities, but the reference is "
             f"{type(reference).__name__}. Leave calibrator out, or pass a ScoreTable as reference."
         )
-    return _drift(found, level, least)
+    return _drift_of(found, level, least)
 
 
 class _Compared(NamedTuple):
@@ -203,18 +203,19 @@ class _Compared(NamedTuple):
     distance: float | None = None
 
 
-def _two_tables(
+def _compared_tables(
     reference: ScoreTable, new: ScoreTable, calibrator: Any, scale: str, weights: str
 ) -> _Compared:
+    """The cells of two tables, with a calibrator those of its probabilities."""
     _check_table(reference, "reference")
-    distance = _distance(reference, new)
+    distance = _kolmogorov_smirnov(reference, new)
     if calibrator is not None:
-        _refuse_raw(scale)
+        _refuse_raw_scale(scale)
         map_ = map_of_one_score(calibrator)
         _refuse_other_kind(calibrator, reference=reference, new=new)
         reference, new = reference.through(map_), new.through(map_)
-    by_logit, notes = _axis(reference, new, scale)
-    first, second, more = side_by_side(reference, new, by_logit, weights)
+    by_logit, notes = _compares_logits(reference, new, scale)
+    first, second, more = cells_in_common(reference, new, by_logit, weights)
     groups = (first, second)
     if not (any(g.negative.sum() for g in groups) and any(g.positive.sum() for g in groups)):
         raise InputError(
@@ -234,20 +235,21 @@ def _two_tables(
     )
 
 
-def _map_and_table(calibrator: Any, new: ScoreTable, scale: str, weights: str) -> _Compared:
-    _refuse_raw(scale)
+def _compared_with_map(calibrator: Any, new: ScoreTable, scale: str, weights: str) -> _Compared:
+    """The cells of a table, compared with what a calibrator says of them."""
+    _refuse_raw_scale(scale)
     map_ = map_of_one_score(calibrator)
     _refuse_other_kind(calibrator, new=new)
-    group, notes = against_map(new, map_, weights)
+    group, notes = cells_on_map_logits(new, map_, weights)
     fitted = fitted_of(calibrator)
-    learned = None if fitted is None else learned_from(fitted.provenance)
+    learned = None if fitted is None else fit_information(fitted.provenance)
     rate, weight, inflation, cases = None, None, 1.0, group.rarer
     if fitted is None or learned is None:
         notes.append("how many rows the map was fitted to is not known: it is taken as exact.")
     else:
-        rate, weight = known_rate(fitted), known_count(fitted.provenance.get("weight"))
+        rate, weight = known_rate(fitted), positive_number(fitted.provenance.get("weight"))
         inflation += group.information / learned
-    if fitted is not None and follows_its_rows(fitted):
+    if fitted is not None and is_isotonic_fit(fitted):
         cases = 0.0
         notes.append(FOLLOWS)
     return _Compared(
@@ -263,11 +265,12 @@ def _map_and_table(calibrator: Any, new: ScoreTable, scale: str, weights: str) -
 # --- the answer ---------------------------------------------------------------------------------
 
 
-def _drift(found: _Compared, level: float, least: float) -> Drift:
+def _drift_of(found: _Compared, level: float, least: float) -> Drift:
+    """The tests of the compared cells, and the remedy that follows from them."""
     cells = found.cells
     count = 1 + (found.cases >= SLOPE_CASES) + (found.cases >= SHAPE_CASES)
-    first = fit(cells, cells.curve)
-    steps = terms_of(cells, first.p, count)
+    first = fit_change(cells, cells.curve)
+    steps = change_terms(cells, first.p, count)
     outcomes = stepwise_tests(cells, first, steps)
     if not outcomes:
         raise InputError(
@@ -279,6 +282,7 @@ def _drift(found: _Compared, level: float, least: float) -> Drift:
         for name, outcome in zip(TESTS, outcomes, strict=False)
     )
     smallest = min(test.p_value for test in tests)
+    untested = [] if FOLLOWS in found.notes else _untested_note(len(outcomes), count)
     curve = reference_curve(cells, outcomes[-1].model)
     remedies = remedies_of(cells, curve, steps, outcomes)
     return Drift(
@@ -288,7 +292,7 @@ def _drift(found: _Compared, level: float, least: float) -> Drift:
         remedies=remedies,
         shift=float(outcomes[0].model.theta[-1]),
         shift_error=math.sqrt(float(outcomes[0].covariance[0, 0])),
-        line=_line(cells, first.p, outcomes),
+        line=_line_of_change(cells, first.p, outcomes),
         rates=Rates(found.rates[0], expected_rate(cells, curve), found.rates[1]),
         distance=found.distance,
         weights=found.weights,
@@ -297,7 +301,7 @@ def _drift(found: _Compared, level: float, least: float) -> Drift:
         least=least,
         scale=found.scale,
         calibrated=found.calibrated,
-        notes=(*found.notes, *([] if FOLLOWS in found.notes else _left_out(len(outcomes), count))),
+        notes=(*found.notes, *untested),
         look=found.look,
     )
 
@@ -305,7 +309,8 @@ def _drift(found: _Compared, level: float, least: float) -> Drift:
 def _recommended(
     tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], level: float, least: float
 ) -> str:
-    """The remedy for the highest step found, or the first one that leaves less than ``least``."""
+    """The remedy for the highest step in which a change was found, or the first that leaves less
+    than ``least``."""
     each = -math.expm1(math.log1p(-level) / len(TESTS))
     highest = max((at for at, test in enumerate(tests, start=1) if test.p_value <= each), default=0)
     for remedy in remedies[:highest]:
@@ -314,17 +319,17 @@ def _recommended(
     return remedies[highest].name
 
 
-def _line(cells: ComparedCells, p: Array, outcomes: list[Outcome]) -> tuple[float, float]:
+def _line_of_change(cells: ComparedCells, p: Array, outcomes: list[Outcome]) -> tuple[float, float]:
     """The line a + b·z of the second model; the shift alone where there is none."""
     if len(outcomes) < 2:
         return float(outcomes[0].model.theta[-1]), 0.0
-    mean, deviation = information_moments(cells, p)
+    mean, deviation = information_mean_and_deviation(cells, p)
     level, slope = outcomes[1].model.theta[-2:].tolist()
     return level - slope * mean / deviation, slope / deviation
 
 
-def _left_out(done: int, count: int) -> list[str]:
-    """Why a test was left out."""
+def _untested_note(done: int, count: int) -> list[str]:
+    """A note that says why slope or shape was not tested."""
     if done == len(TESTS):
         return []
     names = " and ".join(TESTS[done:])
@@ -357,6 +362,7 @@ def _refuse_other_kind(calibrator: Any, **tables: ScoreTable) -> None:
 
 
 def _check_table(table: Any, name: str) -> None:
+    """Refuse what is no table, and an empty one."""
     if not isinstance(table, ScoreTable):
         raise InputError(
             f"{name} must be a ScoreTable, but {type(table).__name__} came. Make one by "
@@ -374,7 +380,8 @@ def check_least(least: Any, most: float = 1.0) -> float:
     return float(least)
 
 
-def _refuse_raw(scale: str) -> None:
+def _refuse_raw_scale(scale: str) -> None:
+    """Refuse the raw scale where probabilities are compared."""
     if scale == "raw":
         raise ParameterError(
             "with a calibrator its probabilities are compared, so scale must be 'auto' or 'logit', "
@@ -382,8 +389,8 @@ def _refuse_raw(scale: str) -> None:
         )
 
 
-def _axis(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, list[str]]:
-    """Whether to compare by the logit, and a note where the tables look different."""
+def _compares_logits(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, list[str]]:
+    """Whether the logits of scores are compared, and a note where the tables look different."""
     inside = [table.looks_like_probabilities for table in (reference, new)]
     if scale == "logit" and not all(inside):
         raise InputError(
@@ -405,13 +412,15 @@ def _axis(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, lis
     ]
 
 
-def _distance(first: ScoreTable, second: ScoreTable) -> float:
-    """The largest difference of two distribution functions."""
+def _kolmogorov_smirnov(first: ScoreTable, second: ScoreTable) -> float:
+    """The largest difference of two tables' distribution functions."""
     at = np.concatenate((first.scores, second.scores))
-    return float(np.abs(_below(first, at) - _below(second, at)).max())
+    below = [_distribution_function(table, at) for table in (first, second)]
+    return float(np.abs(below[0] - below[1]).max())
 
 
-def _below(table: ScoreTable, at: Array) -> Array:
+def _distribution_function(table: ScoreTable, at: Array) -> Array:
+    """The share of a table's weight up to some scores."""
     share = np.cumsum(table.weight) / table.total
     return np.append(0.0, share)[np.searchsorted(table.scores, at, side="right")]
 
@@ -454,7 +463,7 @@ class ClassDrift(PrintsAsTable, Frozen):
 
     def in_words(self, names: ClassNames | None = None) -> tuple[str, str]:
         """What was found, and what to do; what is wrong with the scores themselves comes first."""
-        found, todo = self._changes()
+        found, todo = self._change_in_words()
         if self.look is None or not self.look.useless:
             return found, todo
         first = self.look.headline(names or ClassNames.of(self.classes, face="check"))
@@ -462,7 +471,8 @@ class ClassDrift(PrintsAsTable, Frozen):
             todo = "Find out why before anything is fitted."
         return f"{first} {found}", todo
 
-    def _changes(self) -> tuple[str, str]:
+    def _change_in_words(self) -> tuple[str, str]:
+        """What was found, and what to do, where nothing is wrong with the scores."""
         k, changed = len(self.classes), self.found
         smallest = f"smallest {sure_p(min(self.adjusted))}, by Holm's step-down"
         if not changed:
@@ -492,6 +502,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         }
 
     def _table(self) -> ResultTable:
+        """A line for each class."""
         titles = ("expected", "observed", "shift", "p-value", "Holm's p")
         columns = [TableColumn("class", "left"), *map(TableColumn, titles)]
         columns.append(TableColumn("change", "left"))
@@ -500,7 +511,7 @@ class ClassDrift(PrintsAsTable, Frozen):
             "each class against the rest; shift: of its log-odds, ± two standard errors",
             *self._notes(),
         ]
-        return ResultTable(columns, [TableRow(self._cells(*row)) for row in rows], below)
+        return ResultTable(columns, [TableRow(self._table_row(*row)) for row in rows], below)
 
     def _notes(self) -> list[str]:
         """Notes on some classes or on all; only first sentences, as the rest is for one score."""
@@ -515,7 +526,8 @@ class ClassDrift(PrintsAsTable, Frozen):
             for note, who in said.items()
         ]
 
-    def _cells(self, label: Any, drift: Drift, p: float) -> tuple[str, ...]:
+    def _table_row(self, label: Any, drift: Drift, p: float) -> tuple[str, ...]:
+        """The line of a class."""
         rates = map(shown_percent, (drift.rates.expected, drift.rates.new))
         shift = f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}".replace("-", "−")
         changed = "–" if p > self.level else _CHANGES[drift.recommendation]
@@ -603,7 +615,7 @@ def check_class_drift(
     matrix = ScoreMatrix(fitted.predict_proba(new.scores), new.codes, new.weight)
 
     def checked(column: int, at: float) -> Drift:
-        reference, table = _reference(fitted, column), class_table(matrix, column)
+        reference, table = _reference_of_class(fitted, column), class_table(matrix, column)
         return check_drift(reference, table, level=at, least=least, weights=weights)
 
     drifts = [checked(column, level) for column in range(matrix.n_classes)]
@@ -619,8 +631,8 @@ def check_class_drift(
     return ClassDrift(recommendation, fitted.classes, tuple(drifts), adjusted, level, look)
 
 
-def _reference(fitted: Fitted, column: int) -> Fitted:
-    """A calibrator that keeps one class's probability, with the facts of the fit of that class."""
+def _reference_of_class(fitted: Fitted, column: int) -> Fitted:
+    """A calibrator that gives one class's probability, with the facts of the fit of that class."""
     facts = fitted.provenance
     known = {name: facts[name] for name in ("weight", "effective_size") if name in facts}
     classes = facts.get("class_weights")
@@ -834,13 +846,13 @@ class Drift(Frozen):
         }
 
     def __str__(self) -> str:
-        return "\n".join((*table_of(self), *facts(self), *in_words(self)))
+        return "\n".join((*drift_table(self), *drift_facts(self), *drift_in_words(self)))
 
     __repr__ = __str__
 
 
 def map_of_one_score(calibrator: Any) -> Map:
-    """The map of a calibrator of one score; others are refused with a reason."""
+    """The map of a calibrator of one score; a calibrator of anything else is refused."""
     if not isinstance(calibrator, Map) and not hasattr(calibrator, "to_fitted"):
         raise InputError(
             "the calibrator must be fitted, what load returns, or a map, but "
@@ -866,22 +878,23 @@ HEAD = ("what changes", "statistic", "df", "p-value", "remedy", "saves (nats/row
 LEFT = ("what changes", "remedy")
 
 
-def table_of(drift: Drift) -> list[str]:
-    """The lines of the table, each with a test and the remedy for what it finds."""
-    rows = [HEAD, ("nothing", "", "", "", *_remedy(drift, 0))]
+def drift_table(drift: Drift) -> list[str]:
+    """The lines of the table that a drift prints: each test, and the remedy for what it finds."""
+    rows = [HEAD, ("nothing", "", "", "", *_remedy_cells(drift, 0))]
     for place, test in enumerate(drift.tests, start=1):
         figures = (f"{test.statistic:.2f}", str(test.df), shown_p(test.p_value))
-        rows.append((test.name, *figures, *_remedy(drift, place)))
+        rows.append((test.name, *figures, *_remedy_cells(drift, place)))
     return aligned(rows, ["left" if title in LEFT else "right" for title in HEAD])
 
 
-def _remedy(drift: Drift, place: int) -> tuple[str, str, str]:
+def _remedy_cells(drift: Drift, place: int) -> tuple[str, str, str]:
+    """The last three cells of a line: what is done, what it saves and what it leaves."""
     name, saves, leaves = drift.remedies[place]
     return name, shown_value(saves), shown_value(leaves)
 
 
-def facts(drift: Drift) -> list[str]:
-    """Sizes, rates, how far the scores moved, and the notes."""
+def drift_facts(drift: Drift) -> list[str]:
+    """The lines below a drift's table: sizes, rates, how far the scores moved, and the notes."""
     old, new = drift.weights
     rates = drift.rates
     sizes = f"weight {new:,.10g}" if old is None else f"weight {old:,.10g} then, {new:,.10g} now"
@@ -896,7 +909,7 @@ def facts(drift: Drift) -> list[str]:
     return lines + [f"note: {note}" for note in drift.notes]
 
 
-def in_words(
+def drift_in_words(
     drift: Drift, doer: str = "drift.update(calibrator)", names: LabelNames | None = None
 ) -> tuple[str, str]:
     """What was found, and what to do; ``doer`` is what does it, ``names`` are those of the labels.
@@ -919,7 +932,8 @@ def in_words(
     return f"{first} {found}", todo
 
 
-def _none(drift: Drift, doer: str) -> tuple[str, str]:
+def _words_for_none(drift: Drift, doer: str) -> tuple[str, str]:
+    """What is said where the calibrator stays as it is."""
     if not drift.found:
         return (
             f"No change was found ({sure_p(drift.p_value)}): what differs is within chance.",
@@ -932,7 +946,8 @@ def _none(drift: Drift, doer: str) -> tuple[str, str]:
     )
 
 
-def _intercept(drift: Drift, doer: str) -> tuple[str, str]:
+def _words_for_intercept(drift: Drift, doer: str) -> tuple[str, str]:
+    """What is said where a shift of the logit mends the calibrator."""
     return (
         f"The log-odds of all rows have moved alike ({sure_p(drift.p_value)}), by "
         f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}; probabilities by {drift.change:.2g}.",
@@ -941,7 +956,8 @@ def _intercept(drift: Drift, doer: str) -> tuple[str, str]:
     )
 
 
-def _refit(drift: Drift, doer: str) -> tuple[str, str]:
+def _words_for_refit(drift: Drift, doer: str) -> tuple[str, str]:
+    """What is said where a line on the logit mends the calibrator."""
     a, b = drift.line
     z = "logit(score)" if drift.scale == "logit" else "score"
     if drift.calibrated:
@@ -959,7 +975,8 @@ def _refit(drift: Drift, doer: str) -> tuple[str, str]:
     )
 
 
-def _new_map(drift: Drift, doer: str) -> tuple[str, str]:
+def _words_for_new_map(drift: Drift, doer: str) -> tuple[str, str]:
+    """What is said where only a new calibrator helps."""
     return (
         f"The shape of P(y | score) has changed ({sure_p(drift.p_value)}): probabilities by "
         f"{drift.change:.2g} (root mean square), and a line on the logit would leave "
@@ -969,10 +986,10 @@ def _new_map(drift: Drift, doer: str) -> tuple[str, str]:
 
 
 _WORDS: dict[str, Callable[[Drift, str], tuple[str, str]]] = {
-    "none": _none,
-    "intercept": _intercept,
-    "refit": _refit,
-    "new map": _new_map,
+    "none": _words_for_none,
+    "intercept": _words_for_intercept,
+    "refit": _words_for_refit,
+    "new map": _words_for_new_map,
 }
 
 
@@ -990,14 +1007,14 @@ PARTS, CASES = 16, 20.0
 SAME = 1e-9
 
 
-def side_by_side(
+def cells_in_common(
     reference: ScoreTable, new: ScoreTable, by_logit: bool, weights: str
 ) -> tuple[Group, Group, list[str]]:
     """The cells of both tables in the range of scores that they share, and notes on the rest."""
     tables = [reference, new]
     if by_logit:
-        clip = _clip(*tables)
-        tables = [_on_axis(table, clip) for table in tables]
+        clip = _common_clip(*tables)
+        tables = [_table_of_logits(table, clip) for table in tables]
     low = max(float(table.scores[0]) for table in tables)
     high = min(float(table.scores[-1]) for table in tables)
     if low > high:
@@ -1027,11 +1044,11 @@ def side_by_side(
                 f"{shown_percent(left_out)} of the {name} rows lie beyond the other table's "
                 "scores, and are not compared."
             )
-    first, second = (_group(part.pool(CELLS), weights) for part in inside)
+    first, second = (_group_of_table(part.pool(CELLS), weights) for part in inside)
     return first, second, notes
 
 
-def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
+def cells_on_map_logits(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
     """The cells of a table, with the logits of a map as their z, and notes on rows left out."""
     table = new.through(map_)
     notes = []
@@ -1055,21 +1072,21 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
                 "the map must give some new row a probability between 0 and 1, but it gives all "
                 "of them 0 or 1: there is nothing to compare. Fit a calibrator anew."
             )
-    kept = _on_axis(take_cells(table, ~sure), (0.0, 1.0))
-    return _group(kept.pool(CELLS), weights), notes
+    kept = _table_of_logits(take_cells(table, ~sure), (0.0, 1.0))
+    return _group_of_table(kept.pool(CELLS), weights), notes
 
 
 # --- tables -------------------------------------------------------------------------------------
 
 
-def _clip(*tables: ScoreTable) -> tuple[float, float]:
-    """The interval that scores are moved into before a logit is taken, the same for all tables."""
+def _common_clip(*tables: ScoreTable) -> tuple[float, float]:
+    """The interval into which the scores of all tables are moved before their logits are taken."""
     ends = [table.inner_interval or (0.0, 1.0) for table in tables]
     return min(end[0] for end in ends), max(end[1] for end in ends)
 
 
-def _on_axis(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable:
-    """The table of the logits of its scores."""
+def _table_of_logits(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable:
+    """The table with the logits of its scores, which are first moved into an interval."""
     return replace(
         table, scores=read_only(in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores))
     )
@@ -1078,21 +1095,19 @@ def _on_axis(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable:
 # --- weights ------------------------------------------------------------------------------------
 
 
-def _group(table: ScoreTable, weights: str) -> Group:
-    scale, spreads = (_counts if weights == "counts" else _importance)(table)
+def _group_of_table(table: ScoreTable, weights: str) -> Group:
+    """The cells of a table, with weights in units of rows."""
+    if weights == "counts":
+        if not table.is_whole:
+            raise InputError(NOT_WHOLE)
+        one = np.ones(len(table))  # Σw²/Σw, where each row counts once
+        return Group(table.scores, table.negative, table.positive, one, one)
+    scale, spreads = _spread_of_importance(table)
     n0, n1 = scale * table.negative, scale * table.positive
     return Group(table.scores, n0, n1, *(scale * spread for spread in spreads))
 
 
-def _counts(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
-    """The scale of the weights, and Σw²/Σw of negatives and positives: each row counts once."""
-    if not table.is_whole:
-        raise InputError(NOT_WHOLE)
-    one = np.ones(len(table))
-    return 1.0, (one, one)
-
-
-def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
+def _spread_of_importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
     """The scale of the weights, and Σw²/Σw of each class, in parts of equal weight.
 
     A part without rows of a class gets the figure of the whole class. A class without rows gets
@@ -1103,13 +1118,14 @@ def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
     count = int(np.clip(table.rarest / CASES, 1, PARTS))
     part = ((1.0 - SAME) * count * upto / upto[-1]).astype(np.intp)
     spreads = (
-        _spread(table.negative, table.negative_sq, part, usual),
-        _spread(table.positive, table.positive_sq, part, usual),
+        _spread_of_class(table.negative, table.negative_sq, part, usual),
+        _spread_of_class(table.positive, table.positive_sq, part, usual),
     )
     return 1.0 / usual, spreads
 
 
-def _spread(weight: Array, square: Array, part: Index, usual: float) -> Array:
+def _spread_of_class(weight: Array, square: Array, part: Index, usual: float) -> Array:
+    """Σw²/Σw of a class in each part, for every cell."""
     total = float(weight.sum())
     whole = float(square.sum()) / total if total else usual
     top, bottom = np.bincount(part, square), np.bincount(part, weight)

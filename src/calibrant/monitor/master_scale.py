@@ -53,8 +53,8 @@ class MasterScale(PrintsAsTable, Frozen):
     scores: Array | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "boundaries", _boundaries(0, self.boundaries))
-        object.__setattr__(self, "names", _names(self.names, len(self.boundaries) + 1))
+        object.__setattr__(self, "boundaries", _read_boundaries(0, self.boundaries))
+        object.__setattr__(self, "names", _read_names(self.names, len(self.boundaries) + 1))
         super().__post_init__()
 
     @classmethod
@@ -92,8 +92,8 @@ class MasterScale(PrintsAsTable, Frozen):
         >>> scale.grade([0.002, 0.05, 0.5]).tolist()
         ['A', 'C', 'D']
         """
-        cuts = _boundaries(grades, boundaries)
-        named = _names(names, len(cuts) + 1)
+        cuts = _read_boundaries(grades, boundaries)
+        named = _read_names(names, len(cuts) + 1)
         if calibrator is None:
             return cls(cuts, named)
         map_ = map_of_one_score(calibrator)
@@ -147,9 +147,10 @@ class MasterScale(PrintsAsTable, Frozen):
         table = read_table(y, p, None, pos_label)
         if not rows_count_once(table):
             raise InputError("the rows of a grade must count once each, but the table has weights.")
-        return GradeChecks(self, tuple(_rows(self, table)), float(level))
+        return GradeChecks(self, tuple(_grade_rows(self, table)), float(level))
 
     def _table(self) -> ResultTable:
+        """A line for each grade."""
         edges = [0.0, *self.boundaries.tolist(), 1.0]
         columns = [TableColumn("grade", "left"), TableColumn("from"), TableColumn("to")]
         cells = [
@@ -209,17 +210,20 @@ class GradeChecks(PrintsAsTable, Frozen):
 
     @property
     def too_low(self) -> tuple[str, ...]:
+        """The grades in which more positives came than was predicted."""
         return tuple(
             row.name for row in self.rows if row.jeffreys_adjusted <= self.level and row.positive
         )
 
     @property
     def too_high(self) -> tuple[str, ...]:
+        """The grades in which fewer positives came than was predicted."""
         return tuple(
             row.name for row in self.rows if row.too_high <= self.level and row.positive < row.rows
         )
 
     def _table(self) -> ResultTable:
+        """A line for each grade."""
         titles = ("rows", "positive", "predicted", "observed", "Jeffreys", "binomial", "verdict")
         columns = [TableColumn("grade", "left"), *map(TableColumn, titles)]
         rows = []
@@ -241,7 +245,8 @@ class GradeChecks(PrintsAsTable, Frozen):
 # --- inside -------------------------------------------------------------------------------------
 
 
-def _rows(scale: MasterScale, table: ScoreTable) -> list[GradeRow]:
+def _grade_rows(scale: MasterScale, table: ScoreTable) -> list[GradeRow]:
+    """The figures and tests of each grade."""
     grade = np.searchsorted(scale.boundaries, table.scores, side="right")
     count = len(scale.names)
     n, d, expected = (
@@ -267,7 +272,8 @@ def _rows(scale: MasterScale, table: ScoreTable) -> list[GradeRow]:
     ]
 
 
-def _boundaries(grades: int, given: Any) -> Array:
+def _read_boundaries(grades: int, given: Any) -> Array:
+    """Checked boundaries; by default even on the log-odds."""
     if given is None:
         count = check_whole("grades", grades, 2)
         low, high = logit(np.array(DEFAULT_RANGE))
@@ -284,7 +290,8 @@ def _boundaries(grades: int, given: Any) -> Array:
     return cuts
 
 
-def _names(given: Any, count: int) -> tuple[str, ...]:
+def _read_names(given: Any, count: int) -> tuple[str, ...]:
+    """Checked names of grades; by default letters, or numbers where there are too many grades."""
     if given is None:
         return tuple(LETTERS[:count] if count <= len(LETTERS) else map(str, range(1, count + 1)))
     names = tuple(map(str, given))

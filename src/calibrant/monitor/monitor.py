@@ -38,6 +38,7 @@ from calibrant.metrics.cells import check_weights, table_for_test
 from calibrant.metrics.formulas import RisingBand
 from calibrant.monitor.drift import Drift, check_drift, check_least, map_of_one_score
 from calibrant.result_tables import json_ready, plain_fields, sure_p
+from calibrant.rules.base import Map
 from calibrant.rules.sigmoids import Identity
 
 
@@ -130,17 +131,19 @@ class Monitor:
             band = reference_band(reference, alpha / 2.0)
             self._state = replace(self._state, band=band)
         elif reference is not None:
-            self._watch(reference)
-            self._state = replace(self._state, fingerprint=fingerprint(self._known().map))
+            map_ = self._set_calibrator(reference)
+            self._state = replace(self._state, fingerprint=fingerprint(map_))
 
-    def _watch(self, calibrator: Any) -> None:
-        """Take a calibrator, whose labels are those of the rows."""
+    def _set_calibrator(self, calibrator: Any) -> Map:
+        """Watch the probabilities of a calibrator; the labels of the rows are its labels."""
         map_, known = map_of_one_score(calibrator), fitted_of(calibrator)
         self._fitted = known or Fitted(map_, (0, 1), 1)
         if known is not None and self._state.classes is None:
             self._state = replace(self._state, classes=known.classes, pos_label=known.pos_label)
+        return map_
 
-    def _known(self) -> Fitted:
+    def _known_calibrator(self) -> Fitted:
+        """The calibrator; refused where the monitor has none."""
         if self._fitted is None:
             raise InputError(
                 "scores need a calibrator, but this monitor has none. Pass probabilities: "
@@ -212,7 +215,7 @@ class Monitor:
             If anything is wrong with the rows, the monitor stays as it was.
         """
         with self._one_batch():
-            rows = self._read(y, p, scores, sample_weight)
+            rows = self._read_batch(y, p, scores, sample_weight)
             tables: dict[Key, ScoreTable] = {}
             self._check_segments(segments)
             if segments is not None:
@@ -223,7 +226,7 @@ class Monitor:
             heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
             labels, positive = check_labels(rows.classes.tolist()), check_label(rows.pos_label)
             batch = NewRows(ScoreTable.from_rows(rows), tables, rows.count, heaviest, str(when))
-            return self._take(batch, labels, positive)
+            return self._add_batch(batch, labels, positive)
 
     def update_table(
         self,
@@ -258,18 +261,20 @@ class Monitor:
         """
         with self._one_batch():
             self._check_segments(None if segments is None else list(segments))
-            given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
-            found = self._table(table, scores)
+            given = {
+                key: self._read_table(one, scores) for key, one in (segments or {}).items() if one
+            }
+            found = self._read_table(table, scores)
             rows, heaviest = found.total, 1.0
             if found and not rows_count_once(found):
                 rows = found.effective_size
                 heaviest = math.sqrt(float(max(found.negative_sq.max(), found.positive_sq.max())))
             batch = NewRows(found, given, round(rows), heaviest, str(when))
-            known, positive = self._labels(classes, pos_label)
-            return self._take(batch, known, positive)
+            known, positive = self._read_labels(classes, pos_label)
+            return self._add_batch(batch, known, positive)
 
-    def _labels(self, classes: Any, pos_label: Any) -> tuple[tuple[Label, ...], Label]:
-        """The labels of the monitor; a table of other labels is refused."""
+    def _read_labels(self, classes: Any, pos_label: Any) -> tuple[tuple[Label, ...], Label]:
+        """The two labels and the positive one of a table; other labels than before are refused."""
         state = self._state
         before = state.classes or (0, 1)
         positive = before[1] if state.pos_label is None else state.pos_label
@@ -285,13 +290,13 @@ class Monitor:
             )
         return before, positive
 
-    def _table(self, table: ScoreTable, scores: bool) -> ScoreTable:
-        """A table of probabilities, or of scores where old rows are the reference."""
+    def _read_table(self, table: ScoreTable, scores: bool) -> ScoreTable:
+        """A table of probabilities; of scores where old rows are the reference."""
         if self._state.band is not None or not scores:
             if scores != (self._state.band is not None):
                 raise InputError("with old rows as the reference, tables hold scores: scores=True.")
             return table if scores else read_table(table, None, None, None)
-        map_ = self._known().map
+        map_ = self._known_calibrator().map
         made = table.through(map_)
         if not table.error:
             return made
@@ -300,28 +305,31 @@ class Monitor:
         return replace(made, error=error, made=table.made)
 
     def _check_segments(self, segments: Any) -> None:
+        """Refuse segments that are not watched, and their absence where they are."""
         refuse_several_columns(segments)
         if self._state.by_segment != (segments is not None):
             came = "they came without it" if segments is not None else "none came"
             how = "by_segment=True (on the command line --segment, from the first call on)"
             raise InputError(f"segments go with {how}, each row in one; but {came}.")
 
-    def _take(
+    def _add_batch(
         self, batch: NewRows, classes: tuple[Label, ...], pos_label: Label | None
     ) -> MonitorReading:
+        """Add a batch to the evidence, and say what it is now."""
         if not batch.table:
             raise InputError("a batch must hold rows with a weight above 0, but it has none.")
         self._state = replace(self._state.after(batch), classes=classes, pos_label=pos_label)
         return self.reading
 
-    def _read(self, y: Any, p: Any, scores: Any, sample_weight: Any) -> Rows:
-        """The rows: probabilities, or scores where old rows are the reference."""
+    def _read_batch(self, y: Any, p: Any, scores: Any, sample_weight: Any) -> Rows:
+        """Checked rows with their probabilities; with their scores where old rows are the
+        reference."""
         if (p is None) == (scores is None):
             raise InputError("pass either the probabilities p, or scores=..., and not both.")
         state = self._state
         if state.band is None:
             if p is None:
-                p = self._known().calibrate(scores)
+                p = self._known_calibrator().calibrate(scores)
             return read_rows(y, p, sample_weight, state.pos_label, state.classes)
         if scores is None:
             raise InputError("with old rows as the reference, pass their kind of scores: scores=.")
@@ -350,7 +358,7 @@ class Monitor:
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Sums over time, for charts: a window for each batch; older ones are joined."""
+        """Sums over time, for charts: a window for each batch. Older windows are joined."""
         return self._state.windows
 
     @property
@@ -361,7 +369,7 @@ class Monitor:
     @property
     def reading(self) -> MonitorReading:
         """What the monitor says now."""
-        return reading_of(self._state)
+        return reading_of_state(self._state)
 
     @property
     def segments(self) -> tuple[SegmentReading, ...]:
@@ -375,15 +383,15 @@ class Monitor:
         kept, in 22 cells of the scale.
         """
         state = self._state  # one, while other threads may go on
-        since = reading_of(state).since
+        since = reading_of_state(state).since
         windows = [window for window in state.windows if window.last >= since]
         if not windows:
             raise InputError("there are no rows yet. Pass some: update(y, p).")
-        return check_drift(Identity(), joined(windows).table(), least=state.least)
+        return check_drift(Identity(), joined_windows(windows).table(), least=state.least)
 
     def __str__(self) -> str:
         state = self._state
-        return f"Monitor({taken(state.batches, state.rows)})\n{reading_of(state)}"
+        return f"Monitor({batch_counts(state.batches, state.rows)})\n{reading_of_state(state)}"
 
     __repr__ = __str__
 
@@ -391,23 +399,23 @@ class Monitor:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: all that the monitor knows."""
-        return document_of(self._state)
+        return document_of_state(self._state)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], reference: Any = None) -> Self:
         """A monitor from what `to_dict` gave; see `load`."""
         made = cls()
-        made._state = state_of(document)
+        made._state = state_from_document(document)
         if reference is None:
             return made
         if isinstance(reference, ScoreTable):
             raise InputError("the file holds what the old rows say. Leave them out.")
-        made._watch(reference)
-        if fingerprint(made._known().map) != made._state.fingerprint:
+        own = fingerprint(made._set_calibrator(reference))
+        if own != made._state.fingerprint:
             raise InputError(
                 "this is the state of a monitor of another calibrator: its fingerprint is "
-                f"{made._state.fingerprint or '(none)'}, and that of the calibrator "
-                f"{fingerprint(made._known().map)}. Pass the right one, or start a new monitor."
+                f"{made._state.fingerprint or '(none)'}, and that of the calibrator {own}. Pass "
+                "the right one, or start a new monitor."
             )
         return made
 
@@ -495,13 +503,13 @@ class MonitorReading:
         }
 
     def __str__(self) -> str:
-        return " ".join(in_words(self))
+        return " ".join(reading_in_words(self))
 
     __repr__ = __str__
 
 
-def reading_of(state: MonitorState) -> MonitorReading:
-    """What the state of a monitor says."""
+def reading_of_state(state: MonitorState) -> MonitorReading:
+    """The reading of a monitor in this state."""
     if state.watched is None:
         return MonitorReading(None, 1.0, 1.0, 0, "", "shift", (0.0, 1.0), 0.0, 0.0, "none")
     worst = 0.0 if state.impossible else math.exp(-state.peak)
@@ -511,25 +519,27 @@ def reading_of(state: MonitorState) -> MonitorReading:
     kind, since = str(kinds[leader]), int(state.evidence.since[leader])
     return MonitorReading(
         alarm=state.alarm,
-        evidence=math.inf if state.impossible else _times(state.total),
-        p_value=min(1.0, worst * state.shared_by),
+        evidence=math.inf if state.impossible else _stake_multiple(state.total),
+        p_value=min(1.0, worst * state.alpha_parts),
         since=since,
         since_when=next((w.since for w in state.windows if w.last >= since), ""),
         change=kind,
         part=alternatives.part(leader),
         shift=float(alternatives.shift[leader]),
         confidence=float(state.evidence.shares()[kinds == kind].sum()),
-        recommendation=_remedy(state, kind),
+        recommendation=_recommended_remedy(state, kind),
         segments=tuple(one.segment for one in segment_readings(state) if one.alarm),
     )
 
 
-def _times(evidence: float) -> float:
-    """How many times its stake a bet is worth, from the ln of that; at most e⁷⁰⁰, still a float."""
+def _stake_multiple(evidence: float) -> float:
+    """How many times its stake a bet is worth, from the logarithm of that; at most e⁷⁰⁰, still a
+    float."""
     return math.exp(min(evidence, 700.0))
 
 
-def _remedy(state: MonitorState, kind: str) -> str:
+def _recommended_remedy(state: MonitorState, kind: str) -> str:
+    """The remedy for a kind of change, once there is an alarm."""
     if state.alarm is None:
         return "none"
     return "new map" if state.impossible else REMEDIES[kind]  # 0 and 1 have no log-odds to move
@@ -567,7 +577,7 @@ class SegmentReading:
 
 
 def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
-    """What the state of a monitor says of each segment, in the order in which they came.
+    """The readings of all segments, in the order in which they came.
 
     A segment has an alarm of its own if its share of the evidence has been enough by itself.
     """
@@ -581,8 +591,8 @@ def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
         found.append(
             SegmentReading(
                 segment=key,
-                evidence=_times(one.evidence.peak),
-                enough=_times(needed),
+                evidence=_stake_multiple(one.evidence.peak),
+                enough=_stake_multiple(needed),
                 alarm=one.evidence.peak >= needed,
                 since=int(one.evidence.since[leader]),
                 part=alternatives.part(leader),
@@ -595,10 +605,11 @@ def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def in_words(
+def reading_in_words(
     reading: MonitorReading, doer: str = "monitor.drift().update(calibrator)"
 ) -> list[str]:
-    """What was found, since when and where, and what to do; ``doer`` is what does it."""
+    """What was found, since when and where, and what to do. ``doer`` is the call or command that
+    does it."""
     if not reading.since:
         return ["No rows have come yet."]
     sure = sure_p(reading.p_value)
@@ -607,26 +618,28 @@ def in_words(
     batch, when = reading.alarm.batch, reading.alarm.when
     first = f"Alarm since batch {batch}{f' ({when})' if when else ''}, {sure}."
     began = f"batch {reading.since}{f' ({reading.since_when})' if reading.since_when else ''}"
-    said = [first, f"The change probably began with {began}: {_change(reading)}."]
+    said = [first, f"The change probably began with {began}: {_change_in_words(reading)}."]
     if math.isinf(reading.evidence):
         said[1] = "Something came that had been given probability 0."
     if reading.segments:
-        said.append(f"Segments with an alarm of their own: {_listed(reading.segments)}.")
+        said.append(f"Segments with an alarm of their own: {_listed_segments(reading.segments)}.")
     return [*said, TODO[reading.recommendation].format(doer=doer)]
 
 
-def taken(batches: int, rows: int) -> str:
-    """How many batches and rows came."""
+def batch_counts(batches: int, rows: int) -> str:
+    """How many batches and rows came, in words."""
     counts = ((batches, "batch", "batches"), (rows, "row", "rows"))
     return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts)
 
 
-def _listed(segments: tuple[object, ...], most: int = 10) -> str:
+def _listed_segments(segments: tuple[object, ...], most: int = 10) -> str:
+    """The first few segments by name, and how many more there are."""
     shown = ", ".join(map(str, segments[:most]))
     return shown if len(segments) <= most else f"{shown} and {len(segments) - most:,} more"
 
 
-def _change(reading: MonitorReading) -> str:
+def _change_in_words(reading: MonitorReading) -> str:
+    """What the likeliest change did to the log-odds."""
     way = "up" if reading.shift > 0 else "down"
     if reading.change == "shift":
         return f"all log-odds went {way} by about {abs(reading.shift):g}"
@@ -648,7 +661,7 @@ FORMAT, VERSION = "calibrant-monitor", 1
 # --- out ----------------------------------------------------------------------------------------
 
 
-def document_of(state: MonitorState) -> dict[str, Any]:
+def document_of_state(state: MonitorState) -> dict[str, Any]:
     """All that a monitor knows, as values that JSON can hold: the fields of the state by name."""
     band, segments = state.band, state.segments
     if band is not None:
@@ -665,11 +678,11 @@ def document_of(state: MonitorState) -> dict[str, Any]:
 # --- in -----------------------------------------------------------------------------------------
 
 
-def state_of(document: Any) -> MonitorState:
-    """The state that `document_of` wrote; anything else is refused with a reason."""
+def state_from_document(document: Any) -> MonitorState:
+    """The state that `document_of_state` wrote; anything else is refused with a reason."""
     check_version(document, FORMAT, VERSION, "the state of a monitor")
     try:
-        return _state(document)
+        return _read_state(document)
     except InputError:
         raise
     except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
@@ -679,43 +692,44 @@ def state_of(document: Any) -> MonitorState:
         ) from wrong
 
 
-def _state(document: Mapping[str, Any]) -> MonitorState:
+def _read_state(document: Mapping[str, Any]) -> MonitorState:
+    """The state of a document whose format and version are known."""
     watched, alarm, band = (document[name] for name in ("watched", "alarm", "band"))
     classes = document["classes"]
     state = MonitorState(
         alpha=check_number("alpha", document["alpha"], 0.0, 1.0),
-        least=_number(document["least"], 0.0, 0.5),
-        weights=_one_of(document["weights"], tuple(WEIGHTS)),
-        by_segment=_one_of(document["by_segment"], (True, False)),
-        fingerprint=_text(document["fingerprint"]),
+        least=_read_number(document["least"], 0.0, 0.5),
+        weights=_read_choice(document["weights"], tuple(WEIGHTS)),
+        by_segment=_read_choice(document["by_segment"], (True, False)),
+        fingerprint=_read_text(document["fingerprint"]),
         band=None if band is None else _read_band(band),
         classes=None if classes is None else check_labels(classes),
-        pos_label=_positive(document["pos_label"], classes),
+        pos_label=_read_positive_label(document["pos_label"], classes),
         watched=None
         if watched is None
-        else Watched(_column(watched["borders"]), _number(watched["centre"])),
-        heaviest=_number(document["heaviest"], 0.0),
-        rows=_count(document["rows"]),
+        else Watched(_read_numbers(watched["borders"]), _read_number(watched["centre"])),
+        heaviest=_read_number(document["heaviest"], 0.0),
+        rows=_read_count(document["rows"]),
         evidence=_read_evidence(document["evidence"]),
-        peak=_number(document["peak"], 0.0),
+        peak=_read_number(document["peak"], 0.0),
         segments={
             segment_key(one["segment"]): SegmentEvidence(
                 check_number("share", one["share"], 0.0, 1.0), _read_evidence(one["evidence"])
             )
             for one in document["segments"]
         },
-        first_segments=_count(document["first_segments"]),
+        first_segments=_read_count(document["first_segments"]),
         windows=tuple(_read_window(window) for window in document["windows"]),
-        marks=tuple((_count(number), str(mark)) for number, mark in document["marks"]),
-        alarm=None if alarm is None else Alarm(_count(alarm["batch"]), str(alarm["when"])),
-        impossible=_count(document["impossible"]),
+        marks=tuple((_read_count(number), str(mark)) for number, mark in document["marks"]),
+        alarm=None if alarm is None else Alarm(_read_count(alarm["batch"]), str(alarm["when"])),
+        impossible=_read_count(document["impossible"]),
     )
     _check_counts(state)
     return state
 
 
 def _check_counts(state: MonitorState) -> None:
-    """The parts of a state must fit together."""
+    """Refuse a state whose parts do not fit together."""
     count = 0 if state.watched is None else len(state.watched.alternatives().prior)
     if len(state.evidence.wealth) != count or (state.batches > 0) != (count > 0):
         raise InputError(
@@ -731,77 +745,85 @@ def _check_counts(state: MonitorState) -> None:
 
 
 def _read_band(band: Mapping[str, Any]) -> RisingBand:
-    scores = np.append(-np.inf, _column(band["scores"]))
-    columns = [_column(band[name]) for name in ("p", "low", "high")]
+    """The band of old rows."""
+    scores = np.append(-np.inf, _read_numbers(band["scores"]))
+    columns = [_read_numbers(band[name]) for name in ("p", "low", "high")]
     if any(len(column) != len(scores) for column in columns):
         raise ValueError("the columns of the band differ in length")
     return RisingBand(scores, *columns)
 
 
 def _read_evidence(given: Mapping[str, Any]) -> Evidence:
+    """The wealth of the alternatives; None stands for a wealth of 0."""
     wealth, best = (
-        np.array([-np.inf if value is None else _number(value) for value in given[name]])
+        np.array([-np.inf if value is None else _read_number(value) for value in given[name]])
         for name in ("wealth", "best")
     )
-    since = np.array([_count(value) for value in given["since"]], dtype=np.int64)
+    since = np.array([_read_count(value) for value in given["since"]], dtype=np.int64)
     if not len(wealth) == len(best) == len(since):
         raise ValueError("the columns of the evidence differ in length")
     return Evidence(
         wealth,
         best,
         since,
-        _number(given["waiting"], 0.0, 1.0),
-        _count(given["batches"]),
-        _number(given["peak"], 0.0),
+        _read_number(given["waiting"], 0.0, 1.0),
+        _read_count(given["batches"]),
+        _read_number(given["peak"], 0.0),
     )
 
 
 def _read_window(given: Mapping[str, Any]) -> Window:
+    """The sums of some batches."""
     names = ("weight", "positive", "predicted", "variance")
-    columns = [_column(given[name], 0.0) for name in names]
+    columns = [_read_numbers(given[name], 0.0) for name in names]
     if any(len(column) != len(EDGES) + 1 for column in columns):
         raise ValueError("a window has another number of cells")
     return Window(
-        _count(given["first"]),
-        _count(given["last"]),
-        _text(given["since"]),
-        _text(given["until"]),
-        _number(given["evidence"]),
+        _read_count(given["first"]),
+        _read_count(given["last"]),
+        _read_text(given["since"]),
+        _read_text(given["until"]),
+        _read_number(given["evidence"]),
         *columns,
     )
 
 
-def _column(values: Any, low: float = -math.inf) -> Array:
-    return np.array([_number(value, low) for value in values], dtype=np.float64)
+def _read_numbers(values: Any, low: float = -math.inf) -> Array:
+    """Numbers of at least ``low``."""
+    return np.array([_read_number(value, low) for value in values], dtype=np.float64)
 
 
-def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
+def _read_choice(value: Any, allowed: tuple[Any, ...]) -> Any:
+    """A value that is one of those allowed, and of the same type."""
     if not any(type(value) is type(one) and value == one for one in allowed):
         raise ValueError(f"one of {allowed} must be there, but {brief(value)} is")
     return value
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
+    """A text."""
     if type(value) is not str:
         raise ValueError(f"a text must be there, but {brief(value)} is")
     return value
 
 
-def _positive(value: Any, classes: Any) -> Label | None:
+def _read_positive_label(value: Any, classes: Any) -> Label | None:
     """The positive label: one of the classes, if they are known."""
     if value is None:
         return None
-    return check_label(value if classes is None else _one_of(value, tuple(classes)))
+    return check_label(value if classes is None else _read_choice(value, tuple(classes)))
 
 
-def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+def _read_number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number between two limits."""
     fine = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not fine or not math.isfinite(value) or not low <= value <= high:
         raise ValueError(f"a number from {low:g} to {high:g} must be there, but {brief(value)} is")
     return float(value)
 
 
-def _count(value: Any) -> int:
+def _read_count(value: Any) -> int:
+    """A whole number from 0 on."""
     if type(value) is not int or value < 0:
         raise ValueError(f"a count must be there, but {brief(value)} is")
     return value
@@ -831,7 +853,7 @@ BY_SEGMENT, AT_FIRST = 0.5, 0.5
 
 
 def reference_band(table: ScoreTable, level: float) -> RisingBand:
-    """What old rows say of P(y | score), for a monitor that has no calibrator to go by.
+    """The limits that old rows set to P(y | score), for a monitor without a calibrator.
 
     The band holds the whole rising curve with probability ``1 − level`` at least.
     """
@@ -852,7 +874,8 @@ class Watched:
 
     @classmethod
     def by(cls, p: Array) -> Watched:
-        """Tenths of the first batch's probabilities, and the mean of their log-odds.
+        """What to watch, by the first batch: tenths of its probabilities, and the mean of their
+        log-odds.
 
         Probabilities are known before the labels, so they may decide what is bet on. If the batch
         has too few different probabilities, borders are fixed ones.
@@ -864,6 +887,7 @@ class Watched:
         return cls(np.unique([0.0, *borders.tolist(), 2.0]), centre)
 
     def alternatives(self, *, only_shifts: bool = False) -> Alternatives:
+        """The changes that are bet on."""
         return Alternatives.of(self.borders, only_shifts=only_shifts)
 
 
@@ -897,7 +921,7 @@ class NewRows(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What tells this batch from others, whatever the order of its rows."""
+        """A hash that is the same for the same rows in any order."""
         columns = (self.table.scores, self.table.negative, self.table.positive)
         return hashlib.sha256(b"".join(column.tobytes() for column in columns)).hexdigest()[:16]
 
@@ -958,11 +982,12 @@ class MonitorState:
 
     @property
     def batches(self) -> int:
+        """How many batches came."""
         return self.evidence.batches
 
     @property
-    def shared_by(self) -> float:
-        """Among how many chances of a false alarm alpha is shared.
+    def alpha_parts(self) -> float:
+        """Into how many equal parts alpha is divided, of which the bets get one.
 
         A band of old rows may itself be wrong. That takes half of alpha, and half is left.
         """
@@ -971,7 +996,7 @@ class MonitorState:
     @property
     def enough(self) -> float:
         """The ln of the evidence that raises the alarm."""
-        return math.log(self.shared_by / self.alpha)
+        return math.log(self.alpha_parts / self.alpha)
 
     @property
     def total(self) -> float:
@@ -987,7 +1012,8 @@ class MonitorState:
         return float(np.logaddexp(of_all, of_segments))
 
     def bounds(self, table: ScoreTable) -> NullBounds:
-        """What is claimed of a table's scores, and how far the truth may be from it."""
+        """The probabilities that are claimed for a table's scores, and how far the truth may be
+        from them."""
         found = NullBounds.exactly(table.scores)
         if self.band is not None:
             found = NullBounds(*self.band.at(table.scores))
@@ -995,7 +1021,7 @@ class MonitorState:
         return found.widened(spare) if spare else found
 
     def after(self, batch: NewRows) -> MonitorState:
-        """With one more batch; a batch that came before is refused."""
+        """The state after one more batch; a batch that came before is refused."""
         heaviest = max(self.heaviest, batch.heaviest)
         if self.weights == "counts":
             table_for_test(batch.table, self.weights)  # refuses weights that are not whole
@@ -1030,20 +1056,21 @@ class MonitorState:
             made = replace(made, alarm=Alarm(number, batch.when))
         seen = ScoreTable.from_counts(bounds.p, batch.table.negative, batch.table.positive)
         window = Window.of(number, batch.when, made.total, seen)
-        return replace(made, windows=thinned((*self.windows, window)))
+        return replace(made, windows=thinned_windows((*self.windows, window)))
 
     def _gains(
         self, table: ScoreTable, watched: Watched, alternatives: Alternatives, heaviest: float
     ) -> Array:
         # the factor of a bet is raised to the row's share of the heaviest weight, at most 1: so
         # still nobody can expect to win
+        """By how much the logarithm of each alternative's wealth grows with a table."""
         negative, positive = table.negative / heaviest, table.positive / heaviest
         return batch_gains(alternatives, watched.centre, self.bounds(table), negative, positive)
 
     def _segments(
         self, batch: NewRows, watched: Watched, heaviest: float
     ) -> dict[Key, SegmentEvidence]:
-        """The evidence in each segment.
+        """The evidence in each segment after one more batch.
 
         Segments of the first batch share one half of it. Of the other half, the j-th segment that
         comes later gets 1/(j(j + 1)).
@@ -1110,7 +1137,7 @@ class Window:
         return ScoreTable.from_counts(np.clip(self.predicted[at] / n, 0.0, 1.0), n - n1, n1)
 
 
-def joined(windows: Sequence[Window]) -> Window:
+def joined_windows(windows: Sequence[Window]) -> Window:
     """One window of several that came one after another."""
     first, last = windows[0], windows[-1]
     names = ("weight", "positive", "predicted", "variance")
@@ -1118,12 +1145,12 @@ def joined(windows: Sequence[Window]) -> Window:
     return Window(first.first, last.last, first.since, last.until, last.evidence, *sums)
 
 
-def thinned(windows: Sequence[Window]) -> tuple[Window, ...]:
+def thinned_windows(windows: Sequence[Window]) -> tuple[Window, ...]:
     """The windows; if there are too many, the older half is joined in pairs."""
     if len(windows) <= MOST:
         return tuple(windows)
     half = len(windows) // 4 * 2
-    pairs = (joined(windows[at : at + 2]) for at in range(0, half, 2))
+    pairs = (joined_windows(windows[at : at + 2]) for at in range(0, half, 2))
     return (*pairs, *windows[half:])
 
 
@@ -1176,7 +1203,9 @@ class Alternatives(NamedTuple):
         found = [(shift, 1.0, 0.0, math.inf, ALL) for shift in both]
         if not only_shifts:
             found += [(s, b, 0.0, math.inf, TURNED) for b in SLOPES for s in (0.0, *both)]
-            found += [(s, 1.0, low, high, PART) for low, high in _parts(borders) for s in both]
+            found += [
+                (s, 1.0, low, high, PART) for low, high in _watched_parts(borders) for s in both
+            ]
         columns = np.array(found, dtype=np.float64).T
         shares = columns[-1]
         for share in np.unique(shares):
@@ -1195,8 +1224,9 @@ class Alternatives(NamedTuple):
         return np.where(whole, np.where(self.slope == 1.0, "shift", "slope"), "part")
 
 
-def _parts(borders: Array) -> list[tuple[float, float]]:
-    """Each part between two borders, and the last and first two, three and five of them."""
+def _watched_parts(borders: Array) -> list[tuple[float, float]]:
+    """The parts of the scale: each between two borders, and the last and first two, three and five
+    of them."""
     found: list[tuple[float, float]] = list(pairwise(borders.tolist()))
     for many in TAILS:
         if many < len(found):
@@ -1213,16 +1243,16 @@ class NullBounds(NamedTuple):
 
     @classmethod
     def exactly(cls, p: Array) -> Self:
-        """The truth must be p itself."""
+        """Bounds that allow no probability but p itself."""
         return cls(p, p, p)
 
     def widened(self, least: float) -> Self:
-        """All that is within ``least`` of these bounds."""
+        """Bounds that are wider by ``least`` on both sides."""
         low, high = np.maximum(self.low - least, 0.0), np.minimum(self.high + least, 1.0)
         return self._replace(low=low, high=high)
 
     def impossible(self, negative: Array, positive: Array) -> bool:
-        """Whether something came that has no probability under any allowed truth."""
+        """Whether an event came that has no probability under any allowed truth."""
         return bool(positive[self.high <= 0.0].any() or negative[self.low >= 1.0].any())
 
 
@@ -1263,13 +1293,13 @@ def _log_factors(
     return won, lost
 
 
-def share_of_start(batch: int) -> float:
-    """The share of the first 1 that is set aside for alternatives that begin with a batch.
+def starting_share(batch: int) -> float:
+    """The share of the first 1 that the alternatives get which begin with a batch.
 
     It is 1/((t + 1)·ln²(t + 1)), scaled to a sum of 1 over all t ≥ 1. Half goes to the first batch.
     The thousandth starts with so little that it costs no more than 13 in ln(wealth).
 
-    >>> round(share_of_start(1), 3), round(sum(map(share_of_start, range(1, 10_000))), 3)
+    >>> round(starting_share(1), 3), round(sum(map(starting_share, range(1, 10_000))), 3)
     (0.493, 0.949)
     """
     return 1.0 / (SERIES * (batch + 1) * math.log(batch + 1) ** 2)
@@ -1303,14 +1333,15 @@ class Evidence:
 
     @classmethod
     def none(cls, count: int) -> Self:
-        """Before the first batch."""
+        """The evidence before the first batch."""
         nothing = np.full(count, -np.inf)
         return cls(nothing, nothing, np.zeros(count, np.int64))
 
     def after(self, gains: Array, prior: Array) -> Self:
-        """With one more batch, which multiplied the wealth of each alternative by exp(gains)."""
+        """The evidence after one more batch, which multiplied the wealth of each alternative by
+        exp(gains)."""
         batch = self.batches + 1
-        share = share_of_start(batch)
+        share = starting_share(batch)
         begun = np.logaddexp(self.wealth, np.log(share * prior))
         anew = self.best < math.log(share)
         made = replace(
@@ -1325,7 +1356,7 @@ class Evidence:
 
     @property
     def total(self) -> float:
-        """ln of all wealth: 0 at first."""
+        """The logarithm of all wealth together: 0 at first."""
         with np.errstate(divide="ignore"):
             return float(logsumexp(np.append(self.wealth, np.log(self.waiting))))
 
@@ -1334,7 +1365,7 @@ class Evidence:
         return np.exp(self.wealth - logsumexp(self.wealth)) if self.batches else np.exp(self.wealth)
 
     def leader(self, prior: Array) -> int:
-        """The alternative whose best beginning explains most."""
+        """The number of the alternative whose best beginning explains most."""
         return int(np.argmax(self.best + np.log(prior)))
 
     def to_dict(self) -> dict[str, Any]:

@@ -64,8 +64,8 @@ class BinaryLikelihood:
         return cls(p / train, (1.0 - p) / (1.0 - train), w)
 
     def at(self, s: float) -> tuple[float, float, float]:
-        """ln L at t = σ(s), its derivative by t, and minus the second one."""
-        t, u = _both(s)
+        """ln L at the rate t = σ(s), its derivative by t, and minus the second derivative."""
+        t, u = _sigmoid_pair(s)
         m = u * self.q + t * self.r
         with np.errstate(over="ignore"):
             ratio = (self.r - self.q) / m
@@ -74,19 +74,19 @@ class BinaryLikelihood:
     def __call__(self, s: float) -> tuple[float, float]:
         """ln L at σ(s) and its derivative by s."""
         value, slope, _ = self.at(s)
-        return value, slope * math.prod(_both(s))
+        return value, slope * math.prod(_sigmoid_pair(s))
 
 
 def rate_at(s: float) -> float:
-    """σ(s), and 0 and 1 themselves at the ends.
+    """The rate σ(s); 0 and 1 themselves at the ends.
 
     >>> rate_at(LEAST), rate_at(0.0), rate_at(MOST)
     (0.0, 0.5, 1.0)
     """
-    return _both(s)[0] if LEAST < s < MOST else float(s > 0.0)
+    return _sigmoid_pair(s)[0] if LEAST < s < MOST else float(s > 0.0)
 
 
-def most_likely(two: BinaryLikelihood, start: float) -> tuple[float, int]:
+def most_likely_logit(two: BinaryLikelihood, start: float) -> tuple[float, int]:
     """The logit of the rate at which the likelihood is largest, and the evaluations it took."""
     evaluations = 0
 
@@ -94,16 +94,16 @@ def most_likely(two: BinaryLikelihood, start: float) -> tuple[float, int]:
         nonlocal evaluations
         evaluations += 1
         _, first, second = two.at(s)
-        return first, -second * math.prod(_both(s))
+        return first, -second * math.prod(_sigmoid_pair(s))
 
     if not slope(LEAST)[0] > 0.0:
         return LEAST, evaluations
     if not slope(MOST)[0] < 0.0:
         return MOST, evaluations
-    return _root(slope, LEAST, MOST, start), evaluations
+    return _root_of_falling(slope, LEAST, MOST, start), evaluations
 
 
-def interval(
+def rate_interval(
     likelihood: Sloped, s: float, curve: tuple[float, float], drop: float
 ) -> tuple[float, float]:
     """The rates on both sides of σ(s) at which ln L is ``drop`` below its largest value.
@@ -121,21 +121,21 @@ def interval(
         # ln L falls on its way to the border, where it is costly to evaluate
         return above(beyond)[0] < 0.0 or above(border)[0] < 0.0
 
-    guess, beyond = (_guesses(s, curve, fall) for fall in (drop, 4.0 * drop))
+    guess, beyond = (_guessed_ends(s, curve, fall) for fall in (drop, 4.0 * drop))
     below = partial(above, sign=-1.0)
-    low = _root(below, LEAST, s, guess[0]) if crosses(beyond[0], LEAST) else LEAST
-    high = _root(above, s, MOST, guess[1]) if crosses(beyond[1], MOST) else MOST
+    low = _root_of_falling(below, LEAST, s, guess[0]) if crosses(beyond[0], LEAST) else LEAST
+    high = _root_of_falling(above, s, MOST, guess[1]) if crosses(beyond[1], MOST) else MOST
     return rate_at(low), rate_at(high)
 
 
 def logit_of(rate: float) -> float:
-    """The inverse of `rate_at`, cut to its ends."""
+    """The logit of a rate, cut to the ends at which `rate_at` is 0 or 1."""
     return min(max(float(logit(np.array(rate))), LEAST), MOST)
 
 
-def _guesses(s: float, curve: tuple[float, float], drop: float) -> tuple[float, float]:
-    """Where the parabola through the optimum has fallen by ``drop``, as logits."""
-    t = _both(s)[0]
+def _guessed_ends(s: float, curve: tuple[float, float], drop: float) -> tuple[float, float]:
+    """The logits at which the parabola through the optimum has fallen by ``drop``."""
+    t = _sigmoid_pair(s)[0]
     slope, bend = curve
     if not 0.0 < bend < 1e200:
         return s - 1.0, s + 1.0
@@ -145,14 +145,14 @@ def _guesses(s: float, curve: tuple[float, float], drop: float) -> tuple[float, 
     return ends[0], ends[1]
 
 
-def _both(s: float) -> tuple[float, float]:
+def _sigmoid_pair(s: float) -> tuple[float, float]:
     """σ(s) and 1 − σ(s), each to full precision."""
     t, u = sigmoid(np.array([s, -s])).tolist()
     return t, u
 
 
-def _root(function: Sloped, low: float, high: float, start: float) -> float:
-    """Where a falling function crosses zero: Newton's method inside a shrinking bracket.
+def _root_of_falling(function: Sloped, low: float, high: float, start: float) -> float:
+    """Where a falling function crosses zero, by Newton's method inside a shrinking bracket.
 
     The bracket is halved whenever Newton would leave it or its steps grow.
     """
@@ -183,8 +183,8 @@ class ClassLikelihood:
     ratio: Array
     w: Array
 
-    def best(self, start: Array) -> tuple[Array, int]:
-        """The rates of the largest likelihood, and the rounds it took.
+    def most_likely(self, start: Array) -> tuple[Array, int]:
+        """The rates at which the likelihood is largest, and how many rounds the search took.
 
         With −ln L + Σt in place of −ln L the optimum sums to one by itself, so that t ≥ 0 is the
         only condition left (Kim, Carbonetto, Stephens and Anitescu 2020). Newton's method runs on
@@ -198,15 +198,15 @@ class ClassLikelihood:
             gradient = 1.0 - self.w @ v
             if np.abs(np.minimum(gradient, t)).max() <= GRADIENT or hidden == HIDDEN_STEPS:
                 break
-            step = self._step(t, gradient, v, ridge)
+            step = self._newton_step(t, gradient, v, ridge)
             if gradient @ step > -HIDDEN:
                 t, hidden = np.maximum(t + step, 0.0), hidden + 1
             else:
-                t, length = self._along(t, gradient, step)
+                t, length = self._shortened_step(t, gradient, step)
                 ridge = max(ridge / MORE, RIDGE) if length == 1.0 else ridge * MORE
         return t / t.sum(), rounds
 
-    def _step(self, t: Array, gradient: Array, v: Array, ridge: float) -> Array:
+    def _newton_step(self, t: Array, gradient: Array, v: Array, ridge: float) -> Array:
         """Newton's step; rates that are held near 0 go straight to 0."""
         held = (gradient > 0.0) & (t <= np.minimum(1e-9, gradient))
         free = ~held
@@ -217,8 +217,9 @@ class ClassLikelihood:
         step[free] = -np.linalg.solve(hessian, gradient[free])
         return step
 
-    def _along(self, t: Array, gradient: Array, step: Array) -> tuple[Array, float]:
-        """The first of ever shorter steps that brings enough of its promised gain, and its length.
+    def _shortened_step(self, t: Array, gradient: Array, step: Array) -> tuple[Array, float]:
+        """The rates after the first of ever shorter steps that brings enough of its promised gain,
+        and its length.
 
         If none of ten does, there is no step.
         """
@@ -232,6 +233,7 @@ class ClassLikelihood:
         return t, 0.0
 
     def _objective(self, t: Array) -> float:
+        """Σt − ln L."""
         with np.errstate(divide="ignore"):
             return float(t.sum() - self.w @ np.log(self.ratio @ t))
 
@@ -243,13 +245,13 @@ class ProfileLikelihood:
         self.own = classes.ratio[:, column]
         self.rest = np.delete(classes.ratio, column, axis=1)
         self.w, self.size = classes.w, size
-        self.shares = _inside(np.delete(rates, column))
+        self.shares = _off_the_border(np.delete(rates, column))
 
     def __call__(self, s: float) -> tuple[float, float]:
-        t, u = _both(s)
+        t, u = _sigmoid_pair(s)
         ratio = t * self.own[:, None] + u * self.rest
-        shares, _ = ClassLikelihood(ratio, self.w).best(self.shares)
-        self.shares = _inside(shares)  # where the next search starts
+        shares, _ = ClassLikelihood(ratio, self.w).most_likely(self.shares)
+        self.shares = _off_the_border(shares)  # where the next search starts
         m = ratio @ shares
         slope = self.w @ ((self.own - self.rest @ shares) / m)
         return self.size * float(self.w @ np.log(m)), self.size * float(slope) * t * u
@@ -259,8 +261,8 @@ class ProfileLikelihood:
         return BinaryLikelihood(self.own, self.rest @ self.shares, self.size * self.w).at(s)[1:]
 
 
-def _inside(shares: Array) -> Array:
-    """Shares moved off the border, at which a search must not start."""
+def _off_the_border(shares: Array) -> Array:
+    """Shares that are all above 0: a search must not start at a share of 0."""
     off = shares + 1e-9 * max(float(shares.sum()), 1e-9)
     return np.asarray(off / off.sum())
 
@@ -371,17 +373,19 @@ def adjust_prior(
     if isinstance(calibrator_or_p, Map):
         return _adjust_map(calibrator_or_p, read_shift(given, _kind_of_map(calibrator_or_p)))
     if hasattr(calibrator_or_p, "to_fitted"):
-        return _adjust_fitted(_fitted(calibrator_or_p), given)
+        return _adjust_fitted(_fitted_of_scores(calibrator_or_p), given)
     return _adjust_probabilities(calibrator_or_p, given)
 
 
 def _came(value: Any) -> str:
+    """What came in place of a calibrator or probabilities."""
     if isinstance(value, type):
         return f"the class {value.__name__} came. Fit one first."
     return "a ScoreTable came. Move its probabilities: adjust_prior(table.scores, ...)."
 
 
 def _adjust_map(map_: Map, shift: Shift) -> Map:
+    """The map after a shift."""
     if (shift.factor == 1.0).all():
         return map_
     return map_.shifted(shift.factor)
@@ -390,6 +394,7 @@ def _adjust_map(map_: Map, shift: Shift) -> Map:
 def _kind_of_map(
     map_: Map, labels: tuple[Any, ...] | None = None, rate: Any = None
 ) -> ProbabilityKind:
+    """What the probabilities of a map are about."""
     if not isinstance(map_, VectorMap):
         return ProbabilityKind(rate=rate)
     return ProbabilityKind(map_.n_classes, map_.distribution, labels, rate)
@@ -398,7 +403,8 @@ def _kind_of_map(
 # --- fitted calibrators ---------------------------------------------------------------------------
 
 
-def _fitted(calibrator: Any) -> Fitted:
+def _fitted_of_scores(calibrator: Any) -> Fitted:
+    """A fitted calibrator of scores alone; any other is refused."""
     refuse_models(calibrator)
     fitted: Fitted = calibrator.to_fitted()
     if isinstance(fitted.rule, Map):
@@ -410,6 +416,7 @@ def _fitted(calibrator: Any) -> Fitted:
 
 
 def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
+    """The fitted calibrator after a shift, which its provenance records."""
     kind = _kind_of_map(fitted.map, fitted.classes, known_rate(fitted))
     shift = read_shift(given, kind)
     facts = fitted.provenance
@@ -424,9 +431,10 @@ def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
 
 
 def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
+    """Probabilities after a shift, in the shape in which they came."""
     matrix = to_matrix(p, "p")
     columns = matrix.shape[1] if matrix.ndim == 2 else 1
-    if columns > 2 or (columns == 2 and _by_class(given)):
+    if columns > 2 or (columns == 2 and _gives_rates_of_classes(given)):
         shift = read_shift(given, ProbabilityKind(columns, distribution=True))
         return shift_classes(read_distributions(matrix), shift.factor)
     shift = read_shift(given, ProbabilityKind())
@@ -434,8 +442,8 @@ def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
     return np.column_stack((1.0 - moved, moved)) if columns == 2 else moved.reshape(matrix.shape)
 
 
-def _by_class(given: GivenShift) -> bool:
-    """Whether rates are given for both of two classes."""
+def _gives_rates_of_classes(given: GivenShift) -> bool:
+    """Whether a rate is given for each of two classes."""
     target = getattr(given.target_rate, "rate", given.target_rate)
     return target is not None and np.ndim(target) > 0
 
@@ -453,24 +461,25 @@ FOLLOWS = (
 FACTS = ("weight", "positive_weight", "effective_size")
 
 
-def follows_its_rows(fitted: Fitted) -> bool:
-    """Whether the map is isotonic: its steps are further apart than the true probabilities."""
+def is_isotonic_fit(fitted: Fitted) -> bool:
+    """Whether the map is isotonic: then its steps are further apart than the true probabilities."""
     chosen = str(fitted.provenance.get("chosen", fitted.method))
     return chosen.lower() == "isotonic"
 
 
-def learned_from(facts: Mapping[str, Any]) -> float | None:
-    """n·rate·(1 − rate) of the rows of the fit, or of the last update if they were fewer.
+def fit_information(facts: Mapping[str, Any]) -> float | None:
+    """The information n·rate·(1 − rate) in the rows of the fit, or in those of the last update if
+    they were fewer.
 
     An update has learned its shift from its own rows, however many the fit had.
     """
-    weight, ones, size = (known_count(facts.get(name)) for name in FACTS)
+    weight, ones, size = (positive_number(facts.get(name)) for name in FACTS)
     if weight is None or ones is None or size is None or ones > weight:
         return None
     found = [(size, ones / weight)]
     for note in recorded_entries(facts, "updated")[-1:]:
         told: Mapping[str, Any] = note if isinstance(note, Mapping) else {}
-        later, rate = known_count(told.get("effective_size")), told.get("rate")
+        later, rate = positive_number(told.get("effective_size")), told.get("rate")
         if later is not None and rate is not None and Number(0.0, 1.0).allows(rate):
             found.append((later, float(rate)))
     # half a row more in each class: one may have been absent
@@ -478,15 +487,16 @@ def learned_from(facts: Mapping[str, Any]) -> float | None:
     return min(max(n, 1.0) * rate * (1.0 - rate) for n, rate in smoothed)
 
 
-def known_count(value: Any) -> float | None:
-    """A number above 0; None for anything else that a file may hold."""
+def positive_number(value: Any) -> float | None:
+    """The value of a file if it is a number above 0, else None."""
     return float(value) if Number(0.0, open=True).allows(value) else None
 
 
 def known_rate(fitted: Fitted) -> Any:
-    """The rate at which the probabilities are calibrated, if the provenance tells it."""
+    """The rate at which the probabilities are calibrated; None where the provenance does not say
+    it."""
     facts, many = fitted.provenance, isinstance(fitted.map, VectorMap)
-    last = _last_move(facts)
+    last = _last_adjustment(facts)
     try:
         if last is not None:
             rate = np.asarray(last["rate"], dtype=np.float64)
@@ -501,7 +511,7 @@ def known_rate(fitted: Fitted) -> Any:
     return rate if fits else None
 
 
-def _last_move(facts: Mapping[str, Any]) -> Any:
+def _last_adjustment(facts: Mapping[str, Any]) -> Any:
     """The record of the adjustment or update (see `Drift.update`) that came last, if any did."""
     adjusted, updated = recorded_entries(facts, "prior"), recorded_entries(facts, "updated")
     newest: Any = updated[-1] if updated else None
@@ -568,17 +578,17 @@ def estimate_rate(
     rate 0.125 (0.03719 to 0.2318 at 95 %) among rows of weight 100; 0.5 in training
     """
     train = float(check_rates(train_rate, "train_rate", ProbabilityKind()))
-    z = _deviate(level)
-    clean, weight, size = _rows(p, sample_weight)
+    z = _normal_deviate(level)
+    clean, weight, size = _read_unlabelled(p, sample_weight)
     if clean.min() == clean.max():
-        _warn_equal(f"{clean[0]:g}")
+        _warn_of_equal_rows(f"{clean[0]:g}")
     total = float(weight.sum())
     two = BinaryLikelihood.of(clean, weight * (size / total), train)
     if (two.r == two.q).all():
         return RateEstimate(train, 0.0, 1.0, train, level, total, size, 0)
-    s, iterations = most_likely(two, logit_of(float(weight @ clean) / total))
+    s, iterations = most_likely_logit(two, logit_of(float(weight @ clean) / total))
     rate = rate_at(s)
-    low, high = interval(two, s, two.at(s)[1:], z * z / 2)
+    low, high = rate_interval(two, s, two.at(s)[1:], z * z / 2)
     ends = min(low, rate), max(high, rate)
     return RateEstimate(rate, *ends, train, level, total, size, iterations)
 
@@ -625,39 +635,40 @@ def estimate_rates(
     clean = read_distributions(p)
     n, k = clean.shape
     train = check_rates(train_rate, "train_rate", ProbabilityKind(k, distribution=True))
-    z = None if level is None else _deviate(level)
+    z = None if level is None else _normal_deviate(level)
     weight = _weights(sample_weight, n)
     if (clean == clean[0]).all():
-        _warn_equal(str(clean[0].tolist()[:6]))
-    total, size = float(weight.sum()), _effective(weight)
+        _warn_of_equal_rows(str(clean[0].tolist()[:6]))
+    total, size = float(weight.sum()), _effective_rows(weight)
     present = weight > 0.0
     classes = ClassLikelihood(clean[present] / train, weight[present] / total)
-    rates, rounds = classes.best(train / train.sum())
+    rates, rounds = classes.most_likely(train / train.sum())
     low = high = None
     if z is not None:
-        ends = np.array([_class_interval(classes, c, size, rates, z) for c in range(k)])
+        ends = np.array([_interval_of_class(classes, c, size, rates, z) for c in range(k)])
         low, high = np.minimum(ends[:, 0], rates), np.maximum(ends[:, 1], rates)
     return RateEstimates(rates, low, high, train, level, total, size, rounds)
 
 
-def _class_interval(
+def _interval_of_class(
     classes: ClassLikelihood, column: int, size: float, rates: Array, z: float
 ) -> tuple[float, float]:
+    """The interval of the rate of one class."""
     s = logit_of(float(rates[column]))
     profile = ProfileLikelihood(classes, column, size, rates)
-    return interval(profile, s, profile.curve(s), z * z / 2)
+    return rate_interval(profile, s, profile.curve(s), z * z / 2)
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _rows(p: Any, sample_weight: Any) -> tuple[Array, Array, float]:
+def _read_unlabelled(p: Any, sample_weight: Any) -> tuple[Array, Array, float]:
     """Probabilities, their weights, and how many rows of equal weight they are worth."""
     if not isinstance(p, ScoreTable):
         clean = read_probabilities(p)
         weight = _weights(sample_weight, len(clean))
         present = weight > 0.0
-        return clean[present], weight[present], _effective(weight)
+        return clean[present], weight[present], _effective_rows(weight)
     if sample_weight is not None:
         raise InputError("sample_weight must not be given with a table, which has its own weights.")
     if not p:
@@ -667,23 +678,26 @@ def _rows(p: Any, sample_weight: Any) -> tuple[Array, Array, float]:
 
 
 def _weights(sample_weight: Any, n: int) -> Array:
+    """Checked weights; 1 for each row where none came."""
     weight = read_weight(sample_weight, n)
     return np.ones(n) if weight is None else weight
 
 
-def _effective(weight: Array) -> float:
+def _effective_rows(weight: Array) -> float:
+    """How many rows of equal weight some weights are worth, (Σw)²/Σw²."""
     share = weight / weight.max()  # squares of tiny weights would vanish
     return float(share.sum() ** 2 / (share @ share))
 
 
-def _deviate(level: float) -> float:
+def _normal_deviate(level: float) -> float:
     """The normal deviate z with the probability ``level`` between −z and z."""
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ParameterError(f"level must be a number between 0 and 1, but {level!r} came.")
     return float(ndtri((1.0 + level) / 2))
 
 
-def _warn_equal(value: str) -> None:
+def _warn_of_equal_rows(value: str) -> None:
+    """Warn that equal probabilities say little of a rate."""
     warnings.warn(
         f"all p are equal ({value}), so that they hardly tell how the rate has changed. Take rows "
         "whose probabilities differ.",
@@ -761,7 +775,7 @@ class Shift:
 
 
 def shift_classes(p: Array, factor: Array) -> Array:
-    """p'_c ∝ factor_c · p_c in each row.
+    """Distributions after a shift of the class rates: p'_c ∝ factor_c · p_c in each row.
 
     >>> shift_classes(np.array([[0.5, 0.25, 0.25]]), np.array([1.0, 1.0, 2.0])).tolist()
     [[0.4, 0.2, 0.4]]
@@ -790,7 +804,8 @@ def read_shift(given: GivenShift, kind: ProbabilityKind) -> Shift:
 # --- the three ways -------------------------------------------------------------------------------
 
 
-def _by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
+def _shift_by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
+    """The shift from one rate to another."""
     target_rate, train_rate = given.target_rate, given.train_rate
     if target_rate is None:
         raise ParameterError(
@@ -799,7 +814,7 @@ def _by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
         )
     extra: dict[str, Any] = {}
     if isinstance(target_rate, (RateEstimate, RateEstimates)):
-        _refuse_border(target_rate)
+        _refuse_rate_at_border(target_rate)
         train_rate = target_rate.train_rate if train_rate is None else train_rate
         extra = {"estimated": target_rate.to_dict()}
         target_rate = target_rate.rate
@@ -814,43 +829,51 @@ def _by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
     if not kind.distribution:
         factor = factor / ((1.0 - target) / (1.0 - train))
     record = {"train_rate": train.tolist(), "target_rate": target.tolist(), **extra}
-    return _recorded(factor, record, target)
+    return _shift_and_record(factor, record, target)
 
 
-def _by_kept(given: GivenShift, kind: ProbabilityKind) -> Shift:
+def _shift_by_kept_rows(given: GivenShift, kind: ProbabilityKind) -> Shift:
+    """The shift that makes up for rows which were left out of the training."""
     if kind.columns and not kind.distribution:
         raise ParameterError(
             "kept must not be given for several labels at once: rows that are left out change the "
             "rates of all labels. Pass train_rate and target_rate, a rate for each label."
         )
     sizes = (kind.columns,) if kind.columns else (0, 2)
-    share = _numbers(given.kept, "kept", sizes, kind.labels)
-    _check_range(share, "kept", SMALLEST_RATE, 1.0)
+    share = _read_numbers(given.kept, "kept", sizes, kind.labels)
+    _check_between(share, "kept", SMALLEST_RATE, 1.0)
     factor = 1.0 / share if kind.columns else share
     if share.ndim and not kind.columns:  # of negatives and positives
         factor = share[0] / share[1]
-    return _recorded(factor, {"kept": share.tolist()}, _moved(kind, factor))
+    return _shift_and_record(factor, {"kept": share.tolist()}, _shifted_rate(kind, factor))
 
 
-def _by_weight(given: GivenShift, kind: ProbabilityKind) -> Shift:
+def _shift_by_weight(given: GivenShift, kind: ProbabilityKind) -> Shift:
+    """The shift that makes up for a weight of positives in the training."""
     if kind.distribution:
         raise ParameterError(
             "positive_weight must not be given for several classes. For class weights w pass "
             "kept=w / max(w), a share for each class: only their ratios count."
         )
     sizes = (0, kind.columns) if kind.columns else (0,)
-    weight = _numbers(given.positive_weight, "positive_weight", sizes, kind.labels)
-    _check_range(weight, "positive_weight", 1.0 / LARGEST_WEIGHT, LARGEST_WEIGHT)
+    weight = _read_numbers(given.positive_weight, "positive_weight", sizes, kind.labels)
+    _check_between(weight, "positive_weight", 1.0 / LARGEST_WEIGHT, LARGEST_WEIGHT)
     factor = 1.0 / weight
     if kind.columns:
         factor = np.broadcast_to(factor, (kind.columns,))
-    return _recorded(factor, {"positive_weight": weight.tolist()}, _moved(kind, factor))
+    return _shift_and_record(
+        factor, {"positive_weight": weight.tolist()}, _shifted_rate(kind, factor)
+    )
 
 
-WAYS = {"target_rate": _by_rates, "kept": _by_kept, "positive_weight": _by_weight}
+WAYS = {
+    "target_rate": _shift_by_rates,
+    "kept": _shift_by_kept_rows,
+    "positive_weight": _shift_by_weight,
+}
 
 
-def _moved(kind: ProbabilityKind, factor: Array) -> Array | None:
+def _shifted_rate(kind: ProbabilityKind, factor: Array) -> Array | None:
     """The known rate after the shift: rates move as probabilities do."""
     if kind.rate is None:
         return None
@@ -858,7 +881,8 @@ def _moved(kind: ProbabilityKind, factor: Array) -> Array | None:
     return shift_classes(rate, factor) if kind.distribution else shift_odds(rate, factor)
 
 
-def _recorded(factor: Array, record: dict[str, Any], rate: Array | None) -> Shift:
+def _shift_and_record(factor: Array, record: dict[str, Any], rate: Array | None) -> Shift:
+    """A shift, and what is recorded of it."""
     factor = np.asarray(factor, dtype=np.float64)
     known = {} if rate is None else {"rate": rate.tolist()}
     return Shift(factor, {**record, "factor": factor.tolist(), **known})
@@ -869,8 +893,8 @@ def _recorded(factor: Array, record: dict[str, Any], rate: Array | None) -> Shif
 
 def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
     """Rates strictly between 0 and 1, as many as are needed; those of classes have the sum 1."""
-    rates = _numbers(value, name, (kind.columns,), kind.labels)
-    _check_range(rates, name, SMALLEST_RATE, LARGEST_RATE)
+    rates = _read_numbers(value, name, (kind.columns,), kind.labels)
+    _check_between(rates, name, SMALLEST_RATE, LARGEST_RATE)
     if kind.distribution and abs(float(rates.sum()) - 1.0) > SUM_TOLERANCE:
         raise ParameterError(
             f"{name} must have the sum 1 over the {kind.columns} classes, but it is "
@@ -879,12 +903,12 @@ def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
     return rates
 
 
-def _numbers(
+def _read_numbers(
     value: Any, name: str, sizes: tuple[int, ...], labels: tuple[Any, ...] | None
 ) -> Array:
-    """A number (size 0) or an array of one of the sizes; a mapping by label will do, too."""
+    """A number (size 0) or an array of one of the sizes; a mapping by label is taken, too."""
     if isinstance(value, Mapping):
-        value = _by_label(value, name, labels)
+        value = _values_by_label(value, name, labels)
     try:
         array = np.asarray(value)
     except ValueError as wrong:  # lists of different lengths
@@ -898,7 +922,10 @@ def _numbers(
     return array.astype(np.float64)
 
 
-def _by_label(value: Mapping[Any, Any], name: str, labels: tuple[Any, ...] | None) -> list[Any]:
+def _values_by_label(
+    value: Mapping[Any, Any], name: str, labels: tuple[Any, ...] | None
+) -> list[Any]:
+    """The values of a mapping in the order of the labels."""
     if labels is None:
         raise ParameterError(
             f"{name} must be numbers in the order of the columns, but a mapping came, and the "
@@ -913,7 +940,8 @@ def _by_label(value: Mapping[Any, Any], name: str, labels: tuple[Any, ...] | Non
     return [value[label] for label in labels]
 
 
-def _check_range(values: Array, name: str, least: float, most: float) -> None:
+def _check_between(values: Array, name: str, least: float, most: float) -> None:
+    """Refuse values beyond two limits."""
     if not ((values >= least) & (values <= most)).all():
         above = "at most 1" if most == 1.0 else "below 1" if most < 1.0 else f"at most {most:g}"
         raise ParameterError(
@@ -922,7 +950,8 @@ def _check_range(values: Array, name: str, least: float, most: float) -> None:
         )
 
 
-def _refuse_border(estimate: RateEstimate | RateEstimates) -> None:
+def _refuse_rate_at_border(estimate: RateEstimate | RateEstimates) -> None:
+    """Refuse an estimated rate of 0 or 1."""
     rates = np.asarray(estimate.rate)
     if (rates <= 0.0).any() or (rates >= 1.0).any():
         raise ParameterError(

@@ -20,8 +20,8 @@ from calibrant.monitor.monitor import (
     MonitorReading,
     SegmentReading,
     Window,
-    in_words,
-    joined,
+    joined_windows,
+    reading_in_words,
 )
 from calibrant.reports.kit import (
     Column,
@@ -419,7 +419,7 @@ def monitor_report(
     check_output(output, source, saved_as)
     monitor = copy.copy(monitor)  # as it is now: other threads may go on with it
     curve, reading = monitor_curve(monitor), monitor.reading
-    first, *rest = in_words(reading)
+    first, *rest = reading_in_words(reading)
     made = MonitorReport(
         title=title or "Monitor",
         verdict=(first, " ".join(rest) or "There is nothing to do. Go on with the next rows."),
@@ -460,7 +460,7 @@ def _periods(windows: Sequence[Window], change: int | None) -> tuple[Period, ...
         before = [window for window in windows if window.last < change]
         parts = [(before, PERIODS, False), (list(windows[len(before) :]), PERIODS, True)]
     return tuple(
-        _period(joined(group), changed)
+        _period(joined_windows(group), changed)
         for own, most, changed in parts
         for group in _alike(own, most)
     )

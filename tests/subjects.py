@@ -23,7 +23,7 @@ from calibrant.maps import (
     TopLabel,
     VectorMixture,
 )
-from calibrant.rules.plan.nodes import borders, number
+from calibrant.rules.plan.nodes import borders, double_at
 from cases import CASES
 
 LARGE = float(np.finfo(np.float64).max)
@@ -276,7 +276,7 @@ def knots(map_, before=None, trend=1):
         return s
 
     ranks = borders(map_.x, function, trend < 0)
-    return number(ranks[ranks < 2**63 - 2**53])
+    return double_at(ranks[ranks < 2**63 - 2**53])
 
 
 def telling(map_, margins, n=60):

@@ -35,8 +35,8 @@ from calibrant.maps import (
     Segmented,
     Softmax,
 )
-from calibrant.rules.plan.nodes import number, rank, regions
-from calibrant.rules.plan.tables import Grid, grid_of, listed, packed
+from calibrant.rules.plan.nodes import double_at, double_rank, regions
+from calibrant.rules.plan.tables import Grid, grid_of, one_row_per_cell, regions_by_cell
 from strategies import costly
 
 TOL = 1e-12
@@ -280,10 +280,10 @@ def test_jumps_after_a_hill_are_refused():
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_counted(x):
-    at = rank(np.array([x]))
-    assert number(at)[0] == x
+    at = double_rank(np.array([x]))
+    assert double_at(at)[0] == x
     if x < LARGE:
-        assert number(at + 1)[0] == math.nextafter(x, math.inf)
+        assert double_at(at + 1)[0] == math.nextafter(x, math.inf)
 
 
 @pytest.mark.parametrize("falling", [False, True])
@@ -300,7 +300,7 @@ def test_borders_are_exact(falling):
 def test_every_score_finds_its_region_in_its_cell(points):
     found = regions(np.sort(np.array(points) + 0.0), None, falling=False)
     grid = grid_of(found.low)
-    cell, region = listed(grid, found.low, found.high)
+    cell, region = regions_by_cell(grid, found.low, found.high)
     scores = around(np.concatenate((found.low, ENDS)))
     right = np.searchsorted(found.low, scores, side="right") - 1
     pairs = set(zip(cell.tolist(), region.tolist(), strict=True))
@@ -310,7 +310,7 @@ def test_every_score_finds_its_region_in_its_cell(points):
 def test_crowded_cells_are_left_out_of_the_packed_rows():
     grid = Grid(2)
     found = regions(np.array([0.1, 0.2, 0.3, 0.8]), None, falling=False)
-    pack = packed(*listed(grid, found.low, found.high), 2)
+    pack = one_row_per_cell(*regions_by_cell(grid, found.low, found.high), 2)
     assert pack.cell.tolist() == [1, 2]
     assert pack.crowded.tolist() == [0, 1, 2, 3]
 

@@ -53,7 +53,13 @@ from calibrant.maps import (
     VectorMixture,
 )
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.nodes import Linear, number, rank, reach, uses
+from calibrant.rules.plan.nodes import (
+    Linear,
+    double_at,
+    double_rank,
+    use_counts,
+    value_range,
+)
 from calibrant.rules.plan.tables import Grid, grid_of
 from calibrant.rules.sigmoids import FEATURES
 from cases import each
@@ -174,9 +180,9 @@ def edges(map_: Map, seed: int = 0) -> np.ndarray:
     knots = np.array([0.0, 1.0, *_knots(map_)])
     knots = np.concatenate((knots, sigmoid(knots), logit(np.clip(knots, 0.0, 1.0))))
     knots = rng.choice(knots, 150, replace=False) if len(knots) > 150 else knots
-    near = rank(knots)[:, None] + np.arange(-1, 2)
+    near = double_rank(knots)[:, None] + np.arange(-1, 2)
     spread = np.concatenate((rng.random(60), rng.beta(0.2, 0.2, 30), rng.normal(0.0, 4.0, 60)))
-    return np.concatenate((ENDS, number(near.ravel()), spread))
+    return np.concatenate((ENDS, double_at(near.ravel()), spread))
 
 
 def _knots(map_: Map) -> list[float]:
@@ -364,14 +370,14 @@ def test_formulas_are_bounded_where_they_are_said_to_be(intercept, terms, clip):
     map_ = Logistic(intercept, tuple(terms.items()), clip)
     plan, scores = map_.plan(SQL), edges(map_)
     plain = guarded(plan, dialect_of("bigquery"))
-    for node in uses([plain]):
+    for node in use_counts([plain]):
         if isinstance(node, Linear):
             products = [abs(c) * np.abs(evaluate(term, scores)) for c, term in node.terms]
             assert all((product <= 1.01e300).all() for product in products)
     good = np.isfinite(total_at(map_, scores))
     np.testing.assert_allclose(evaluate(plain, scores), map_(scores), rtol=0, atol=1e-200)
-    for node in uses([plan]):
-        low, high = reach(node)
+    for node in use_counts([plan]):
+        low, high = value_range(node)
         values = evaluate(node, scores)[good]
         assert ((values >= low) & (values <= high)).all()
 
@@ -517,7 +523,7 @@ def test_cells_find_each_row_once_whatever_their_rule(knots, engine):
     if grid.cells is None:  # where cells begin
         t = (np.arange(grid.count + 1) / grid.count) ** (2**grid.roots)
         cuts = np.append(knots, grid.first + t * (grid.last - grid.first))
-    scores = number((rank(cuts)[:, None] + np.arange(-2, 3)).ravel())
+    scores = double_at((double_rank(cuts)[:, None] + np.arange(-2, 3)).ravel())
     scores = scores[(scores == 0.0) | (np.abs(scores) >= TINY)]
     sql = to_sql(map_, dialect=dialect_for(engine), form="lookup")
     agree(map_, sql, ENGINES[engine], scores)

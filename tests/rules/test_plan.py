@@ -16,14 +16,14 @@ from calibrant.rules.plan.nodes import (
     Input,
     Pieces,
     PlanTarget,
+    double_at,
+    double_rank,
     flat_value,
-    number,
     on_line,
-    on_stretches,
     operands,
-    rank,
+    regions_on_stretches,
     stretches,
-    uses,
+    use_counts,
 )
 from strategies import MAPS, NESTED
 from subjects import BOTH, HILL, JUMP, LINE, MANY, MANY_LINES, ROWS, SEGMENTED, SHAPES, telling
@@ -138,9 +138,9 @@ def test_what_has_a_plan_can_be_printed(map_):
 def test_jumps_after_lines_that_rise_and_fall_are_exact(map_):
     rng = np.random.default_rng(0)
     plan = map_.plan(ANYWHERE)
-    found = [place for node in uses([plan]) for place in getattr(node, "places", ())]
+    found = [place for node in use_counts([plan]) for place in getattr(node, "places", ())]
     low = np.concatenate([place.regions.low for place in found])
-    near = np.concatenate((number(rank(low[1:]) - 1), low))
+    near = np.concatenate((double_at(double_rank(low[1:]) - 1), low))
     scores = np.concatenate((rng.random(20_000), near[np.abs(near) < 1e300]))
     assert np.array_equal(evaluate(plan, scores), map_(scores))
 
@@ -156,7 +156,7 @@ def test_where_nothing_is_known_jumps_are_refused():
 def test_borders_of_a_function_that_falls_and_rises():
     valley = Piecewise.linear([-1.0, 0.0, 1.0], [1.0, 0.0, 1.0])
     knots = np.array([0.25, 0.5])
-    found = on_stretches(knots, valley, stretches(valley.plan(ANYWHERE)))
+    found = regions_on_stretches(knots, valley, stretches(valley.plan(ANYWHERE)))
     scores = np.random.default_rng(1).normal(0, 1, 10_000)
     piece = found.piece[np.searchsorted(found.low, scores, side="right") - 1]
     assert np.array_equal(piece, np.searchsorted(knots, valley(scores), side="right"))
@@ -212,7 +212,7 @@ def test_every_form_of_a_line_gives_the_values_of_its_pieces(shape, relative):
 
 
 def test_the_parts_of_regions_that_an_interval_meets():
-    whole = on_stretches(np.array([0.25, 0.5]), None, stretches(Input()))
+    whole = regions_on_stretches(np.array([0.25, 0.5]), None, stretches(Input()))
     met = whole.within(0.3, 0.5)
     assert met.low.tolist() == [0.3, 0.5]
     assert met.high.tolist() == [np.nextafter(0.5, 0), 0.5]

@@ -39,10 +39,10 @@ from calibrant.rules.plan.tables import (
     Grid,
     column_steps,
     grid_of,
-    listed,
-    packed,
+    one_row_per_cell,
     parameter_table,
-    stacked,
+    regions_by_cell,
+    stacked_plans,
 )
 from calibrant.rules.segmented import Segmented
 
@@ -216,7 +216,7 @@ class _Table:
         """
         builder, grid = self.builder, grid_of(found.low)
         cell, region = builder.listed(grid, found)
-        pack = packed(cell, region, WIDE)
+        pack = one_row_per_cell(cell, region, WIDE)
         key = builder.cell(self.chooser, grid)
         if len(pack.crowded) > builder.most_branches:
             cells, listed = self._listed(grid, found, columns)
@@ -437,7 +437,7 @@ def by_segment(
     used, values = usable_keys(keys, kind, np.flatnonzero(plan.shares > 0.0).tolist())
     if not used:
         return common
-    stacks = stacked([plan.members[i] for i in used], shared=(plan.common,))
+    stacks = stacked_plans([plan.members[i] for i in used], shared=(plan.common,))
     table, names = parameter_table(stacks, plan.shares[used])
     joined = builder.look_up(segment, values, table)
     columns = {parameter: joined[name] for parameter, name in names.items()}
@@ -779,7 +779,7 @@ class FrameBuilder:
         """Regions by cell, see `plan.grids.listed`. Where an engine loses bits, each is listed for
         the neighbouring cells as well, since a score may fall into one of them."""
         beside = int(self._inexact and grid.cells is not None)
-        return listed(grid, found.low, found.high, beside)
+        return regions_by_cell(grid, found.low, found.high, beside)
 
     def look_up(
         self, key: nw.Expr, values: Column, table: Mapping[str, Column]

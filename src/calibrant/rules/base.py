@@ -27,7 +27,7 @@ from calibrant.rules.plan.nodes import (
     Row,
     RowAxis,
     first_input,
-    start_row,
+    first_row,
 )
 
 #: the kinds of rules that methods define, and where: a class is imported when a file names it
@@ -127,7 +127,7 @@ class Map(Rule):
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
-        for name, read, optional in _readers(kind):
+        for name, read, optional in _fields_to_read(kind):
             value = getattr(self, name)
             if not (optional and value is None):
                 object.__setattr__(self, name, read(value))
@@ -142,7 +142,7 @@ class Map(Rule):
         """The calibrated probabilities of the scores, of the same shape."""
 
     def _state(self) -> dict[str, Any]:
-        return {name: _encode(value) for name, value in self._items()}
+        return {name: _encoded_value(value) for name, value in self._items()}
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> Map:
@@ -156,7 +156,8 @@ class Map(Rule):
         check_file(not arrays, "it names arrays, but its map has none.")
         _check_fields(cls, state)
         decoded = {
-            name: _decode(value, f"{cls.kind}.{name}", depth) for name, value in state.items()
+            name: _decoded_value(value, f"{cls.kind}.{name}", depth)
+            for name, value in state.items()
         }
         try:
             return cls(**decoded)
@@ -303,9 +304,9 @@ class Map(Rule):
     def decision(self, threshold: float) -> Map | None:
         """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
         None where it is not known on which intervals this one rises and falls."""
-        from calibrant.rules.piecewise import decided_by
+        from calibrant.rules.piecewise import decision_steps
 
-        return decided_by(self, threshold)
+        return decision_steps(self, threshold)
 
     def scaled(self, share: float) -> Map:
         """share · map, for a share up to 1."""
@@ -330,7 +331,7 @@ class Map(Rule):
 
 
 @functools.cache
-def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
+def _fields_to_read(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
     """The fields that a kind reads: name, function, and whether None is the default."""
     own = [field for field in fields(kind) if READ in field.metadata]
     return tuple((field.name, field.metadata[READ], field.default is None) for field in own)
@@ -382,7 +383,7 @@ class VectorMap(Map):
         return rows
 
     def plan(self, target: PlanTarget, input: str = "score") -> Node:
-        return self.lowered_rows(start_row(self.n_columns, target, input))
+        return self.lowered_rows(first_row(self.n_columns, target, input))
 
     def lowered_rows(self, axis: RowAxis) -> Row:
         """The map as nodes of a plan of rows; an InputError where it cannot be one."""
@@ -501,17 +502,17 @@ def _of_methods(name: str) -> type[Rule] | None:
     return getattr(importlib.import_module(module), kind)  # type: ignore[no-any-return]
 
 
-def _encode(value: Any) -> Any:
+def _encoded_value(value: Any) -> Any:
     if isinstance(value, Map):
         return value.to_dict()
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):
-        return [_encode(item) for item in value]
+        return [_encoded_value(item) for item in value]
     return value
 
 
-def _decode(value: Any, where: str, depth: int, lists: int = 0) -> Any:
+def _decoded_value(value: Any, where: str, depth: int, lists: int = 0) -> Any:
     """A value of a file: a map, a word, a number; of a list an array where all are floats, else a
     tuple."""
     if isinstance(value, Mapping):
@@ -520,8 +521,8 @@ def _decode(value: Any, where: str, depth: int, lists: int = 0) -> Any:
         if lists == LISTS:
             raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
         if value and set(map(type, value)) == {float}:
-            return all_finite(np.array(value), where)
-        return tuple(_decode(item, where, depth, lists + 1) for item in value)
+            return check_finite(np.array(value), where)
+        return tuple(_decoded_value(item, where, depth, lists + 1) for item in value)
     if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{where} must be finite, but {value!r} came.")
@@ -539,22 +540,22 @@ READ = "read"
 BLOCK = 1 << 16
 
 
-def read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
+def field_read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
     """The metadata of a field that a function reads; a default of None is not read."""
     return {READ: function}
 
 
-def numbers(where: str, ndim: int | tuple[int, ...] = 1) -> dict[str, Any]:
+def numbers_field(where: str, ndim: int | tuple[int, ...] = 1) -> dict[str, Any]:
     """The metadata of a field that holds an array of finite numbers."""
-    return read_by(partial(float_array, where=where, ndim=ndim))
+    return field_read_by(partial(float_array, where=where, ndim=ndim))
 
 
-def number(where: str, largest: float = math.inf) -> dict[str, Any]:
+def number_field(where: str, largest: float = math.inf) -> dict[str, Any]:
     """The metadata of a field that holds a finite number."""
-    return read_by(partial(finite_float, where=where, largest=largest))
+    return field_read_by(partial(finite_float, where=where, largest=largest))
 
 
-def word(where: str, *allowed: str) -> dict[str, Any]:
+def word_field(where: str, *allowed: str) -> dict[str, Any]:
     """The metadata of a field that holds a word from a short list."""
 
     def read(value: Any) -> str:
@@ -562,17 +563,17 @@ def word(where: str, *allowed: str) -> dict[str, Any]:
             raise InputError(f"{where} must be one of {allowed}, but {brief(value)} came.")
         return value
 
-    return read_by(read)
+    return field_read_by(read)
 
 
-def map_tuple(where: str) -> dict[str, Any]:
+def maps_field(where: str) -> dict[str, Any]:
     """The metadata of a field that holds a tuple of maps of one score."""
-    return read_by(partial(maps_of_one_score, where=where))
+    return field_read_by(partial(maps_of_one_score, where=where))
 
 
-def one_map(where: str) -> dict[str, Any]:
+def map_field(where: str) -> dict[str, Any]:
     """The metadata of a field that holds a map of one score."""
-    return read_by(lambda value: maps_of_one_score((value,), where)[0])
+    return field_read_by(lambda value: maps_of_one_score((value,), where)[0])
 
 
 def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Array:
@@ -584,7 +585,7 @@ def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Arr
         raise InputError(
             f"{where} must be an array of numbers, but lists of different lengths came."
         ) from wrong
-    if array.dtype.kind == "O" and not any(map(_no_number, array.flat)):
+    if array.dtype.kind == "O" and not any(map(_is_no_number, array.flat)):
         try:
             array = array.astype(np.float64)  # integers beyond 64 bits
         except OverflowError as wrong:
@@ -594,16 +595,16 @@ def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Arr
     if array.size and array.dtype.kind not in "iuf":
         odd: Any = array.dtype
         if array.dtype.kind == "O":
-            odd = brief(next(filter(_no_number, array.flat)))
+            odd = brief(next(filter(_is_no_number, array.flat)))
         raise InputError(f"{where} must be numbers, but {odd} came.")
     array = array.astype(np.float64, copy=False)
     if array.ndim not in allowed:
         dimensions = " or ".join(map(str, allowed))
         raise InputError(f"{where} must have {dimensions} dimension(s), but has {array.ndim}.")
-    return all_finite(array, where)
+    return check_finite(array, where)
 
 
-def all_finite(array: Array, where: str) -> Array:
+def check_finite(array: Array, where: str) -> Array:
     """The array, if all of its numbers are finite."""
     fine = np.isfinite(array)
     if not fine.all():
@@ -612,7 +613,7 @@ def all_finite(array: Array, where: str) -> Array:
     return array
 
 
-def _no_number(value: Any) -> bool:
+def _is_no_number(value: Any) -> bool:
     return isinstance(value, bool) or not isinstance(value, (int, float))
 
 
@@ -630,7 +631,7 @@ def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
     return number
 
 
-def pair(values: Any, where: str) -> tuple[Any, Any]:
+def read_pair(values: Any, where: str) -> tuple[Any, Any]:
     """The two values of a list, tuple or array."""
     if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != 2:
         came = values.tolist() if isinstance(values, np.ndarray) else values
@@ -650,7 +651,7 @@ def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
     return made
 
 
-def in_unit(array: Array, where: str) -> None:
+def check_probabilities(array: Array, where: str) -> None:
     """Refuse values outside [0, 1]."""
     outside = (array < 0.0) | (array > 1.0)
     if outside.any():

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.array_types import Array
 from calibrant.errors import InputError
-from calibrant.rules.base import Map, map_tuple, number, one_map
+from calibrant.rules.base import Map, map_field, maps_field, number_field
 from calibrant.rules.piecewise import Piecewise
 from calibrant.rules.plan.nodes import Let, MapInput, Node, Variable
 from calibrant.rules.sigmoids import Logistic
@@ -29,7 +29,7 @@ class Chain(Map):
 
     kind: ClassVar[str] = "chain"
 
-    steps: tuple[Map, ...] = field(metadata=map_tuple("the steps of a chain"))
+    steps: tuple[Map, ...] = field(metadata=maps_field("the steps of a chain"))
 
     def _check(self) -> None:
         if not self.steps:
@@ -83,12 +83,12 @@ class Chain(Map):
         """
         steps: list[Map] = []
         for step in self.steps:
-            steps.extend(_opened(step.simple))
+            steps.extend(_steps_of(step.simple))
         for i, step in enumerate(steps[:-1]):
             if isinstance(step, Piecewise) and step.is_step:
                 steps[i:] = [step.then(Chain(tuple(steps[i + 1 :])))]
                 break
-        return _joined(steps)
+        return _chain_of(steps)
 
     @property
     def stages(self) -> tuple[Map, ...]:
@@ -120,7 +120,7 @@ class Chain(Map):
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         *first, last = self._merged()
-        return _joined([*first, *_opened(last.corrected(intercept, slope))])
+        return _chain_of([*first, *_steps_of(last.corrected(intercept, slope))])
 
     def shifted(self, factor: Array) -> Map:
         *first, last = self.steps
@@ -137,18 +137,18 @@ class Chain(Map):
                 line = one.as_line if isinstance(one, Logistic) else None
                 before = merged[-1] if merged else None
                 if line is not None and isinstance(before, Logistic):
-                    merged[-1:] = _opened(before.corrected(*line))
+                    merged[-1:] = _steps_of(before.corrected(*line))
                 else:
                     merged.append(one)
         return merged
 
 
-def _opened(map_: Map) -> tuple[Map, ...]:
+def _steps_of(map_: Map) -> tuple[Map, ...]:
     """The steps of a chain; any other map is one step."""
     return map_.steps if isinstance(map_, Chain) else (map_,)
 
 
-def _joined(steps: list[Map]) -> Map:
+def _chain_of(steps: list[Map]) -> Map:
     return steps[0] if len(steps) == 1 else Chain(tuple(steps))
 
 
@@ -194,10 +194,10 @@ class Interval(Map):
 
     kind: ClassVar[str] = "interval"
 
-    lower: Map = field(metadata=one_map("lower, upper and point"))
-    upper: Map = field(metadata=one_map("lower, upper and point"))
-    point: Map = field(metadata=one_map("lower, upper and point"))
-    level: float | None = field(default=None, metadata=number("level"))
+    lower: Map = field(metadata=map_field("lower, upper and point"))
+    upper: Map = field(metadata=map_field("lower, upper and point"))
+    point: Map = field(metadata=map_field("lower, upper and point"))
+    level: float | None = field(default=None, metadata=number_field("level"))
 
     def _check(self) -> None:
         if self.level is not None and not 0 < self.level < 1:

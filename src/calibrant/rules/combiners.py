@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError
-from calibrant.rules.base import Map, VectorMap, map_tuple, numbers, word
+from calibrant.rules.base import Map, VectorMap, maps_field, numbers_field, word_field
 from calibrant.rules.plan.nodes import Combined, Row, RowAxis
 
 #: how class probabilities are found where each column singles out a class, and where not
@@ -60,10 +60,10 @@ class Coded(VectorMap):
     kind: ClassVar[str] = "coded"
     version: ClassVar[int] = 2
 
-    code: Array = field(metadata=numbers("code", 2))
-    maps: tuple[Map, ...] = field(metadata=map_tuple("the maps of a coded map"))
-    combine: str = field(default="normalize", metadata=word("combine", *RULES))
-    weights: Array | None = field(default=None, metadata=numbers("weights"))
+    code: Array = field(metadata=numbers_field("code", 2))
+    maps: tuple[Map, ...] = field(metadata=maps_field("the maps of a coded map"))
+    combine: str = field(default="normalize", metadata=word_field("combine", *RULES))
+    weights: Array | None = field(default=None, metadata=numbers_field("weights"))
 
     def _check(self) -> None:
         k, columns = self.code.shape
@@ -109,7 +109,7 @@ class Coded(VectorMap):
         code, n = self.code, np.ones(self.n_columns)
         if self.weights is not None and self.combine != "normalize":
             n = self.weights / self.weights.max()
-        used = np.flatnonzero(counted(n))
+        used = np.flatnonzero(columns_that_count(n))
         known = (code[:, used] != 0).any(axis=1)
         code = code[known][:, used]
         order = singled_out(code)
@@ -158,9 +158,9 @@ def _check_solvable(code: Array, weights: Array | None) -> None:
     if len(unknown):
         raise InputError(
             "every class of a code matrix must be in some column, but in none are classes "
-            f"{some(unknown)}."
+            f"{first_few(unknown)}."
         )
-    check_linked(code if weights is None else code[:, counted(weights)])
+    check_linked(code if weights is None else code[:, columns_that_count(weights)])
     k, columns = code.shape
     sizes = used.sum(axis=0, dtype=np.float64)
     products, table = float((sizes * (sizes + 1.0)).sum()) / 2.0, k * (k + 1.0) / 2.0 * columns
@@ -190,7 +190,7 @@ class Columns(VectorMap):
     kind: ClassVar[str] = "columns"
     distribution: ClassVar[bool] = False
 
-    maps: tuple[Map, ...] = field(metadata=map_tuple("columns"))
+    maps: tuple[Map, ...] = field(metadata=maps_field("columns"))
 
     def _check(self) -> None:
         if not self.maps:
@@ -250,10 +250,10 @@ def is_all_pairs(code: Array) -> bool:
     return bool(met.all())
 
 
-def linked(code: NDArray[np.number]) -> Flags:
+def linked_classes(code: NDArray[np.number]) -> Flags:
     """The classes that a chain of columns joins to the first one.
 
-    >>> linked(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
+    >>> linked_classes(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
     [True, True, False, False]
     """
     used = code != 0
@@ -266,7 +266,7 @@ def linked(code: NDArray[np.number]) -> Flags:
         reached = wider
 
 
-def counted(weights: Array) -> Flags:
+def columns_that_count(weights: Array) -> Flags:
     """The columns that weigh enough to play a part."""
     return np.asarray(weights / weights.max() > LIGHTEST)
 
@@ -274,17 +274,17 @@ def counted(weights: Array) -> Flags:
 def check_linked(code: Array) -> Flags:
     """The classes that the columns know, all of which a chain of columns must link."""
     known = (code != 0).any(axis=1)
-    classes, reached = np.flatnonzero(known), linked(code[known])
+    classes, reached = np.flatnonzero(known), linked_classes(code[known])
     if not reached.all():
         raise InputError(
             "the columns of positive weight must link all classes that they know, but none "
-            f"compares classes {some(classes[reached])} with {some(classes[~reached])}. Give "
-            "weight to a column that does."
+            f"compares classes {first_few(classes[reached])} with {first_few(classes[~reached])}. "
+            "Give weight to a column that does."
         )
     return np.asarray(known)
 
 
-def some(index: Index) -> str:
+def first_few(index: Index) -> str:
     """The first few numbers, as text."""
     shown = ", ".join(str(i) for i in index[:8].tolist())
     return shown + (", …" if len(index) > 8 else "")
@@ -301,7 +301,7 @@ def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Arr
     """
     if weights is None or name == "normalize":
         return COMBINERS[name](r, code, np.ones(code.shape[1]))
-    n, used = weights / weights.max(), counted(weights)
+    n, used = weights / weights.max(), columns_that_count(weights)
     if used.all():
         return COMBINERS[name](r, code, n)
     r, code, n = r[:, used], code[:, used], n[used]
@@ -322,12 +322,16 @@ def _normalize(r: Array, code: Array, weights: Array) -> Array:
 def _least_squares(r: Array, code: Array, weights: Array) -> Array:
     order = singled_out(code)
     if order is None:
-        return _blocks(r, len(code), block_size(*code.shape), SimplexQuadratic(code, weights).solve)
+        return _by_blocks(
+            r, len(code), block_size(*code.shape), SimplexQuadratic(code, weights).solve
+        )
     inverse = 1.0 / weights[order][:, None]
-    return _blocks(r, len(code), _wide(code), lambda block: _project(block[order], inverse))
+    return _by_blocks(
+        r, len(code), _rows_per_block(code), lambda block: _project(block[order], inverse)
+    )
 
 
-def _wide(code: Array) -> int:
+def _rows_per_block(code: Array) -> int:
     """Rows of a block where no matrices are needed."""
     return block_size(1, 2 * len(code))
 
@@ -344,7 +348,7 @@ def _project(r: Array, inverse: Array) -> Array:
     return np.asarray(p / p.sum(axis=0))
 
 
-def _blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
+def _by_blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
     """Apply a function of (columns, rows) blocks to all rows."""
     n = len(r)
     p = np.empty((n, classes))
@@ -384,10 +388,12 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     order = singled_out(code)
     if order is not None:
         own = weights[order][:, None]
-        return _blocks(r, len(code), _wide(code), lambda block: _balance(block[order], own))
+        return _by_blocks(
+            r, len(code), _rows_per_block(code), lambda block: _balance(block[order], own)
+        )
     likelihood = _Likelihood(code, weights)
     size, left = block_size(*code.shape), np.arange(len(r))
-    p = _blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
+    p = _by_blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
     for at, rounds in enumerate(ROUNDS):
         later = []
         for begin in range(0, len(left), size):
@@ -415,7 +421,7 @@ def _balance(r: Array, n: Array) -> Array:
     high = np.where(total > 1.0, 0.0, n.max() * k / (k - 1.0))
     mu, result, left = np.zeros(r.shape[1]), np.empty(r.shape), np.arange(r.shape[1])
     for _ in range(120):
-        p, root = _share(r, n, mu)
+        p, root = _balanced_share(r, n, mu)
         excess = p.sum(axis=0) - 1.0
         result[:, left] = p
         open_ = (np.abs(excess) > 4e-16 * k) & (high - low > 1e-15 * np.abs(mu))
@@ -430,7 +436,7 @@ def _balance(r: Array, n: Array) -> Array:
     return np.asarray(result / result.sum(axis=0))
 
 
-def _share(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
+def _balanced_share(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
     """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
     q = n - mu
     gap = np.where(mu > 0, q * q + 4.0 * mu * n * r, (n + mu) ** 2 - 4.0 * mu * n * (1.0 - r))
@@ -506,10 +512,10 @@ class _Likelihood:
 
     def _step(self, curve: Array, v: Array, diagonal: Array | float) -> Array:
         """u from the lower triangles of the matrices."""
-        matrices, each = symmetric(curve, self.k), np.arange(self.k)
+        matrices, each = symmetric_matrices(curve, self.k), np.arange(self.k)
         matrices[each, each] += diagonal
-        factor(matrices)
-        return backward(matrices, -v)
+        factor_in_place(matrices)
+        return solve_factored(matrices, -v)
 
     def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Flags]:
         """At most that many steps for every row; returns p and which rows are still open."""
@@ -518,7 +524,7 @@ class _Likelihood:
         for _ in range(rounds):
             v, u, factors = self.newton(r, p)
             done = self._done(p, u, v)
-            new = _moved(p, np.maximum(1.0 + u, KEEP))
+            new = _reweighted(p, np.maximum(1.0 + u, KEEP))
             after = self.value(r, new)
             raised = ~(after <= before + 1e-14 * (self.total + before))
             stay = raised & done
@@ -551,7 +557,7 @@ class _Likelihood:
 
     def _careful(self, r: Array, p: Array, u: Array, factors: Array) -> tuple[Array, Array]:
         """The best of several shorter steps and the multiplicative one, which never raises F."""
-        new = _moved(p, factors)
+        new = _reweighted(p, factors)
         after = self.value(r, new)
         inside = (1.0 - KEEP) / np.maximum(-u.min(axis=0), 1.0)
         width = np.ptp(u, axis=0)
@@ -559,7 +565,7 @@ class _Likelihood:
         trials = [np.exp(np.clip(mild * u, -30.0, 30.0)), np.maximum(1.0 + inside * u, KEEP)]
         trials += [np.maximum(1.0 + t * u, KEEP) for t in SHORTER]
         for change in trials:
-            trial = _moved(p, change)
+            trial = _reweighted(p, change)
             value = self.value(r, trial)
             better = value < after
             new, after = np.where(better, trial, new), np.where(better, value, after)
@@ -571,7 +577,7 @@ def _ratio(gain: Array, loss: Array) -> Array:
     return np.divide(gain, loss, out=np.ones_like(gain), where=loss > FLOOR)
 
 
-def _moved(p: Array, change: Array) -> Array:
+def _reweighted(p: Array, change: Array) -> Array:
     new = p * change
     return np.asarray(np.maximum(new / new.sum(axis=0), FLOOR))
 
@@ -681,7 +687,7 @@ class PlainSparse:
         return total
 
 
-def symmetric(triangle: Array, k: int) -> Array:
+def symmetric_matrices(triangle: Array, k: int) -> Array:
     """The (k, k, rows) matrices whose lower triangles are given row by row."""
     i, j = np.tril_indices(k)
     full = np.empty((k, k, triangle.shape[1]))
@@ -690,7 +696,7 @@ def symmetric(triangle: Array, k: int) -> Array:
     return full
 
 
-def factor(matrices: Array) -> None:
+def factor_in_place(matrices: Array) -> None:
     """L·D·Lᵀ of (k, k, rows) in place; a pivot that is not positive changes its sign."""
     for j in range(len(matrices)):
         pivot = matrices[j, j]
@@ -703,8 +709,8 @@ def factor(matrices: Array) -> None:
         matrices[j + 1 :, j] = scaled
 
 
-def backward(factors: Array, b: Array) -> Array:
-    """The solutions x (k, rows) of A·x = b from what `factor` left."""
+def solve_factored(factors: Array, b: Array) -> Array:
+    """The solutions x (k, rows) of A·x = b from what `factor_in_place` left."""
     x, k = b.copy(), len(b)
     for j in range(k - 1):
         x[j + 1 :] -= factors[j + 1 :, j] * x[j]
@@ -742,7 +748,7 @@ class SimplexQuadratic:
         triangle = product(self.linear, r)
         triangle += product(self.square, r * r)
         triangle += self.constant
-        full = symmetric(triangle, self.k)
+        full = symmetric_matrices(triangle, self.k)
         rows = r.shape[1]
         free = np.ones((self.k, rows), dtype=bool)
         fewest, patience = np.full(rows, self.k + 1), np.full(rows, 3)
@@ -756,7 +762,7 @@ class SimplexQuadratic:
                 break
             better = count < fewest
             fewest, patience = np.where(better, count, fewest), np.where(better, 3, patience - 1)
-            free ^= _flips(wrong, patience < 0)
+            free ^= _flipped_classes(wrong, patience < 0)
             if not open_.all():
                 left, free, full = left[open_], free[:, open_], full[:, :, open_]
                 fewest, patience = fewest[open_], patience[open_]
@@ -769,15 +775,15 @@ class SimplexQuadratic:
         matrices = full.copy() if free.all() else full * b[:, None] * b[None]
         diagonal = np.arange(self.k)
         matrices[diagonal, diagonal] += self.ridge + (1.0 - b)
-        factor(matrices)
-        y = backward(matrices, b)
+        factor_in_place(matrices)
+        y = solve_factored(matrices, b)
         for _ in range(2):
-            y += backward(matrices, (b - (full * y).sum(axis=1)) * b)
+            y += solve_factored(matrices, (b - (full * y).sum(axis=1)) * b)
         slope = (full * y).sum(axis=1) - 1.0
         return y, np.where(free, y < -ZERO * y.max(axis=0), slope < -ZERO)
 
 
-def _flips(wrong: Flags, one: Flags) -> Flags:
+def _flipped_classes(wrong: Flags, one: Flags) -> Flags:
     """All that are wrong, or only the last of them."""
     if not one.any():
         return wrong

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from calibrant.array_types import Array
 from calibrant.errors import ParameterError
 from calibrant.losses import logit, sigmoid
-from calibrant.rules.base import Map, check_weights, in_blocks, map_tuple, numbers
+from calibrant.rules.base import Map, check_weights, in_blocks, maps_field, numbers_field
 from calibrant.rules.chain import Chain, Interval
-from calibrant.rules.piecewise import Piecewise, refine
+from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.rules.plan.nodes import Clip, Linear, MapInput, Node
 from calibrant.rules.sigmoids import Identity, Logistic
 
@@ -45,8 +45,8 @@ class Mixture(Map):
 
     kind: ClassVar[str] = "mixture"
 
-    weights: Array = field(metadata=numbers("mixture weights"))
-    members: tuple[Map, ...] = field(metadata=map_tuple("the members of a mixture"))
+    weights: Array = field(metadata=numbers_field("mixture weights"))
+    members: tuple[Map, ...] = field(metadata=maps_field("the members of a mixture"))
 
     def _check(self) -> None:
         check_weights(self.weights, self.members)
@@ -109,11 +109,11 @@ class Mixture(Map):
     @functools.cached_property
     def collapsed(self) -> Piecewise | None:
         """The mixture as one piecewise map, if it is one exactly."""
-        weights, members = _flat(self)
+        weights, members = _flat_members(self)
         simple = [_as_piecewise(member) for member in members]
         pieces = [member for member in simple if member is not None]
         same = len(pieces) == len(members) and len({piece.input for piece in pieces}) == 1
-        return _exact(weights, pieces) if same else None
+        return _mixed_pieces(weights, pieces) if same else None
 
     def collapse(self, tol: float | None = None) -> Piecewise:
         """One piecewise map instead of many members.
@@ -137,7 +137,7 @@ class Mixture(Map):
                 "only a mixture of piecewise maps of the same input, giving probabilities, "
                 "collapses exactly. Say how far the result may differ: collapse(tol=1e-6)."
             )
-        return _approximate(*_flat(self), tol)
+        return _approximate(*_flat_members(self), tol)
 
 
 def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: Array) -> Array:
@@ -148,7 +148,7 @@ def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: 
     return np.clip(total, 0.0, 1.0)
 
 
-def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
+def _flat_members(mixture: Mixture) -> tuple[Array, list[Map]]:
     """Weights and members: mixtures within mixtures are opened, members without weight dropped, and
     `Identity` is a line."""
     weights: list[float] = []
@@ -158,7 +158,7 @@ def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
         if isinstance(leaf, Identity):
             leaf = Piecewise.linear([0.0, 1.0], [0.0, 1.0])
         if isinstance(leaf, Mixture):
-            inner, leaves = _flat(leaf)
+            inner, leaves = _flat_members(leaf)
             weights.extend(weight * inner)
             members.extend(leaves)
         elif weight > 0:
@@ -178,7 +178,7 @@ def _as_piecewise(member: Map) -> Piecewise | None:
     return None
 
 
-def _exact(weights: Array, pieces: list[Piecewise]) -> Piecewise:
+def _mixed_pieces(weights: Array, pieces: list[Piecewise]) -> Piecewise:
     x = np.unique(np.concatenate([piece.x for piece in pieces]))
     left, right = np.zeros(len(x)), np.zeros(len(x))
     for weight, piece in zip(weights, pieces, strict=True):
@@ -224,14 +224,14 @@ def _reads_logit(member: Map) -> bool:
     return isinstance(member, Chain) and _reads_logit(member.steps[0])
 
 
-def _profile(member: Map, on_logit: bool) -> _Profile:
+def _profile_of(member: Map, on_logit: bool) -> _Profile:
     def function(u: Array) -> Array:
         if on_logit and isinstance(member, Logistic):
             return member.between_logits(u)
         return member(sigmoid(u) if on_logit else u)
 
     if not isinstance(member, Piecewise):
-        seeds = _seeds(member, on_logit)
+        seeds = _probe_points(member, on_logit)
         value = function(seeds)
         return _Profile(seeds, value, value, function)
     ends = (sigmoid if member.output == "logit" else np.asarray)(
@@ -244,7 +244,7 @@ def _profile(member: Map, on_logit: bool) -> _Profile:
     return _Profile(logit(member.x[inside]), ends[0][inside], ends[1][inside], function)
 
 
-def _seeds(member: Map, on_logit: bool) -> Array:
+def _probe_points(member: Map, on_logit: bool) -> Array:
     """Points so close together that a smooth member hardly bends between them."""
     if on_logit:
         return GRID
@@ -263,12 +263,12 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
     on_logit = any(_reads_logit(member) for member in members)
     for member in members:
         _refuse_unseen(member, on_logit)
-    profiles = [_profile(member, on_logit) for member in members]
+    profiles = [_profile_of(member, on_logit) for member in members]
 
     def function(u: Array) -> Array:
         return _average(weights, [profile.function for profile in profiles], u)
 
-    ends: Array = logit(np.array([0.0, 1.0])) if on_logit else _range(function, tol / 4)
+    ends: Array = logit(np.array([0.0, 1.0])) if on_logit else _span(function, tol / 4)
     x: Array = np.unique(np.concatenate((ends, *(profile.knots for profile in profiles))))
     left, right = np.zeros(len(x)), np.zeros(len(x))
     for weight, profile in zip(weights, profiles, strict=True):
@@ -278,11 +278,11 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
         left += weight * own_left
         right += weight * own_right
     left, right = np.clip(left, 0, 1), np.clip(right, 0, 1)
-    x, left, right = refine(function, x, left, right, tol)
+    x, left, right = refined_lines(function, x, left, right, tol)
     return Piecewise(x, left, right, "logit" if on_logit else "score")
 
 
-def _range(function: Callable[[Array], Array], tol: float) -> Array:
+def _span(function: Callable[[Array], Array], tol: float) -> Array:
     """Two scores beyond which the function is within ``tol`` of its limits."""
     radius: Array = np.ldexp(1.0, np.arange(-1000, 1000))
     ends = []

@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.array_types import Array, Flags
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, shift_odds, sigmoid
-from calibrant.rules.base import Map, VectorMap, in_blocks, in_unit, numbers, word
+from calibrant.rules.base import (
+    Map,
+    VectorMap,
+    check_probabilities,
+    in_blocks,
+    numbers_field,
+    word_field,
+)
 from calibrant.rules.plan.nodes import (
     LARGEST_DOUBLE,
     MapInput,
@@ -22,10 +29,10 @@ from calibrant.rules.plan.nodes import (
     Pieces,
     PlanTarget,
     Sigmoid,
-    first_beyond,
-    number,
-    on_stretches,
-    rank,
+    double_at,
+    double_rank,
+    first_rank_beyond,
+    regions_on_stretches,
     stretches,
 )
 from calibrant.rules.sigmoids import WIDEST, rising_line
@@ -68,12 +75,12 @@ class Piecewise(Map):
 
     kind: ClassVar[str] = "piecewise"
 
-    x: Array = field(metadata=numbers("piecewise x"))
-    left: Array = field(metadata=numbers("piecewise left"))
-    right: Array = field(metadata=numbers("piecewise right"))
-    input: str = field(default="score", metadata=word("piecewise input", "score", "logit"))
+    x: Array = field(metadata=numbers_field("piecewise x"))
+    left: Array = field(metadata=numbers_field("piecewise left"))
+    right: Array = field(metadata=numbers_field("piecewise right"))
+    input: str = field(default="score", metadata=word_field("piecewise input", "score", "logit"))
     output: str = field(
-        default="probability", metadata=word("piecewise output", "probability", "logit")
+        default="probability", metadata=word_field("piecewise output", "probability", "logit")
     )
 
     def _check(self) -> None:
@@ -91,7 +98,7 @@ class Piecewise(Map):
             )
         for name, values in (("left", self.left), ("right", self.right)):
             if self.output == "probability":
-                in_unit(values, f"piecewise {name}")
+                check_probabilities(values, f"piecewise {name}")
             elif np.abs(values).max() > LARGEST_LOGIT:
                 raise InputError(f"piecewise {name} must be logits of at most {LARGEST_LOGIT:g}.")
 
@@ -284,22 +291,22 @@ def score_at(map_: Map, probability: Any) -> ScoreAt:
             f"the calibrator gives probabilities from {least:.6g} to {most:.6g}, so that no score "
             f"has {p:g}. Ask for one between."
         )
-    start, beyond = (_first_beyond(map_, at) for at in (p, math.nextafter(p, math.inf)))
+    start, beyond = (_first_rank_that_passes(map_, at) for at in (p, math.nextafter(p, math.inf)))
     # where the map falls: the last score with at least p, and the first that has no more than p
     score, edge = (start, beyond - 1) if map_.trend > 0 else (start - 1, beyond)
-    found, other = number(np.array([score, edge])).tolist()
+    found, other = double_at(np.array([score, edge])).tolist()
     reached = float(map_(np.array([found]))[0])
     low, high = (found, found) if reached != p else (min(found, other), max(found, other))
     return ScoreAt(found, low, high, reached, map_.trend > 0)
 
 
-def _first_beyond(map_: Map, p: float) -> int:
+def _first_rank_that_passes(map_: Map, p: float) -> int:
     """The first rank of scores at which the map has passed p; one beyond the last if it never has.
 
     A rising map has passed p where it is at least p, a falling one where it is below.
     """
-    low, high = (rank(np.array([end])) for end in _ends(map_))
-    return int(first_beyond(np.array([p]), map_, np.array(map_.trend < 0), low, high + 1)[0])
+    low, high = (double_rank(np.array([end])) for end in _score_limits(map_))
+    return int(first_rank_beyond(np.array([p]), map_, np.array(map_.trend < 0), low, high + 1)[0])
 
 
 def probability_range(map_: Map) -> tuple[float, float]:
@@ -317,11 +324,11 @@ def probability_range(map_: Map) -> tuple[float, float]:
             "have the same probability. Fit a method that keeps the order of scores, such as BLS, "
             "Platt or Isotonic."
         )
-    least, most = sorted(map_(np.array(_ends(map_))).tolist())
+    least, most = sorted(map_(np.array(_score_limits(map_))).tolist())
     return least, most
 
 
-def _ends(map_: Map) -> tuple[float, float]:
+def _score_limits(map_: Map) -> tuple[float, float]:
     """The smallest and the largest score that the map takes."""
     return (0.0, 1.0) if map_.takes_probabilities else (-LARGEST_DOUBLE, LARGEST_DOUBLE)
 
@@ -334,7 +341,7 @@ def read_probability(value: Any, name: str) -> float:
     return float(value)
 
 
-def decided_by(
+def decision_steps(
     map_: Map, threshold: float, function: Callable[[Array], Array] | None = None
 ) -> Piecewise | None:
     """Steps of 0 and 1 on the raw score: 1 where the map gives at least ``threshold``.
@@ -342,13 +349,14 @@ def decided_by(
     None where it is not known on which intervals the map rises and falls. ``function`` is what
     computes the probabilities, if that is not the map itself.
 
-    >>> decided_by(Piecewise.linear([0.0, 0.5, 1.0], [0.0, 0.8, 0.0]), 0.4)([0.2, 0.25, 0.75, 0.8])
+    >>> hill = Piecewise.linear([0.0, 0.5, 1.0], [0.0, 0.8, 0.0])
+    >>> decision_steps(hill, 0.4)([0.2, 0.25, 0.75, 0.8])
     array([0., 1., 1., 0.])
     """
     found = stretches(map_.plan(DECISION))
     if found is None:
         return None
-    low, _, piece = on_stretches(np.array([threshold]), function or map_, found)
+    low, _, piece = regions_on_stretches(np.array([threshold]), function or map_, found)
     changes = np.flatnonzero(np.diff(piece)) + 1
     values = piece[np.append(0, changes)].astype(np.float64)
     return Piecewise.step(low[changes], values)
@@ -361,7 +369,7 @@ def decided_by(
 PROBES = np.array([0.11, 0.27, 0.5, 0.69, 0.87])
 
 
-def refine(
+def refined_lines(
     function: Callable[[Array], Array],
     x: Array,
     left: Array,
@@ -378,7 +386,7 @@ def refine(
     the pieces marked in ``doubtful`` (all by default) are probed; ``max_knots`` counts new knots.
 
     >>> ends = np.array([0.0, 1.0])
-    >>> x, _, value = refine(np.square, ends, ends, ends, 1e-4)
+    >>> x, _, value = refined_lines(np.square, ends, ends, ends, 1e-4)
     >>> t = np.linspace(0, 1, 1001)
     >>> bool(np.abs(np.interp(t, x, value) - t**2).max() <= 1e-4)
     True
@@ -392,7 +400,7 @@ def refine(
         low, high = x[piece], x[piece + 1]
         start, rise = right[piece], left[piece + 1] - right[piece]
         inside = low[:, None] * (1.0 - PROBES) + high[:, None] * PROBES
-        along = _along(inside, low[:, None], high[:, None])
+        along = _share_along(inside, low[:, None], high[:, None])
         line = start[:, None] + rise[:, None] * along
         error = np.abs(function(inside.ravel()).reshape(inside.shape) - line).max(axis=1)
         middle = low / 2 + high / 2
@@ -413,6 +421,6 @@ def refine(
     return x, left, right
 
 
-def _along(inside: Array, low: Array, high: Array) -> Array:
+def _share_along(inside: Array, low: Array, high: Array) -> Array:
     """Where points lie between low and high, as a share: in a narrow piece rounding moves them."""
     return np.asarray((inside / 2 - low / 2) / np.maximum(high / 2 - low / 2, 5e-324))

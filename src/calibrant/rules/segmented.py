@@ -17,15 +17,23 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.documents import brief, fits_64_bits, is_unicode
 from calibrant.data.segments import Key, SegmentKey, find_segments, segment_codes, segment_columns
 from calibrant.errors import InputError
-from calibrant.rules.base import Map, in_unit, map_tuple, numbers, one_map, read_by, word
+from calibrant.rules.base import (
+    Map,
+    check_probabilities,
+    field_read_by,
+    map_field,
+    maps_field,
+    numbers_field,
+    word_field,
+)
 from calibrant.rules.chain import Chain
 from calibrant.rules.mixture import Mixture
-from calibrant.rules.piecewise import Piecewise, decided_by
+from calibrant.rules.piecewise import Piecewise, decision_steps
 from calibrant.rules.plan.nodes import BySegment, Node, PlanTarget, Variable, first_input
 from calibrant.rules.sigmoids import Identity
 
 
-def _keys(keys: Any) -> tuple[SegmentKey, ...]:
+def _read_keys(keys: Any) -> tuple[SegmentKey, ...]:
     """Keys that a file can hold, or tuples of them. Integers have at most 64 bits: longer ones
     would be slow to hash."""
     alone = isinstance(keys, (str, int))
@@ -33,7 +41,7 @@ def _keys(keys: Any) -> tuple[SegmentKey, ...]:
     nested = tuple(tuple(k) if isinstance(k, (list, tuple)) else k for k in made)
     for key in nested:
         parts = key if isinstance(key, tuple) else (key,)
-        if alone or not parts or not all(map(_fits, parts)):
+        if alone or not parts or not all(map(_is_valid_key, parts)):
             raise InputError(
                 "the keys of a segmented map must be a sequence of strings or integers of 64 bits, "
                 f"or of tuples of these, but {brief(key)} came."
@@ -41,7 +49,7 @@ def _keys(keys: Any) -> tuple[SegmentKey, ...]:
     return nested
 
 
-def _fits(key: Any) -> bool:
+def _is_valid_key(key: Any) -> bool:
     return (type(key) is int and fits_64_bits(key)) or (type(key) is str and is_unicode(key))
 
 
@@ -104,14 +112,14 @@ class Segmented(Map):
     version: ClassVar[int] = 4
     needs: ClassVar[frozenset[str]] = frozenset({"segments"})
 
-    default: Map = field(metadata=one_map("the default of a segmented map"))
-    keys: tuple[Any, ...] = field(metadata=read_by(_keys))
-    maps: tuple[Map, ...] = field(metadata=map_tuple("the maps of segments"))
-    weights: Array | None = field(default=None, metadata=numbers("segment weights"))
+    default: Map = field(metadata=map_field("the default of a segmented map"))
+    keys: tuple[Any, ...] = field(metadata=field_read_by(_read_keys))
+    maps: tuple[Map, ...] = field(metadata=maps_field("the maps of segments"))
+    weights: Array | None = field(default=None, metadata=numbers_field("segment weights"))
     input: str = field(
-        default="score", metadata=word("input of a segmented map", "score", "default")
+        default="score", metadata=word_field("input of a segmented map", "score", "default")
     )
-    default_keys: tuple[Any, ...] = field(default=(), metadata=read_by(_keys))
+    default_keys: tuple[Any, ...] = field(default=(), metadata=field_read_by(_read_keys))
 
     def _check(self) -> None:
         tuples = [isinstance(key, tuple) for key in self.seen]
@@ -134,7 +142,7 @@ class Segmented(Map):
         if self.weights is not None:
             if len(self.weights) != len(self.keys):
                 raise InputError("a segmented map needs one weight per key, or none at all.")
-            in_unit(self.weights, "segment weights")
+            check_probabilities(self.weights, "segment weights")
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"version": 3 if self.columns == 1 else 4}
@@ -301,7 +309,7 @@ class Segmented(Map):
         def function(s: Array) -> Array:
             return self.of_codes(s, np.full(s.shape, i, dtype=np.intp))
 
-        return decided_by(self.member(self.keys[i]), threshold, function)
+        return decision_steps(self.member(self.keys[i]), threshold, function)
 
     # --- the map of one segment -------------------------------------------------------------------
 

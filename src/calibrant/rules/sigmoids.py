@@ -13,7 +13,14 @@ from calibrant.array_types import Array
 from calibrant.data.documents import brief
 from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
-from calibrant.rules.base import Map, finite_float, in_blocks, number, pair, read_by
+from calibrant.rules.base import (
+    Map,
+    field_read_by,
+    finite_float,
+    in_blocks,
+    number_field,
+    read_pair,
+)
 from calibrant.rules.plan.nodes import Clip, Constant, Linear, MapInput, Node, Sigmoid
 
 
@@ -52,7 +59,7 @@ REACH = 6.0
 WIDEST = 1e300
 
 
-def _terms(terms: Any) -> tuple[tuple[str, float], ...]:
+def _read_terms(terms: Any) -> tuple[tuple[str, float], ...]:
     if isinstance(terms, str) or not hasattr(terms, "__iter__"):
         raise InputError(
             "a logistic map cannot be made of such terms: they must be pairs of a feature and its "
@@ -60,15 +67,15 @@ def _terms(terms: Any) -> tuple[tuple[str, float], ...]:
         )
     read = []
     for term in terms:
-        name, coefficient = pair(term, "a term of a logistic map")
+        name, coefficient = read_pair(term, "a term of a logistic map")
         if not isinstance(name, str) or name not in FEATURES:
             raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {brief(name)} came.")
         read.append((name, finite_float(coefficient, f"coefficient of {name}", 1e290)))
     return tuple(read)
 
 
-def _interval(clip: Any) -> tuple[float, float]:
-    low, high = (finite_float(end, "clip") for end in pair(clip, "clip"))
+def _read_interval(clip: Any) -> tuple[float, float]:
+    low, high = (finite_float(end, "clip") for end in read_pair(clip, "clip"))
     if not 0.0 <= low < high <= 1.0:
         raise InputError(f"clip must be an interval inside [0, 1], but {low:g} to {high:g} came.")
     return low, high
@@ -104,9 +111,9 @@ class Logistic(Map):
     version: ClassVar[int] = 2
 
     # below 1e290 no sum of terms can be ∞ − ∞: x is unbounded, or one of ln_sigmoid and softplus
-    intercept: float = field(metadata=number("intercept", 1e290))
-    terms: tuple[tuple[str, float], ...] = field(metadata=read_by(_terms))
-    clip: tuple[float, float] | None = field(default=None, metadata=read_by(_interval))
+    intercept: float = field(metadata=number_field("intercept", 1e290))
+    terms: tuple[tuple[str, float], ...] = field(metadata=field_read_by(_read_terms))
+    clip: tuple[float, float] | None = field(default=None, metadata=field_read_by(_read_interval))
 
     def _check(self) -> None:
         names = [name for name, _ in self.terms]

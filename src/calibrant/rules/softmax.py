@@ -17,11 +17,11 @@ from calibrant.rules.base import (
     Map,
     VectorMap,
     check_weights,
-    number,
-    numbers,
-    one_map,
-    read_by,
-    word,
+    field_read_by,
+    map_field,
+    number_field,
+    numbers_field,
+    word_field,
 )
 from calibrant.rules.plan.nodes import (
     LARGEST_LOGIT,
@@ -70,11 +70,13 @@ class Softmax(VectorMap):
 
     kind: ClassVar[str] = "softmax"
 
-    matrix: Array = field(metadata=numbers("softmax matrix", (0, 1, 2)))
-    bias: Array = field(metadata=numbers("softmax bias"))
-    input: str = field(default="logit", metadata=word("softmax input", "logit", "probability"))
-    floor: float = field(default=SMALLEST, metadata=number("softmax floor", 1.0))
-    inner: float | None = field(default=None, metadata=number("inner", LARGEST_LOGIT))
+    matrix: Array = field(metadata=numbers_field("softmax matrix", (0, 1, 2)))
+    bias: Array = field(metadata=numbers_field("softmax bias"))
+    input: str = field(
+        default="logit", metadata=word_field("softmax input", "logit", "probability")
+    )
+    floor: float = field(default=SMALLEST, metadata=number_field("softmax floor", 1.0))
+    inner: float | None = field(default=None, metadata=number_field("inner", LARGEST_LOGIT))
 
     def _check(self) -> None:
         k = len(self.bias)
@@ -189,7 +191,7 @@ def softmax_of(axis: RowAxis, factor: float) -> Row:
 # --- The largest probability of a row mapped, and the others scaled to what is left ---------------
 
 
-def _count(value: Any) -> int:
+def _read_column_count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 2:
         raise InputError(f"columns must be a whole number from 2 on, but {brief(value)} came.")
     return int(value)
@@ -229,10 +231,10 @@ class TopLabel(VectorMap):
 
     kind: ClassVar[str] = "top_label"
 
-    map: Map = field(metadata=one_map("the map of the top label"))
-    columns: int = field(metadata=read_by(_count))
-    input: str = field(default="logit", metadata=word("input", "logit", "probability"))
-    factor: float = field(default=1.0, metadata=number("factor", LARGEST_LOGIT))
+    map: Map = field(metadata=map_field("the map of the top label"))
+    columns: int = field(metadata=field_read_by(_read_column_count))
+    input: str = field(default="logit", metadata=word_field("input", "logit", "probability"))
+    factor: float = field(default=1.0, metadata=number_field("factor", LARGEST_LOGIT))
 
     def _check(self) -> None:
         if self.factor <= 0:
@@ -301,11 +303,13 @@ class VectorMixture(VectorMap):
 
     kind: ClassVar[str] = "vector_mixture"
 
-    weights: Array = field(metadata=numbers("mixture weights"))
-    members: tuple[VectorMap, ...] = field(metadata=read_by(tuple))
-    input: str = field(default="score", metadata=word("input", "score", "logit", "probability"))
-    floor: float = field(default=0.0, metadata=number("floor"))
-    factor: float = field(default=1.0, metadata=number("factor", LARGEST_LOGIT))
+    weights: Array = field(metadata=numbers_field("mixture weights"))
+    members: tuple[VectorMap, ...] = field(metadata=field_read_by(tuple))
+    input: str = field(
+        default="score", metadata=word_field("input", "score", "logit", "probability")
+    )
+    floor: float = field(default=0.0, metadata=number_field("floor"))
+    factor: float = field(default=1.0, metadata=number_field("factor", LARGEST_LOGIT))
 
     def _check(self) -> None:
         check_weights(self.weights, self.members)

@@ -46,7 +46,7 @@ from calibrant.rules.plan.nodes import (
     StepPieces,
     values_of,
 )
-from calibrant.rules.plan.tables import TreeParts, column_steps, stacked
+from calibrant.rules.plan.tables import TreeParts, column_steps, stacked_plans
 from calibrant.version import __version__
 
 #: the domain of operators for classical models
@@ -335,7 +335,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
             return common
         code, count = _segment_code(node, self.segments), len(node.keys)
         own = common
-        for members, plan in stacked(node.members, shared=(node.common,)):
+        for members, plan in stacked_plans(node.members, shared=(node.common,)):
             # rows of other groups read the first table, but their result is not used
             place, here = np.zeros(count + 1, dtype=np.int32), np.zeros(count + 1, dtype=bool)
             place[members], here[members] = np.arange(len(members)), True

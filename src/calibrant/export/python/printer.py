@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.export.python import helpers
 from calibrant.rules.plan import nodes
-from calibrant.rules.plan.nodes import Node, Number, PlanPrinter, PlanTarget, uses
+from calibrant.rules.plan.nodes import Node, Number, PlanPrinter, PlanTarget, use_counts
 from calibrant.rules.plan.tables import TreeParts
 
 #: the most terms of one expression; a longer sum is several statements
@@ -50,7 +50,7 @@ class PythonPrinter(PlanPrinter[str]):
     def __init__(self, body: Function, *plans: Node, known: dict[Node, str] | None = None) -> None:
         self.body, self.text = body, body.text
         self.known = dict(known or {})
-        self.uses: Counter[Node] = uses(plans)
+        self.uses: Counter[Node] = use_counts(plans)
 
     def write(self, node: Node) -> str:
         """A node as an expression; the body gets the statements that it needs."""

@@ -50,23 +50,23 @@ from calibrant.rules.plan.nodes import (
     Range,
     Regions,
     RowInput,
-    about,
     ends_of,
     flat_value,
     line_columns,
     on_line,
-    reach,
-    rebuilt,
-    uses,
+    rebuilt_plan,
+    use_counts,
+    value_range,
     values_of,
+    widened,
 )
 from calibrant.rules.plan.tables import (
     Grid,
     StackedPlans,
     grid_of,
-    listed,
     parameter_table,
-    stacked,
+    regions_by_cell,
+    stacked_plans,
 )
 
 Index = NDArray[np.int64]
@@ -134,7 +134,7 @@ class SqlPrinter(PlanPrinter[str]):
 
     def reach(self, node: Node) -> Range:
         """The least and the largest value of a node here."""
-        return reach(node, self.here, self.ranges)
+        return value_range(node, self.here, self.ranges)
 
     def between(self, low: float, high: float) -> SqlPrinter:
         """The printer for scores in an interval."""
@@ -317,7 +317,7 @@ class SqlPrinter(PlanPrinter[str]):
                 continue
             s = own._factor_of(node.x, 0.0)
             text = numbered_line(s, piece, self.writer)
-            range_ = about(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
+            range_ = widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
             least, most = ends.get("least"), ends.get("most")
             if pieces.are_shares and not ends:
                 least, most = _beyond(node, piece, own.here if known else None, range_)
@@ -354,7 +354,7 @@ class SqlPrinter(PlanPrinter[str]):
             return self.dialect.number(p)
         if isinstance(value, nodes.Sigmoid):
             text = sigmoid_of(text, self.dialect, is_bounded(range_))
-            range_ = reach(value, self.here, {**self.ranges, lines: range_})
+            range_ = value_range(value, self.here, {**self.ranges, lines: range_})
         return self.given(node.variable, text, range_).write(node.body)
 
 
@@ -462,12 +462,12 @@ def _looked_up(
 ) -> str:
     """Plans of the same form share columns. The table says which form each segment has."""
     dialect = printer.dialect
-    precise = replace(printer, relative=uses(plan.members)[plan.common] > 0)
+    precise = replace(printer, relative=use_counts(plan.members)[plan.common] > 0)
     common = precise.write(guarded(plan.common.value, dialect))
     printer = printer.given(plan.common, common, printer.reach(plan.common))
     stacks = [
         StackedPlans(members, guarded(node, dialect))
-        for members, node in stacked([plan.members[i] for i in used], shared=(plan.common,))
+        for members, node in stacked_plans([plan.members[i] for i in used], shared=(plan.common,))
     ]
     table, names = parameter_table(stacks, plan.shares[used])
     if len(stacks) == 1:
@@ -841,7 +841,7 @@ class SqlWriter:
     def rows(self, grid: Grid, found: Regions, columns: Mapping[str, Array]) -> dict[str, Any]:
         """Regions by cell, with their ends, both included, and the values of their pieces."""
         low, high, piece = found if self.dialect.subnormals else _normal(found)
-        cells, region = listed(grid, low, high)
+        cells, region = regions_by_cell(grid, low, high)
         order = np.lexsort((low[region], cells))
         cells, region = cells[order], region[order]
         first = np.where(low == -LARGEST_DOUBLE, -self.dialect.endless, low)
@@ -995,14 +995,15 @@ def guarded(node: Node, dialect: Dialect) -> Node:
 
     Where a product is that large, the sigmoid around it has long been 0 or 1.
     """
-    return node if dialect.infinite else rebuilt(node, _with_small_products)
+    return node if dialect.infinite else rebuilt_plan(node, _with_small_products)
 
 
 def _with_small_products(node: Node) -> Node:
     if not isinstance(node, Linear) or _is_sign(node):
         return node
     large = [
-        max(map(abs, ends_of(c))) * max(map(abs, reach(term))) > HUGE for c, term in node.terms
+        max(map(abs, ends_of(c))) * max(map(abs, value_range(term))) > HUGE
+        for c, term in node.terms
     ]
     if not any(large):
         return node
@@ -1027,7 +1028,7 @@ def _limits(node: Linear, i: int) -> tuple[Number, Number]:
         low, high = np.minimum(*both), np.maximum(*both)
     else:
         others = Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
-        rest = max(map(abs, reach(others)))
+        rest = max(map(abs, value_range(others)))
         high = 2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c)
         # two terms of a margin have no end, but only one of them is large at a time
         high = np.minimum(high, HUGE / np.maximum(np.abs(c), HUGE / LARGEST_DOUBLE))

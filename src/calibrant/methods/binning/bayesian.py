@@ -31,7 +31,7 @@ from calibrant.methods.binning._kernel import (
 from calibrant.rules.base import Map
 from calibrant.rules.chain import Interval
 from calibrant.rules.mixture import Mixture
-from calibrant.rules.piecewise import Piecewise, refine
+from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.solvers._kernel_knots import simplify
 from calibrant.solvers.weights import SELECT, shares
 
@@ -247,7 +247,7 @@ def _straight_pieces(average: _ChainAverage) -> tuple[Piecewise, float]:
     while len(x) > 1:
         curved = np.logical_or.reduce([chain.is_curved(error / 8) for chain in average.chains])
         try:
-            x, _, v = refine(average.__call__, x, v, v, error / 2, MOST_KNOTS, curved)
+            x, _, v = refined_lines(average.__call__, x, v, v, error / 2, MOST_KNOTS, curved)
         except ParameterError:  # too many knots
             error *= 4.0
             continue

@@ -19,7 +19,13 @@ from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError, did_you_mean
-from calibrant.rules.combiners import combine_rows, is_all_pairs, linked, singled_out, some
+from calibrant.rules.combiners import (
+    combine_rows,
+    first_few,
+    is_all_pairs,
+    linked_classes,
+    singled_out,
+)
 
 Matrix = NDArray[np.int8]
 
@@ -358,7 +364,7 @@ def _fault(matrix: Matrix) -> str | None:
     if len(one_sided):
         return (
             f"every column of a code must hold both 1 and −1, but {len(one_sided)} of "
-            f"{matrix.shape[1]} do not: {some(one_sided)}. Give them both, or leave them out."
+            f"{matrix.shape[1]} do not: {first_few(one_sided)}. Give them both, or leave them out."
         )
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     twins = np.flatnonzero(first[group.ravel()] != np.arange(len(matrix)))
@@ -369,12 +375,12 @@ def _fault(matrix: Matrix) -> str | None:
             f"{int(first[group.ravel()[row]])} and {row} are equal: no column tells those classes "
             "apart. Add one that does."
         )
-    reached = linked(matrix)
+    reached = linked_classes(matrix)
     if not reached.all():
         return (
             "the columns of a code must link all classes, but none compares classes "
-            f"{some(np.flatnonzero(reached))} with {some(np.flatnonzero(~reached))}. Add a "
-            "column that does."
+            f"{first_few(np.flatnonzero(reached))} with {first_few(np.flatnonzero(~reached))}. Add "
+            "a column that does."
         )
     return None
 

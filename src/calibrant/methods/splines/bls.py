@@ -19,7 +19,7 @@ from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Interval
-from calibrant.rules.piecewise import Piecewise, refine
+from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.solvers.knots import between, few_knots, piece_of
 from calibrant.solvers.newton import descend
 from calibrant.solvers.threads import one_thread
@@ -227,7 +227,7 @@ class BLS(Calibrator):
         a = np.unique(np.concatenate((ends, average.corners())))
         a = a[(a >= ends[0]) & (a <= ends[-1])]
         v = average(a)
-        a, _, v = refine(average.__call__, a, v, v, MAP_ERROR / 2)
+        a, _, v = refined_lines(average.__call__, a, v, v, MAP_ERROR / 2)
         if self.monotone:
             v = rising(a, v, cells)
         size = float(np.abs(a).max()) or 1.0  # widths could overflow

@@ -11,7 +11,7 @@ from calibrant.array_types import Array
 from calibrant.losses import log_softmax
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import Node, Number, PlanColumn, PlanPrinter
-from calibrant.rules.plan.tables import finest
+from calibrant.rules.plan.tables import finest_segment
 
 Index = NDArray[np.int64]
 
@@ -83,7 +83,7 @@ class _Evaluation(PlanPrinter[Array]):
         result = self.write(node.common).copy()
         places = {path: i for i, path in enumerate(node.paths)}
         for i, row in enumerate(self.segments or ()):
-            at = finest(row if isinstance(row, tuple) else (row,), places)
+            at = finest_segment(row if isinstance(row, tuple) else (row,), places)
             if at < len(places):
                 own, share = float(self.write(node.members[at])[i]), float(node.shares[at])
                 result[i] = own if share == 1.0 else share * own + (1.0 - share) * result[i]

@@ -155,7 +155,7 @@ class PieceChoice:
         """The piece that holds on each interval of the number that chooses, to the exact double."""
         if self.stretches is None:
             return regions(self.knots, None, falling=False)
-        return on_stretches(self.knots, self.function, self.stretches)
+        return regions_on_stretches(self.knots, self.function, self.stretches)
 
 
 class StepPieces(Node):
@@ -387,7 +387,7 @@ class PlanPrinter(Generic[Result]):
     def by_rule(self, node: Node) -> Result:
         """What the rule for this kind of node gives."""
         kinds: tuple[Any, Any] = type(self), type(node)
-        result: Result = _rule(*kinds)(self, node)
+        result: Result = _rule_for_node(*kinds)(self, node)
         return result
 
     def variable(self, node: Variable) -> Result:
@@ -398,7 +398,7 @@ class PlanPrinter(Generic[Result]):
 
 
 @functools.cache
-def _rule(printer: Any, kind: Any) -> Callable[[Any, Any], Any]:
+def _rule_for_node(printer: Any, kind: Any) -> Callable[[Any, Any], Any]:
     names = [re.sub(r"\B([A-Z])", r"_\1", own.__name__).lower() for own in kind.__mro__]
     found = [getattr(printer, name) for name in names if hasattr(printer, name)]
     if not found:
@@ -410,15 +410,15 @@ def _rule(printer: Any, kind: Any) -> Callable[[Any, Any], Any]:
 # --- What a plan is made of -----------------------------------------------------------------------
 
 
-def names_of(kind: type[Node]) -> tuple[str, ...]:
+def field_names(kind: type[Node]) -> tuple[str, ...]:
     """The names of the fields of a kind of node."""
     return tuple(kind.__dataclass_fields__)
 
 
-def parts_of(node: Node) -> list[Any]:
+def fields_of_node(node: Node) -> list[Any]:
     """The fields of a node, with tuples opened."""
     found: list[Any] = []
-    open_ = [getattr(node, name) for name in names_of(type(node))]
+    open_ = [getattr(node, name) for name in field_names(type(node))]
     while open_:
         part = open_.pop(0)
         if isinstance(part, tuple):
@@ -430,17 +430,17 @@ def parts_of(node: Node) -> list[Any]:
 
 def operands(node: Node) -> list[Node]:
     """The nodes that a node is made of."""
-    return [part for part in parts_of(node) if isinstance(part, Node)]
+    return [part for part in fields_of_node(node) if isinstance(part, Node)]
 
 
-def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+def rebuilt_plan(node: Node, change: Callable[[Node], Node]) -> Node:
     """The plan with every node changed, inner ones first; a node that is shared stays shared."""
     known: dict[Node, Node] = {}
 
     def value(own: Any) -> Any:
         if isinstance(own, Node):
             if own not in known:
-                parts = {name: value(getattr(own, name)) for name in names_of(type(own))}
+                parts = {name: value(getattr(own, name)) for name in field_names(type(own))}
                 same = all(part is getattr(own, name) for name, part in parts.items())
                 known[own] = change(own if same else type(own)(**parts))
             return known[own]
@@ -456,15 +456,15 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 
 def columns_of(node: Node) -> list[PlanColumn]:
     """The parameters that differ from row to row, each once."""
-    parts = (part for own in uses([node]) for part in parts_of(own))
+    parts = (part for own in use_counts([node]) for part in fields_of_node(own))
     return list(dict.fromkeys(part for part in parts if isinstance(part, PlanColumn)))
 
 
-def uses(plans: Sequence[Node]) -> Counter[Node]:
+def use_counts(plans: Sequence[Node]) -> Counter[Node]:
     """In how many places each node of some plans is used.
 
     >>> s = Input()
-    >>> uses([Linear(0.0, ((1.0, s), (2.0, s)))])[s]
+    >>> use_counts([Linear(0.0, ((1.0, s), (2.0, s)))])[s]
     2
     """
     counts = Counter(plans)
@@ -486,7 +486,7 @@ LOST = 2.5e-13
 NARROW, WIDER = 2.0**-960, 2.0**600
 
 
-def trend_of(values: Array) -> int:
+def trend_of_values(values: Array) -> int:
     """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
     if (values[1:] >= values[:-1]).all():
         return 1
@@ -543,7 +543,7 @@ class Pieces:
     @property
     def trend(self) -> int:
         """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
-        return trend_of(np.column_stack((self.left, self.right)).ravel())
+        return trend_of_values(np.column_stack((self.left, self.right)).ravel())
 
     @functools.cached_property
     def table(self) -> tuple[Array, ...]:
@@ -660,27 +660,27 @@ class Regions(NamedTuple):
         return Regions(low[here], high[here], self.piece[here])
 
 
-def rank(values: Array) -> Index:
+def double_rank(values: Array) -> Index:
     """The rank of each finite double among all doubles; 0.0 and −0.0 have the same rank.
 
-    >>> rank(np.array([-5e-324, 0.0, 5e-324])).tolist()
+    >>> double_rank(np.array([-5e-324, 0.0, 5e-324])).tolist()
     [-1, 0, 1]
     """
     bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 
 
-def number(ranks: Index) -> Array:
+def double_at(ranks: Index) -> Array:
     """The doubles of these ranks.
 
-    >>> number(np.array([-1, 0, 1])).tolist()
+    >>> double_at(np.array([-1, 0, 1])).tolist()
     [-5e-324, 0.0, 5e-324]
     """
     bits = np.where(ranks < 0, np.iinfo(np.int64).min - ranks, ranks)
     return bits.astype(np.int64).view(np.float64)
 
 
-FIRST, LAST = (int(rank(np.array([end]))[0]) for end in (-LARGEST_DOUBLE, LARGEST_DOUBLE))
+FIRST, LAST = (int(double_rank(np.array([end]))[0]) for end in (-LARGEST_DOUBLE, LARGEST_DOUBLE))
 
 
 def regions(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Regions:
@@ -716,12 +716,12 @@ def regions_between(first: Index, falling: bool) -> Regions:
         first, pieces = first[::-1], pieces[::-1]
     start = np.concatenate(([FIRST], np.maximum.accumulate(first)))
     some = start <= _last_ranks(start)
-    return _regions(start[some], pieces[some])
+    return _regions_from_ranks(start[some], pieces[some])
 
 
-def _regions(start: Index, piece: Index) -> Regions:
+def _regions_from_ranks(start: Index, piece: Index) -> Regions:
     """The regions that begin at ascending ranks, each up to the next."""
-    return Regions(number(start), number(_last_ranks(start)), piece)
+    return Regions(double_at(start), double_at(_last_ranks(start)), piece)
 
 
 def _last_ranks(start: Index) -> Index:
@@ -732,13 +732,13 @@ def _last_ranks(start: Index) -> Index:
 def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Index:
     """The rank of the first score from which on function ≥ knot (function < knot if falling)."""
     if function is None:
-        return rank(knots)
+        return double_rank(knots)
     low = np.full(len(knots), FIRST, dtype=np.int64)
     high = np.full(len(knots), LAST + 1, dtype=np.int64)
-    return first_beyond(knots, function, np.array(falling), low, high)
+    return first_rank_beyond(knots, function, np.array(falling), low, high)
 
 
-def first_beyond(
+def first_rank_beyond(
     knots: Array,
     function: Callable[[Array], Array],
     falling: Flags,
@@ -754,7 +754,7 @@ def first_beyond(
         while (open_ := low < high).any():
             # halves are added apart: the sum of two ranks may be too long for an integer
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            passed = (function(number(middle)) >= knots) != falling
+            passed = (function(double_at(middle)) >= knots) != falling
             high = np.where(open_ & passed, middle, high)
             low = np.where(open_ & ~passed, middle + 1, low)
     return low
@@ -787,7 +787,7 @@ class Stretches(NamedTuple):
 WHOLE = Stretches(np.array([FIRST]), np.array([1]))
 
 
-def on_stretches(
+def regions_on_stretches(
     knots: Array, function: Callable[[Array], Array] | None, stretches: Stretches
 ) -> Regions:
     """As `regions`, for a function that rises on some stretches and falls on others.
@@ -795,8 +795,8 @@ def on_stretches(
     Costs 64 evaluations at each place where the function passes a knot.
 
     >>> halves = Stretches(np.array([FIRST, 0]), np.array([-1, 1]))
-    >>> found = on_stretches(np.array([4.0]), np.square, halves)
-    >>> number(rank(found.low[1:])).tolist(), found.piece.tolist()
+    >>> found = regions_on_stretches(np.array([4.0]), np.square, halves)
+    >>> double_at(double_rank(found.low[1:])).tolist(), found.piece.tolist()
     ([-1.9999999999999998, 0.0, 2.0], [1, 0, 0, 1])
     """
     if len(stretches.first) == 1:
@@ -805,21 +805,21 @@ def on_stretches(
     first, last = stretches.first, stretches.last
     with np.errstate(all="ignore"):
         begin, end = (
-            np.searchsorted(knots, own(number(ends)), side="right") for ends in (first, last)
+            np.searchsorted(knots, own(double_at(ends)), side="right") for ends in (first, last)
         )
         passed = np.abs(end - begin)
         stretch = np.repeat(np.arange(len(first)), passed)
         nth = np.arange(len(stretch)) - np.repeat(np.cumsum(passed) - passed, passed)
         falls = (end < begin)[stretch]
         knot = np.where(falls, begin[stretch] - 1 - nth, begin[stretch] + nth)
-        found = first_beyond(knots[knot], own, falls, first[stretch], last[stretch] + 1)
+        found = first_rank_beyond(knots[knot], own, falls, first[stretch], last[stretch] + 1)
     start = np.concatenate((first, found))
     piece = np.concatenate((begin, np.where(falls, knot, knot + 1)))
     # where several borders are at one place, the one passed last counts
     order = np.lexsort((np.concatenate((np.full(len(first), -1), nth)), start))
     start, piece = start[order], piece[order]
     kept = np.append(start[1:] != start[:-1], True)
-    return _regions(start[kept], piece[kept])
+    return _regions_from_ranks(start[kept], piece[kept])
 
 
 # --- What a map reads while it is lowered: the score, or what other maps have made of it ----------
@@ -977,7 +977,7 @@ class _Stretching(PlanPrinter[Stretches | None]):
 
     def linear(self, node: Linear) -> Stretches | None:
         parts = [(c, self.write(term)) for c, term in node.terms]
-        known = [(_sign(values_of(c)), part) for c, part in parts if part is not None]
+        known = [(_common_sign(values_of(c)), part) for c, part in parts if part is not None]
         if len(known) < len(parts):
             return None
         first = np.unique(np.concatenate([part.first for _, part in known]))
@@ -987,14 +987,14 @@ class _Stretching(PlanPrinter[Stretches | None]):
 
     def step_pieces(self, node: StepPieces) -> Stretches | None:
         [place], [values] = node.places, node.values
-        return _of_pieces(place, np.zeros(len(values)), trend_of(values))
+        return _stretches_of_pieces(place, np.zeros(len(values)), trend_of_values(values))
 
     def line_pieces(self, node: LinePieces) -> Stretches | None:
         [place], [pieces] = node.places, node.pieces
-        return _of_pieces(place, pieces.high - pieces.low, pieces.trend)
+        return _stretches_of_pieces(place, pieces.high - pieces.low, pieces.trend)
 
 
-def _of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
+def _stretches_of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
     """The stretches of a table: those of what chooses, if the whole table rises or falls; else one
     for each piece."""
     before = place.stretches
@@ -1002,12 +1002,12 @@ def _of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
         return None
     if trend:
         return Stretches(before.first, before.sign * trend)
-    first = rank(place.regions.low)
+    first = double_rank(place.regions.low)
     sign = np.sign(rise[place.regions.piece]).astype(np.int64)
     return Stretches(first, before.at(first) * sign)
 
 
-def _sign(coefficients: Array) -> int:
+def _common_sign(coefficients: Array) -> int:
     """The sign that all coefficients have."""
     [sign] = np.unique(np.sign(coefficients))
     return int(sign)
@@ -1057,7 +1057,7 @@ class RowAxis:
         )
 
 
-def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
+def first_row(k: int, target: PlanTarget, input: str) -> RowAxis:
     """What the first map reads: rows of k scores that come in, or of scores whose logits come
     in."""
     if input == "logit":
@@ -1070,12 +1070,12 @@ def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
 
 def shares_of_sum(x: Array) -> Array:
     """Rows divided by their sum, unless that is zero."""
-    return _divided(x, x.sum(axis=1, keepdims=True))
+    return _divided_by(x, x.sum(axis=1, keepdims=True))
 
 
 def shares_of_largest(x: Array) -> Array:
     """Rows, none below zero, divided by their largest entry, unless that is zero."""
-    return _divided(np.maximum(x, 0.0), x.max(axis=1, keepdims=True))
+    return _divided_by(np.maximum(x, 0.0), x.max(axis=1, keepdims=True))
 
 
 def with_largest(p: Array, q: Array) -> Array:
@@ -1104,7 +1104,7 @@ def with_largest(p: Array, q: Array) -> Array:
     return np.asarray(np.where(is_top, top, share * left))
 
 
-def _divided(x: Array, whole: Array) -> Array:
+def _divided_by(x: Array, whole: Array) -> Array:
     return np.asarray(x / np.where(whole > 0.0, whole, 1.0))
 
 
@@ -1118,7 +1118,7 @@ MARGIN = 1e-9
 EVERYWHERE = (-LARGEST_DOUBLE, LARGEST_DOUBLE)
 
 
-def reach(
+def value_range(
     node: Node, score: Range = EVERYWHERE, known: Mapping[Node, Range] | None = None
 ) -> Range:
     """The least and the largest value of a node, as an engine may compute it.
@@ -1135,9 +1135,9 @@ def reach(
     numbers in its range.
 
     >>> from calibrant.rules.plan.nodes import Clip, Input, Linear, Sigmoid
-    >>> reach(Sigmoid(Input()))
+    >>> value_range(Sigmoid(Input()))
     (0.0, 1.0)
-    >>> reach(Linear(1.0, ((-2.0, Clip(Input(), 0.0, 0.25)),)))[0] > 0.49
+    >>> value_range(Linear(1.0, ((-2.0, Clip(Input(), 0.0, 0.25)),)))[0] > 0.49
     True
     """
     with np.errstate(all="ignore"):
@@ -1151,7 +1151,7 @@ def ends_of(number: Number) -> Range:
     return float(values.min()), float(values.max())
 
 
-def about(low: float, high: float) -> Range:
+def widened(low: float, high: float) -> Range:
     """A little wider, but not across zero: rounding does not change a sign."""
     below = low - MARGIN * max(1.0, abs(low))
     above = high + MARGIN * max(1.0, abs(high))
@@ -1180,11 +1180,11 @@ class _Reach(PlanPrinter[Range]):
         for coefficient, term in node.terms:
             products = [c * v for c in ends_of(coefficient) for v in self.write(term)]
             low, high = low + min(products), high + max(products)
-        return about(low, high)
+        return widened(low, high)
 
     def rising(self, node: Rising) -> Range:
         low, high = node.function(np.array(self.write(node.x))).tolist()
-        return about(low, high)
+        return widened(low, high)
 
     def sigmoid(self, node: Sigmoid) -> Range:
         low, high = self.rising(node)
@@ -1193,16 +1193,16 @@ class _Reach(PlanPrinter[Range]):
     def square(self, node: Square) -> Range:
         low, high = self.write(node.x)
         squares = (low * low, high * high)
-        return about(0.0 if low <= 0.0 <= high else min(squares), max(squares))
+        return widened(0.0 if low <= 0.0 <= high else min(squares), max(squares))
 
     def step_pieces(self, node: StepPieces) -> Range:
         tables = zip(node.places, node.values, strict=True)
-        return _range_of([v for place, own in tables for v in self._met(place, own)])
+        return _span_of([v for place, own in tables for v in self._met(place, own)])
 
     def line_pieces(self, node: LinePieces) -> Range:
         tables = zip(node.places, node.pieces, strict=True)
-        return about(
-            *_range_of([v for place, own in tables for v in self._met(place, own.low, own.high)])
+        return widened(
+            *_span_of([v for place, own in tables for v in self._met(place, own.low, own.high)])
         )
 
     def _met(self, place: PieceChoice, *columns: Array) -> list[Array]:
@@ -1213,6 +1213,6 @@ class _Reach(PlanPrinter[Range]):
         return [column[here] for column in columns]
 
 
-def _range_of(values: list[Array]) -> Range:
+def _span_of(values: list[Array]) -> Range:
     whole = np.concatenate(values)
     return float(whole.min()), float(whole.max())

@@ -22,9 +22,9 @@ from calibrant.rules.plan.nodes import (
     Variable,
     borders,
     columns_of,
-    names_of,
+    field_names,
     regions_between,
-    uses,
+    use_counts,
 )
 
 Index = NDArray[np.int64]
@@ -97,7 +97,7 @@ def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
     if lean and np.abs(inner).max() > FAR:
         return best
     while True:
-        for grid in _grids(inner, count):
+        for grid in _possible_grids(inner, count):
             _, held = np.unique(grid(inner), return_counts=True)
             crowded = float((held * (held > owners)).sum())
             if crowded < 0.7 * least:  # a dearer rule must be worth it
@@ -109,7 +109,7 @@ def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
             return best
 
 
-def _grids(inner: Array, count: int) -> list[Grid]:
+def _possible_grids(inner: Array, count: int) -> list[Grid]:
     """The rules that can be used for these ends, the cheapest first."""
     first, last = float(inner[0]), float(inner[-1])
     grids = []
@@ -130,12 +130,12 @@ def _power(count: float) -> int:
     return 1 << int(np.ceil(np.log2(count)))
 
 
-def listed(grid: Grid, low: Array, high: Array, beside: int = 0) -> tuple[Index, Index]:
+def regions_by_cell(grid: Grid, low: Array, high: Array, beside: int = 0) -> tuple[Index, Index]:
     """Each region once for every cell that it touches: the cells, and the regions' indices.
 
     With ``beside`` also for as many cells before and after those.
 
-    >>> cell, region = listed(Grid(2), np.array([0.0, 0.6]), np.array([0.59, 1.0]))
+    >>> cell, region = regions_by_cell(Grid(2), np.array([0.0, 0.6]), np.array([0.59, 1.0]))
     >>> cell.tolist(), region.tolist()
     ([0, 1, 1, 2], [0, 0, 1, 1])
     """
@@ -154,11 +154,12 @@ class Packed(NamedTuple):
     crowded: Index
 
 
-def packed(cell: Index, region: Index, wide: int) -> Packed:
-    """What `listed` gives, with one row per cell: its first region, its second, and so on. A cell
-    with fewer than ``wide`` regions repeats its last; cells with more are left out.
+def one_row_per_cell(cell: Index, region: Index, wide: int) -> Packed:
+    """What `regions_by_cell` gives, with one row per cell: its first region, its second, and so on.
 
-    >>> found = packed(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
+    A cell with fewer than ``wide`` regions repeats its last; cells with more are left out.
+
+    >>> found = one_row_per_cell(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
     >>> found.cell.tolist(), [column.tolist() for column in found.regions]
     ([0, 1], [[0, 0], [0, 1]])
     """
@@ -214,19 +215,19 @@ class StackedPlans(NamedTuple):
     node: Node
 
 
-def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[StackedPlans]:
+def stacked_plans(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[StackedPlans]:
     """Plans, stacked with those of the same form; ``shared`` variables have one value in all of
     them.
 
     >>> from calibrant.rules.plan.nodes import Linear
     >>> s = Input()
-    >>> [found] = stacked([Linear(0.5, ((2.0, s),)), Linear(0.7, ((2.0, s),))])
+    >>> [found] = stacked_plans([Linear(0.5, ((2.0, s),)), Linear(0.7, ((2.0, s),))])
     >>> found.node.base.values.tolist(), found.node.terms[0][0]
     ([0.5, 0.7], 2.0)
     """
     groups: dict[Hashable, list[int]] = {}
     for i, plan in enumerate(plans):
-        groups.setdefault(_form(plan, shared), []).append(i)
+        groups.setdefault(_form_of_plan(plan, shared), []).append(i)
     find_borders(plans)
     return [
         StackedPlans(own, _Stacking(shared).node([plans[i] for i in own]))
@@ -256,15 +257,15 @@ def parameter_table(
     return table, names
 
 
-def _form(value: Any, shared: Sequence[Variable]) -> Any:
+def _form_of_plan(value: Any, shared: Sequence[Variable]) -> Any:
     """What two plans must have in common to be stacked."""
     if isinstance(value, PieceChoice):
         return value.stretches is None
     if isinstance(value, Node) and value not in shared:
         kind = type(value)
-        return (kind, *[_form(getattr(value, name), shared) for name in names_of(kind)])
+        return (kind, *[_form_of_plan(getattr(value, name), shared) for name in field_names(kind)])
     if isinstance(value, tuple):
-        return tuple(_form(item, shared) for item in value)
+        return tuple(_form_of_plan(item, shared) for item in value)
     return value if isinstance(value, Node) else type(value)
 
 
@@ -280,7 +281,7 @@ class _Stacking:
         if len(nodes) == 1 or isinstance(first, Input) or first in self.shared:
             return first
         if key not in self.known:
-            names = names_of(type(first))
+            names = field_names(type(first))
             parts = {name: self.value([getattr(n, name) for n in nodes]) for name in names}
             self.known[key] = type(first)(**parts)
         return self.known[key]
@@ -300,7 +301,7 @@ class _Stacking:
 def find_borders(plans: Sequence[Node]) -> None:
     """Find the borders of many tables in one search, where tables read the same function."""
     groups: dict[tuple[Function, int], list[PieceChoice]] = {}
-    for node in uses(plans):
+    for node in use_counts(plans):
         for place in getattr(node, "places", ()):
             known = place.stretches
             if place.function is not None and known is not None and len(known.first) == 1:
@@ -355,13 +356,13 @@ def column_steps(keys: Sequence[KeyPath]) -> list[ColumnStep]:
         at = {value: i for i, value in enumerate(values)}
         here = {path: i for i, path in enumerate(dict.fromkeys(long))}
         pairs = [before[path[:-1]] * len(values) + at[path[-1]] for path in here]
-        found = [finest(path, places) for path in here]
+        found = [finest_segment(path, places) for path in here]
         steps.append(ColumnStep(values, pairs, list(here.values()), found))
         before = here
     return steps
 
 
-def finest(path: KeyPath, places: dict[KeyPath, int]) -> int:
+def finest_segment(path: KeyPath, places: dict[KeyPath, int]) -> int:
     """The place of the finest segment on a path that has one; how many places there are if none."""
     sizes = range(len(path), 0, -1)
     return next((places[path[:size]] for size in sizes if path[:size] in places), len(places))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.optimize import isotonic_regression
 
 from calibrant import ScoreTable, metrics
 from calibrant.data.score_table import table_in_rows
@@ -18,7 +19,7 @@ from calibrant.metrics import formulas as interval_formulas
 from calibrant.metrics.evaluating import chosen_records
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.measures import MEASURES, REDRAWN
-from calibrant.metrics.redraws import RedrawnTable, chance_of
+from calibrant.metrics.redraws import RedrawnTables, chance_of, pooled
 
 RNG = np.random.default_rng(11)
 Z = RNG.normal(-0.3, 1.5, 400)
@@ -139,12 +140,67 @@ def test_the_error_of_an_ece_is_that_of_signed_rows():
 def test_drawn_measures_are_the_measures():
     """Without chance the drawn measures are those of the functions."""
     table = ScoreTable.from_arrays(P.round(3), Y)
-    drawn = RedrawnTable(table.scores, table.negative, table.positive)
-    found = {name: of(drawn) for name, of in REDRAWN.items()}
+    drawn = RedrawnTables(table.scores, table.negative[None], table.positive[None])
+    found = {name: of(drawn)[0] for name, of in REDRAWN.items()}
     after = metrics.evaluate(table, level=None).after
     for name in ("calibration_loss", "miscalibration", "discrimination"):
         assert found[name] == pytest.approx(after[name], abs=1e-12)
     assert found["calbin"] == pytest.approx(after["calbin"], rel=0.05)
+
+
+def one_drawn_table(p, negative, positive):
+    """The measures of one drawn table, cell by cell and window by window."""
+    n, total = negative + positive, (negative + positive).sum()
+    some = n > 0
+    fit = isotonic_regression(positive[some] / n[some], weights=n[some]).x
+    base, resolved = positive.sum() / total, n[some] @ fit**2 / total
+    square = (negative @ p**2 + positive @ (1 - p) ** 2) / total
+    mass = np.append(0.0, np.cumsum(n)) / total
+    windows = []
+    for start in np.arange(46) / 50:
+        inside = np.clip(np.minimum(mass[1:], start + 0.1) - np.maximum(mass[:-1], start), 0, 1)
+        rate = inside[some] @ (positive[some] / n[some]) / 0.1
+        windows.append(inside @ np.abs(p - rate) / 0.1)
+    return {
+        "calbin": np.mean(windows),
+        "calibration_loss": n[some] @ (p[some] - fit) ** 2 / total,
+        "miscalibration": square - base + resolved,
+        "discrimination": resolved - base**2,
+    }
+
+
+#: Σw of either class in each of six cells, some of them empty
+DRAWN = st.lists(
+    st.lists(st.sampled_from([0.0, 0.0, 1.0, 2.0, 0.3, 7.5]), min_size=12, max_size=12).filter(any),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(DRAWN)
+def test_all_drawn_tables_at_once_are_each_one_alone(columns):
+    p = np.array([0.0, 1e-9, 0.2, 0.5, 0.51, 1.0])
+    drawn = np.array(columns).reshape(-1, 2, 6)
+    tables = RedrawnTables(p, drawn[:, 0], drawn[:, 1])
+    found = {name: of(tables) for name, of in REDRAWN.items()}
+    for place, (negative, positive) in enumerate(drawn):
+        for name, value in one_drawn_table(p, negative, positive).items():
+            assert found[name][place] == pytest.approx(value, abs=1e-12), name
+
+
+@given(st.integers(2, 3000), st.sampled_from([0.01, 1.0, 30.0]))
+def test_tables_to_draw_from_are_coarse_nowhere(rows, lean):
+    """A cell holds at most 2/cells of the weight and of the range, or is a single prediction."""
+    p = np.linspace(0.0, 1.0, rows) ** lean
+    table = ScoreTable.from_arrays(p, np.arange(rows) % 2)
+    small = pooled(table, "counts")
+    cells = math.ceil(20 * math.cbrt(rows))
+    assert len(small) <= max(cells, len(table) if len(table) <= cells else 0)
+    assert small.total == rows
+    assert (small.weight @ small.scores) / rows == pytest.approx(p.mean())
+    gaps, single = np.diff(small.scores), np.isin(small.scores, table.scores)
+    assert ((small.weight <= 2 * rows / cells + 1) | single).all()
+    assert (gaps <= 4 / cells + np.diff(table.scores).max()).all()
 
 
 def test_the_bias_of_drawn_measures_is_that_of_simulation():

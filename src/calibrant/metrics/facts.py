@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from calibrant.metrics.formulas import Span
     from calibrant.metrics.multilabel import LabelColumns
-    from calibrant.metrics.redraws import RedrawnTable
+    from calibrant.metrics.redraws import RedrawnTables
 
 
 #: the fewest fine bins; with them, sums of (p − the bin's border)² lose no digits
@@ -583,7 +583,7 @@ class Measure:
         for where the value is finite. Left out where tables or curves drawn again tell it.
     change : function of RowChangeIntervals, optional
         The interval of after − before on the same rows, or None.
-    of_redrawn : function of RedrawnTable, optional
+    of_redrawn : function of RedrawnTables, optional
         The value of a table drawn again, for measures whose interval comes from such tables.
     of_curve : function of CurveGaps, optional
         The values for curves drawn again, for measures whose interval comes from such curves.
@@ -609,7 +609,7 @@ class Measure:
     needs_table: str = ""
     interval: Callable[[Any], Span | None] | None = None
     change: Callable[[Any], Span | None] | None = None
-    of_redrawn: Callable[[RedrawnTable], float] | None = None
+    of_redrawn: Callable[[RedrawnTables], Array] | None = None
     of_curve: OfCurve | None = None
     of_columns: Callable[[LabelColumns], float | None] | None = None
     of_classes: Mapping[str, Any] | None = None

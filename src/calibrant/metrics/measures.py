@@ -33,7 +33,7 @@ from calibrant.metrics.intervals import (
     curve_against_base,
 )
 from calibrant.metrics.point_measures import area, not_whole, one_class, too_many, window_error
-from calibrant.metrics.redraws import RedrawnTable
+from calibrant.metrics.redraws import RedrawnTables
 from calibrant.metrics.smooth_curve import CurveGaps, OfCurve
 from calibrant.metrics.tests import Coefficient, ratio_interval
 
@@ -386,7 +386,7 @@ RECORDS = (
         "smaller",
         of=_calbin,
         needs_table="it looks at case after case, which groups do not show",
-        of_redrawn=RedrawnTable.calbin,
+        of_redrawn=RedrawnTables.calbin,
         of_classes={
             "of": _class_calbin,
             "meaning": "mean |p − frequency| over sliding windows and classes",
@@ -399,7 +399,7 @@ RECORDS = (
         "smaller",
         of=lambda facts: facts.hull.calibration,
         change=lambda changes: changes.curve("calibration_loss", against_curve),
-        of_redrawn=RedrawnTable.calibration_loss,
+        of_redrawn=RedrawnTables.calibration_loss,
     ),
     Measure(
         "miscalibration",
@@ -408,7 +408,7 @@ RECORDS = (
         "smaller",
         of=lambda facts: facts.hull.calibration + facts.hull.ordering,
         change=lambda changes: changes.curve("miscalibration", against_curve),
-        of_redrawn=RedrawnTable.miscalibration,
+        of_redrawn=RedrawnTables.miscalibration,
     ),
     Measure(
         "discrimination",
@@ -421,7 +421,7 @@ RECORDS = (
         change=lambda changes: changes.curve(
             "discrimination", curve_against_base, "miscalibration"
         ),
-        of_redrawn=RedrawnTable.discrimination,
+        of_redrawn=RedrawnTables.discrimination,
     ),
     *CLINICAL,
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.optimize import isotonic_regression
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.metrics.cells import raised, squares
+from calibrant.metrics.cells import raised, run_means, squares
 from calibrant.solvers.knots import between
 
 if TYPE_CHECKING:
@@ -203,16 +204,20 @@ def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Ar
 # curve of the data is.
 
 
-#: tables are pooled to this many cells before others are drawn from them
+#: tables are pooled to at most this many cells before others are drawn from them
 CELLS = 2_000
-#: windows looked at in a drawn table, evenly spaced among all
-WINDOWS = 256
-#: where they start and end, as shares of the weight
-ENDS = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS) + np.array([[0.0], [0.1]])
-#: the most cases that are drawn; beyond, chance plays no part
+#: and to so many times the cube root of the cases: blocks of isotonic regression hold about n^⅔
+#: cases, so there are that many cells for each block, whatever n is
+CELLS_PER_BLOCK = 20
+#: windows of a drawn table start at each fiftieth of the weight, and hold a tenth of it
+SHARES = np.linspace(0.0, 1.0, 51)
+WIDTH = 5
+#: the most cases that are drawn in a cell; beyond, chance plays no part
 MOST_CASES = 1e15
 #: with fewer (effective) cases of a class there is no interval
 FEWEST = 10.0
+#: cells of drawn tables that are in memory at a time
+TABLE_BLOCK = 1 << 16
 
 
 class Chance(NamedTuple):
@@ -223,51 +228,87 @@ class Chance(NamedTuple):
     noise: float  # standard deviation if the predictions are right
 
 
-class RedrawnTable:
-    """A table that was drawn again: its predictions, Σw of either class, and its isotonic fit."""
+class RedrawnTables:
+    """Tables drawn from one: its predictions, and Σw of either class, a line for each table.
+
+    Each measure is an array with one value for each table.
+    """
 
     def __init__(self, p: Array, negative: Array, positive: Array) -> None:
-        there = (negative + positive) > 0
-        self.p, self.negative, self.positive = p[there], negative[there], positive[there]
-        self.n = self.negative + self.positive
-        self.total = float(self.n.sum())
-        self.fit = isotonic_regression(self.positive / self.n, weights=self.n).x
-        self.base_rate = float(self.positive.sum()) / self.total
-        #: the mean square of the fit
-        self.resolved = float(self.n @ self.fit**2) / self.total
+        self.p, self.negative, self.positive = p, negative, positive
+        self.n = negative + positive
+        self.total: Array = self.n.sum(axis=1)
+        self.base_rate = positive.sum(axis=1) / self.total
 
-    def calibration_loss(self) -> float:
+    @cached_property
+    def _fits(self) -> tuple[Index, Index, Array]:
+        """The isotonic fits of all tables: the first cell of each block, its table, its value.
+
+        All tables are fitted in one go. They are put side by side, each two higher than the one
+        before, so that no block reaches into the next table.
+        """
+        cells = np.flatnonzero(self.n.ravel() > 0.0)
+        table = cells // len(self.p)
+        n, hits = self.n.ravel(), self.positive.ravel()
+        raised = hits[cells] / n[cells] + 2.0 * table
+        first = isotonic_regression(raised, weights=n[cells]).blocks[:-1]
+        starts = cells[first]
+        value = np.add.reduceat(hits, starts) / np.add.reduceat(n, starts)
+        return starts, table[first], value
+
+    def _mean_over_blocks(self, values: Array) -> Array:
+        """The mean of the fit times a value of the cases; ``values`` are its sums in the cells."""
+        starts, table, fit = self._fits
+        each = fit * np.add.reduceat(values.ravel(), starts)
+        return np.asarray(np.bincount(table, each, minlength=len(self.n)) / self.total)
+
+    @cached_property
+    def resolved(self) -> Array:
+        """The mean square of the fit."""
+        return self._mean_over_blocks(self.positive)
+
+    def calibration_loss(self) -> Array:
         """The mean squared distance of the predictions from the fit."""
-        return float(self.n @ (self.p - self.fit) ** 2) / self.total
+        product = self._mean_over_blocks(self.n * self.p)
+        return np.maximum(self.n @ self.p**2 / self.total - 2.0 * product + self.resolved, 0.0)
 
-    def miscalibration(self) -> float:
+    def miscalibration(self) -> Array:
         """The Brier score less that of the fit."""
-        p = self.p
-        square = float(self.negative @ p**2 + self.positive @ (1.0 - p) ** 2) / self.total
-        return square - self.base_rate + self.resolved
+        square = (self.negative @ self.p**2 + self.positive @ (1.0 - self.p) ** 2) / self.total
+        return np.asarray(square - self.base_rate + self.resolved)
 
-    def discrimination(self) -> float:
+    def discrimination(self) -> Array:
         """The Brier score of the base rate less that of the fit."""
-        return self.resolved - self.base_rate**2
+        return np.asarray(self.resolved - self.base_rate**2)
 
-    def calbin(self) -> float:
+    def calbin(self) -> Array:
         """CalBin over windows of a tenth of the weight, ties divided in proportion."""
-        upto = np.zeros((3, len(self.p) + 1))
-        np.cumsum((self.n, self.n * self.p, self.positive), axis=1, out=upto[:, 1:])
-        upto /= self.total
-        mass, upto_p, upto_y = upto
-        start, end = ENDS
-        p_start, p_end = np.interp(ENDS, mass, upto_p)
-        y_start, y_end = np.interp(ENDS, mass, upto_y)
-        rate = (y_end - y_start) / 0.1
-        cell = self.p.searchsorted(rate)  # predictions before it are below the window's frequency
-        middle = np.minimum(np.maximum(mass[cell], start), end)
-        p_middle = np.minimum(np.maximum(upto_p[cell], p_start), p_end)
+        tables, cells = self.n.shape
+        upto = np.zeros((3, tables, cells + 1))
+        for sums, column in zip(upto, (self.n, self.n * self.p, self.positive), strict=True):
+            np.cumsum(column, axis=1, out=sums[:, 1:])
+        upto /= self.total[:, None]
+        # one search for all tables: the weight of each begins where that of the one before ends
+        after = np.arange(tables)[:, None]
+        place = np.searchsorted((upto[0] + after).ravel(), (SHARES + after).ravel(), side="right")
+        line = after * (cells + 1)
+        low = np.clip(place.reshape(tables, -1) - 1, line, line + cells - 1)
+        mass, upto_p, upto_y = upto.reshape(3, -1)
+        size = mass[low + 1] - mass[low]
+        part = np.clip((SHARES - mass[low]) / np.where(size > 0.0, size, 1.0), 0.0, 1.0)
+        p_at, y_at = (sums[low] + part * (sums[low + 1] - sums[low]) for sums in (upto_p, upto_y))
+
+        start, end = SHARES[:-WIDTH], SHARES[WIDTH:]
+        p_start, p_end = p_at[:, :-WIDTH], p_at[:, WIDTH:]
+        rate = (y_at[:, WIDTH:] - y_at[:, :-WIDTH]) / (end - start)
+        cell = line + self.p.searchsorted(rate)  # predictions before it are below the frequency
+        middle = np.clip(mass[cell], start, end)
+        p_middle = np.clip(upto_p[cell], p_start, p_end)
         errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
-        return float(errors.mean()) / 0.1
+        return np.asarray(errors.mean(axis=1) * (len(SHARES) - 1) / WIDTH)
 
 
-OfRedrawn = Callable[[RedrawnTable], float]
+OfRedrawn = Callable[[RedrawnTables], Array]
 Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
 
 
@@ -278,12 +319,30 @@ def chance_of(
 
     O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
     """
-    sample = table_in_rows(table.pool(CELLS), options.weights)
+    sample = pooled(table, options.weights)
     of = tuple(measures.values())
     right = partial(_draw, of, sample, sample.scores)
     curve = partial(_draw, of, sample, isotonic_curve(sample, sample.scores))
     found = chance_between(right, curve, sample.effective_size, options)
     return dict(zip(measures, found, strict=True))
+
+
+def pooled(table: ScoreTable, weights: str) -> ScoreTable:
+    """The table that others are drawn from: fewer cells, and weights in units of rows.
+
+    Cells are cut where the sum of the share of the weight and the share of the range grows evenly,
+    so that neither crowded nor sparse regions are coarse.
+    """
+    sample = table_in_rows(table, weights)
+    cells = min(math.ceil(CELLS_PER_BLOCK * math.cbrt(sample.effective_size)), CELLS)
+    if len(sample) <= cells:
+        return sample
+    p, n = sample.scores, sample.weight
+    width = (p - p[0]) / (p[-1] - p[0])
+    mass = np.cumsum(n) / sample.total
+    starts = np.flatnonzero(np.diff(np.ceil((width + mass) / 2.0 * cells), prepend=-1.0))
+    n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in sample.columns)
+    return ScoreTable(run_means(sample, starts), n0, n1, q0, q1)
 
 
 def chance_between(right: Draw, curve: Draw, size: float, options: IntervalOptions) -> list[Chance]:
@@ -324,21 +383,17 @@ def _draw(
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """The measures of tables drawn with these rates of positives, and of the rates themselves."""
-    n, squares = (
-        sample.negative + sample.positive,
-        sample.negative_sq + sample.positive_sq,
-    )
+    n, square = sample.weight, squares(sample)
     # a cell stands for n²/Σw² cases of weight Σw²/n each
-    cases, each = n**2 / squares, squares / n
-    chance = np.concatenate((cases * (1.0 - rate), cases * rate))
-    chance /= chance.sum()
-    total, cells = max(round(min(float(cases.sum()), MOST_CASES)), 1), len(n)
+    cases, each = np.minimum(n**2 / square, MOST_CASES), square / n
+    expected = np.array([cases * (1.0 - rate), cases * rate])
     found = np.empty((replicates, len(of)))
-    batch = max(1, (1 << 20) // cells)
-    for first in range(0, replicates, batch):
-        drawn = rng.multinomial(total, chance, size=min(batch, replicates - first))
-        for i, counts in enumerate(drawn, start=first):
-            drawn_table = RedrawnTable(sample.scores, counts[:cells] * each, counts[cells:] * each)
-            found[i] = [measure(drawn_table) for measure in of]
-    true = RedrawnTable(sample.scores, n * (1.0 - rate), n * rate)
-    return found, np.array([measure(true) for measure in of])
+    step = max(1, TABLE_BLOCK // len(n))
+    for first in range(0, replicates, step):
+        size = min(step, replicates - first)
+        drawn = rng.poisson(expected, (size, *expected.shape)) * each
+        drawn[drawn.sum(axis=(1, 2)) == 0.0] = n * np.array([1.0 - rate, rate])  # none was drawn
+        tables = RedrawnTables(sample.scores, drawn[:, 0], drawn[:, 1])
+        found[first : first + size] = np.column_stack([measure(tables) for measure in of])
+    true = RedrawnTables(sample.scores, (n * (1.0 - rate))[None], (n * rate)[None])
+    return found, np.array([measure(true)[0] for measure in of])

@@ -19,7 +19,7 @@ from calibrant.metrics import formulas as interval_formulas
 from calibrant.metrics.evaluating import chosen_records
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.measures import MEASURES, REDRAWN
-from calibrant.metrics.redraws import RedrawnTables, chance_of, pooled
+from calibrant.metrics.redraws import RedrawnTables, chance_of_tables, pooled
 
 RNG = np.random.default_rng(11)
 Z = RNG.normal(-0.3, 1.5, 400)
@@ -210,7 +210,7 @@ def test_the_bias_of_drawn_measures_is_that_of_simulation():
     found = [metrics.corp(rng.random(300) < p, p).miscalibration for _ in range(300)]
     table = ScoreTable.from_arrays(p, rng.random(300) < p)
     options = IntervalOptions(0.95, 1200, "counts", 3)
-    chance = chance_of(REDRAWN, table, options)["miscalibration"]
+    chance = chance_of_tables(REDRAWN, table, options)["miscalibration"]
     assert chance.bias == pytest.approx(np.mean(found), rel=0.12)
     assert chance.noise == pytest.approx(np.std(found), rel=0.2)
 

@@ -27,6 +27,7 @@ from calibrant.metrics.arguments import (
 )
 from calibrant.metrics.binned_errors import without_chance
 from calibrant.metrics.cells import check_counts, check_weights
+from calibrant.metrics.redraws import batches
 from calibrant.result_tables import (
     PlainFields,
     PrintsAsTable,
@@ -491,19 +492,18 @@ def redraw_groups(
     """
     groups = len(sums.weight)
     at_a_time = int(np.clip(HELD // groups, FEWEST_DRAWN, MOST_DRAWN))
-    statistic, largest, mean = np.empty(replicates), np.empty(replicates), np.zeros(groups)
+    statistic, largest, mean = [], [], np.zeros(groups)
     expected, trials = sums.predicted[:, None], sums.trials[:, None]
     fixed = sums.chance <= 0.0
-    for begin in range(0, replicates, at_a_time):
-        size = min(at_a_time, replicates - begin)
+    for size in batches(replicates, at_a_time):
         share = _drawn_events(rows, crossings, groups, size, random) / sums.weight[:, None]
         share = np.clip(share, 0.0, 1.0)
         share[fixed] = expected[fixed]  # nothing is left to chance
-        statistic[begin : begin + size] = np.abs(signed_root(share, expected, trials)).max(axis=0)
+        statistic.append(np.abs(signed_root(share, expected, trials)).max(axis=0))
         gap = np.abs(share - expected)
-        largest[begin : begin + size] = gap.max(axis=0)
+        largest.append(gap.max(axis=0))
         mean += gap.sum(axis=1)
-    return RedrawnGroups(statistic, largest, mean / replicates)
+    return RedrawnGroups(np.concatenate(statistic), np.concatenate(largest), mean / replicates)
 
 
 def _drawn_events(

@@ -46,7 +46,7 @@ from calibrant.metrics.formulas import (
     share_interval,
 )
 from calibrant.metrics.point_measures import area
-from calibrant.metrics.redraws import FEWEST, Chance, OfRedrawn, chance_of, isotonic_curve
+from calibrant.metrics.redraws import FEWEST, Chance, OfRedrawn, chance_of_tables, isotonic_curve
 from calibrant.metrics.smooth_curve import OfCurve, chance_of_curve
 
 #: the total weight and the effective number of rows may differ by this factor without a note
@@ -186,7 +186,7 @@ class TableIntervals(MeasureIntervals):
             self.notes.append(f"no interval for {drawn}: {reason}; the others may be too narrow")
             return
         if redrawn:
-            self.chance = chance_of(redrawn, table, options)
+            self.chance = chance_of_tables(redrawn, table, options)
         if of_curve:
             self.chance |= chance_of_curve(of_curve, table, options)
 

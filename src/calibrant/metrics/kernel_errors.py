@@ -34,7 +34,7 @@ from calibrant.metrics.cells import (
     squares,
     table_for_test,
 )
-from calibrant.metrics.redraws import BLOCK, CellRows, redrawn_hits, share_as_far
+from calibrant.metrics.redraws import BLOCK, CellRows, batches, redrawn_hits, share_as_far
 from calibrant.result_tables import Readable
 
 #: equal values of the statistic may differ by this part of its spread from rounding
@@ -497,10 +497,8 @@ class MatrixPairs:
         """The means for labels redrawn from the predictions."""
         totals = np.zeros(replicates)
         for block in self._each():
-            step = max(1, 4 * BLOCK // len(block.p))
-            for first in range(0, replicates, step):
-                size = min(step, replicates - first)
-                totals[first : first + size] += block.sums(block.draw(size, random))
+            sizes = batches(replicates, 4 * BLOCK // len(block.p))
+            totals += np.concatenate([block.sums(block.draw(size, random)) for size in sizes])
         return totals / self.pairs
 
     def _each(self) -> Iterator[_Block]:

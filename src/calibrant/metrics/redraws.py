@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,16 @@ class CellRows(NamedTuple):
         return (self.size - 1.0) * raised(self.common, power) + raised(self.other, power)
 
 
+def batches(replicates: int, most: int) -> Iterator[int]:
+    """How many redrawings to make at a time: at most so many, and one at least.
+
+    >>> list(batches(10, 4))
+    [4, 4, 2]
+    """
+    most = max(most, 1)
+    return (min(most, replicates - first) for first in range(0, replicates, most))
+
+
 def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Generator) -> Array:
     """Σ w(y* − p) of each bin (a run of cells from each start on), y* ~ Bernoulli(p).
 
@@ -135,9 +145,7 @@ def redrawn_hits(
     """
     many = np.flatnonzero(rows.size > 1.0)
     trials = (rows.size[many] - 1.0).astype(np.int64)
-    step = max(1, BLOCK // len(rows.p))
-    for first in range(0, replicates, step):
-        size = min(step, replicates - first)
+    for size in batches(replicates, BLOCK // len(rows.p)):
         one = random.random((size, len(rows.p))) < rows.p
         yield one, many, random.binomial(trials, rows.p[many], (size, len(many)))
 
@@ -309,22 +317,61 @@ class RedrawnTables:
 
 
 OfRedrawn = Callable[[RedrawnTables], Array]
-Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
 
 
-def chance_of(
+class World(Protocol):
+    """A model that tables or curves are drawn from, and what they truly are in it."""
+
+    @property
+    def at_a_time(self) -> int:
+        """How many drawings fit into the memory set aside."""
+
+    def drawn(self, count: int, random: np.random.Generator) -> Any:
+        """So many drawings, a line for each, as measures take them."""
+
+    def true(self) -> Any:
+        """The model itself, as a single drawing without chance."""
+
+
+class TableWorld(NamedTuple):
+    """Tables whose cells have these rates of positives."""
+
+    sample: ScoreTable
+    rate: Array
+
+    @property
+    def at_a_time(self) -> int:
+        return TABLE_BLOCK // len(self.rate)
+
+    def drawn(self, count: int, random: np.random.Generator) -> RedrawnTables:
+        """A Poisson number of cases of either class in each cell.
+
+        A cell stands for n²/Σw² cases of weight Σw²/n each.
+        """
+        n, square = self.sample.weight, squares(self.sample)
+        cases = np.minimum(n**2 / square, MOST_CASES) * self._shares
+        columns = random.poisson(cases, (count, *cases.shape)) * (square / n)
+        columns[columns.sum(axis=(1, 2)) == 0.0] = n * self._shares  # none was drawn
+        return RedrawnTables(self.sample.scores, columns[:, 0], columns[:, 1])
+
+    def true(self) -> RedrawnTables:
+        """The table of the rates themselves."""
+        columns = self.sample.weight * self._shares
+        return RedrawnTables(self.sample.scores, *columns[:, None])
+
+    @property
+    def _shares(self) -> Array:
+        return np.array([1.0 - self.rate, self.rate])
+
+
+def chance_of_tables(
     measures: Mapping[str, OfRedrawn], table: ScoreTable, options: IntervalOptions
 ) -> dict[str, Chance]:
-    """What chance does to each of some measures of a table.
-
-    O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
-    """
+    """What chance does to measures of tables. O(replicates · min(D, `CELLS`))."""
     sample = pooled(table, options.weights)
-    of = tuple(measures.values())
-    right = partial(_draw, of, sample, sample.scores)
-    curve = partial(_draw, of, sample, isotonic_curve(sample, sample.scores))
-    found = chance_between(right, curve, sample.effective_size, options)
-    return dict(zip(measures, found, strict=True))
+    right = TableWorld(sample, sample.scores)
+    curve = TableWorld(sample, isotonic_curve(sample, sample.scores))
+    return chance_between(measures, right, curve, sample.effective_size, options)
 
 
 def pooled(table: ScoreTable, weights: str) -> ScoreTable:
@@ -345,23 +392,41 @@ def pooled(table: ScoreTable, weights: str) -> ScoreTable:
     return ScoreTable(run_means(sample, starts), n0, n1, q0, q1)
 
 
-def chance_between(right: Draw, curve: Draw, size: float, options: IntervalOptions) -> list[Chance]:
-    """What chance does to measures, from values drawn in two worlds whose true values are known.
+def chance_between(
+    measures: Mapping[str, Callable[[Any], Array]],
+    right: World,
+    curve: World,
+    size: float,
+    options: IntervalOptions,
+) -> dict[str, Chance]:
+    """What chance does to measures of so many rows, by drawing from two worlds.
 
-    In the world ``right`` the predictions are right, in the other a curve of the data is. Each is
-    a function that draws: it returns the drawn values, a column for each measure, and the true
-    ones.
+    In the world ``right`` the predictions are right, in the other a curve of the data is.
     """
-    rng = options.rng
-    drawn, true = right(max(options.replicates // 4, 2), rng)
-    drawn_curve, true_curve = curve(options.replicates, rng)
+    random = options.rng
+    drawn, true = _measured(measures, right, max(options.replicates // 4, 2), random)
+    drawn_curve, true_curve = _measured(measures, curve, options.replicates, random)
     centre = drawn_curve.mean(axis=0)
     bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
     tail = (1.0 - options.level) / 2
     low, high = np.quantile(drawn_curve - centre, (tail, 1.0 - tail), axis=0)
     half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
     numbers = np.maximum(bias, 0.0).tolist(), half.tolist(), drawn.std(axis=0).tolist()
-    return [Chance(*each) for each in zip(*numbers, strict=True)]
+    return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
+
+
+def _measured(
+    measures: Mapping[str, Callable[[Any], Array]],
+    world: World,
+    replicates: int,
+    random: np.random.Generator,
+) -> tuple[Array, Array]:
+    """A column for each measure of what is drawn from a world, and what it truly is there."""
+    sizes = batches(replicates, world.at_a_time)
+    drawings = (world.drawn(size, random) for size in sizes)
+    values = [np.column_stack([of(each) for of in measures.values()]) for each in drawings]
+    true = world.true()
+    return np.concatenate(values), np.concatenate([of(true) for of in measures.values()])
 
 
 def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
@@ -373,27 +438,3 @@ def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
     line = np.interp(at, centre, fit.x[starts])
     # the slope between scores that are all but 0 is beyond floats
     return line if np.isfinite(line).all() else between(at, centre, fit.x[starts])
-
-
-def _draw(
-    of: tuple[OfRedrawn, ...],
-    sample: ScoreTable,
-    rate: Array,
-    replicates: int,
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """The measures of tables drawn with these rates of positives, and of the rates themselves."""
-    n, square = sample.weight, squares(sample)
-    # a cell stands for n²/Σw² cases of weight Σw²/n each
-    cases, each = np.minimum(n**2 / square, MOST_CASES), square / n
-    expected = np.array([cases * (1.0 - rate), cases * rate])
-    found = np.empty((replicates, len(of)))
-    step = max(1, TABLE_BLOCK // len(n))
-    for first in range(0, replicates, step):
-        size = min(step, replicates - first)
-        drawn = rng.poisson(expected, (size, *expected.shape)) * each
-        drawn[drawn.sum(axis=(1, 2)) == 0.0] = n * np.array([1.0 - rate, rate])  # none was drawn
-        tables = RedrawnTables(sample.scores, drawn[:, 0], drawn[:, 1])
-        found[first : first + size] = np.column_stack([measure(tables) for measure in of])
-    true = RedrawnTables(sample.scores, (n * (1.0 - rate))[None], (n * rate)[None])
-    return found, np.array([measure(true)[0] for measure in of])

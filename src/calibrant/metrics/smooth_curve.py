@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from calibrant.errors import ConvergenceError
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.arguments import read_table
 from calibrant.metrics.cells import raised, squares
-from calibrant.metrics.redraws import CELLS, Chance, chance_between
+from calibrant.metrics.redraws import BLOCK, CELLS, MOST_CASES, Chance, chance_between
 from calibrant.metrics.tests import uncertain
 from calibrant.result_tables import Readable
 from calibrant.solvers.logistic import fit_logistic
@@ -253,59 +252,57 @@ def curve_gaps(table: ScoreTable, curve: SmoothCurve) -> CurveGaps:
 def chance_of_curve(
     measures: Mapping[str, OfCurve], table: ScoreTable, options: IntervalOptions
 ) -> dict[str, Chance]:
-    """What chance does to measures of the curve.
-
-    Curves are drawn around the fitted one and around right predictions, from the normal
-    distribution of the coefficients; rows are drawn with them. In both worlds the truth is known.
-    O(replicates · min(D, `CELLS`)).
-    """
+    """What chance does to measures of the curve. O(replicates · min(D, `CELLS`))."""
     sample = table_in_rows(table.pool(CELLS), options.weights)
-    of = tuple(measures.values())
     inner = (sample.scores > 0.0) & (sample.scores < 1.0)
     if not inner.any():
         return {}
     z = logit(sample.scores[inner])
     fitted = smooth_curve(sample)
-    right = partial(_draw, of, sample, inner, z, fitted.knots)
-    curve = partial(_draw, of, sample, inner, fitted.log_odds(z), fitted.knots)
-    found = chance_between(right, curve, sample.effective_size, options)
-    return dict(zip(measures, found, strict=True))
+    right, curve = (
+        CurveWorld(sample, inner, eta, _leaning(sample, inner, eta, fitted.knots))
+        for eta in (z, fitted.log_odds(z))
+    )
+    return chance_between(measures, right, curve, sample.effective_size, options)
 
 
-def _draw(
-    of: tuple[OfCurve, ...],
-    sample: ScoreTable,
-    inner: Flags,
-    eta: Array,
-    knots: Array,
-    replicates: int,
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """The measures of curves drawn around one of log-odds ``eta``, and of that one itself."""
-    p, n, q = sample.scores, sample.weight, squares(sample)
-    gap = np.abs(p - sample.rate)
-    lean = _leaning(sample, inner, eta, knots)
-    cases, each = n**2 / q, q / n  # a cell stands for so many cases of this weight
-    rate = sample.rate[~inner]  # of predictions of 0 or 1: it stands for the curve, and varies
-    certain = np.clip(np.rint(cases[~inner]), 1.0, 1e15).astype(np.int64)
-    found = np.empty((replicates, len(of)))
-    batch = max(1, (1 << 20) // len(n))
-    for first in range(0, replicates, batch):
-        rows = slice(first, min(first + batch, replicates))
-        count = rows.stop - first
-        gaps = np.tile(gap, (count, 1))
-        moved = rng.standard_normal((count, len(lean))) @ lean
-        gaps[:, inner] = np.abs(p[inner] - sigmoid(eta + moved))
-        seen = rng.binomial(certain, rate, (count, len(rate))) / certain
+class CurveWorld(NamedTuple):
+    """Curves around one of log-odds ``eta``, and rows drawn with them.
+
+    The log-odds of a curve are normal: ``lean`` times independent standard normal numbers more.
+    Predictions of 0 or 1 are not ``inner``: their own frequency stands for the curve, and varies.
+    """
+
+    sample: ScoreTable
+    inner: Flags
+    eta: Array
+    lean: Array
+
+    @property
+    def at_a_time(self) -> int:
+        return BLOCK // len(self.sample)
+
+    def drawn(self, count: int, random: np.random.Generator) -> CurveGaps:
+        """Curves from the normal distribution of the coefficients, and a Poisson number of rows."""
+        p, n, q = self.sample.scores, self.sample.weight, squares(self.sample)
+        inner, cases = self.inner, np.minimum(n**2 / q, MOST_CASES)  # of weight q/n each
+        gaps = np.empty((count, len(p)))
+        moved = random.standard_normal((count, len(self.lean))) @ self.lean
+        gaps[:, inner] = np.abs(p[inner] - sigmoid(self.eta + moved))
+        certain = np.maximum(np.rint(cases[~inner]), 1.0).astype(np.int64)
+        rate = self.sample.rate[~inner]
+        seen = random.binomial(certain, rate, (count, len(rate))) / certain
         gaps[:, ~inner] = np.abs(p[~inner] - seen)
-        weight = each * rng.poisson(np.minimum(cases, 1e15), (count, len(n)))
+        weight = random.poisson(cases, (count, len(n))) * (q / n)
         weight[weight.sum(axis=1) == 0.0] = n  # none was drawn
-        drawn = CurveGaps(gaps, weight)
-        found[rows] = np.column_stack([measure(drawn) for measure in of])
-    gap = gap.copy()
-    gap[inner] = np.abs(p[inner] - sigmoid(eta))
-    true = CurveGaps(gap[None], n[None])
-    return found, np.array([measure(true)[0] for measure in of])
+        return CurveGaps(gaps, weight)
+
+    def true(self) -> CurveGaps:
+        """The distances from the curve itself."""
+        p, inner = self.sample.scores, self.inner
+        gap = np.abs(p - self.sample.rate)
+        gap[inner] = np.abs(p[inner] - sigmoid(self.eta))
+        return CurveGaps(gap[None], self.sample.weight[None])
 
 
 def _leaning(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Array:

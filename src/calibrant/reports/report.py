@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from sklearn.base import clone
 from calibrant.array_types import Array
 from calibrant.auto.advice import SAID_FIRST, advise_table, segment_gaps
 from calibrant.auto.auto import KINDS, AutoCalibrator, count_distinct, fits_of
+from calibrant.auto.why import Leaderboard
 from calibrant.data.columns import as_in_fit, plain, to_matrix
 from calibrant.data.door import (
     Rows,
@@ -40,13 +41,12 @@ from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     HeldOutCells,
     HeldOutMatrix,
-    Standing,
+    Sample,
     Trial,
     choose,
     fit_bare,
     standings,
     try_all,
-    unchanged,
 )
 from calibrant.fitting.registry import BEFORE, calibrators_of, in_plain_words, named_methods
 from calibrant.methods.codes.codes import read_code
@@ -183,10 +183,10 @@ def calibration_report(
         check_features(scores, features, several=several)
     if several:
         many = SeveralClasses.read(scores, y, sample_weight, classes, segments)
-        made = _report(many, contest_of(calibrator, many), segments, words, shown)
+        made = _report(many, many.contest(calibrator), segments, words, shown)
     else:
         two = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
-        made = _report(two, contest_of(calibrator, two), segments, words, shown)
+        made = _report(two, two.contest(calibrator), segments, words, shown)
         if features is not None and two.rows is not None:
             groups = groups_of(two.rows, features, made.fitted, made.level)
             made = replace(made, groups=groups)
@@ -222,16 +222,18 @@ def report_of(
     'scores as they are'
     """
     words = PageWords(title or "", score_name, label_name, saved_as, source)
-    judged = getattr(calibrator, "leaderboard_", None) is not None
+    automatic = getattr(calibrator, "leaderboard_", None) is not None
     shown = _measures_shown(measures, several=isinstance(data, ScoreMatrix))
     if isinstance(data, ScoreMatrix):
         several = SeveralClasses(data, np.asarray(calibrator.classes_))
-        if judged:
+        if automatic:
             return _report(several, contest_behind(calibrator), None, words, shown)
         if held is not None and trials is not None:
-            contest = several.behind(calibrator, held, trials)
-            return _report(several, contest, None, words, shown)
-    elif judged:
+            (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator")
+            before, after = trials.values()
+            judged = {BEFORE: before, name: replace(after, fitted=calibrator)}
+            return _report(several, several.outcome(judged, held), None, words, shown)
+    elif automatic:
         labels = tuple(plain(label) for label in calibrator.classes_)
         two = TwoClasses(data, labels, plain(calibrator.pos_label_))
         return _report(two, contest_behind(calibrator), None, words, shown)
@@ -300,7 +302,7 @@ def _report(
         evaluation = without_praise(evaluation)
     found = verdict_of(
         methods,
-        level=contest.level,
+        level=contest.board.level,
         where=contest.where,
         single=contest.single,
         word=word_of(evaluation),
@@ -321,7 +323,7 @@ def _report(
         | version_facts(),
         recipes=data.recipes(fitted, words),
         fitted=fitted,
-        level=contest.level,
+        level=contest.board.level,
         caution=bool(headline),
     )
 
@@ -330,12 +332,12 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
     """The leaderboard with curves: the scores as they are, then the others, best first."""
     tables = {name: data.curve_table(one) for name, one in contest.predictions.items()}
     curves = {
-        name: reliability_curve(table, bins=BINS, binning="mass", level=contest.level)
+        name: reliability_curve(table, bins=BINS, binning="mass", level=contest.board.level)
         for name, table in tables.items()
     }
     axis, odds = (common_axis(curves.values(), odds=odds) for odds in (False, True))
     methods = []
-    for row in sorted(contest.standings, key=lambda row: row.name != BEFORE):
+    for row in sorted(contest.board.rows, key=lambda row: row.name != BEFORE):
         before, table = row.name == BEFORE, tables[row.name]
         compared = {n: getattr(row, n) for n in ("gain", "gain_low", "gain_high", "auc_change")}
         if before:  # one rate for all rows does not rank as the scores do
@@ -384,32 +386,18 @@ SAME_RATE = 1e-9
 TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
 
 
-class Entrant(NamedTuple):
-    """A method of a contest: how it did, and how many different probabilities it gives.
-
-    ``fitted`` is its map, and ``calibrator`` what advice can be given on, where there are any.
-    """
-
-    trial: Trial
-    distinct: int
-    fitted: Fitted | None = None
-    calibrator: Any = None
-
-
 @dataclass(frozen=True)
 class Contest:
-    """The outcome: the standings, all predictions, and the map of the chosen method.
+    """The leaderboard, and what stands behind it: all predictions, and the map that is taken.
 
     Attributes
     ----------
-    standings : tuple of Standing
+    board : Leaderboard
+        Its ``folds`` are 0 for maps that were made before.
     predictions : mapping of str to ScoreTable or ScoreMatrix
         The probabilities of each method for the rows of the contest, with what came.
     fitted : Fitted or None
         The map of the chosen method, where there is one.
-    folds : int or None
-        How often rows were held out; None for maps that were made before.
-    level : float
     calibrator : Any
         The chosen method, fitted, where advice can be given on it.
     single : bool
@@ -418,11 +406,9 @@ class Contest:
         Two classes: the predictions of each method beside the scores of the same rows.
     """
 
-    standings: tuple[Standing, ...]
+    board: Leaderboard
     predictions: Mapping[str, Any]
     fitted: Fitted | None
-    folds: int | None
-    level: float
     calibrator: Any = None
     single: bool = False
     pairs: Mapping[str, PairedCells] = field(default_factory=dict)
@@ -430,27 +416,41 @@ class Contest:
     @property
     def chosen(self) -> str:
         """The name of the chosen method."""
-        return next(row.name for row in self.standings if row.chosen)
+        return self.board.chosen.name
+
+    @property
+    def both(self) -> tuple[Any, Any]:
+        """The predictions of the scores as they are, and of the chosen method."""
+        return self.predictions[BEFORE], self.predictions[self.chosen]
+
+    @property
+    def aucs(self) -> tuple[float | None, float | None] | None:
+        """The AUC within folds before and after; None for maps that were made before."""
+        if not self.board.folds:
+            return None
+        return self.board[BEFORE].scores_auc, self.board.chosen.auc
 
     @property
     def how(self) -> str:
         """How the figures were obtained."""
-        if self.folds is None:
+        folds = self.board.folds
+        if not folds:
             return (
                 "Judged on these rows with calibrators that were made before: they must be other "
                 "rows."
             )
-        times = f"{self.folds} fold{'s' * (self.folds != 1)}"
+        times = f"{folds} fold{'s' * (folds != 1)}"
         return f"Judged out of fold ({times}): no row was judged by a calibrator that had seen it."
 
     @property
     def where(self) -> str:
         """The rows that the verdict speaks of."""
-        return "On these rows" if self.folds is None else "On rows it had not seen"
+        return "On rows it had not seen" if self.board.folds else "On these rows"
 
 
 class ReportData(ABC):
-    """The data of a report, of two classes or of several, and what each shows of them."""
+    """The data of a report, of two classes or of several: how methods are judged on them, and what
+    the page shows of them."""
 
     #: the calibrators that can be fitted to such data
     kinds: ClassVar[tuple[type, ...]]
@@ -467,17 +467,98 @@ class ReportData(ABC):
         """What the page calls the scores without a calibrator."""
         return AS_THEY_ARE
 
-    @abstractmethod
-    def automatic(self, auto: AutoCalibrator) -> Contest:
-        """The contest that an unfitted AutoCalibrator holds."""
+    # --- judging --------------------------------------------------------------------------------
+
+    def contest(self, calibrator: Any) -> Contest:
+        """Judge whatever came as ``calibrator``."""
+        calibrator = AutoCalibrator() if calibrator is None else calibrators_of(calibrator)
+        if isinstance(calibrator, AutoCalibrator):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
+                return contest_behind(self.fit_automatic(clone(calibrator)))
+        if isinstance(calibrator, Fitted):
+            calibrator = {calibrator.method or "calibrator": calibrator}
+        to_fit = (*self.kinds, type)
+        if isinstance(calibrator, Mapping) and not all(
+            isinstance(one, to_fit) for one in calibrator.values()
+        ):
+            made = {str(name): one for name, one in calibrator.items()}
+            _check_made_before(made, to_fit)
+            held = self.all_rows(apart=not all(isinstance(one, Fitted) for one in made.values()))
+            trials = {
+                name: held.trial(self.predicted(name, one, held)) for name, one in made.items()
+            }
+            return self.outcome({BEFORE: self.unchanged(held), **trials}, held, made)
+        named = named_methods(calibrator, kinds=self.kinds, word="calibrator")
+        held = self.folds()
+        return self.outcome({BEFORE: self.unchanged(held), **self.fit_all(named, held)}, held)
+
+    def outcome(
+        self, trials: Mapping[str, Trial], held: HeldOut, made: Mapping[str, Any] | None = None
+    ) -> Contest:
+        """The choice among trials on the same rows, the first of them the scores as they are.
+
+        A single method beside these is taken whatever its figures. ``made`` are the methods that
+        were made before, in place of calibrators that are fitted here.
+        """
+        # times differ from run to run; the page must not
+        trials = {name: replace(trial, seconds=0.0) for name, trial in trials.items()}
+        sample = held.sample
+        predictions = {name: held.predictions(trial) for name, trial in trials.items()}
+        chosen, tied = self.choice(trials, sample, predictions[BEFORE])
+        single = len(trials) == 2
+        if single:
+            _, chosen = trials
+        distinct = {name: self.distinct(one, predictions[name]) for name, one in trials.items()}
+        rows = standings(trials, sample, level=LEVEL, chosen=chosen, tied=tied, distinct=distinct)
+        calibrator = fitted = None
+        if made is None:
+            calibrator, fitted = trials[chosen].fitted, self.fitted(trials[chosen])
+        elif isinstance(made.get(chosen), Fitted):
+            calibrator = fitted = made[chosen]
+        board = Leaderboard(rows, held.folds if made is None else 0, LEVEL, sample.total)
+        pairs = {}
+        if isinstance(held, HeldOutCells):
+            pairs = {name: held.paired(trial) for name, trial in trials.items()}
+        return Contest(board, predictions, fitted, calibrator, single, pairs)
 
     @abstractmethod
-    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
-        """Calibrators, fitted here and judged out of fold."""
+    def fit_automatic(self, auto: AutoCalibrator) -> AutoCalibrator:
+        """The automatic choice, fitted to these data."""
 
     @abstractmethod
-    def judge_given(self, named: Mapping[str, Any]) -> Contest:
-        """Maps, or probabilities of these rows, judged as they are."""
+    def folds(self) -> HeldOut:
+        """The rows in folds."""
+
+    @abstractmethod
+    def all_rows(self, *, apart: bool) -> HeldOut:
+        """All rows at once, for methods that were made before; ``apart``: each by itself."""
+
+    @abstractmethod
+    def unchanged(self, held: Any) -> Trial:
+        """The scores as they are, on what is held out."""
+
+    @abstractmethod
+    def fit_all(self, named: Mapping[str, Any], held: HeldOut) -> dict[str, Trial]:
+        """Calibrators fitted to the rest of each fold and to the whole, and judged on the folds."""
+
+    @abstractmethod
+    def predicted(self, name: str, made: Any, held: Any) -> Array:
+        """The probabilities of a map that was made before, or such probabilities themselves."""
+
+    @abstractmethod
+    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
+        """The name of the method that is taken, and of those as good as the best."""
+
+    @abstractmethod
+    def distinct(self, trial: Trial, prediction: Any) -> int:
+        """How many different probabilities a method gives."""
+
+    @abstractmethod
+    def fitted(self, trial: Trial) -> Fitted:
+        """The map of a method that was fitted here, as a value."""
+
+    # --- what the page shows --------------------------------------------------------------------
 
     @abstractmethod
     def curve_table(self, prediction: Any) -> ScoreTable:
@@ -519,24 +600,6 @@ class ReportData(ABC):
         return () if fitted is None else recipes_for(fitted, words.score_name, words.saved_as)
 
 
-def contest_of(calibrator: Any, data: ReportData) -> Contest:
-    """Judge whatever came as ``calibrator`` on the data."""
-    calibrator = AutoCalibrator() if calibrator is None else calibrators_of(calibrator)
-    if isinstance(calibrator, AutoCalibrator):
-        return data.automatic(calibrator)
-    if isinstance(calibrator, Fitted):
-        calibrator = {calibrator.method or "calibrator": calibrator}
-    to_fit = (*data.kinds, type)
-    if isinstance(calibrator, Mapping) and not all(
-        isinstance(one, to_fit) for one in calibrator.values()
-    ):
-        named = {str(name): one for name, one in calibrator.items()}
-        _check_made_before(named, to_fit)
-        return data.judge_given(named)
-    named = named_methods(calibrator, kinds=data.kinds, word="calibrator")
-    return data.judge_fitted(named)
-
-
 def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> None:
     if BEFORE in named:
         raise ParameterError(f"calibrator must not hold the name {BEFORE!r}: it is always there.")
@@ -549,59 +612,15 @@ def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> No
             )
 
 
-def decide(
-    entrants: Mapping[str, Entrant], held: HeldOutCells | HeldOutMatrix, folds: int | None
-) -> Contest:
-    """Choose among methods that were judged on the same rows, the scores as they are among them.
-
-    A single method beside these is taken whatever its figures. ``folds`` is as in `Contest`.
-    """
-    # times differ from run to run; the page must not
-    trials = {name: replace(one.trial, seconds=0.0) for name, one in entrants.items()}
-    predictions = {name: held.predictions(trial) for name, trial in trials.items()}
-    before, sample = predictions[BEFORE], held.sample
-    if isinstance(before, ScoreTable):
-        right = chance_that_right(before, grouped=sample.cluster is not None)
-        chosen, tied = choose(trials, sample, right=right)
-    else:
-        chosen, tied = choose(trials, sample, errors=CLASS_ERRORS)
-    single = len(entrants) == 2
-    if single:
-        chosen = next(name for name in entrants if name != BEFORE)
-    distinct = {name: one.distinct for name, one in entrants.items()}
-    pairs = {}
-    if isinstance(held, HeldOutCells):
-        pairs = {name: held.paired(trial) for name, trial in trials.items()}
-    return Contest(
-        standings(trials, sample, level=LEVEL, chosen=chosen, tied=tied, distinct=distinct),
-        predictions,
-        entrants[chosen].fitted,
-        folds,
-        LEVEL,
-        entrants[chosen].calibrator,
-        single,
-        pairs,
-    )
-
-
 def contest_behind(auto: AutoCalibrator) -> Contest:
     """The contest that a fitted AutoCalibrator has held already."""
-    board = auto.leaderboard_
-    if board is None:
+    if auto.leaderboard_ is None:
         raise InputError(TOO_FEW)
     fitted = auto.to_fitted()
     # seconds differ from run to run; the page must not
     facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
     fitted = replace(fitted, provenance=facts)
-    return Contest(
-        board.rows,
-        auto.oof_,
-        fitted,
-        board.folds,
-        board.level,
-        auto.calibrator_,
-        pairs=auto.pairs_,
-    )
+    return Contest(auto.leaderboard_, auto.oof_, fitted, auto.calibrator_, pairs=auto.pairs_)
 
 
 # --- The report of scores of several classes: the top label, and each class against the rest ------
@@ -628,48 +647,31 @@ class SeveralClasses(ReportData):
 
     # --- judging --------------------------------------------------------------------------------
 
-    def automatic(self, auto: AutoCalibrator) -> Contest:
-        auto = clone(auto).set_params(classes=list(self.classes))
+    def fit_automatic(self, auto: AutoCalibrator) -> AutoCalibrator:
         matrix = self.matrix
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
-            auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
-        return contest_behind(auto)
+        auto.set_params(classes=list(self.classes))
+        return auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
 
-    def behind(self, calibrator: Any, held: HeldOutMatrix, trials: Mapping[str, Trial]) -> Contest:
-        """A calibrator that is fitted to these rows already, judged on rows that were held out."""
-        (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator")
-        before, after = trials.values()
-        fitted = {BEFORE: self._unchanged(), name: calibrator.to_fitted()}
-        return self._decide({BEFORE: before, name: after}, held, fitted, held.folds)
+    def folds(self) -> HeldOutMatrix:
+        return HeldOutMatrix(
+            self.matrix, matrix_pairs(self.matrix, self.classes, FOLDS, None, 0)[0]
+        )
 
-    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
-        pairs, _ = matrix_pairs(self.matrix, self.classes, FOLDS, None, 0)
-        held = HeldOutMatrix(self.matrix, pairs)
-        trials = try_all(fits_of(named, self.classes), held, self.matrix)
-        fitted = {name: trial.fitted.to_fitted() for name, trial in trials.items()}
-        fitted[BEFORE] = self._unchanged()
-        return self._decide({BEFORE: held.unchanged(), **trials}, held, fitted, held.folds)
-
-    def judge_given(self, named: Mapping[str, Any]) -> Contest:
+    def all_rows(self, *, apart: bool) -> HeldOutMatrix:
         rows = np.arange(len(self.matrix))
-        held = HeldOutMatrix(self.matrix, [(rows[:0], rows)])
-        trials = {BEFORE: held.unchanged()}
-        trials |= {name: held.trial(self._predicted(name, one)) for name, one in named.items()}
-        maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
-        return self._decide(trials, held, maps, None)
+        return HeldOutMatrix(self.matrix, [(rows[:0], rows)])
 
-    def _unchanged(self) -> Fitted:
-        """The scores as they are, as a map."""
-        fitted_map = unchanged(self.matrix)
-        facts, known = provenance_of(self.matrix), range_of_rows(self.matrix, fitted_map)
-        return Fitted(fitted_map, self.labels, None, "Identity", {}, facts, known)
+    def unchanged(self, held: HeldOutMatrix) -> Trial:
+        return held.unchanged()
 
-    def _predicted(self, name: str, value: Any) -> Array:
+    def fit_all(self, named: Mapping[str, Any], held: HeldOut) -> dict[str, Trial]:
+        return try_all(fits_of(named, self.classes), held, self.matrix)
+
+    def predicted(self, name: str, made: Any, held: Any) -> Array:
         matrix = self.matrix
-        if not isinstance(value, Fitted):
+        if not isinstance(made, Fitted):
             called = f"calibrator[{name!r}]"
-            p = read_score_matrix(value, matrix.n_classes, name=called, classes=self.classes)
+            p = read_score_matrix(made, matrix.n_classes, name=called, classes=self.classes)
             check_distributions(p, called)
             if len(p) != len(matrix):
                 raise InputError(
@@ -677,53 +679,51 @@ class SeveralClasses(ReportData):
                     f"weight, but {len(p)} came."
                 )
             return p.astype(np.float64)
-        if not isinstance(value.map, VectorMap) or tuple(value.classes) != self.labels:
+        if not isinstance(made.map, VectorMap) or tuple(made.classes) != self.labels:
             raise InputError(
                 f"{name} must be for the classes {list(self.labels)[:20]}, but it is for "
-                f"{list(value.classes)[:20]}."
+                f"{list(made.classes)[:20]}."
             )
-        return value.predict_proba(matrix.scores)
+        return made.predict_proba(matrix.scores)
 
-    def _decide(
-        self,
-        trials: Mapping[str, Trial],
-        held: HeldOutMatrix,
-        fitted: Mapping[str, Fitted],
-        folds: int | None,
-    ) -> Contest:
-        entrants = {
-            name: Entrant(trial, count_distinct(trial.p), fitted.get(name))
-            for name, trial in trials.items()
-        }
-        return decide(entrants, held, folds)
+    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: ScoreMatrix) -> Any:
+        return choose(trials, sample, errors=CLASS_ERRORS)
+
+    def distinct(self, trial: Trial, prediction: ScoreMatrix) -> int:
+        return count_distinct(prediction.scores)
+
+    def fitted(self, trial: Trial) -> Fitted:
+        if trial.fitted is not None:
+            fitted: Fitted = trial.fitted.to_fitted()
+            return fitted
+        facts, known = provenance_of(self.matrix), range_of_rows(self.matrix, trial.map)
+        return Fitted(trial.map, self.labels, None, "Identity", {}, facts, known)
 
     # --- what the page shows --------------------------------------------------------------------
 
-    def curve_table(self, prediction: Any) -> ScoreTable:
+    def curve_table(self, prediction: ScoreMatrix) -> ScoreTable:
         return top_table(prediction)
 
     def evaluation(
         self, contest: Contest, measures: Sequence[str] | None = None
     ) -> Evaluation | MulticlassEvaluation:
-        before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
+        before, after = contest.both
         made = evaluate(
             self.classes[after.codes],
             after.scores,
             raw=None if contest.chosen == BEFORE else before.scores,
             sample_weight=after.weight,
             classes=self.classes,
-            level=contest.level,
+            level=contest.board.level,
             weights="importance",
             measures=measures,
         )
-        if contest.folds is None or not isinstance(made, MulticlassEvaluation):
+        if contest.aucs is None or not isinstance(made, MulticlassEvaluation):
             return made
-        standing = {row.name: row for row in contest.standings}
-        aucs = standing[BEFORE].scores_auc, standing[contest.chosen].auc
-        return with_auc_within_folds(made, *aucs)
+        return with_auc_within_folds(made, *contest.aucs)
 
     def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
-        before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
+        before, after = contest.both
         heaviest = np.argsort(-after.class_weight, kind="stable")[:MOST_PANELS]
         return tuple(
             panel_of(
@@ -731,7 +731,7 @@ class SeveralClasses(ReportData):
                 class_table(before, column),
                 class_table(after, column),
                 bins=8,
-                level=contest.level,
+                level=contest.board.level,
             )
             for column in sorted(heaviest.tolist())
         )
@@ -748,11 +748,15 @@ class SeveralClasses(ReportData):
             "rows": counted(len(matrix)),
         }
         if matrix.weight is not None:
-            facts["weight"] = counted(matrix.total)
-            facts["effective rows"] = f"{matrix.effective_size:,.0f}"
+            facts |= _weight_facts(matrix)
         weight = np.ones(len(matrix)) if matrix.weight is None else matrix.weight
         facts["fingerprint of the data"] = fingerprint(matrix.scores, matrix.codes, weight)
         return facts
+
+
+def _weight_facts(data: ScoreMatrix | ScoreTable) -> dict[str, str]:
+    """How much the rows weigh, and how many rows of equal weight that is worth."""
+    return {"weight": counted(data.total), "effective rows": f"{data.effective_size:,.0f}"}
 
 
 # --- The report of scores of two classes, from rows or from a table -------------------------------
@@ -804,47 +808,23 @@ class TwoClasses(ReportData):
 
     # --- judging --------------------------------------------------------------------------------
 
-    def automatic(self, auto: AutoCalibrator) -> Contest:
-        auto = clone(auto).set_params(classes=list(self.classes), pos_label=self.pos_label)
+    def fit_automatic(self, auto: AutoCalibrator) -> AutoCalibrator:
+        auto.set_params(classes=list(self.classes), pos_label=self.pos_label)
         if self.rows is None or table_cv(auto.cv):
-            return contest_behind(auto.fit_table(self.table))
+            return auto.fit_table(self.table)
         labels = np.asarray(self.classes)
         positive, negative = labels[self.positive_column], labels[1 - self.positive_column]
         y = np.where(self.rows.positive, positive, negative)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)  # the page gives the advice
-            return contest_behind(auto.fit(self.rows.scores, y, self.rows.weight))
+        return auto.fit(self.rows.scores, y, self.rows.weight)
 
-    def judge_fitted(self, named: Mapping[str, Any]) -> Contest:
+    def folds(self) -> HeldOutCells:
         held = HeldOutCells.of_table(self.table, FOLDS, 0)
         if not held.folds:
             raise InputError(TOO_FEW)
-        fits = {name: fit_bare(one) for name, one in named.items()}
-        trials = {BEFORE: as_they_came(self.table, held), **try_all(fits, held, self.table)}
-        # fitted to a table of 0 and 1
-        labels = {"classes": self.labels, "pos_label": plain(self.pos_label)}
-        entrants = {}
-        for name, trial in trials.items():
-            distinct = len(np.unique(trial.fitted.map_(self.table.scores)))
-            fitted = replace(trial.fitted.to_fitted(), **labels)
-            entrants[name] = Entrant(trial, distinct, fitted, trial.fitted)
-        return decide(entrants, held, held.folds)
+        return held
 
-    def judge_given(self, named: Mapping[str, Any]) -> Contest:
-        maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
-        held = self._all_held(by_rows=len(maps) < len(named))
-        entrants = {BEFORE: Entrant(as_they_came(self.table, held), 0)}
-        for name, one in named.items():
-            trial = held.trial(self._predicted(name, one, held.scores))
-            entrants[name] = Entrant(trial, 0, maps.get(name), maps.get(name))
-        for name, entrant in entrants.items():
-            distinct = len(held.predictions(entrant.trial))
-            entrants[name] = entrant._replace(distinct=distinct)
-        return decide(entrants, held, None)
-
-    def _all_held(self, *, by_rows: bool) -> HeldOutCells:
-        """All scores as one fold that is held out: row by row, or as the table has them."""
-        if not by_rows:
+    def all_rows(self, *, apart: bool) -> HeldOutCells:
+        if not apart:
             return HeldOutCells.of_all(self.table.scores, self.table.columns)
         if self.rows is None:
             raise InputError(
@@ -857,52 +837,67 @@ class TwoClasses(ReportData):
         zero = w - one
         return HeldOutCells.of_all(scores, CellColumns(zero, one, zero * zero, one * one))
 
-    def _predicted(self, name: str, value: Any, scores: Array) -> Array:
-        if not isinstance(value, Fitted):
+    def unchanged(self, held: HeldOutCells) -> Trial:
+        return as_they_came(self.table, held)
+
+    def fit_all(self, named: Mapping[str, Any], held: HeldOut) -> dict[str, Trial]:
+        return try_all({name: fit_bare(one) for name, one in named.items()}, held, self.table)
+
+    def predicted(self, name: str, made: Any, held: HeldOutCells) -> Array:
+        if not isinstance(made, Fitted):
             called = f"calibrator[{name!r}]"
             p = read_probabilities(
-                value,
+                made,
                 positive_column=self.positive_column,
                 name=called,
                 classes=self.classes,
             )
-            check_lengths(**{"scores": len(scores), called: len(p)})
+            check_lengths(**{"scores": len(held.scores), called: len(p)})
             return p
-        if isinstance(value.map, VectorMap):
+        if isinstance(made.map, VectorMap):
             raise InputError(f"{name} is for several classes, but the scores are of two.")
-        mine, theirs = plain(self.pos_label), value.pos_label
+        mine, theirs = plain(self.pos_label), made.pos_label
         if type(mine) is not type(theirs) or mine != theirs:
             raise InputError(
                 f"{name} gives the probability of {theirs!r}, but high scores are read as {mine!r} "
                 f"here. Pass pos_label={theirs!r}."
             )
-        return value.map(scores)
+        return made.map(held.scores)
+
+    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: ScoreTable) -> Any:
+        right = chance_that_right(before, grouped=sample.cluster is not None)
+        return choose(trials, sample, right=right)
+
+    def distinct(self, trial: Trial, prediction: ScoreTable) -> int:
+        return (
+            len(prediction) if trial.map is None else count_distinct(trial.map(self.table.scores))
+        )
+
+    def fitted(self, trial: Trial) -> Fitted:
+        """The map, with the labels: it was fitted to a table of 0 and 1."""
+        fitted: Fitted = trial.fitted.to_fitted()
+        return replace(fitted, classes=self.labels, pos_label=plain(self.pos_label))
 
     # --- what the page shows --------------------------------------------------------------------
 
-    def curve_table(self, prediction: Any) -> ScoreTable:
-        table: ScoreTable = prediction
-        return table
+    def curve_table(self, prediction: ScoreTable) -> ScoreTable:
+        return prediction
 
     def evaluation(self, contest: Contest, measures: Sequence[str] | None = None) -> Evaluation:
         raw = None
-        tables, chosen = contest.predictions, contest.chosen
-        pair = contest.pairs[chosen]
-        if chosen != BEFORE:  # a splitter may leave rows out
-            same = np.isclose(tables[BEFORE].total, self.table.total, rtol=1e-9)
+        (before, after), pair = contest.both, contest.pairs[contest.chosen]
+        if contest.chosen != BEFORE:  # a splitter may leave rows out
+            same = np.isclose(before.total, self.table.total, rtol=1e-9)
             raw = self.table if same else pair.scored()
-        standing = {row.name: row for row in contest.standings}
         # as the gain has it: a row of weight 100 is one observation
         return evaluate_held_out(
-            tables[chosen],
+            after,
             raw,
             pair,
-            level=contest.level,
-            aucs=None
-            if contest.folds is None
-            else (standing[BEFORE].scores_auc, standing[chosen].auc),
+            level=contest.board.level,
+            aucs=contest.aucs,
             scores=len(self.table),
-            values=standing[chosen].distinct,
+            values=contest.board.chosen.distinct,
             measures=measures,
         )
 
@@ -927,7 +922,8 @@ class TwoClasses(ReportData):
             raise InputError(
                 "segments need a map of the score, but probabilities came. Pass a calibrator."
             )
-        return segment_panels(self.table, self.rows, segments, contest.fitted.map, contest.level)
+        level = contest.board.level
+        return segment_panels(self.table, self.rows, segments, contest.fitted.map, level)
 
     def headline(self, label_name: str) -> tuple[str, bool]:
         look = first_look(self.table)
@@ -947,7 +943,7 @@ class TwoClasses(ReportData):
     def has_soft_labels(self, contest: Contest) -> bool:
         table, fitted = self.table, contest.fitted
         weights, squares = (table.negative, table.positive), (table.negative_sq, table.positive_sq)
-        if contest.folds is not None and fitted is not None and "soft_labels" in fitted.provenance:
+        if contest.board.folds and fitted is not None and "soft_labels" in fitted.provenance:
             return True  # fitted to the same rows
         shares = not table.is_whole and all(map(np.array_equal, weights, squares))
         return shares or bool(soft_cells(weights, squares).any())
@@ -978,8 +974,7 @@ class TwoClasses(ReportData):
         if self.rows is not None:
             facts["rows"] = counted(self.rows.count)
         if self.rows is None or self.rows.weight is not None:
-            facts["weight"] = counted(table.total)
-            facts["effective rows"] = f"{table.effective_size:,.0f}"
+            facts |= _weight_facts(table)
         facts[f"of them {positive!r}"] = f"{counted(table.total_positive)} ({share})"
         if table.error:
             moved = f"no score was moved by more than {table.error:.2g}"

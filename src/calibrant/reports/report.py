@@ -494,7 +494,10 @@ class ReportData(ABC):
         return self.outcome({BEFORE: self.unchanged(held), **self.fit_all(named, held)}, held)
 
     def outcome(
-        self, trials: Mapping[str, Trial], held: HeldOut, made: Mapping[str, Any] | None = None
+        self,
+        trials: Mapping[str, Trial],
+        held: HeldOutCells | HeldOutMatrix,
+        made: Mapping[str, Any] | None = None,
     ) -> Contest:
         """The choice among trials on the same rows, the first of them the scores as they are.
 
@@ -527,11 +530,11 @@ class ReportData(ABC):
         """The automatic choice, fitted to these data."""
 
     @abstractmethod
-    def folds(self) -> HeldOut:
+    def folds(self) -> HeldOutCells | HeldOutMatrix:
         """The rows in folds."""
 
     @abstractmethod
-    def all_rows(self, *, apart: bool) -> HeldOut:
+    def all_rows(self, *, apart: bool) -> HeldOutCells | HeldOutMatrix:
         """All rows at once, for methods that were made before; ``apart``: each by itself."""
 
     @abstractmethod
@@ -539,7 +542,9 @@ class ReportData(ABC):
         """The scores as they are, on what is held out."""
 
     @abstractmethod
-    def fit_all(self, named: Mapping[str, Any], held: HeldOut) -> dict[str, Trial]:
+    def fit_all(
+        self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
+    ) -> dict[str, Trial]:
         """Calibrators fitted to the rest of each fold and to the whole, and judged on the folds."""
 
     @abstractmethod
@@ -664,7 +669,9 @@ class SeveralClasses(ReportData):
     def unchanged(self, held: HeldOutMatrix) -> Trial:
         return held.unchanged()
 
-    def fit_all(self, named: Mapping[str, Any], held: HeldOut) -> dict[str, Trial]:
+    def fit_all(
+        self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
+    ) -> dict[str, Trial]:
         return try_all(fits_of(named, self.classes), held, self.matrix)
 
     def predicted(self, name: str, made: Any, held: Any) -> Array:
@@ -840,7 +847,9 @@ class TwoClasses(ReportData):
     def unchanged(self, held: HeldOutCells) -> Trial:
         return as_they_came(self.table, held)
 
-    def fit_all(self, named: Mapping[str, Any], held: HeldOut) -> dict[str, Trial]:
+    def fit_all(
+        self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
+    ) -> dict[str, Trial]:
         return try_all({name: fit_bare(one) for name, one in named.items()}, held, self.table)
 
     def predicted(self, name: str, made: Any, held: HeldOutCells) -> Array:

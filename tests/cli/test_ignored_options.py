@@ -63,6 +63,7 @@ WORDS = {
     "--period": ["2026-03"],
     "--at": ["0.3"],
     "--format": ["csv"],
+    "--force": [],
 }
 #: the ways of using each command
 WAYS = {

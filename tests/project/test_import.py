@@ -165,16 +165,6 @@ def test_the_sigmoid_without_scipy_is_scipys_bit_for_bit():
     assert plain_expit(np.float64(0.0)) == 0.5
 
 
-def test_without_pyspark_its_functions_are_no_attributes(tmp_path):
-    """Pickle and skops ask every loaded module for every name, and expect an AttributeError."""
-    code = (
-        "import sys; sys.modules['pyspark'] = None\n"
-        "from calibrant.engines.spark import session as functions\n"
-        "assert not hasattr(functions, 'lower')"
-    )
-    assert "calibrant" in modules_after(code, tmp_path)
-
-
 def test_the_package_runs_as_the_command(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "calibrant", "--version"],

@@ -19,8 +19,8 @@ from calibrant.cli import PLAIN, main
 from calibrant.cli import console as cli_console
 from calibrant.engines.duckdb.session import _reworded
 from calibrant.engines.files import files as data_files
-from calibrant.engines.spark.files import local_url
-from calibrant.engines.spark.session import require_java
+from calibrant.engines.spark import require_java
+from calibrant.engines.spark_files import local_url
 from calibrant.errors import InputError, MissingExtraError, import_extra
 from calibrant.outputs import find_target, follow, keep_apart, whole_file, write_whole
 

@@ -23,7 +23,6 @@ import pytest
 import calibrant as cal
 from calibrant import outputs
 from calibrant.cli.sources import OutputOption, check_places
-from calibrant.engines.spark.files import _Local
 from calibrant.errors import InputError
 from calibrant.outputs import (
     TemporaryFolder,
@@ -255,13 +254,9 @@ def test_links_that_lead_back_to_themselves_have_no_end(tmp_path):
         with pytest.raises(InputError, match=r"is a loop of links.*Name another"):
             follow(tmp_path / name)
         with pytest.raises(InputError, match="is a loop of links"):
-            _Local(tmp_path / name)
-        with pytest.raises(InputError, match="is a loop of links"):
             check_places({"--output": OutputOption(tmp_path / name, folder=True)}, [])
     with pytest.raises(InputError, match="too long"):
         check_places({"--output": OutputOption(tmp_path / ("n" * 300), folder=True)}, [])
-    with pytest.raises(InputError, match="too long"):
-        _Local(tmp_path / ("n" * 300)).check()
     (tmp_path / "there").write_text("")
     with pytest.raises(InputError, match="too long"):
         check_places({"--output": OutputOption(tmp_path / "there")}, ["n" * 300])
@@ -418,7 +413,7 @@ def test_no_other_place_writes_files(root):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and _writes(node)
     }
-    no_outputs = {"engines/spark/session.py", "cli/reading.py", "fitting/files.py"}
+    no_outputs = {"engines/spark.py", "cli/reading.py", "fitting/files.py"}
     assert found == {"outputs.py", *no_outputs}
 
 

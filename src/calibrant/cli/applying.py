@@ -69,6 +69,9 @@ Overwrite = Annotated[
     bool,
     typer.Option("--overwrite-column", help="Replace a column that has the name of the new one."),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Let Spark replace a folder of the output's name.")
+]
 
 
 def apply(
@@ -81,6 +84,7 @@ def apply(
     on_missing: OnMissing = "error",
     on_range: OnRange = "error",
     overwrite_column: Overwrite = False,
+    force: Force = False,
     decimal: sources.DecimalMark = None,
     format: sources.StreamFormat = None,
     engine: sources.EngineName = "duckdb",
@@ -98,8 +102,8 @@ def apply(
       calibrant apply c.json new.csv -o all.csv --score ape=p_ape --score bee=p_bee …
       cat new.csv | calibrant apply c.json - -o - | gzip > calibrated.csv.gz
 
-    Rows keep their order and all other columns their values. Spark writes a folder of that name,
-    and its rows have no order.
+    Rows keep their order and all other columns their values. Spark reads and writes by its own
+    rules: a folder of that name, whose rows have no order.
     """
     refuse_swapped(calibrator, files, f"apply {{calibrator}} {{files}} -o {quoted(output)}")
     fitted = load_map(calibrator, by_row=True)
@@ -113,6 +117,10 @@ def apply(
     refuse_two(output, json)
     if engine == "spark" and is_standard(output):
         raise ParameterError("Spark writes a folder: name one with --output, not standard output.")
+    if force and engine != "spark":
+        raise ParameterError(
+            "--force is for the engine spark: DuckDB replaces a file of that name. Leave it out."
+        )
     place = engine_options(
         decimal, "error", format, threads, memory_limit, engine, master, named=[*files, output]
     )
@@ -127,6 +135,7 @@ def apply(
             on_missing,
             on_range,
             overwrite_column,
+            force,
         )
         other = _other_scale(fitted, asked, opened, files)
         rows = opened.apply(fitted, files, written, asked, new)

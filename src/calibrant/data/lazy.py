@@ -72,15 +72,20 @@ def read_lazy(
     ``run`` runs a query for a caller who wants to watch it.
     """
     refuse_streams(frame)
+    source = columns_by_role(frame, names)
+    coding = find_coding(source, names.label, pos_label, classes, run)
+    return LazyRows(source, names, coding, run, explains=True)
+
+
+def columns_by_role(frame: Lazy, names: Names) -> Lazy:
+    """The columns of a frame, checked, called by their roles; scores and weights are doubles."""
     check_columns(frame.collect_schema(), names)
     frame, called = plain_names(frame)
     columns = (
         (as_double(frame, called[name]) if role in NUMBERS else nw.col(called[name])).alias(role)
         for role, name in names.roles().items()
     )
-    source = frame.select(*columns)
-    coding = find_coding(source, names.label, pos_label, classes, run)
-    return LazyRows(source, names, coding, run, explains=True)
+    return frame.select(*columns)
 
 
 @dataclass(frozen=True)

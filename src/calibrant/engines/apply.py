@@ -569,13 +569,7 @@ def judge_new(
     # without any, all have one map, and which were seen is not known
     if not isinstance(map_, Segmented) or not map_.seen or on_new_segment == "allow":
         return
-    if isinstance(frame, nw.DataFrame):
-        found = NewSegments()
-        found.add(_complete(frame, columns), set(map_.seen))
-    else:
-        refuse_streams(frame)
-        frame, called = plain_names(frame)
-        found = _count_new(frame, segment_columns(map_, frame, called, columns), map_)
+    found = count_new_segments(map_, frame, columns)
     if not found.new:
         return
     column = " and ".join(map(repr, columns))
@@ -588,6 +582,21 @@ def judge_new(
         )
     advice = f"{'Is' if len(columns) == 1 else 'Are'} {what} {column} spelled as in the fit?"
     found.warn_of_most(map_.seen, f'{advice} If so, on_new_segment="allow" says nothing.')
+
+
+def count_new_segments(
+    map_: Map, frame: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: Sequence[str]
+) -> NewSegments:
+    """The rows of a frame that have a segment, and those whose segment was not seen in the fit."""
+    found = NewSegments()
+    if not isinstance(map_, Segmented) or not map_.seen:
+        return found
+    if isinstance(frame, nw.DataFrame):
+        found.add(_complete(frame, columns), set(map_.seen))
+        return found
+    refuse_streams(frame)
+    frame, called = plain_names(frame)
+    return _count_new(frame, segment_columns(map_, frame, called, columns), map_)
 
 
 def _complete(frame: nw.DataFrame[Any], segments: Sequence[str]) -> list[Any]:

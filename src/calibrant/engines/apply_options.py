@@ -50,6 +50,8 @@ class ApplyOptions:
         refuse them, count them as 0 or 1, or take them as they are.
     overwrite_column : bool, default=False
         Allow ``into`` to replace a column of that name, in its place.
+    force : bool, default=False
+        Allow Spark to replace a folder of the output's name. DuckDB replaces a file as it is.
     """
 
     score: str | tuple[str, ...]
@@ -58,6 +60,7 @@ class ApplyOptions:
     on_missing: str = "error"
     on_range: str = "error"
     overwrite_column: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         check_word("on_missing", self.on_missing, ON_MISSING)

@@ -206,7 +206,8 @@ def open_engine(
         hint = did_you_mean(name, ENGINES)
         raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.{hint}")
     if name == "spark":
-        from calibrant.engines import spark
+        from calibrant.engines import spark_files
+        from calibrant.engines.spark import Spark
 
         if reading.decimal is not None or reading.drop:
             raise ParameterError(
@@ -214,8 +215,8 @@ def open_engine(
                 "--missing out, or use the engine duckdb."
             )
         place = master or "local[*]"
-        with spark.Spark(place, threads=threads, memory=memory_limit, progress=progress) as session:
-            yield Engine(session, spark)
+        with Spark(place, threads=threads, memory=memory_limit, progress=progress) as session:
+            yield Engine(session, spark_files)
         return
     from calibrant.engines import duckdb
 

@@ -386,19 +386,32 @@ def _fraction(tracker: Any, group: str) -> float:
 # --- What Spark says when something fails, in one line of ours ------------------------------------
 
 
-#: how a message that our own expressions raise begins
-RAISED = "calibrant: "
-
 #: what to do where no cluster answers
 CHECK = "Check its address, and that it runs."
 
 #: an AnalysisException is a mistake of the program, except for these conditions of the data
-OF_DATA = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "COLUMN_ALREADY_EXISTS")
+OF_DATA = (
+    "PATH_NOT_FOUND",
+    "PATH_ALREADY_EXISTS",
+    "UNABLE_TO_INFER_SCHEMA",
+    "FAILED_READ_FILE",
+    "COLUMN_ALREADY_EXISTS",
+)
 
 #: patterns of Spark's messages, and our words for them; the first that fits is used. {} stands for
 #: the file, \\1 for what the pattern has found
 KNOWN: dict[str, str] = {
-    rf"{RAISED}(.+?)(?: SQLSTATE: \w+)?(?:\n|$)": r"\1",
+    r"value '(.*?)' of the type \"STRING\" cannot be cast to \"DOUBLE\"": (
+        r"numbers must be there, but '\1' came. Correct or drop such rows; decimals have a point, "
+        "fractions no %. The engine duckdb reads decimal commas and percentages, too."
+    ),
+    r"PATH_ALREADY_EXISTS\] Path (\S+) already exists": (
+        r"the output \1 is there already. Name another, or let it be replaced: --force."
+    ),
+    r"UNABLE_TO_INFER_SCHEMA": (
+        "there must be files with rows of data, but none came. Spark passes over names that begin "
+        "with _ or a dot."
+    ),
     r"(No space left on device|Disk quota exceeded)": (
         r"\1: free some, or write elsewhere. Spark also spills, to the folder named by TMPDIR."
     ),
@@ -533,16 +546,3 @@ def _first_line(text: str) -> str:
         if words and not words.startswith("An error occurred while calling"):
             return words[:300]
     return "no reason was given"
-
-
-# --- The functions of ``pyspark.sql.functions``, imported at the first use: PySpark is an extra ---
-
-
-__all__: list[str] = []
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        return getattr(import_extra("pyspark.sql.functions", extra="spark"), name)
-    except MissingExtraError as missing:  # pickle and skops ask every module for every name
-        raise AttributeError(str(missing)) from missing

@@ -36,7 +36,6 @@ from calibrant.engines.duckdb.session import (
     Session,
     Source,
     appended,
-    folder_values,
     identifier,
     literal,
     member_setter,
@@ -92,6 +91,8 @@ def apply_file(
     beside = [c.name for c in fitted.columns] if isinstance(fitted, RowFitted) else []
     sources = look_at(session, files, [*options.columns, *beside], every=every)
     keep_apart({"the output": out}, [source.path for source in sources])
+    for source in sources:
+        refuse_changed(source, out)
     job = _Job(session, fitted, sources, out, options, new_segments)
     if find_target(out).stream:  # rows cannot be taken back: ask before the first one
         job.numbers.respell()
@@ -225,17 +226,10 @@ def _write(
 ) -> int:
     """Write the rows, in order, to a temporary file; how many there are."""
     sources = [one.source for one in extended]
-    if _rare(sources, names, out):
-        beside = session.temporary("probabilities.parquet")
-        command, header = _copy_new(extended, beside), 0
-    else:
-        beside = None
-        command, header = _copy(extended, names, out, temporary)
+    command, header = _copy(extended, names, out, temporary)
     with _ordered(session, command):
         written = int(session.query(command)[0][0]) - header
     check_rows(written, [s.rows for s in sources], sources[0].path.name)
-    if beside is not None:
-        copy_beside(sources, names, list(extended[0].new), beside, temporary)
     return written
 
 
@@ -342,30 +336,31 @@ def _refuse_packed_stream(out: Path) -> None:
         )
 
 
-def _rare(sources: list[Source], names: list[str], out: Path) -> bool:
-    """Whether Parquet files have names or types that DuckDB would change: Arrow must copy them."""
-    if sources[0].kind != "parquet":
-        return False
-    if output_kind(out)[0] == "parquet":
-        clear = len(set(names)) == len(names)  # else neither can
-        return (clear and not _distinct(names)) or any(changed_types(s.path) for s in sources)
-    for source in sources:
-        if lost := changed_types(source.path, lost=True):
-            raise InputError(
-                f"{out.name} cannot hold the values of {', '.join(lost[:8])} of "
-                f"{source.path.name}. Write .parquet, or convert them first."
-            )
-    return False
+def refuse_changed(source: Source, out: Path) -> None:
+    """Refuse a Parquet file with columns that DuckDB would change: it has no decimals of more than
+    38 digits, no durations, and no structs with names that differ only in case or are empty."""
+    if source.kind != "parquet":
+        return
+    pyarrow = import_extra("pyarrow", extra="cli")
+    schema = import_extra("pyarrow.parquet", extra="cli").read_schema(source.path)
+    parquet = output_kind(out)[0] == "parquet"  # elsewhere a duration is a number anyway
+    lost = [f"{f.name!r} ({f.type})" for f in schema if _changes(pyarrow.types, f.type, parquet)]
+    if lost:
+        raise InputError(
+            f"{out.name} cannot hold the values of {', '.join(lost[:8])} of {source.path.name}. "
+            "Convert these columns to another type first, or leave them out."
+        )
 
 
-def _copy_new(extended: list[_Extended], to: Path) -> str:
-    """The COPY command for the new columns alone."""
-    listed = [
-        ", ".join(f"{sql} AS p{i}" for i, sql in enumerate(one.new.values())) for one in extended
-    ]
-    pairs = zip(listed, extended, strict=True)
-    rows = " UNION ALL ".join(f"SELECT {columns} FROM {one.relation}" for columns, one in pairs)
-    return f"COPY ({rows}) TO {literal(str(to))} (FORMAT parquet, USE_TMP_FILE false)"
+def _changes(types: Any, kind: Any, parquet: bool) -> bool:
+    if types.is_decimal256(kind) or (parquet and types.is_duration(kind)):
+        return True
+    if types.is_dictionary(kind):
+        return _changes(types, kind.value_type, parquet)
+    inner = [kind.field(i) for i in range(kind.num_fields)]
+    if types.is_struct(kind) and len({f.name.lower() for f in inner} - {""}) < len(inner):
+        return True
+    return any(_changes(types, f.type, parquet) for f in inner)
 
 
 def _distinct(names: list[str]) -> bool:
@@ -495,97 +490,3 @@ def _probabilities(
     if keys is not None:
         return keys.map
     return lambda scores, beside: fitted.calibrate(scores, on_range="allow")
-
-
-# --------------------------------------------------------------------------------------------------
-# Parquet files with types that DuckDB does not have: Arrow copies them, DuckDB adds the column
-
-
-#: rows that are copied together
-BATCH = 122_880
-
-
-def changed_types(path: Path, *, lost: bool = False) -> list[str]:
-    """Columns of a Parquet file that DuckDB would change, each with its type.
-
-    It has no decimals of more than 38 digits, no durations, no time zone of a column, and no
-    structs with names that differ in case or are empty. ``lost``: only those whose values would
-    not be the same.
-    """
-    types = import_extra("pyarrow", extra="cli").types
-    schema = import_extra("pyarrow.parquet", extra="cli").read_schema(path)
-    return [f"{f.name!r} ({f.type})" for f in schema if _changes(types, f.type, lost)]
-
-
-def _changes(types: Any, kind: Any, lost: bool) -> bool:
-    if types.is_decimal256(kind):
-        return True
-    if types.is_duration(kind):
-        return not lost
-    if types.is_timestamp(kind):
-        return not lost and kind.tz not in (None, "UTC")
-    if types.is_dictionary(kind):
-        return _changes(types, kind.value_type, lost)
-    inner = [kind.field(i) for i in range(kind.num_fields)]
-    if types.is_struct(kind) and len({f.name.lower() for f in inner} - {""}) < len(inner):
-        return True
-    return any(_changes(types, f.type, lost) for f in inner)
-
-
-def copy_beside(
-    sources: Sequence[Source], names: list[str], added: list[str], new: Path, out: Path
-) -> None:
-    """Copy Parquet files to ``out`` as Arrow has them, with the columns of the file ``new``.
-
-    Types, time zones and what else the first file's schema tells of its columns stay. Folders'
-    names give columns of text or whole numbers.
-    """
-    pyarrow = import_extra("pyarrow", extra="cli")
-    parquet = import_extra("pyarrow.parquet", extra="cli")
-    first = parquet.read_schema(sources[0].path)
-    known = {f.name: f for f in first}
-    known |= {name: pyarrow.field(name, pyarrow.float64()) for name in added}
-    said = [folder_values(source) for source in sources]
-    for name in said[0]:
-        words = any(isinstance(values[name], str) for values in said)
-        known[name] = pyarrow.field(name, pyarrow.string() if words else pyarrow.int64())
-    schema = pyarrow.schema([known[name] for name in names], metadata=first.metadata)
-    with (
-        parquet.ParquetFile(new) as beside,
-        parquet.ParquetWriter(out, schema, compression="zstd") as writer,
-    ):
-        probabilities = _rechunked(beside, pyarrow)
-        for source, folders in zip(sources, said, strict=True):
-            if not parquet.read_schema(source.path).equals(first):
-                raise InputError(
-                    f"{source.path.name} must have the same columns, types and order as "
-                    f"{sources[0].path.name}, since some of its types are rare. Apply one by one."
-                )
-            with parquet.ParquetFile(source.path) as file:
-                for batch in file.iter_batches(batch_size=BATCH):
-                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                    for name, value in folders.items():
-                        one = pyarrow.scalar(value).cast(known[name].type)
-                        columns[name] = pyarrow.repeat(one, batch.num_rows)
-                    taken = probabilities(batch.num_rows)
-                    columns |= dict(zip(added, taken, strict=True))
-                    listed = [columns[name] for name in names]
-                    writer.write_batch(pyarrow.RecordBatch.from_arrays(listed, schema=schema))
-
-
-def _rechunked(file: Any, pyarrow: Any) -> Callable[[int], list[Any]]:
-    """The next so many values of each of a file's columns."""
-    batches: Iterator[Any] = file.iter_batches(batch_size=BATCH)
-    held = pyarrow.RecordBatch.from_pylist([], file.schema_arrow)
-
-    def take(count: int) -> list[Any]:
-        nonlocal held
-        parts = [held]
-        while sum(part.num_rows for part in parts) < count:
-            parts.append(next(batches))
-        whole = pyarrow.Table.from_batches(parts).combine_chunks()
-        joined = next(iter(whole.to_batches()), parts[0])
-        held = joined.slice(count)
-        return list(joined.slice(0, count).columns)
-
-    return take

@@ -374,17 +374,6 @@ def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Sourc
     )
 
 
-def folder_values(source: Source) -> dict[str, str | int | None]:
-    """The columns that only the folders' names hold, and their values."""
-    own = len(source.names) - source.folders
-    said = partitions_of(source.path)
-    pairs = zip(source.names[own:], source.types[own:], strict=True)
-    return {
-        name: int(value) if kind == "BIGINT" and (value := said[name]) else said[name]
-        for name, kind in pairs
-    }
-
-
 def _refuse_other(query: Callable[..., Any], source: Source, name: str, value: str | None) -> None:
     for place, known in enumerate(source.names):
         if known.strip() != name.strip():

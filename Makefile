@@ -2,8 +2,8 @@
 #   make demo   run the main job on a bundled example
 #   make test   the checks of the code and the quick suite: minutes
 #   make test-all   all of that, then the long tests, more examples of each property, Spark, the papers, coverage
-#   make papers-quick   every table of the papers with few repetitions: minutes, needs the datasets
-#   make papers         all repetitions: hours; goes on where it was interrupted
+#   make papers-check   some cells of each table of the papers, computed again and compared: minutes, needs the datasets
+#   make papers         all cells computed anew, into build/papers: 10 CPU hours; goes on where it was interrupted
 #   make docs           the documentation site, into site/: a minute; make docs-serve shows it while pages are written
 #   make arena-quick    calibrators of many packages on a few small datasets: minutes
 #   make arena          on all datasets that are not tuned on: hours; goes on where it was interrupted
@@ -13,7 +13,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TESTS := $(if $(shell command -v java),test-spark,test)
 
-.PHONY: demo lint test test-all slow cluster bench arena arena-quick papers papers-quick format pictures docs docs-serve clean help
+.PHONY: demo lint test test-all slow cluster bench arena arena-quick papers papers-check format pictures docs docs-serve clean help
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -77,11 +77,12 @@ arena: $(VENV)/.arena
 arena-quick: $(VENV)/.arena
 	$(BIN)/python -m benchmarks.arena --quick --half all
 
+# the committed cells are not computed again: these go into a folder of their own
 papers: $(VENV)/.test
-	$(BIN)/python -m experiments all
+	$(BIN)/python -m experiments all --into build/papers
 
-papers-quick: $(VENV)/.test
-	$(BIN)/python -m experiments all --quick
+papers-check: $(VENV)/.test
+	$(BIN)/python -m experiments all --check
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -12,6 +12,8 @@ from pathlib import Path
 from experiments import RESULTS, say, table
 from experiments.papers import NAMES, paper
 from experiments.papers.cells import Paper
+from experiments.papers.check import check, tolerances_table
+from experiments.papers.made_with import take_kernels
 from experiments.papers.render import (
     Judged,
     blocks,
@@ -24,6 +26,7 @@ from experiments.papers.render import (
 from experiments.papers.run import Outcome, Workers, cost, run_table
 from experiments.papers.summary import NAME, summary
 
+OWN_KERNELS = "--own-kernels"
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
@@ -35,9 +38,27 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--into", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--only", choices=["pages", "pictures", "cost"], help="compute no cells")
+    parser.add_argument(
+        "--stale", action="store_true", help="also compute again what stale.csv lists"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compute some committed cells again, and compare"
+    )
+    parser.add_argument("--share", type=float, default=0.01, help="of each table, to check")
+    parser.add_argument(
+        "--longest", type=float, default=60.0, help="check no cell that took more CPU seconds"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="which cells are checked")
+    parser.add_argument(
+        OWN_KERNELS,
+        action="store_true",
+        help="of linear algebra, not those that the committed results were made with",
+    )
     told = parser.parse_args()
     if told.jobs < 1:
         parser.error(f"--jobs must be at least 1, but {told.jobs} came")
+    if not 0.0 < told.share <= 1.0:
+        parser.error(f"--share must be above 0 and at most 1, but {told.share:g} came")
     if told.table is not None:
         if told.paper in (None, "all"):
             parser.error("--table needs the paper that the table is in")
@@ -84,7 +105,7 @@ def compute(found: Paper, told: argparse.Namespace, workers: Workers) -> list[Ou
         if workers.stopping:
             break
         start = time.monotonic()
-        outcome = run_table(found, part, told.into, told.quick, workers)
+        outcome = run_table(found, part, told.into, told.quick, workers, told.stale)
         spent = time.monotonic() - start
         say(f"{found.name} {part.name}: {outcome.done} cells in {spent:.0f} s")
         for text in outcome.missing:
@@ -111,6 +132,7 @@ def sum_up(shown: dict[str, Judged], folder: Path) -> None:
         return
     every = {name: shown.get(name) or judged(paper(name), folder) for name in NAMES}
     fill_docs(NAME, {"summary": summary(list(every.values()))}, DOCS)
+    fill_docs("README", {"tolerances": tolerances_table()}, DOCS)
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         filled = fill_shares(text, every)
@@ -148,6 +170,8 @@ def main() -> int:
             for name in pictures(found, told.into, drawn):
                 say(f"drew {name}")
         return 0
+    if told.check:
+        return check(papers, told)
     outcomes: list[Outcome] = []
     shown: dict[str, Judged] = {}
     with Workers(told.jobs) as workers:
@@ -162,4 +186,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if OWN_KERNELS not in sys.argv:
+        take_kernels()
     sys.exit(main())

@@ -9,19 +9,21 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["Cell", "Claim", "Journal", "Paper", "Row", "Table", "repeated"]
+__all__ = ["RUN", "Cell", "Claim", "Journal", "Paper", "Row", "Table", "repeated", "texts"]
 
 Cell = dict[str, str | int]
 Row = Mapping[str, float | str | int]
 
 SECONDS = "seconds"
+#: the run that a cell was computed in; cells computed before runs were recorded have none
+RUN = "run"
 
 
 def repeated(times: int, **keys: Iterable[str | int]) -> list[Cell]:
@@ -41,7 +43,8 @@ class Table:
     ``cells(quick)`` lists the cells of a quick or of a full run, the former among the latter, all
     with the same keys. ``run(**cell)`` gives one row of figures, the same for the same cell.
     ``page`` makes Markdown of the rows that there are. ``repeats`` is the key that only repeats,
-    ``work`` the one (if any) that the time of a cell grows with.
+    ``work`` the one (if any) that the time of a cell grows with, ``times`` are endings of figures
+    that are times, which no other run gives again.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Table:
     page: Callable[[pd.DataFrame], str]
     repeats: str = "seed"
     work: str = ""
+    times: tuple[str, ...] = ()
     figures: Callable[[pd.DataFrame, Path], list[str]] | None = None
 
     @property
@@ -125,20 +129,23 @@ class Journal:
     def name(self, cell: Mapping[str, object]) -> tuple[str, ...]:
         return tuple(str(cell[key]) for key in self.keys)
 
-    def todo(self, cells: Iterable[Cell]) -> list[Cell]:
-        """The cells that are not there yet."""
-        done = {self.name(row) for row in self.rows}
+    def todo(self, cells: Iterable[Cell], stale: Container[str] = ()) -> list[Cell]:
+        """The cells that are not there yet, or of runs that are stale."""
+        done = {self.name(row) for row in self.rows if row.get(RUN, "") not in stale}
         return [cell for cell in cells if self.name(cell) not in done]
 
-    def add(self, cell: Cell, row: Row, seconds: float) -> None:
+    def add(self, cell: Cell, row: Row, seconds: float, run: str = "") -> None:
         """Keep a finished cell: one line more, or the file anew where it brings new columns."""
         line = {
             **{key: str(value) for key, value in cell.items()},
-            **{key: _text(value) for key, value in row.items()},
+            **texts(row),
+            **({RUN: run} if run else {}),
             SECONDS: f"{seconds:.3g}",
         }
-        self.rows.append(line)
-        if self.path.is_file() and set(line) <= set(self.columns):
+        kept = [row for row in self.rows if self.name(row) != self.name(cell)]
+        again = len(kept) < len(self.rows)  # of an older run: the new line takes its place
+        self.rows = [*kept, line]
+        if self.path.is_file() and not again and set(line) <= set(self.columns):
             with self.path.open("a", encoding="utf-8", newline="") as file:
                 file.write(self._lines([line], header=False))
         else:
@@ -168,12 +175,13 @@ class Journal:
             return pd.DataFrame(columns=self.keys)
         place = {self.name(row): i for i, row in enumerate(self.rows)}
         names = map(self.name, cells)
-        found = pd.read_csv(self.path)
+        found = pd.read_csv(self.path).drop(columns=RUN, errors="ignore")
         return found.iloc[[place[name] for name in names if name in place]].reset_index(drop=True)
 
     def _write(self, rows: list[dict[str, str]]) -> None:
         found = dict.fromkeys([*self.keys, *(name for row in rows for name in row)])
-        self.columns = [name for name in found if name != SECONDS] + [SECONDS]
+        last = [name for name in (RUN, SECONDS) if name in found]
+        self.columns = [name for name in found if name not in last] + last
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
         part.write_text(self._lines(rows, header=True), encoding="utf-8", newline="")
@@ -188,6 +196,6 @@ class Journal:
         return out.getvalue()
 
 
-def _text(value: float | str | int) -> str:
-    """Six digits are more than any table shows."""
-    return value if isinstance(value, str) else f"{value:.6g}"
+def texts(row: Row) -> dict[str, str]:
+    """Figures as they are kept: six digits are more than any table shows."""
+    return {key: value if isinstance(value, str) else f"{value:.6g}" for key, value in row.items()}

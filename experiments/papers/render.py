@@ -17,7 +17,9 @@ from experiments.papers.run import results
 __all__ = ["Judged", "blocks", "fill", "fill_shares", "judged", "page", "render", "share"]
 
 #: <!-- claims --> or <!-- table 1a -->, what stands there, <!-- end -->
-BLOCK = re.compile(r"(<!-- (claims|cells|summary|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- (claims|cells|summary|tolerances|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 #: <!-- from naeini2018 3-6 -->, the share of the cells of that table, <!-- /from -->; "all": of all
 SHARE = re.compile(r"(<!-- from (\w+) ([\w-]+) -->).*?(<!-- /from -->)", re.DOTALL)
 #: of a table in <!-- from -->: all tables of the paper

@@ -24,6 +24,7 @@ from experiments import say
 from experiments.data import DataMissingError
 from experiments.papers import paper as by_name
 from experiments.papers.cells import SECONDS, Cell, Journal, Paper, Row, Table
+from experiments.papers.made_with import record, stale
 
 __all__ = ["Found", "Outcome", "ProgressBar", "Workers", "cost", "journal", "results", "run_table"]
 
@@ -133,13 +134,17 @@ def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def run_table(paper: Paper, table: Table, folder: Path, quick: bool, workers: Workers) -> Outcome:
-    """The cells of a table that are not there yet, kept as they come."""
+def run_table(
+    paper: Paper, table: Table, folder: Path, quick: bool, workers: Workers, again: bool = False
+) -> Outcome:
+    """The cells of a table that are not there yet, or are listed as stale; kept as they come."""
     kept = journal(folder, paper, table)
-    todo = kept.todo(table.cells(quick))
+    listed = stale(folder).get((paper.name, table.name)) if again else None
+    todo = kept.todo(table.cells(quick), listed.runs if listed else ())
     todo.sort(key=lambda cell: cell.get(table.repeats, 0))  # all of a repetition, then the next
     missing: dict[str, None] = {}
     failed, done = [], 0
+    made_in = record(folder) if todo else ""
     with ProgressBar(f"{paper.name} {table.name}", len(todo)) as progress:
         for cell, found in workers.computed(partial(run_cell, paper.name, table.name), todo):
             if isinstance(found, BaseException):
@@ -147,7 +152,7 @@ def run_table(paper: Paper, table: Table, folder: Path, quick: bool, workers: Wo
             elif found.row is None:
                 missing[found.missing] = None
             else:
-                kept.add(cell, found.row, found.seconds)
+                kept.add(cell, found.row, found.seconds, made_in)
                 done += 1
             progress.step()
     kept.sort(table.cells(False))

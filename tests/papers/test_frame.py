@@ -246,6 +246,7 @@ def command(root, monkeypatch):
     [
         (["bella2009", "--table", "9"], r"one of 1, 2-3, .* for bella2009, but '9' came"),
         (["all", "--table", "1"], "--table needs the paper"),
+        (["bella2009", "--check", "--share", "0"], "--share must be above 0 and at most 1"),
         (["bella2009", "--jobs", "0"], "--jobs must be at least 1, but 0 came"),
         (["bella2010"], "invalid choice: 'bella2010'"),
     ],

@@ -97,6 +97,7 @@ _TABLES = (
         orders.run,
         pages.page_orders,
         work="n",
+        times=("rows", "table", "query", "map"),
         figures=draw_orders,
     ),
     classes_table({name: METHODS[name] for name in ("SBB", "ABB")}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrant.cli.sources import AskedColumn, are_special, assign, expand, in_order
+from calibrant.cli.reading import AskedColumn, are_special, assign, expand, in_order
 from calibrant.errors import InputError, ParameterError
 
 

@@ -24,7 +24,7 @@ import calibrant as cal
 from calibrant.cli import main
 from calibrant.cli.app import app
 from calibrant.cli.console import Bar
-from calibrant.cli.fitting import example
+from calibrant.cli.demo import example
 from calibrant.fitting.registry import METHODS, OF_CLASSES
 from calibrant.metrics import evaluate
 from calibrant.metrics.evaluating import in_words
@@ -288,10 +288,10 @@ def test_a_page_escapes_what_comes_from_data(run):
 
 
 def test_many_distinct_scores_are_pooled_for_the_estimate(run, monkeypatch, scores):
-    from calibrant.cli import jobs
+    from calibrant.cli import fitting
 
-    monkeypatch.setattr(jobs, "MOST_CELLS", 100)
-    monkeypatch.setattr(jobs, "POOLED_CELLS", 50)
+    monkeypatch.setattr(fitting, "MOST_CELLS", 100)
+    monkeypatch.setattr(fitting, "POOLED_CELLS", 50)
     _, out, _ = run("fit", scores / "scores.csv", "-s", "score", "-l", "churned", "--json")
     document = json.loads(out)
     assert any("pooled" in note for note in document["evaluation"]["notes"])
@@ -374,7 +374,8 @@ def test_evaluate_has_intervals(run):
     assert set(found["intervals"]) == set(found["after"])
     low, high = found["intervals"]["brier"]
     assert low < found["after"]["brier"] < high
-    assert spans("--level", 0)["intervals"] is None
+    code, out, _ = run(*words[:-2], "--level", 0)
+    assert (code, json.loads(out)["intervals"]) == (0, None)
     one = spans("-w", "w", "--level", 0.9)["intervals"]["brier"]
     assert one == pytest.approx([low, high])
     many = spans("-w", "w", "--weights", "counts", "--level", 0.9)
@@ -508,12 +509,12 @@ def test_a_calibrator_from_python_needs_the_column(run):
 
 
 def test_mistakes_of_the_program_are_not_hidden(monkeypatch, scores):
-    from calibrant.cli import jobs as choices
+    from calibrant.cli import jobs
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(choices, "make_calibrator", broken)
+    monkeypatch.setattr(jobs, "make_calibrator", broken)
     with pytest.raises(ZeroDivisionError):
         main(["fit", str(scores / "scores.csv"), "-s", "score", "-l", "churned"])
 
@@ -527,12 +528,12 @@ def test_the_console_script_is_main():
 
 
 def test_an_interruption_in_this_process(run, monkeypatch, scores):
-    from calibrant.cli import jobs as choices
+    from calibrant.cli import jobs
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(choices, "make_calibrator", interrupted)
+    monkeypatch.setattr(jobs, "make_calibrator", interrupted)
     code, out, err = run("fit", scores / "scores.csv", "-s", "score", "-l", "churned")
     assert (code, out) == (130, "")
     assert err == "interrupted: no partial output was left behind.\n"

@@ -22,7 +22,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.cli.columns import ColumnLook, label_rank, probability_rank, score_rank
+from calibrant.cli.reading import ColumnLook, label_rank, probability_rank, score_rank
 from sheets import write_xlsx
 
 FAST = ("-m", "platt", "--cv", "0")
@@ -433,12 +433,12 @@ def test_what_has_two_meanings_names_the_option(run):
 
 def test_rows_before_and_after_are_the_same(run, monkeypatch):
     """A row that lacks one of two scores is in neither diagram."""
-    from calibrant.cli import jobs as showing
+    from calibrant.cli import jobs
 
     text = columns_of(p=["0.1", "0.4", "", "0.9"], raw=["1", "", "3", "4"], y=[0, 1, 0, 1])
     Path("f.csv").write_text(text)
     seen = []
-    monkeypatch.setattr(showing, "draw", lambda *tables, **_: seen.extend(tables) or b"")
+    monkeypatch.setattr(jobs, "draw", lambda *tables, **_: seen.extend(tables) or b"")
     code, _, err = run("plot", "f.csv", "--raw", "raw", "--missing", "drop", "-o", "p.png")
     assert code == 0
     assert "2 of 4 rows were dropped: no probability or no score or no label there" in err

@@ -14,8 +14,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.cli.columns import ColumnLook, label_rank
-from calibrant.cli.reading import locked
+from calibrant.cli.checking import locked
+from calibrant.cli.reading import ColumnLook, label_rank
 from calibrant.engines.files.files import is_calibrator
 from calibrant.engines.files.spelling import PAIRS, classes_of, partner_of
 from calibrant.errors import InputError, RangeWarning, in_options

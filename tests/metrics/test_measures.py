@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.cli.results import segment_table
+from calibrant.cli.judging import segment_table
 from calibrant.metrics.evaluating import CHANGE, TIES, topic_of
 from calibrant.metrics.facts import Measure, ValueWithNote
 from calibrant.metrics.formulas import clopper_pearson

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli import jobs, sources
-from calibrant.cli.applying import apply, export
+from calibrant.cli.applying import apply, export, show
 from calibrant.cli.checking import check, monitor
 from calibrant.cli.console import Guarded, command, say, say_json, say_pairs, tell
-from calibrant.cli.fitting import compare, evaluate, fit, plot, report
-from calibrant.cli.reading import load_any, load_map
-from calibrant.errors import quoted
+from calibrant.cli.demo import demo
+from calibrant.cli.fitting import fit
+from calibrant.cli.judging import compare, evaluate, plot, report
 from calibrant.fitting.registry import METHODS, OF_CLASSES
-from calibrant.rules.base import Map
 from calibrant.version import __version__
 
 app = typer.Typer(
@@ -105,63 +103,5 @@ def _method(name: str) -> dict[str, Any]:
     return {"name": name, "class": cls, "summary": line, "columns": columns, "params": params}
 
 
-@app.command(name="show")
-def show_file(
-    calibrator: sources.CalibratorFile,
-    at: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            parser=sources.read_share,
-            help="Print the score that has probability P (0.2, or 20%).",
-        ),
-    ] = None,
-    json: sources.Json = False,
-) -> None:
-    """Print what a calibrator file holds, or which score has a probability.
-
-    \b
-    Examples:
-      calibrant show calibrator.json
-      calibrant show calibrator.json --at 0.05
-    """
-    from calibrant.cli import results
-
-    fitted = load_any(calibrator)
-    if at is not None:
-        found = load_map(calibrator).score_at(at)
-        if json:
-            say_json(found._asdict())
-        else:
-            say(results.score_in_words(found, at))
-        return
-    if json:
-        say_json(fitted.to_dict())
-        return
-    say_pairs(results.facts(fitted))
-    if not isinstance(fitted.rule, Map):
-        return
-    say()
-    say("Apply it: ", command("calibrant apply", quoted(str(calibrator)), "NEW.csv -o OUT.csv"))
-
-
-@app.command()
-def demo(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where its files go.")] = Path(
-        "calibrant-demo"
-    ),
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace files of its names in the folder.")
-    ] = False,
-    json: sources.Json = False,
-) -> None:
-    """Run the whole job on a bundled example: fit, apply, evaluate, draw, report.
-
-    \b
-    Examples:
-      calibrant demo
-      calibrant demo /tmp/look
-    """
-    from calibrant.cli.fitting import run
-
-    run(folder, json, force)
+app.command()(show)
+app.command()(demo)

@@ -1,9 +1,9 @@
-"""The commands that apply a calibrator and export it."""
+"""The commands that use a calibrator: apply, export and show."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,20 +11,31 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli import sources
-from calibrant.cli.console import note, say, say_json, tell, warn
-from calibrant.cli.reading import load_map, refuse_swapped, score_column, segment_column
-from calibrant.cli.sources import (
+from calibrant.cli.console import (
     SHOWN,
+    command,
+    note,
+    say,
+    say_json,
+    say_pairs,
+    some_of,
+    tell,
+    warn,
+)
+from calibrant.cli.sources import (
     FileSource,
     OutputOption,
     check_places,
     engine_options,
-    in_order,
     is_standard,
+    load_any,
+    load_map,
     place_of,
+    refuse_swapped,
     refuse_two,
     said_name,
-    some_of,
+    score_column,
+    segment_column,
     words_beside,
 )
 from calibrant.data.segments import NewSegments
@@ -34,7 +45,9 @@ from calibrant.errors import InputError, ParameterError, did_you_mean, quoted
 from calibrant.fitting.files import to_json
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import write_whole
-from calibrant.rules.base import VectorMap
+from calibrant.result_tables import shown_value, worded
+from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.piecewise import ScoreAt
 
 #: scores that all lie in [0, 1] are of another scale than those of a fit that were so wide apart,
 #: and not fewer
@@ -161,7 +174,7 @@ def _other_scale(
 ) -> str | None:
     """What to say of scores that look like probabilities to a calibrator of points, percentages or
     margins. Where most lie beyond those of the fit, the engine warns."""
-    from calibrant.cli.columns import first_numbers
+    from calibrant.cli.reading import first_numbers
 
     known = fitted.expects
     if known is None or known.probabilities or asked.on_range == "allow":
@@ -187,10 +200,10 @@ def _columns(
 ) -> str | tuple[str, ...]:
     """The columns of scores: as asked for, or as in the fit."""
     if isinstance(fitted.map, VectorMap):
-        from calibrant.cli import reading as class_reading
+        from calibrant.cli.reading import fitted_columns
 
         names = engine.columns(files) if words else ()
-        return class_reading.fitted_columns(fitted, words, names, path).columns
+        return fitted_columns(fitted, words, names, path).columns
     known = score_column(fitted, words)
     if not known:
         raise InputError(f"{path} does not know the column of scores. Name it with --score COL.")
@@ -491,6 +504,8 @@ def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str
             f"{'was' if len(named) == 1 else 'were'} named. Name "
             "each: --score CLASS=COLUMN, or --score COLUMN in the order of the classes."
         )
+    from calibrant.cli.reading import in_order
+
     found = in_order(named, fitted.classes) if many == len(fitted.classes) else None
     if found is None and sorted(named) == sorted(known):
         return known
@@ -509,3 +524,160 @@ def _segment(fitted: Fitted, asked: list[str] | None) -> str | tuple[str, ...] |
             "for all rows. Leave it out."
         )
     return segment_column(fitted, asked)
+
+
+# --- The command that shows a calibrator's file ---------------------------------------------------
+
+
+def show(
+    calibrator: sources.CalibratorFile,
+    at: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            parser=sources.read_share,
+            help="Print the score that has probability P (0.2, or 20%).",
+        ),
+    ] = None,
+    json: sources.Json = False,
+) -> None:
+    """Print what a calibrator file holds, or which score has a probability.
+
+    \b
+    Examples:
+      calibrant show calibrator.json
+      calibrant show calibrator.json --at 0.05
+    """
+    fitted = load_any(calibrator)
+    if at is not None:
+        found = load_map(calibrator).score_at(at)
+        if json:
+            say_json(found._asdict())
+        else:
+            say(score_in_words(found, at))
+        return
+    if json:
+        say_json(fitted.to_dict())
+        return
+    say_pairs(facts(fitted))
+    if not isinstance(fitted.rule, Map):
+        return
+    say()
+    say("Apply it: ", command("calibrant apply", quoted(str(calibrator)), "NEW.csv -o OUT.csv"))
+
+
+def score_in_words(found: ScoreAt, asked: float) -> str:
+    """Which scores have a probability, or at least it."""
+    some = f"{'from' if found.rising else 'up to'} {found.score!r}"
+    if found.low < found.high:
+        return f"Scores from {found.low!r} to {found.high!r} have probability {asked:g}."
+    if found.probability - asked > 1e-12:
+        return (
+            f"No score has probability {asked:g}: {some} on it is {found.probability:.6g}, before "
+            "that it is less."
+        )
+    return f"The score {found.score!r} has probability {asked:g}; scores {some} on have more."
+
+
+def facts(fitted: Fitted) -> dict[str, str]:
+    """A fitted calibrator for people: method, labels, map, and where it came from."""
+    params = ((k, list(v) if isinstance(v, tuple) else v) for k, v in fitted.params.items())
+    given = [f"{k}={v}" for k, v in params if k not in ("pos_label", "classes")]
+    shown = {
+        "method": fitted.method or "(not said)",
+        "parameters": ", ".join(given) or "none",
+        "labels": _listed(repr(label) for label in fitted.classes),
+    }
+    if fitted.pos_label is not None:
+        shown["probability of"] = repr(fitted.pos_label)
+    shown["map" if isinstance(fitted.rule, Map) else "rule"] = _brief(repr(fitted.rule))
+    known = {key: words for key, words in _PROVENANCE.items() if key in fitted.provenance}
+    sizes = {fitted.provenance.get(key) for key in ("rows", "weight", "effective_size")}
+    if len(sizes) == 1:  # every row counts once
+        known = {key: words for key, words in known.items() if key not in _OF_WEIGHTS}
+    more = fitted.provenance.keys() - _PROVENANCE.keys() - _APART
+    known |= {key: key.replace("_", " ") for key in sorted(more)}
+    shown |= {words: worded(fitted.provenance[key]) for key, words in known.items()}
+    if isinstance(period := fitted.provenance.get("period"), tuple):
+        shown[known["period"]] = " to ".join(map(str, period))
+    shown |= _measured(fitted.provenance.get("measures"))
+    return {_printable(words): _printable(text) for words, text in shown.items()}
+
+
+#: facts that are not shown in a line of their own
+_APART = {"measures", "leaderboard"}
+_OF_WEIGHTS = {"weight", "effective_size"}
+_PROVENANCE = {
+    "files": "fitted to",
+    "period": "rows are from",
+    "fitted_at": "fitted at",
+    "rows": "rows",
+    "weight": "weight",
+    "positive_weight": "positive",
+    "class_weights": "of each label",
+    "effective_size": "as good as so many rows of equal weight",
+    "distinct_scores": "distinct scores",
+    "score_column": "score column",
+    "score_columns": "score columns",
+    "label_column": "label column",
+    "weight_column": "weight column",
+    "segment_column": "segment column",
+    "segments": "segments",
+    "segments_of_their_own": "with a map of their own",
+    "cells": "scores were put into",
+    "moved_by_at_most": "no score was moved by more than",
+    "model": "model",
+    "input": "its scores are from",
+    "chosen": "chosen",
+    "refused": "why",
+    "note": "note",
+    "notes": "notes",
+    "calibrant": "calibrant",
+    "guessed": "guessed columns",
+    "rows_dropped": "rows without a value, dropped",
+    "numbers_written": "numbers are written",
+}
+
+
+def _measured(measures: Any) -> dict[str, str]:
+    """Measures before and after, a line for each; nothing where there are none."""
+    if not isinstance(measures, Mapping):
+        return {}
+    old, new = measures.get("before"), measures.get("after")
+    if not isinstance(new, Mapping):
+        return {}
+    before = old if isinstance(old, Mapping) else {}
+    how = str(measures.get("how", "")).split(":")[0]
+    if "folds" in measures:
+        how += f", {measures['folds']} folds"
+    from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
+
+    lines = {"measured": how} if how else {}
+    for name, value in new.items():
+        known = MEASURES.get(name) or CLASS_MEASURES.get(name)
+        label = name.replace("_", " ") if known is None else known.label
+        was = f"{_figure(before[name])} before, " if name in before else ""
+        lines[f"  {label}"] = f"{was}{_figure(value)} after" if was else _figure(value)
+    return lines
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Words in a row, the last after an "and"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _figure(value: Any) -> str:
+    """A measure; what is no finite number (a file may say anything) as it is."""
+    return shown_value(value) if isinstance(value, float) else str(value)
+
+
+def _brief(text: str, most: int = 160) -> str:
+    """On one line, and not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _printable(text: str) -> str:
+    """What a file says must not move the cursor, nor anything else of the terminal."""
+    return text if text.isprintable() else repr(text)[1:-1]

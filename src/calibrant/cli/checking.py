@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -11,8 +13,7 @@ import typer
 
 from calibrant.cli import reading, sources
 from calibrant.cli.console import command, run_with_status, say, say_json, show, tell
-from calibrant.cli.jobs import names_of
-from calibrant.cli.reading import load_map, locked, read_matrix, refuse_swapped
+from calibrant.cli.reading import find_source, names_of, read_matrix
 from calibrant.cli.sources import (
     PAGES,
     PICTURES,
@@ -20,7 +21,8 @@ from calibrant.cli.sources import (
     OutputOption,
     check_places,
     engine_options,
-    find_source,
+    load_map,
+    refuse_swapped,
 )
 from calibrant.data.segments import JOIN_COLUMNS
 from calibrant.engines.files.files import is_calibrator
@@ -28,7 +30,7 @@ from calibrant.engines.rows import FileMatrix, FileTable
 from calibrant.errors import InputError, ParameterError, in_options, quoted
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
-from calibrant.outputs import follow, write_whole
+from calibrant.outputs import follow, is_still, try_lock, write_whole
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
@@ -511,6 +513,28 @@ def monitor(
     _tell(watching, state, read, {"plot": plot, "report": report}, json)
     if exit_code and watching.alarm is not None:
         raise typer.Exit(CHANGED)
+
+
+@contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """Keep other processes from the same work on a file; an InputError while one is at it.
+
+    The lock is the system's own, on a file beside the state that is removed at the end. It goes
+    with its process, so that a job that was killed keeps nobody out.
+    """
+    beside = state.with_name(f"{state.name}.lock")
+    with open(os.open(beside, os.O_CREAT | os.O_RDWR, 0o600), "rb+") as stream:
+        # a file system without locks keeps nobody out
+        if try_lock(stream.fileno()) is False or not is_still(beside, stream.fileno()):
+            raise InputError(
+                f"only one command at a time may work on {state}, but another one does now. "
+                "Nothing was changed: run this one again when that one is done."
+            )
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows removes no open file; an old one keeps nobody out
+                beside.unlink()
 
 
 def _check_scores(score: list[str] | None, calibrator: Path | None, prob: str | None) -> None:

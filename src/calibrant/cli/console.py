@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self, TextIO, TypeVar
 
@@ -19,8 +18,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
-from calibrant.data.score_table import ScoreTable
-from calibrant.diagrams.curve import Curve, reliability_curve
 from calibrant.errors import (
     CalibrationWarning,
     InputError,
@@ -34,6 +31,8 @@ from calibrant.solvers.threads import is_compiling
 T = TypeVar("T")
 
 WINDOWS = os.name == "nt"
+#: classes or columns that a line or a message shows
+SHOWN = 8
 #: a job that lasts longer than this many seconds gets a bar
 PATIENCE = 1.0
 
@@ -118,6 +117,15 @@ def say_json(document: Mapping[str, Any] | list[Any]) -> None:
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
+def some_of(words: Sequence[str], more: str = "") -> str:
+    """Words in a row: only the first of many, with ``more`` behind the dots.
+
+    >>> some_of(["a", "b"]), some_of("abcdefghij", " (10)")
+    ('a, b', 'a, b, c, d, e, f, g, h, … (10)')
+    """
+    return ", ".join(words[:SHOWN]) + (f", …{more}" if len(words) > SHOWN else "")
+
+
 def command(*words: str) -> tuple[str, str]:
     """A command to copy, as a part for `say`."""
     return " ".join(words), "bold cyan"
@@ -128,6 +136,14 @@ def say_pairs(rows: Mapping[str, str]) -> None:
     width = max(map(len, rows))
     for name, value in rows.items():
         say((name.ljust(width), "bold"), "  ", value)
+
+
+def tell_first(look: Any, names: Any) -> str:
+    """Say what must be known before anything else, and return it; nothing where all is well."""
+    first: str = "" if look is None else look.headline(names)
+    if first:
+        tell((first, "bold yellow"))
+    return first
 
 
 def note(message: str) -> None:
@@ -230,68 +246,3 @@ class Bar:
     def __exit__(self, *error: object) -> None:
         if self.progress is not None:
             self.progress.stop()
-
-
-# --- A small reliability diagram made of letters --------------------------------------------------
-
-
-WIDTH, HEIGHT = 49, 13
-#: the curves' letters: before, after, both in one place
-BEFORE, AFTER, BOTH = "o", "x", "*"
-#: where the axes may end
-ENDS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-
-
-def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: int = 10) -> str:
-    """Mean prediction (across) against fraction of positives (up), in bins of equal mass.
-
-    ``o`` is before, ``x`` after, ``*`` both; the dots are where they should be.
-
-    >>> t = ScoreTable.from_counts([0.1, 0.5, 0.9], [90, 50, 10], [10, 50, 90])
-    >>> print(reliability_text(t).splitlines()[0].replace(" ", ""))
-    1.0│···
-    """
-    curves = {AFTER: reliability_curve(after, bins=bins, binning="mass", band=None)}
-    before = None if before is None else before.as_probabilities()  # points are none
-    if before is not None:
-        old = reliability_curve(before, bins=bins, binning="mass", band=None)
-        curves = {BEFORE: old, **curves}
-    end = _end([*curves.values()])
-    grid = [[" "] * WIDTH for _ in range(HEIGHT)]
-    for column in range(WIDTH):
-        row = round(column / (WIDTH - 1) * (HEIGHT - 1))
-        grid[row][column] = "·"
-    for letter, curve in curves.items():
-        for x, y in zip(curve.mean_p, curve.fraction, strict=True):
-            row, column = _place(y, HEIGHT, end), _place(x, WIDTH, end)
-            taken = grid[row][column] in curves and grid[row][column] != letter
-            grid[row][column] = BOTH if taken else letter
-    digits = 1 - math.floor(math.log10(end)) if end < 1 else 1
-    marks = {0: 0.0, (HEIGHT - 1) // 2: end / 2, HEIGHT - 1: end}
-    wide = max(len(f"{mark:.{digits}f}") for mark in marks.values()) + 1
-    lines = [
-        f"{_mark(marks, row, digits):>{wide}} │{''.join(grid[row])}".rstrip()
-        for row in reversed(range(HEIGHT))
-    ]
-    lines.append(f"{'':>{wide}} └{'─' * WIDTH}")
-    foot = f"{0.0:.{digits}f}".ljust(WIDTH // 2 - 1) + f"{end / 2:.{digits}f}"
-    lines.append(f"{'':>{wide}}  {foot.ljust(WIDTH - digits - 2)}{end:.{digits}f}")
-    names = (
-        f"{BEFORE} before, {AFTER} after, {BOTH} both" if before is not None else f"{AFTER} after"
-    )
-    lines.append(f"{'':>{wide}}  → predicted   ↑ share of positives   ({names})")
-    return "\n".join(lines)
-
-
-def _end(curves: list[Curve]) -> float:
-    """The least end of the axes that leaves nothing outside."""
-    largest = max(max(float(c.mean_p.max()), float(c.fraction.max())) for c in curves)
-    return min((end for end in ENDS if end >= largest), default=1.0)
-
-
-def _place(value: float, cells: int, end: float) -> int:
-    return min(max(round(float(value) / end * (cells - 1)), 0), cells - 1)
-
-
-def _mark(marks: dict[int, float], row: int, digits: int) -> str:
-    return f"{marks[row]:.{digits}f}" if row in marks else ""

@@ -1,16 +1,16 @@
-"""The commands that learn and judge: fit, evaluate, plot, report and demo."""
+"""The command that learns, fit: what is fitted, what it does for new rows, and how that reads."""
 
 from __future__ import annotations
 
-import csv
 import functools
-import importlib
-import io
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import typer
@@ -23,20 +23,12 @@ from calibrant.cli.console import (
     say_json,
     say_pairs,
     show,
+    some_of,
     tell,
-    tell_advice,
-)
-from calibrant.cli.jobs import (
-    FitResult,
-    draw,
-    names_of,
-    page_of,
-    refuse_one_class,
-    refuse_wrong_way,
     tell_first,
-    tell_others,
 )
-from calibrant.cli.reading import load_map, read_matrix
+from calibrant.cli.jobs import learn, page_of, too_few, with_facts
+from calibrant.cli.reading import FileFeatures, FileSegments, file_facts, find_source, names_of
 from calibrant.cli.sources import (
     PAGES,
     PICTURES,
@@ -44,27 +36,42 @@ from calibrant.cli.sources import (
     OutputOption,
     check_places,
     engine_options,
-    find_source,
+    is_standard,
     refuse_two,
+    said_name,
     words_beside,
+    write_standard,
 )
-from calibrant.data.columns import segment_columns_of
-from calibrant.data.door import check_word
+from calibrant.data.documents import OUT_OF_FOLD, evaluation_facts
+from calibrant.data.door import are_distributions, sum_tolerance
+from calibrant.data.frozen import thawed_json
 from calibrant.data.lazy import CellsOption
-from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.open_engine import open_engine
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.diagrams.curve import Curve, reliability_curve
 from calibrant.engines.rows import FileMatrix, FileTable
-from calibrant.errors import InputError, ParameterError, in_options, quoted
-from calibrant.fitting.registry import DEFAULT
-from calibrant.metrics.cells import Bins
-from calibrant.metrics.evaluating import Records, chosen_records, in_words
-from calibrant.metrics.intervals import read_interval_options
-from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
+from calibrant.errors import InputError, ParameterError, quoted
+from calibrant.fitting.files import save, to_json
+from calibrant.fitting.fitted import Fitted, label_array
+from calibrant.fitting.registry import BEFORE, DEFAULT
+from calibrant.metrics.arguments import top_table
+from calibrant.metrics.evaluating import (
+    Evaluation,
+    MulticlassEvaluation,
+    evaluate_held_out,
+    in_words,
+    with_auc_within_folds,
+    without_praise,
+)
+from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
+from calibrant.metrics.intervals import PairedCells, read_interval_options
 from calibrant.outputs import write_whole
+from calibrant.result_tables import shown_percent
 
 if TYPE_CHECKING:
-    from calibrant.auto.auto import AutoCalibrator
-    from calibrant.cli.reading import FileFeatures
+    from calibrant.auto.advice import Advice
+    from calibrant.fitting.base import Calibrator
+    from calibrant.methods.segments import SegmentedCalibrator
     from calibrant.reports.value import Report
 
 
@@ -150,13 +157,11 @@ def fit(
 
     All figures are out of fold: no row is judged by a calibrator that has seen it.
     """
-    from calibrant.cli import results
-
     written = {"calibrator": output, "plot": plot, "report": report}
     places = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
     check_places({"--output": OutputOption(output, stream=True), **places}, files)
     refuse_two(output, json)
-    jobs.check_folds(cv)
+    check_folds(cv)
     if not cv and (plot or report):
         raise ParameterError("a plot or report shows out-of-fold results: --cv must not be 0.")
     if shrinkage and not segment:
@@ -176,25 +181,25 @@ def fit(
         source.refuse_beside(segment=segment, pos_label=pos_label, **beside)
         if features:
             raise ParameterError("features are for two classes: leave --features out.")
-        work = _of_classes(asked)
+        work = _of_scores(asked)
     elif features:
         work = _of_features(asked, features)
     elif segment:
         work = _of_segments(asked, shrinkage)
     else:
-        work = _of_one_score(asked)
+        work = _of_scores(asked)
     if isinstance(work.read, FileTable) and not allow_one_class:
-        refuse_one_class(work.read)
+        jobs.refuse_one_class(work.read)
     result = run_with_status(work.fit, f"fitting {work.title}", json)
     if pos_label is None:
-        refuse_wrong_way(result.read, result.fitted)
-    result = jobs.recorded(result, times)
-    results.write_fit(result, written)
+        jobs.refuse_wrong_way(result.read, result.fitted)
+    result = recorded(result, times)
+    write_fit(result, written)
     if json:
-        say_json(results.fit_document(result, written))
+        say_json(fit_document(result, written))
         return
     with words_beside(output):
-        results.print_fit(result, written)
+        print_fit(result, written)
 
 
 def _check_features(
@@ -240,572 +245,531 @@ class _Work(NamedTuple):
     fit: Callable[[], FitResult]
 
 
-def _of_classes(asked: _Asked) -> _Work:
-    """A calibrator of several classes."""
-    from calibrant.cli import class_jobs
-
-    calibrator = jobs.make_class_calibrator(asked.method, asked.param)
-    read = read_matrix(asked.source)
-    title = f"{asked.method} to {read.facts['rows']:,} rows"
-    return _Work(read, title, lambda: class_jobs.fit(read, calibrator, asked.folds))
-
-
 def _of_features(asked: _Asked, features: list[str]) -> _Work:
     """A calibrator that may look at further columns."""
     with reading.opened(asked.source) as (engine, source):
         given = reading.read_features(engine, source, features, learn=True)
     title = f"{len(features)} columns of {len(given.rows.scores):,} rows"
-    return _Work(given.read, title, lambda: jobs.fit_features(given, asked.folds))
+    return _Work(given.read, title, lambda: fit_features(given, asked.folds))
 
 
 def _of_segments(asked: _Asked, shrinkage: str | None) -> _Work:
     """A calibrator with a map for each segment."""
-    calibrator = jobs.make_segmented(asked.method, asked.param, shrinkage)
+    calibrator = make_segmented(asked.method, asked.param, shrinkage)
     with reading.opened(asked.source) as (engine, source):
         tables = reading.read_segments(engine, source, asked.cells)
     title = f"{len(tables.by_key):,} segments"
-    return _Work(tables.read, title, lambda: jobs.fit_segments(tables, calibrator, asked.folds))
+    return _Work(tables.read, title, lambda: fit_segments(tables, calibrator, asked.folds))
 
 
-def _of_one_score(asked: _Asked) -> _Work:
-    """A calibrator of one score."""
+def _of_scores(asked: _Asked) -> _Work:
+    """A calibrator of one score, or of the scores of several classes."""
+    source = asked.source
     make = functools.partial(jobs.make_calibrator, asked.method, asked.param)
-    calibrator = run_with_status(make, f"preparing {asked.method}", asked.source.quiet)
-    with reading.opened(asked.source) as (engine, source):
-        read = reading.read_table(engine, source, asked.cells)
-    what = "cells" if read.table.made else "scores"
-    title = f"{asked.method} to {len(read.table):,} {what}"
-    return _Work(read, title, lambda: jobs.fit_score(read, calibrator, asked.folds))
+    calibrator = run_with_status(
+        lambda: make(several=source.several), f"preparing {asked.method}", source.quiet
+    )
+    read, _, size = reading.read_scores(source, asked.cells)
+    title = f"{asked.method} to {size}"
+    return _Work(read, title, lambda: fit_scores(read, calibrator, asked.folds))
 
 
-# --- The main job on a bundled example: a naive Bayes model that is far too sure of itself --------
+# --- Fits, and what they do for rows that they have not seen --------------------------------------
+
+#: of intervals where the command line has no option for them
+LEVEL, REPLICATES = 0.95, 1000
+#: above this many distinct scores the out-of-fold estimate is made on a pooled table
+MOST_CELLS, POOLED_CELLS = 200_000, 100_000
 
 
-SEED = 20
-TRAIN, CALIBRATE, NEW = 2_000, 4_000, 3_000
-REGIONS = ("North", "South", 'Old Town, "east"', "Île-de-France", "Port; quay")
+def fit_scores(read: FileTable | FileMatrix, calibrator: Any, folds: int) -> FitResult:
+    """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
+    from calibrant.auto.advice import advise_table
+    from calibrant.auto.auto import AutoCalibrator
+
+    if folds and isinstance(calibrator, AutoCalibrator):
+        calibrator.set_params(cv=folds)
+    fitted = with_facts(learn(calibrator, read).to_fitted(), read.facts)
+    if isinstance(read, FileMatrix):
+        advice = advice_on(read.matrix)
+        return _judged_classes(ClassFitResult(fitted, read, calibrator, advice, folds))
+    table = read.table
+    advice = advise_table(table, calibrator, names=names_of(file_facts(read)))
+    result = FitResult(fitted, read, calibrator, advice, folds)
+    if not folds or too_few(table):
+        return result
+    values = len(np.unique(fitted.map(table.scores)))
+    if len(table) > MOST_CELLS:
+        table = table.pool(POOLED_CELLS)
+    seen = _of_choice(calibrator) or _held_out(calibrator, table, folds)
+    if table.error:  # the automatic choice has pooled its own
+        table = replace(seen.pair.scored(), error=table.error)
+    return _judged(result, seen, table, values)
 
 
-def example(seed: int = SEED) -> tuple[str, str]:
-    """Two CSV files of customers, their scores and whether they left: to fit to, and to judge by.
+class Unseen(NamedTuple):
+    """Predictions of rows that were held out, these beside the scores of the same rows, AUC before
+    and after, and the folds."""
 
-    Twelve noisy readings of three hidden traits are correlated, which naive Bayes does not know:
-    it counts the same evidence several times and its probabilities crowd at 0 and 1.
-
-    >>> old, new = example()
-    >>> old.splitlines()[0]
-    'customer,region,months,score,churned'
-    >>> len(old.splitlines()), len(new.splitlines())
-    (4001, 3001)
-    """
-    from sklearn.naive_bayes import GaussianNB
-
-    rng = np.random.default_rng(seed)
-    n = TRAIN + CALIBRATE + NEW
-    traits = rng.normal(size=(n, 3))
-    features = np.repeat(traits, 4, axis=1) + 0.5 * rng.normal(size=(n, 12))
-    tendency = traits @ [1.1, 0.8, 0.4] - 1.5
-    left = rng.random(n) < 1.0 / (1.0 + np.exp(-tendency))
-    model = GaussianNB().fit(features[:TRAIN], left[:TRAIN])
-    scores = np.clip(model.predict_proba(features)[:, 1], 1e-6, 1.0 - 1e-6)
-    months = rng.integers(1, 120, size=n)
-    regions = rng.integers(len(REGIONS), size=n)
-
-    def text_of(rows: range) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("customer", "region", "months", "score", "churned"))
-        for i in rows:
-            score = f"{scores[i]:.6f}"
-            answer = "yes" if left[i] else "no"
-            writer.writerow((f"{i:06d}", REGIONS[regions[i]], months[i], score, answer))
-        return text.getvalue()
-
-    middle = TRAIN + CALIBRATE
-    return text_of(range(TRAIN, middle)), text_of(range(middle, n))
+    after: ScoreTable
+    pair: PairedCells
+    aucs: tuple[float | None, float | None] | None
+    folds: int
 
 
-#: the files of the demonstration, and what they are
-FILES = {
-    "scores.csv": "scores of a naive Bayes model, and what happened",
-    "new.csv": "customers that came later",
-    "calibrator.json": "the calibrator",
-    "calibrated.csv": "new.csv with one more column, probability",
-    "reliability.png": "reliability diagram",
-    "report.html": "the verdict, the leaderboard and diagrams on one page",
-}
-#: the commands that make them, in their folder
-BY_HAND = (
-    "calibrant fit scores.csv --score score --label churned",
-    "calibrant apply calibrator.json new.csv -o calibrated.csv",
-    "calibrant evaluate calibrated.csv --prob probability --raw score --label churned",
-    "calibrant report scores.csv --score score --label churned -o report.html",
-)
+def _of_choice(calibrator: Any) -> Unseen | None:
+    """The predictions that an automatic choice has made of rows held out; None without one."""
+    board = getattr(calibrator, "leaderboard_", None)
+    if board is None:
+        return None
+    name, aucs = calibrator.chosen_, (board["uncalibrated"].scores_auc, board.chosen.auc)
+    return Unseen(calibrator.oof_[name], calibrator.pairs_[name], aucs, board.folds)
 
 
-def run(folder: Path, json: bool = False, force: bool = False) -> None:
-    """Write the example into a folder, do the whole job there, and say what came of it."""
-    paths = _make_room(folder, force)
-    scores, new, saved, calibrated, picture, page = paths
-    for path, text in zip((scores, new), example(), strict=True):
-        write_whole(path, text)
-    with open_engine() as engine:
-        read = reading.read_table(engine, FileSource([scores], ["score"], "churned"))
-        auto = jobs.compare(read, jobs.REPORTED, folds=5)
-        jobs.save_fitted(auto.to_fitted(), read.facts, saved)
-        engine.apply(load_map(saved), [new], calibrated, ApplyOptions("score"))
-        made = FileSource([calibrated], ["probability"], "churned", raw=["score"], option="--prob")
-        after, before = reading.read_before_and_after(engine, made)
-        intervals = read_interval_options(0.95, 1000, "importance", 0)
-        evaluation, _ = reading.measure(engine, made, cells="auto", bins=10, intervals=intervals)
-    write_whole(picture, draw(after.table, before, fitted_map=auto))
-    title = "Which customers will leave?"
-    page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)
-    if json:
-        say_json(
-            {
-                "files": {path.name: str(path) for path in paths},
-                "chosen": auto.chosen_,
-                "verdict": auto.explain(),
-                "evaluation": evaluation.to_dict(),
-                "summary": in_words(evaluation),
-            }
-        )
-        return
-    tell(auto.explain())
-    say()
-    tell("Applied to new.csv, where the outcomes are known too:")
-    say()
-    show(evaluation)
-    tell(in_words(evaluation))
-    how = f"Measured on the {after.facts['rows']:,} rows of new.csv, which the fit has not seen."
-    tell((how, "dim"))
-    say()
-    say_pairs({str(path): FILES[path.name] for path in paths})
-    say()
-    say("The same by hand:")
-    for line in (f"cd {quoted(str(folder))}", *BY_HAND):
-        say("  ", command(line))
+def _held_out(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
+    """The predictions of rows held out in turn."""
+    from calibrant.fitting.held_out import HeldOutCells, fit_bare, ranked_as, try_all
+    from calibrant.methods.uncalibrated import as_they_came
+
+    held = HeldOutCells.of_table(table, folds, 0)
+    before = as_they_came(table, held)
+    after = try_all({"after": fit_bare(calibrator)}, held)["after"]
+    aucs = (before.whole_auc, ranked_as(after, before)[0])
+    return Unseen(held.predictions(after), held.paired(after), aucs, held.folds)
 
 
-def _make_room(folder: Path, force: bool) -> list[Path]:
-    """The paths of the files in a folder, which is made; what is there is not lost unasked."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} must be a folder, but it is a file. Name another.")
-    paths = [folder / name for name in FILES]
-    there = [path.name for path in paths if os.path.lexists(path)]
-    if there and not force:
-        raise InputError(
-            f"the folder {folder} already has {', '.join(there)}. Name another folder, or let "
-            "them be replaced: --force."
-        )
-    check_places({path.name: OutputOption(path) for path in paths if folder.is_dir()}, [])
-    folder.mkdir(parents=True, exist_ok=True)
-    return paths
+def _judged(result: FitResult, seen: Unseen, before: ScoreTable, values: int) -> FitResult:
+    """The fit with the measures of rows held out: their scores, and so many probabilities."""
+    sizes = {"scores": len(result.read.table), "values": values}
+    evaluation = evaluate_held_out(
+        seen.after, before, seen.pair, level=LEVEL, aucs=seen.aucs, **sizes
+    )
+    return replace(result, folds=seen.folds, evaluation=evaluation, before=before, after=seen.after)
 
 
-# --- The commands that show evidence: the leaderboard, and the page -------------------------------
+def make_segmented(
+    method: str, settings: Sequence[str], shrinkage: str | None
+) -> SegmentedCalibrator:
+    """An unfitted calibrator of segments: the default one, or that of a method."""
+    from calibrant.data.door import check_parameters
+    from calibrant.methods.segments import SegmentedCalibrator
+
+    plain = method == DEFAULT and not settings
+    calibrator = None if plain else jobs.make_calibrator(method, settings)
+    made = SegmentedCalibrator(calibrator, shrinkage=jobs.read_value(shrinkage or "cv"))
+    check_parameters(made, made._limits)
+    return made
 
 
-Methods = Annotated[
-    list[str] | None,
-    typer.Option("--method", "-m", metavar="NAME", help="May be repeated; see: calibrant methods."),
-]
-Held = Annotated[
-    int, typer.Option(min=2, help="Folds: parts of the rows that are held out in turn.")
-]
+def fit_segments(tables: FileSegments, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
+    """Fit the segments, and estimate by cross-validation what that does for new rows."""
+    from calibrant.auto.advice import advise_table
+    from calibrant.methods.segments import predict_held_out
+
+    read = tables.read
+    calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
+    fitted = with_facts(calibrator.fit_tables(tables.by_key).to_fitted(), read.facts)
+    advice = advise_table(read.table, names=names_of(file_facts(read)))
+    result = FitResult(fitted, read, calibrator, advice, folds)
+    if not folds or too_few(read.table):
+        return result
+    after, pair, dealt = predict_held_out(calibrator, tables.by_key, folds)
+    if not after or pair is None:
+        return replace(result, folds=0)
+    return _judged(result, Unseen(after, pair, None, dealt), read.table, len(after))
 
 
-def compare(
-    files: sources.FileNames,
-    score: sources.ScoreColumn = None,
-    label: sources.LabelColumn = None,
-    weight: sources.WeightColumn = None,
-    method: Methods = None,
-    pos_label: sources.PosLabel = None,
-    cv: Held = 5,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
-) -> None:
-    """Judge methods on rows that they have not seen, beside no calibration at all.
+def fit_features(given: FileFeatures, folds: int) -> FitResult:
+    """The automatic choice with the columns as one more candidate."""
+    from calibrant.auto.auto import AutoCalibrator
 
-    \b
-    Examples:
-      calibrant compare scores.csv --score p --label y
-      calibrant compare scores.csv -s p -l y -m platt -m isotonic -m venn-abers
-      calibrant compare scores.csv -s 'p_*' -l kind
+    file, rows = given.read, given.rows
+    auto = AutoCalibrator(cv=folds or 5, classes=list(file.classes), pos_label=file.pos_label)
+    with jobs.quietly():
+        auto.fit(rows.scores, given.y, rows.weight, features=given.features)
+    fitted = with_facts(auto.to_fitted(), file.facts)
+    result = FitResult(fitted, file, auto, auto.advice_, folds)
+    seen = _of_choice(auto)
+    if not folds or seen is None or too_few(file.table):
+        return replace(result, folds=0)
+    return _judged(result, seen, seen.pair.scored(), len(np.unique(seen.after.scores)))
 
-    BLS and the scores as they are (uncalibrated) always take part.
-    """
-    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
-    source = find_source(files, score, label, weight, pos_label, place, json)
-    source.refuse_beside(pos_label=pos_label)
-    usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
-    methods = jobs.check_methods(method or usual, several=source.several)
-    read, _, size = _read(source)
-    title = f"comparing {len(methods)} methods on {size}"
-    auto = run_with_status(lambda: _compared(read, methods, cv), title, json)
-    facts = reading.file_facts(read)
-    names = names_of(facts)
-    said = auto.explain(names=names)
-    board = auto.leaderboard_
-    if json:
-        standings = None if board is None else board.to_dict()
-        choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": said}
-        advice = [one.to_dict() for one in auto.advice_]
-        say_json({**choice, "leaderboard": standings, "advice": advice, **facts})
-        return
-    first = tell_first(getattr(auto, "look_", None), names)
+
+def check_folds(folds: int) -> None:
+    """Refuse a number of folds before anything is read."""
+    if folds < 0 or folds == 1:
+        raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {folds} came.")
+
+
+def recorded(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
+    """The same fit with more in its provenance: these facts, and its measures."""
+    more = dict(facts)
+    if result.evaluation is not None:
+        more["measures"] = evaluation_facts(result.evaluation, OUT_OF_FOLD, result.folds)
+    return replace(result, fitted=with_facts(result.fitted, more))
+
+
+@jobs.quietly()
+def _judged_classes(result: ClassFitResult) -> ClassFitResult:
+    """The fit of several classes with the measures of rows held out."""
+    read, matrix, folds = result.read, result.read.matrix, result.folds
+    if not folds or len(matrix) < 2:
+        return result
+    seen = _unseen(result.calibrator, matrix, list(read.classes), folds)
+    judged = FileMatrix(seen.after, read.classes, read.facts, seen.before)
+    intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
+    evaluation = jobs.measure_classes(judged, intervals=intervals)
+    return replace(
+        result,
+        folds=seen.folds,
+        evaluation=with_auc_within_folds(evaluation, *seen.aucs),
+        before=top_table(seen.before),
+        after=top_table(seen.after),
+        unseen=seen,
+    )
+
+
+class UnseenClasses(NamedTuple):
+    """Distributions of rows that were held out before and after calibration, AUC of both, and the
+    folds; and what `report_of` asks for, unless an automatic choice has it."""
+
+    before: ScoreMatrix
+    after: ScoreMatrix
+    aucs: tuple[float | None, float | None]
+    folds: int
+    judged: Mapping[str, Any] = MappingProxyType({})
+
+
+def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
+    """The predictions of rows held out; an automatic choice has made them already."""
+    from calibrant.auto.auto import fits_of
+    from calibrant.fitting.folds import matrix_pairs
+    from calibrant.fitting.held_out import HeldOutMatrix, ranked_as, try_all
+
+    board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
-        show(board)
-    tell(said.removeprefix(first).strip())
-    tell_others(auto.advice_, first)
+        oof, aucs = calibrator.oof_, (board[BEFORE].scores_auc, board.chosen.auc)
+        return UnseenClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
+    labels = label_array(tuple(classes))
+    held = HeldOutMatrix(matrix, matrix_pairs(matrix, labels, folds, None, 0)[0])
+    trials = {BEFORE: held.unchanged(), **try_all(fits_of({"after": calibrator}, labels), held)}
+    before, after = trials.values()
+    aucs = (before.whole_auc, ranked_as(after, before)[0])
+    made = held.predictions(before), held.predictions(after)
+    return UnseenClasses(*made, aucs, held.folds, {"held": held, "trials": trials})
 
 
-def _read(
-    source: FileSource, features: list[str] | None = None
-) -> tuple[FileTable | FileMatrix, FileFeatures | None, str]:
-    """The scores of one column or of several classes, rows with features if some are asked for, and
-    how much was read, in words."""
-    if source.several:
-        matrix = read_matrix(source)
-        return matrix, None, f"{matrix.facts['rows']:,} rows"
-    with reading.opened(source) as (engine, known):
-        read = reading.read_table(engine, known)
-        rows = reading.read_features(engine, known, features) if features else None
-    return read, rows, f"{len(read.table):,} distinct scores"
-
-
-def _compared(read: FileTable | FileMatrix, methods: Sequence[str], cv: int) -> AutoCalibrator:
-    """The automatic choice among methods by name, fitted and judged."""
-    if isinstance(read, FileTable):
-        return jobs.compare(read, methods, cv)
-    from calibrant.cli import class_jobs
-
-    return class_jobs.compare(read, methods, cv)
-
-
-def report(
-    files: sources.FileNames,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="HTML", help="Where the page goes.")
-    ],
-    score: sources.ScoreColumn = None,
-    label: sources.LabelColumn = None,
-    weight: sources.WeightColumn = None,
-    method: Methods = None,
-    pos_label: sources.PosLabel = None,
-    cv: Held = 5,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
-    measures: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Measures beside the standard ones, such as clinical; may be repeated.",
-        ),
-    ] = None,
-    features: sources.Features = None,
-    save: Annotated[
-        Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
-    ] = None,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
-) -> None:
-    """Write one page: the verdict, the leaderboard, diagrams, measures, advice, how to apply.
-
-    \b
-    Examples:
-      calibrant report scores.csv --score p --label y -o report.html
-      calibrant report scores.csv -s p -l y -m platt -m isotonic -o report.html --save c.json
-      calibrant report scores.csv -o report.html --measures clinical
-      calibrant report scores.csv -o report.html --features age,country
-
-    The page needs no network and no other file.
-    """
-    check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
-    source = find_source(files, score, label, weight, pos_label, place, json)
-    source.refuse_beside(pos_label=pos_label, measures=measures, features=features)
-    usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
-    methods = jobs.check_methods(method or usual, several=source.several)
-    read, rows, size = _read(source, features)
-
-    def judged() -> Report:
-        if isinstance(read, FileTable):
-            auto = jobs.compare(read, methods, cv)
-            page = page_of(auto, read, title=title, saved_as=save, measures=measures)
-            return jobs.with_groups(page, rows)
-        from calibrant.cli import class_jobs
-
-        return class_jobs.report(read, methods, cv, title=title, saved_as=save)
-
-    # before the thread begins: one that is left behind may be amid an import that others wait for
-    importlib.import_module("calibrant.auto")
-    importlib.import_module("calibrant.reports.report")
-    importlib.import_module("calibrant.reports.page")
-    page = run_with_status(judged, f"judging {size}", json)
-    if save is not None and pos_label is None:
-        refuse_wrong_way(read, page.fitted)
-    page.save(output)
-    if save is not None:
-        jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)
-    if json:
-        where = {"output": str(output), "saved": None if save is None else str(save)}
-        say_json(reading.file_facts(read) | where | page.to_dict())
-        return
-    for sentence in page.verdict:
-        tell(in_options(sentence, {}))
-    tell_advice(page.advice)
-    if page.groups is not None:
-        tell(f"Where is it wrong? {page.groups.summary()}.")
-    say()
-    say("The page: ", (str(output), "bold"))
-    if save is not None:
-        say("The calibrator: ", (str(save), "bold"))
-
-
-# --- The commands that measure and draw -----------------------------------------------------------
-
-
-#: the measures that look at bins
-BINNED = ("ece", "mce", "top_label_ece", "top_label_mce", "classwise_ece", "classwise_mce")
-
-
-def evaluate(
-    files: sources.FileNames,
-    prob: sources.ProbColumn = None,
-    label: sources.LabelColumn = None,
-    weight: sources.WeightColumn = None,
-    raw: sources.RawColumn = None,
-    segment: sources.SegmentColumn = None,
-    pos_label: sources.PosLabel = None,
-    measures: sources.Measures = None,
-    features: sources.Features = None,
-    bins: sources.BinsWord = "10",
-    level: sources.Level = 0.95,
-    replicates: sources.Replicates = 1000,
-    weights: sources.Weighing = "importance",
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    cells: sources.Cells = "auto",
-    engine: sources.EngineName = "duckdb",
-    master: sources.Master = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
-) -> None:
-    """Measure how good probabilities are, and how good the scores behind them were.
-
-    \b
-    Examples:
-      calibrant evaluate calibrated.csv
-      calibrant evaluate calibrated.csv --prob probability --label churned
-      calibrant evaluate calibrated.csv -p probability -l churned --raw score --json
-      calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
-      calibrant evaluate 'day-*.parquet' -p p -l y --segment country
-      calibrant evaluate calibrated.csv -p 'probability_*' --raw 'p_*' -l kind
-      calibrant evaluate calibrated.csv --measures clinical --measures auc
-      calibrant evaluate calibrated.csv --features age,country
-    """
-    place = engine_options(
-        decimal, missing, format, threads, memory_limit, engine, master, named=files
+def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
+    """Rows that look like probabilities but do not sum to one are read as logits: a likely slip."""
+    scores = matrix.scores
+    if scores.min() < 0.0 or are_distributions(scores):
+        return ()
+    sums = scores.sum(axis=1)
+    figures = {"least_sum": float(sums.min()), "largest_sum": float(sums.max())}
+    if scores.max() > 1.0:
+        return ()
+    off = int((np.abs(sums - 1.0) > sum_tolerance(matrix.n_classes)).sum())
+    text = (
+        f"all scores are in [0, 1], but {off:,} of {len(sums):,} rows do not sum to 1 (from "
+        f"{sums.min():.3g} to {sums.max():.3g}), so that all were read as logits. If they are "
+        "probabilities of classes that exclude each other, divide each row by its sum, or name the "
+        "columns of all classes."
     )
-    others: Any = {"segment": segment, "raw": raw, "option": "--prob"}
-    source = find_source(files, prob, label, weight, pos_label, place, json, **others)
-    wanted, count = sources.read_cells(cells), sources.read_bins(bins)
-    records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
-    if bins != "10" and not any(name in records for name in BINNED):
-        raise ParameterError(
-            "--bins is for ECE and MCE, which are not among the measures. Leave it out, or name "
-            "them in --measures, too."
-        )
-    beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
-    source.refuse_beside(segment=segment, **beside)
-    sources.check_weighing(weights, weight)
-    _refuse_unused(source, records, features, level, replicates, weights)
-    if segment:
-        if raw:
-            raise ParameterError("segments are measured without --raw: leave one of them out.")
-        if features:
-            raise ParameterError("--segment goes without --features: name the column there, too.")
-        _each_segment(source, wanted, count, records if measures else None)
-        return
-    intervals = read_interval_options(level or None, replicates, weights, 0)
-    asked: Any = {"bins": count, "intervals": intervals, "records": records}
-    evaluation: Any
-    if source.several:
-        from calibrant.cli import class_jobs
-
-        matrix = read_matrix(source)
-        evaluation = class_jobs.evaluate(matrix, **asked)
-        facts = reading.file_facts(matrix)
-        if source.guessed:
-            facts["guessed"] = [*source.guessed, *facts.get("guessed", [])]
-    else:
-        with reading.opened(source, "measuring") as (opened, known):
-            evaluation, facts = reading.measure(opened, known, cells=wanted, **asked)
-            if features:
-                rows = reading.read_features(opened, known, features)
-                groups = jobs.find_groups(
-                    rows, level=level or jobs.LEVEL, replicates=replicates, weights=weights
-                )
-                evaluation = replace(evaluation, groups=groups)
-    if json:
-        say_json({**evaluation.to_dict(), **facts})
-        return
-    _print(evaluation, names_of(facts))
+    return (Advice("rows_do_not_sum_to_one", text, figures),)
 
 
-def _refuse_unused(
-    source: FileSource,
-    records: Records,
-    features: list[str] | None,
-    level: float,
-    replicates: int,
-    weights: str,
-) -> None:
-    """Refuse the options of intervals that would change nothing."""
-    given = {
-        "--level": level != 0.95,
-        "--replicates": replicates != 1000,
-        "--weights": weights != "importance",
-    }
-    drawn = [one for one in records.values() if one.of_redrawn or one.of_curve]
-    if source.segment:
-        why = "segments are measured without intervals"
-    elif features:
-        return
-    elif not level:
-        why, given["--level"] = "--level 0 asks for no intervals", False
-    elif source.several or not drawn:
-        why = "none of these measures has an interval from random draws"
-        given = {"--replicates": given["--replicates"]}
-    else:
-        return
-    if found := [name for name, is_given in given.items() if is_given]:
-        raise ParameterError(
-            f"{why}, so {' and '.join(found)} would change nothing. Leave "
-            f"{'it' if len(found) == 1 else 'them'} out."
-        )
+# --- What came of a fit ---------------------------------------------------------------------------
 
 
-def _print(evaluation: Any, names: Any) -> None:
-    """The table in words, too, after what must be known first and before the groups."""
-    look, groups = evaluation.look, getattr(evaluation, "groups", None)
-    first = tell_first(look, names)
-    beside = {} if groups is None else {"groups": None}
-    show(replace(evaluation, look=None, **beside), colour=not first)
-    if (look is None or not look.useless) and (said := in_words(evaluation)):
-        tell(said)
-    if groups is not None:
-        say()
-        say(("Where is it wrong?", "bold"))
-        show(groups)
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted calibrator, and how it does on rows it has not seen.
 
-
-#: segments that are shown; JSON has them all
-SHOWN = 30
-
-
-def _each_segment(source: FileSource, cells: Any, bins: Bins, records: Records | None) -> None:
-    """Print the measures of each segment: those of the records, or the few most telling ones."""
-    from calibrant.cli.results import segment_table
-
-    with reading.opened(source, "measuring") as (engine, known):
-        tables = reading.read_segments(engine, known, cells)
-    found = jobs.evaluate_each(tables.by_key, bins, list(records) if records else None)
-    if source.quiet:
-        each = {name: one.to_dict() for name, one in found.items()}
-        say_json({"segments": each, **reading.file_facts(tables.read)})
-        return
-    shown = dict(list(found.items())[:SHOWN])
-    show(segment_table(shown, " / ".join(segment_columns_of(source.segment)), records))
-    if len(found) > SHOWN:
-        tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
-
-
-def plot(
-    files: sources.FileNames,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="Picture: .png, .svg or .pdf.")
-    ],
-    prob: sources.ProbColumn = None,
-    label: sources.LabelColumn = None,
-    weight: sources.WeightColumn = None,
-    raw: sources.RawColumn = None,
-    pos_label: sources.PosLabel = None,
-    kind: Annotated[
-        str, typer.Option(metavar="reliability|decision", help="What to draw.")
-    ] = "reliability",
-    thresholds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW:HIGH", help="Of a decision curve, such as 0.05:0.5; default: 0.01:0.99."
-        ),
-    ] = None,
-    bins: sources.BinsWord = "10",
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
-) -> None:
-    """Draw what was predicted against what happened, or what acting on it is worth.
-
-    A reliability diagram or, with --kind decision, the net benefit at each threshold.
-
-    \b
-    Examples:
-      calibrant plot calibrated.csv --prob probability --label churned -o r.png
-      calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
-      calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
-      calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
+    ``read`` is what it was fitted to. ``evaluation``, and the tables ``before`` and ``after`` that
+    it compares, are None where nothing could be held out.
     """
-    check_places({"--output": OutputOption(output, PICTURES)}, files)
-    check_word("--kind", kind, tuple(KINDS))
-    if thresholds is not None and kind != "decision":
-        raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
-    if bins != "10" and kind == "decision":
-        raise ParameterError("a decision curve has no bins: leave --bins out.")
-    ends = None if thresholds is None else jobs.read_thresholds(thresholds)
-    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
-    source = find_source(
-        files, prob, label, weight, pos_label, place, json, raw=raw, option="--prob"
-    )
-    asked: Any = {"format": output.suffix[1:].lower(), "title": title}
-    count = sources.read_bins(bins)
-    source.refuse_beside(pos_label=pos_label, kind=kind == "decision")
+
+    #: what the diagram shows, where that must be said
+    diagram_title: ClassVar[str] = ""
+    #: why there is no estimate for new rows
+    too_few_words: ClassVar[str] = "A class has no second row: there is no estimate for new rows."
+
+    fitted: Fitted
     read: Any
-    if source.several:
-        read = read_matrix(source)
-        picture = jobs.draw_classes(read.matrix, read.raw, read.classes, bins=count, **asked)
-    else:
-        with reading.opened(source) as (engine, known):
-            read, before = reading.read_before_and_after(engine, known)
-        if kind == "decision":
-            tables = {known.score: read.table}
-            if known.before and before:
-                tables[known.before] = before
-            picture = jobs.draw_decision(tables, ends, **asked)
-        else:
-            picture = jobs.draw(read.table, before, bins=count, **asked)
-    write_whole(output, picture)
-    if json:
-        say_json({"output": str(output), **read.facts})
-    else:
-        say(f"{KINDS[kind]} written to ", (str(output), "bold"))
+    calibrator: Any
+    advice: tuple[Advice, ...]
+    folds: int
+    evaluation: Evaluation | MulticlassEvaluation | None = None
+    before: ScoreTable | None = None
+    after: ScoreTable | None = None
+
+    @property
+    def segments(self) -> tuple[Any, ...]:
+        """What became of each segment, if there are some."""
+        found: tuple[Any, ...] = getattr(self.calibrator, "segments_", ())
+        return found
+
+    @property
+    def verdict(self) -> str | None:
+        """The automatic choice in words, if there was one."""
+        if not hasattr(self.calibrator, "explain"):
+            return None
+        said: str = self.calibrator.explain(names=self.names)
+        return said
+
+    @cached_property
+    def look(self) -> FirstLook | ClassLook:
+        """What the scores themselves show."""
+        return first_look(self.read.table)
+
+    @property
+    def names(self) -> Any:
+        """How words name the labels: `LabelNames`, or `ClassNames` of several classes."""
+        return names_of(file_facts(self.read))
+
+    @property
+    def shown_evaluation(self) -> Any:
+        """The evaluation without what was said before it."""
+        evaluation: Any = self.evaluation
+        found = replace(evaluation, look=None)
+        return without_praise(found) if self.look.unproven else found
+
+    @property
+    def sizes(self) -> str:
+        """The classes and the scores, in words."""
+        table = self.read.table
+        share = shown_percent(table.total_positive / table.total)
+        scores = f"{len(table):,} distinct scores."
+        if table.made:
+            moved = f"no score was moved by more than {table.error:.2g}"
+            scores = f"{len(table):,} of {table.made}; {moved}."
+        return f"{share} are {self.fitted.pos_label!r}, {scores}"
+
+    def picture(self, format: str) -> bytes:
+        """The reliability diagram of rows held out."""
+        if self.after is None:
+            raise InputError("a plot needs at least two rows of each class.")
+        shown = None if "feature_columns" in self.read.facts else self.fitted
+        return jobs.draw(self.after, self.before, format=format, fitted_map=shown)
+
+    def page(self, saved_as: Path | None) -> Report:
+        """The page on the fit."""
+        return page_of(self.calibrator, self.read, saved_as=saved_as)
 
 
-#: what `plot` draws, and what it is called
-KINDS = {"reliability": "Reliability diagram", "decision": "Decision curve"}
+#: rows of a class below which hardly anything can be learned of it
+FEW = 10
+
+
+@dataclass(frozen=True)
+class ClassFitResult(FitResult):
+    """A calibrator of several classes, and how it does on rows it has not seen.
+
+    ``before`` and ``after`` are tables of the most probable class; ``unseen`` are the distributions
+    behind them.
+    """
+
+    diagram_title = "The most probable class of each row:"
+    too_few_words = "There are too few rows for an estimate for new rows."
+
+    unseen: UnseenClasses | None = None
+
+    @property
+    def sizes(self) -> str:
+        matrix = self.read.matrix
+        shares = 100 * matrix.class_weight / matrix.total
+        pairs = zip(self.read.classes, shares, strict=True)
+        each = [f"{share:.3g} % {label!r}" for label, share in pairs]
+        return f"{some_of(each)}; {len(each)} classes.{_few_rows(self.read)}"
+
+    @cached_property
+    def look(self) -> ClassLook:
+        known = getattr(self.calibrator, "look_", None)
+        return known if isinstance(known, ClassLook) else class_look(self.read.matrix)
+
+    def picture(self, format: str) -> bytes:
+        if self.unseen is None:
+            raise InputError("a plot needs rows that are held out, but there are too few.")
+        seen = self.unseen
+        return jobs.draw_classes(seen.after, seen.before, self.read.classes, format=format)
+
+    def page(self, saved_as: Path | None) -> Report:
+        if self.unseen is None:
+            raise InputError("a report needs rows that are held out, but there are too few.")
+        return page_of(self.calibrator, self.read, saved_as=saved_as, **self.unseen.judged)
+
+
+def _few_rows(read: FileMatrix) -> str:
+    """Classes of which hardly anything can be learned, in a sentence."""
+    rows = np.bincount(read.matrix.codes, minlength=len(read.classes))
+    few = [f"{label!r} ({n})" for label, n in zip(read.classes, rows, strict=True) if n < FEW]
+    if not few:
+        return ""
+    which = some_of(few)
+    return f" Fewer than {FEW} rows of {which}: what is said of such a class is mostly chance."
+
+
+# --- How it reads: on the terminal, as JSON, and as files -----------------------------------------
+
+
+def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
+    """What was fitted, what it improves, where it is, and how to go on."""
+    look = result.look
+    first = tell_first(look, result.names)
+    tell(_headline(result))
+    if result.verdict is not None:
+        tell((result.verdict.removeprefix(first).strip(), "bold"))
+    if result.segments:
+        tell((_segments_in_words(result), "bold"))
+    if result.evaluation is None and result.folds:
+        tell(result.too_few_words)
+    if result.evaluation is not None and result.after is not None:
+        say()
+        if result.diagram_title:
+            tell(result.diagram_title)
+        say(reliability_text(result.after, result.before))
+        say()
+        show(result.shown_evaluation, colour=not first)
+        if not look.unproven:
+            tell(in_words(result.evaluation))
+        tell((_how(result), "dim"))
+    jobs.tell_others(result.advice, first)
+    say()
+    say_pairs({name: said_name(path) for name, path in written.items() if path is not None})
+    say()
+    output = written["calibrator"]
+    say("Apply it: ", command(apply_command(output)))
+
+
+def _headline(result: FitResult) -> str:
+    read, fitted = result.read, result.fitted
+    names = read.facts["files"]
+    of = names[0] if len(names) == 1 else f"{len(names)} files"
+    return f"{fitted.method} fitted to {read.facts['rows']:,} rows of {of}: {result.sizes}"
+
+
+def _segments_in_words(result: FitResult) -> str:
+    """How many segments there are, and how far they go their own way."""
+    own = [one for one in result.segments if one.share > 0]
+    said = f"{len(result.segments):,} segments, {len(own):,} of them with a map of their own"
+    if own:
+        shares = sorted(one.share for one in own)
+        middle = shares[len(shares) // 2]
+        said += f" (its share is {shares[0]:.2g} to {shares[-1]:.2g}, half below {middle:.2g})"
+    reasons = Counter(one.reason for one in result.segments if one.reason)
+    listed = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())
+    several = any(isinstance(one.key, tuple) for one in result.segments)
+    theirs = "that of the coarser segment, or of all rows" if several else "that of all rows"
+    return f"{said}.{f' The others have {theirs} ({listed}).' if listed else ''}"
+
+
+def _how(result: FitResult) -> str:
+    folds = f"{result.folds} fold{'s' * (result.folds != 1)}"
+    seen = "no row was judged by a calibrator that had seen it"
+    return f"The figures after are out of fold ({folds}): {seen}."
+
+
+def apply_command(calibrator: Path | None) -> str:
+    name = "CALIBRATOR.json" if is_standard(calibrator) else quoted(str(calibrator))
+    return f"calibrant apply {name} NEW.csv -o OUT.csv"
+
+
+def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
+    """The machine's answer to a fit."""
+    fitted, evaluation = result.fitted, result.evaluation
+    board = getattr(result.calibrator, "leaderboard_", None)
+    return {
+        **{name: None if path is None else str(path) for name, path in written.items()},
+        "method": fitted.method,
+        "params": thawed_json(fitted.params),
+        "classes": list(fitted.classes),
+        "pos_label": fitted.pos_label,
+        "provenance": thawed_json(fitted.provenance),
+        "folds": result.folds,
+        "evaluation": None if evaluation is None else evaluation.to_dict(),
+        "summary": None if evaluation is None else in_words(evaluation),
+        "segments": [asdict(one) for one in result.segments] if result.segments else None,
+        "headline": result.look.headline(result.names) or None,
+        "verdict": result.verdict,
+        "chosen": getattr(result.calibrator, "chosen_", None),
+        "refused": getattr(result.calibrator, "refused_", None),
+        "leaderboard": None if board is None else board.to_dict(),
+        "advice": [one.to_dict() for one in result.advice],
+    }
+
+
+def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
+    """The files of a fit: the calibrator, and the plot and the report if asked for."""
+    output, plot, report = written["calibrator"], written["plot"], written["report"]
+    picture = None if plot is None else result.picture(plot.suffix[1:].lower())
+    if output is not None and not is_standard(output):
+        save(result.fitted, output)
+    if plot is not None and picture is not None:
+        write_whole(plot, picture)
+    if report is not None and output is not None:
+        saved_as = None if is_standard(output) else output
+        result.page(saved_as).save(report)
+    if output is not None and is_standard(output):
+        write_standard(to_json(result.fitted))
+
+
+# --- A small reliability diagram made of letters --------------------------------------------------
+
+WIDTH, HEIGHT = 49, 13
+#: the letters of the curves before and after, and of both in one place
+OLD, NEW, BOTH = "o", "x", "*"
+#: where the axes may end
+ENDS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+
+
+def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: int = 10) -> str:
+    """Mean prediction (across) against fraction of positives (up), in bins of equal mass.
+
+    ``o`` is before, ``x`` after, ``*`` both; the dots are where they should be.
+
+    >>> t = ScoreTable.from_counts([0.1, 0.5, 0.9], [90, 50, 10], [10, 50, 90])
+    >>> print(reliability_text(t).splitlines()[0].replace(" ", ""))
+    1.0│···
+    """
+    curves = {NEW: reliability_curve(after, bins=bins, binning="mass", band=None)}
+    before = None if before is None else before.as_probabilities()  # points are none
+    if before is not None:
+        old = reliability_curve(before, bins=bins, binning="mass", band=None)
+        curves = {OLD: old, **curves}
+    end = _end([*curves.values()])
+    grid = [[" "] * WIDTH for _ in range(HEIGHT)]
+    for column in range(WIDTH):
+        row = round(column / (WIDTH - 1) * (HEIGHT - 1))
+        grid[row][column] = "·"
+    for letter, curve in curves.items():
+        for x, y in zip(curve.mean_p, curve.fraction, strict=True):
+            row, column = _place(y, HEIGHT, end), _place(x, WIDTH, end)
+            taken = grid[row][column] in curves and grid[row][column] != letter
+            grid[row][column] = BOTH if taken else letter
+    digits = 1 - math.floor(math.log10(end)) if end < 1 else 1
+    marks = {0: 0.0, (HEIGHT - 1) // 2: end / 2, HEIGHT - 1: end}
+    wide = max(len(f"{mark:.{digits}f}") for mark in marks.values()) + 1
+    lines = [
+        f"{_mark(marks, row, digits):>{wide}} │{''.join(grid[row])}".rstrip()
+        for row in reversed(range(HEIGHT))
+    ]
+    lines.append(f"{'':>{wide}} └{'─' * WIDTH}")
+    foot = f"{0.0:.{digits}f}".ljust(WIDTH // 2 - 1) + f"{end / 2:.{digits}f}"
+    lines.append(f"{'':>{wide}}  {foot.ljust(WIDTH - digits - 2)}{end:.{digits}f}")
+    names = f"{OLD} before, {NEW} after, {BOTH} both" if before is not None else f"{NEW} after"
+    lines.append(f"{'':>{wide}}  → predicted   ↑ share of positives   ({names})")
+    return "\n".join(lines)
+
+
+def _end(curves: list[Curve]) -> float:
+    """The least end of the axes that leaves nothing outside."""
+    largest = max(max(float(c.mean_p.max()), float(c.fraction.max())) for c in curves)
+    return min((end for end in ENDS if end >= largest), default=1.0)
+
+
+def _place(value: float, cells: int, end: float) -> int:
+    return min(max(round(float(value) / end * (cells - 1)), 0), cells - 1)
+
+
+def _mark(marks: dict[int, float], row: int, digits: int) -> str:
+    return f"{marks[row]:.{digits}f}" if row in marks else ""

@@ -1,53 +1,132 @@
-"""Files with one column of scores, read for the commands: as a table, by segments, or by rows."""
+"""Files read for the commands: which column is which, and what the columns hold.
+
+A column that nobody named is told by its name and by its values in the first rows. Rather no guess
+than a wrong one: where two columns are as likely, or none is likely enough, they are listed and the
+command stops.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.cli.columns import complete_roles, likely_label, note_positive
-from calibrant.cli.console import tell
-from calibrant.cli.sources import (
-    SHOWN,
-    ColumnsByClass,
-    FileSource,
-    Segment,
-    are_special,
-    assign,
-    expand,
-    in_order,
-    read_segment,
-)
-from calibrant.data.door import Rows, are_distributions, read_weight
-from calibrant.data.lazy import CellsOption, LazyRows, Names
+from calibrant.cli.console import SHOWN, some_of, tell
+from calibrant.cli.sources import EngineOptions, Files, FileSource, read_segment
+from calibrant.data.columns import segment_columns_of, unknown_column
+from calibrant.data.door import Rows, are_distributions, read_weight, spelling_advice
+from calibrant.data.lazy import CellsOption, Coding, Names
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, cell_facts
-from calibrant.engines.apply import RowFitted
-from calibrant.engines.files.files import KINDS, is_calibrator
-from calibrant.engines.files.spelling import classes_of
-from calibrant.engines.open_engine import Engine
+from calibrant.engines.files.files import ReadOptions, nameless, repeatable
+from calibrant.engines.files.spelling import (
+    MISSING,
+    SPELLINGS,
+    Label,
+    classes_of,
+    match_label,
+    partner_of,
+    sorted_classes,
+    typed,
+    typed_present,
+    yes_of,
+)
+from calibrant.engines.open_engine import Engine, open_engine
 from calibrant.engines.rows import ColumnsRead, FileMatrix, FileTable, RowsOfFiles, read_rows
 from calibrant.errors import InputError, ParameterError, quoted
-from calibrant.fitting.files import load
 from calibrant.fitting.fitted import Fitted, label_array
-from calibrant.metrics.cells import Bins
-from calibrant.metrics.evaluating import Evaluation, Records, evaluate_rows
-from calibrant.metrics.facts import OutsideError
-from calibrant.metrics.intervals import IntervalOptions
-from calibrant.outputs import is_still, try_lock
-from calibrant.rules.base import Map, VectorMap
+from calibrant.metrics.headlines import ClassNames, Face, LabelNames
+from calibrant.outputs import STANDARD
+from calibrant.rules.base import VectorMap
 
 
-def file_facts(read: FileTable | FileMatrix) -> dict[str, Any]:
-    """What is worth knowing of files and their labels, for JSON."""
-    positive = {"pos_label": read.pos_label} if isinstance(read, FileTable) else {}
-    return {**read.facts, "classes": list(read.classes), **positive}
+def find_source(
+    files: Sequence[str],
+    words: Sequence[str] | None,
+    label: str | None,
+    weight: str | None,
+    pos_label: str | None,
+    place: EngineOptions,
+    quiet: bool,
+    *,
+    segment: list[str] | None = None,
+    raw: Sequence[str] | None = None,
+    option: str = "--score",
+) -> FileSource:
+    """The source of a command. Where only the columns of the files tell whether words stand for
+    one column or for several, the files are looked at.
+
+    Files of probabilities are looked at, too, where no column was named: `apply` may have written
+    some for several classes.
+    """
+    unnamed = option == "--prob" and not words
+    unclear = unnamed or must_look(words)
+    if STANDARD in files and unclear:  # it is read twice
+        place = place._replace(reading=repeatable(place.reading))
+    source = FileSource(
+        files, words or (), label or "", weight, pos_label, read_segment(segment), raw or (), option
+    )
+    source = replace(source, several=len(source.words) > 1, place=place, quiet=quiet)
+    if place.name == "duckdb" and unclear:
+        source = _looked_at(source, place.reading)
+    if len(source.raw) > 1 and not source.several:
+        raise ParameterError(
+            f"--raw must name one column, as --prob does, but {len(source.raw)} came. With several "
+            "classes name a column of probabilities for each, too."
+        )
+    return source
+
+
+def _looked_at(source: FileSource, reading: ReadOptions) -> FileSource:
+    """The source with one column of scores, or with several classes, as the files have them."""
+    try:
+        with open_engine(reading=reading) as engine:
+            if not source.words:
+                found = applied_classes(engine, source.files)
+                guessed = ("score",) if found else ()
+                return replace(source, words=found, several=bool(found), guessed=guessed)
+            names, taken = engine.columns(source.files), (source.label, source.weight)
+            asked = expand(source.words, names, option="--score", taken=taken)
+    except BaseException:
+        reading.close()  # there will be no job
+        raise
+    if len(asked) == 1 and asked[0].said is None:
+        return replace(source, words=(asked[0].column,))
+    return replace(source, several=True)
+
+
+@contextmanager
+def opened(source: FileSource, title: str = "reading") -> Iterator[tuple[Engine, FileSource]]:
+    """An engine for one job, and the source with guesses for the columns that were not named."""
+    with source.engine(title) as engine:
+        yield engine, complete_roles(engine, source)
+
+
+def read_scores(
+    source: FileSource, cells: CellsOption = "auto", features: Sequence[str] | None = None
+) -> tuple[FileTable | FileMatrix, FileFeatures | None, str]:
+    """The scores of one column or of several classes, rows with features if some are asked for, and
+    how much was read, in words."""
+    if source.several:
+        matrix = read_matrix(source)
+        return matrix, None, f"{matrix.facts['rows']:,} rows"
+    with opened(source) as (engine, known):
+        read = read_table(engine, known, cells)
+        rows = read_features(engine, known, features) if features else None
+    what = "cells" if read.table.made else "distinct scores"
+    return read, rows, f"{len(read.table):,} {what}"
+
+
+# --- one column of scores: as a table, by segments, or by rows ------------------------------------
 
 
 class FileSegments(NamedTuple):
@@ -66,18 +145,11 @@ class FileFeatures(NamedTuple):
     read: FileTable
 
 
-@contextmanager
-def opened(source: FileSource, title: str = "reading") -> Iterator[tuple[Engine, FileSource]]:
-    """An engine for one job, and the source with guesses for the columns that were not named."""
-    with source.engine(title) as engine:
-        yield engine, complete_roles(engine, source)
-
-
 def read_table(
     engine: Engine, source: FileSource, cells: CellsOption = "auto", raw: str | None = None
 ) -> FileTable:
     """The score table of files; rows must have a value in the column ``raw``, too."""
-    read = read_rows(_rows(engine, source, raw), cells=cells, pos_label=source.positive)
+    read = read_rows(file_rows(engine, source, raw), cells=cells, pos_label=source.positive)
     note_positive(engine, source, read)
     return read._replace(facts=read.facts | source.facts)
 
@@ -95,7 +167,7 @@ def read_before_and_after(
 
 def read_segments(engine: Engine, source: FileSource, cells: CellsOption) -> FileSegments:
     """The tables of segments, by one GROUP BY."""
-    rows = _rows(engine, source)
+    rows = file_rows(engine, source)
     grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), source.positive)
     tables = grouped.tables()
     whole = ScoreTable.gather(tables.values())
@@ -133,174 +205,13 @@ def read_features(
     return FileFeatures(each, labels[found.codes], found.features, table)
 
 
-def measure(
-    engine: Engine,
-    source: FileSource,
-    *,
-    cells: CellsOption,
-    bins: Bins,
-    intervals: IntervalOptions | None,
-    records: Records | None = None,
-) -> tuple[Evaluation, dict[str, Any]]:
-    """The measures of a column of probabilities, and what is worth knowing of the files."""
-    asked = _rows(engine, source, source.before)
-
-    def ask(rows: LazyRows) -> tuple[Evaluation, int]:
-        found = evaluate_rows(*rows.score_and_raw(), bins, intervals, cells, records)
-        return found, rows.extent()[0] if source.weight else round(found.weight)
-
-    try:
-        (evaluation, count), coding = asked.ask(ask, source.positive)
-    except OutsideError:
-        asked.refuse_outside()  # which row it is, if that can be told
-        raise
-    note_positive(engine, source, coding)
-    labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
-    return evaluation, {**asked.facts(count), **source.facts, **labels}
-
-
-def _rows(engine: Engine, source: FileSource, raw: str | None = None) -> RowsOfFiles:
+def file_rows(engine: Engine, source: FileSource, raw: str | None = None) -> RowsOfFiles:
     """The rows of files, whose scores must be probabilities if the source says so."""
     names = Names(source.score, source.label, source.weight, source.segment, raw)
     return engine.rows(source.files, names, source.role)
 
 
-# --- One process at a time on a file that is read, changed and written again ----------------------
-
-
-@contextmanager
-def locked(state: Path) -> Iterator[None]:
-    """Keep other processes from the same work on a file; an InputError while one is at it.
-
-    The lock is the system's own, on a file beside the state that is removed at the end. It goes
-    with its process, so that a job that was killed keeps nobody out.
-    """
-    beside = state.with_name(f"{state.name}.lock")
-    with open(os.open(beside, os.O_CREAT | os.O_RDWR, 0o600), "rb+") as stream:
-        # a file system without locks keeps nobody out
-        if try_lock(stream.fileno()) is False or not is_still(beside, stream.fileno()):
-            raise InputError(
-                f"only one command at a time may work on {state}, but another one does now. "
-                "Nothing was changed: run this one again when that one is done."
-            )
-        try:
-            yield
-        finally:
-            with suppress(OSError):  # Windows removes no open file; an old one keeps nobody out
-                beside.unlink()
-
-
-# --------------------------------------------------------------------------------------------------
-# Calibrators that commands are given as files: what people name in their place, and the columns
-#
-# that they were fitted to.
-
-
-def load_any(path: Path) -> Fitted:
-    """A calibrator of any kind from its file; files of data are told as such."""
-    if path.is_dir():
-        raise InputError(f"a calibrator must be a file, but {path} is a folder.")
-    if (
-        path.suffix.lower() in KINDS.keys() - {".json"}
-        and path.exists()
-        and not is_calibrator(path)
-    ):
-        raise InputError(
-            f"a calibrator must be the JSON file that calibrant fit writes, but {path} looks like "
-            "a file of data."
-        )
-    return load(path)
-
-
-def load_map(path: Path, *, by_row: bool = False) -> Fitted:
-    """A calibrator of scores from its file; with ``by_row`` also one of trees on other columns."""
-    loaded = load_any(path)
-    if isinstance(loaded.rule, Map):
-        return loaded
-    fitted = RowFitted.of(loaded) if by_row else None
-    if fitted is None:
-        raise InputError(
-            f"{path} holds {loaded.method}, which needs more of each row than its score. Apply it "
-            "in Python: calibrant.load(...).predict_proba(scores, ...)."
-        )
-    return fitted
-
-
-def refuse_swapped(calibrator: Path | None, files: Sequence[str], order: str) -> None:
-    """Refuse a calibrator among the files of data, unless its own place is taken by another one.
-
-    ``order`` is the command as it should be, with ``{calibrator}`` and ``{files}`` in it.
-    """
-    found = [name for name in files if is_calibrator(name)]
-    if not found or (calibrator is not None and is_calibrator(calibrator)):
-        return
-    data = [name for name in files if name not in found]
-    data += [] if calibrator is None else [str(calibrator)]
-    came = f", and {data[0]} does not" if data else ""
-    meant = order.format(
-        calibrator=quoted(found[0]), files=" ".join(map(quoted, data)) if data else "FILE"
-    )
-    raise InputError(f"{found[0]} looks like a calibrator{came}. Did you mean: calibrant {meant}")
-
-
-def score_column(fitted: Fitted, asked: Sequence[str]) -> str:
-    """The one column of scores: as asked for, or as in the fit; "" where neither says it."""
-    if len(asked) > 1:
-        raise InputError(
-            f"this calibrator reads one column of scores, but {len(asked)} were named."
-        )
-    known = asked[0] if asked else fitted.provenance.get("score_column")
-    return known if isinstance(known, str) else ""
-
-
-def segment_column(fitted: Fitted, asked: list[str] | None) -> Segment:
-    """The columns of segments: as asked for, or as in the fit; None for a calibrator without."""
-    if asked or fitted.map.segments is None:
-        return read_segment(asked)
-    known = fitted.provenance.get("segment_column")
-    if isinstance(known, tuple) and all(isinstance(name, str) for name in known):
-        return known
-    if not isinstance(known, str):
-        raise InputError(
-            "the calibrator has a map for each segment, but does not know their column. Name it "
-            "with --segment COL, several from coarse to fine."
-        )
-    return known
-
-
-# --- Files with a column of scores for each class, read for the commands --------------------------
-
-
-def fitted_columns(
-    fitted: Fitted, words: Sequence[str], names: Sequence[str], path: Path
-) -> ColumnsByClass:
-    """The columns that a calibrator of several classes reads: as asked for, or as in the fit."""
-    k = fitted.map.n_columns if isinstance(fitted.map, VectorMap) else 1
-    if k != len(fitted.classes):
-        raise InputError(
-            f"{path} reads {k} columns, which are no scores of its {len(fitted.classes)} classes. "
-            "Apply it in Python: calibrant.load(...).predict_proba(scores)."
-        )
-    kept = fitted.provenance.get("score_columns")
-    known = tuple(map(str, kept)) if isinstance(kept, (tuple, list)) and len(kept) == k else ()
-    asked = expand(words, names, option="--score")
-    plain = [one.column for one in asked if one.said is None]
-    as_in_fit = sorted(plain) == sorted(known) and in_order(plain, fitted.classes) is None
-    if words and not as_in_fit:
-        found = assign(asked, fitted.classes, None, option="--score", fewest=1)
-        by_class = dict(zip(found.classes, found.columns, strict=True))
-        if len(by_class) != k:
-            raise InputError(
-                f"the columns must be those of the calibrator's classes, "
-                f"{list(fitted.classes)[:20]}, but {list(found.classes)[:20]} came."
-            )
-        return ColumnsByClass(fitted.classes, tuple(by_class[label] for label in fitted.classes))
-    if not known:
-        example = " ".join(f"--score '{label}=COLUMN'" for label in fitted.classes[:SHOWN])
-        raise InputError(
-            f"{path} does not know the columns of scores. Name one for each class: {example}"
-        )
-    return ColumnsByClass(fitted.classes, known)
+# --- a column of scores for each class ------------------------------------------------------------
 
 
 def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -> FileMatrix:
@@ -368,3 +279,757 @@ def _matrix(found: ColumnsRead, columns: slice) -> ScoreMatrix:
         return ScoreMatrix(scores, found.codes, weight)
     kept = weight > 0
     return ScoreMatrix(scores[kept], found.codes[kept], weight[kept])
+
+
+def fitted_columns(
+    fitted: Fitted, words: Sequence[str], names: Sequence[str], path: Path
+) -> ColumnsByClass:
+    """The columns that a calibrator of several classes reads: as asked for, or as in the fit."""
+    k = fitted.map.n_columns if isinstance(fitted.map, VectorMap) else 1
+    if k != len(fitted.classes):
+        raise InputError(
+            f"{path} reads {k} columns, which are no scores of its {len(fitted.classes)} classes. "
+            "Apply it in Python: calibrant.load(...).predict_proba(scores)."
+        )
+    kept = fitted.provenance.get("score_columns")
+    known = tuple(map(str, kept)) if isinstance(kept, (tuple, list)) and len(kept) == k else ()
+    asked = expand(words, names, option="--score")
+    plain = [one.column for one in asked if one.said is None]
+    as_in_fit = sorted(plain) == sorted(known) and in_order(plain, fitted.classes) is None
+    if words and not as_in_fit:
+        found = assign(asked, fitted.classes, None, option="--score", fewest=1)
+        by_class = dict(zip(found.classes, found.columns, strict=True))
+        if len(by_class) != k:
+            raise InputError(
+                f"the columns must be those of the calibrator's classes, "
+                f"{list(fitted.classes)[:20]}, but {list(found.classes)[:20]} came."
+            )
+        return ColumnsByClass(fitted.classes, tuple(by_class[label] for label in fitted.classes))
+    if not known:
+        example = " ".join(f"--score '{label}=COLUMN'" for label in fitted.classes[:SHOWN])
+        raise InputError(
+            f"{path} does not know the columns of scores. Name one for each class: {example}"
+        )
+    return ColumnsByClass(fitted.classes, known)
+
+
+# --- what is worth knowing of files ---------------------------------------------------------------
+
+
+def file_facts(read: FileTable | FileMatrix) -> dict[str, Any]:
+    """What is worth knowing of files and their labels, for JSON."""
+    positive = {"pos_label": read.pos_label} if isinstance(read, FileTable) else {}
+    return {**read.facts, "classes": list(read.classes), **positive}
+
+
+def names_of(facts: Mapping[str, Any], face: Face = "command line") -> Any:
+    """How words name the labels, their column and the option: `LabelNames`, or `ClassNames` of
+    several classes. The facts are those of `file_facts`."""
+    column = facts["label_column"]
+    if "pos_label" in facts:
+        return LabelNames.of(facts["classes"], facts["pos_label"], column, face)
+    return ClassNames.of(facts["classes"], column, facts["score_columns"], face)
+
+
+# --- Which column holds the score of which class: as said, or by the names of the columns ---------
+
+
+class AskedColumn(NamedTuple):
+    """A column of scores, and the class that it was said to be for."""
+
+    column: str
+    said: str | None = None
+
+
+class ColumnsByClass(NamedTuple):
+    """The classes in sorted order, and the column of each."""
+
+    classes: tuple[Label, ...]
+    columns: tuple[str, ...]
+
+    def line(self, option: str, guessed: str = "") -> str:
+        """Which column is taken for which class, in one line; ``guessed`` is that of the labels."""
+        pairs = zip(self.classes, self.columns, strict=True)
+        each = [f"{_called(column)} is {label!r}" for label, column in pairs]
+        shown = some_of(each, f" ({len(each)} classes)")
+        label = f"label = `{guessed}`, " if guessed else ""
+        other = "--label COL, " if guessed else ""
+        return f"Columns: {label}{shown}. To name others: {other}{option} CLASS=COLUMN."
+
+
+def _called(column: str) -> str:
+    """A column as a line names it: in marks if it holds more than letters and digits."""
+    return column if re.fullmatch(r"\w+", column) else f"`{column}`"
+
+
+def are_special(words: Sequence[str]) -> bool:
+    """Whether words may stand for several columns: more than one, a pattern, CLASS=COLUMN, or
+    names with commas between them."""
+    return len(words) > 1 or any(re.search(r"[*?=\[,]", word) for word in words)
+
+
+def must_look(words: Sequence[str] | None) -> bool:
+    """Whether only the columns of the files tell if a single word stands for one or several."""
+    return words is not None and len(words) == 1 and are_special(words)
+
+
+def expand(
+    words: Sequence[str], names: Sequence[str], *, option: str, taken: Sequence[str | None] = ()
+) -> list[AskedColumn]:
+    """The columns that words stand for: names, CLASS=COLUMN, patterns such as ``p_*``, or several
+    of these with commas between them.
+
+    A word that is the name of a column is that column, whatever signs it holds. Patterns leave out
+    the columns ``taken`` for something else.
+
+    >>> expand(["p_*", "x=q"], ["id", "p_a", "p_b", "q"], option="--score")
+    [AskedColumn(column='p_a', said=None), AskedColumn(column='p_b', said=None), \
+AskedColumn(column='q', said='x')]
+    """
+    found: dict[str, AskedColumn] = {}
+    for word in [part for given in words for part in _words_between_commas(given, names)]:
+        for one in _meant(word, names, taken):
+            if one.column in found and None not in (one.said, found[one.column].said):
+                raise InputError(
+                    f"each class must have a column of its own, but {one.column!r} came for "
+                    f"{found[one.column].said!r} and for {one.said!r}. Correct {option}."
+                )
+            if one.column not in found or one.said is not None:
+                found[one.column] = one
+    return list(found.values())
+
+
+def _words_between_commas(word: str, names: Sequence[str]) -> list[str]:
+    """The words between commas, unless only the whole is a column's name or CLASS=COLUMN."""
+    parts = [part.strip() for part in word.split(",") if part.strip()]
+    whole = _is_known(word, names) and not all(_is_known(part, names) for part in parts)
+    return [word] if whole or word in names or not parts else parts
+
+
+def _is_known(word: str, names: Sequence[str]) -> bool:
+    """Whether a word is a column, CLASS=COLUMN, or a pattern."""
+    ends = (word, *(word[sign.end() :] for sign in re.finditer("=", word)))
+    return any(_find(end, names) is not None for end in ends) or bool(re.search(r"[*?\[]", word))
+
+
+def _meant(word: str, names: Sequence[str], taken: Sequence[str | None]) -> list[AskedColumn]:
+    column = _find(word, names)
+    if column is not None:
+        return [AskedColumn(column)]
+    for sign in re.finditer("=", word):
+        said, column = word[: sign.start()].strip(), _find(word[sign.end() :], names)
+        if column is not None and said:
+            return [AskedColumn(column, said)]
+    if "=" in word:
+        raise InputError(unknown_column(word.partition("=")[2], "score", names, "the file"))
+    if not re.search(r"[*?\[]", word):
+        raise InputError(unknown_column(word, "score", names, "the file"))
+    matched = [name for name in names if fnmatchcase(name, word) and name not in taken]
+    if not matched:
+        shown = ", ".join(map(repr, names[:30]))
+        raise InputError(f"no column matches {word!r}. The columns of the file are {shown}.")
+    return [AskedColumn(name) for name in matched]
+
+
+def _find(word: str, names: Sequence[str]) -> str | None:
+    """The column that a word names; blanks around it count only where they tell columns apart."""
+    if word in names:
+        return word
+    return next((name for name in names if name.strip() == word.strip()), None)
+
+
+def assign(
+    asked: Sequence[AskedColumn],
+    labels: Sequence[Label],
+    label_column: str | None,
+    *,
+    option: str,
+    fewest: int = 3,
+) -> ColumnsByClass:
+    """The column of each class: what was said first, the others by their names.
+
+    The labels are those of a column, or of a calibrator (None). A class may lack rows if it was
+    named. Never by position: a match that is not clean is refused.
+
+    >>> asked = [AskedColumn("p_bee"), AskedColumn("p_ape"), AskedColumn("q", "cat")]
+    >>> assign(asked, ["ape", "bee", "cat"], "kind", option="--score").columns
+    ('p_ape', 'p_bee', 'q')
+    """
+    found = sorted_classes(labels, label_column or "")
+    where = "the calibrator" if label_column is None else f"label column {label_column!r}"
+    columns: dict[Label, str] = {}
+    for one in asked:
+        if one.said is None:
+            continue
+        label = match_label(found, one.said)
+        if label is None:  # a class without rows
+            label = _like(one.said, found)
+        if label in columns:
+            raise InputError(
+                f"each class must have one column, but {columns[label]!r} and {one.column!r} came "
+                f"for {label!r}. Correct {option}."
+            )
+        columns[label] = one.column
+    rest = [one.column for one in asked if one.said is None]
+    open_ = [label for label in found if label not in columns]
+    pairs = _by_names(rest, open_)
+    if pairs is None:
+        raise InputError(_unmatched(asked, found, columns, where, option))
+    columns |= pairs
+    classes = sorted_classes(columns, label_column or "")
+    if len(classes) < fewest:
+        raise InputError(_two_classes(classes, columns, where, option))
+    return ColumnsByClass(classes, tuple(columns[label] for label in classes))
+
+
+def in_order(words: Sequence[str], classes: Sequence[Label]) -> tuple[str, ...] | None:
+    """The columns that words name, in the order of the classes; None if nothing tells it.
+
+    No file is looked at: every word is CLASS=COLUMN, or all are columns.
+
+    >>> in_order(["b=q", "a=p"], ["a", "b"]), in_order(["x", "y"], ["a", "b"])
+    (('p', 'q'), None)
+    """
+    said = [word.partition("=") for word in words]
+    labels = [match_label(classes, text) if sign else None for text, sign, _ in said]
+    pairs = {label: column for label, (_, _, column) in zip(labels, said, strict=True)}
+    if set(pairs) == set(classes) and all(pairs.values()):
+        return tuple(pairs[label] for label in classes)
+    by_names = _by_names(words, classes)
+    return None if by_names is None else tuple(by_names[label] for label in classes)
+
+
+def _like(said: str, found: Sequence[Label]) -> Label:
+    """A class that no row has, of the type of the others."""
+    meant = typed([said])[said]
+    same = all(isinstance(label, str) for label in found)
+    return said if same or isinstance(meant, str) else meant
+
+
+# --- by the names of the columns ----------------------------------------------------------------
+
+
+def _by_names(columns: Sequence[str], labels: Sequence[Label]) -> dict[Label, str] | None:
+    """The only way in which the columns' names tell their classes; None where there is none."""
+    if len(columns) != len(labels):
+        return None
+    for text in (str, _whole, _letters):
+        names = [_letters(column) if text is _letters else column for column in columns]
+        words = [text(label) for label in labels]
+        if len(set(names)) < len(names) or len(set(words)) < len(words):
+            continue
+        for match in (_around, _at_the_end):
+            places = match(names, words)
+            if places is not None:
+                return {label: columns[i] for label, i in zip(labels, places, strict=True)}
+    return None
+
+
+def _whole(label: Label) -> str:
+    """1.0 as 1: a column of numbers with decimals may hold whole numbers only."""
+    return str(int(label)) if isinstance(label, float) else str(label)
+
+
+def _letters(label: Label) -> str:
+    """Small letters, and one sign for all that are neither letters nor digits."""
+    return re.sub(r"[\W_]+", "_", str(label).casefold()).strip("_")
+
+
+def _around(names: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Places of the names that are the words between a common beginning and a common end."""
+    ways: set[tuple[int, ...]] = set()
+    first = names[0] if names else ""
+    for word in words:
+        for found in re.finditer(f"(?={re.escape(word)})", first):
+            before, after = first[: found.start()], first[found.start() + len(word) :]
+            whole = [f"{before}{each}{after}" for each in words]
+            if sorted(whole) == sorted(names):
+                ways.add(tuple(names.index(each) for each in whole))
+    return list(ways.pop()) if len(ways) == 1 else None
+
+
+def _at_the_end(names: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Places of the names that end in the words, one of each, after a sign or a beginning."""
+
+    def ends(name: str, word: str) -> bool:
+        start = name[: len(name) - len(word)]
+        return name.endswith(word) and (not start or not start[-1].isalnum())
+
+    places = []
+    for word in words:
+        fits = [i for i, name in enumerate(names) if ends(name, word)]
+        if len(fits) != 1:
+            return None
+        places.extend(fits)
+    return places if len(set(places)) == len(names) else None
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def _unmatched(
+    asked: Sequence[AskedColumn],
+    found: Sequence[Label],
+    known: dict[Label, str],
+    where: str,
+    option: str,
+) -> str:
+    columns = [one.column for one in asked]
+    rest = [one.column for one in asked if one.said is None]
+    open_ = [label for label in found if label not in known]
+    pairs = _guessed(rest, open_)[:SHOWN]
+    example = " ".join(f"{option} {quoted(f'{label}={column}')}" for label, column in pairs)
+    return (
+        f"the names of the columns must tell which class each is for, one column for each of the "
+        f"{len(found)} classes of {where}, but they do not. {_list('Columns', columns)} "
+        f"{_list('Classes', found)} Say which is which, for example: {example}"
+    )
+
+
+def _guessed(columns: Sequence[str], labels: Sequence[Label]) -> list[tuple[Label, str]]:
+    """Pairs for an example: by names where one holds the other, the rest as they come."""
+    left = list(columns)
+    pairs: dict[Label, str] = {}
+    for label in labels:
+        near = [column for column in left if _letters(label) in _letters(column)]
+        if near:
+            pairs[label] = near[0]
+            left.remove(near[0])
+    if len(pairs) < len(labels) and all(_letters(label).isdigit() for label in labels):
+        pairs, left = {}, list(columns)  # names may count from 1, and labels from 0
+    for label in labels:
+        if label not in pairs:
+            pairs[label] = left.pop(0) if left else "COLUMN"
+    return [*((label, pairs[label]) for label in labels), *(("CLASS", one) for one in left)]
+
+
+def _two_classes(
+    classes: Sequence[Label], columns: dict[Label, str], where: str, option: str
+) -> str:
+    if len(classes) == 1:
+        return (
+            f"{where} must hold several classes, but only one class came: {classes[0]!r}. "
+            "Add rows of the others."
+        )
+    column, positive = quoted(columns[classes[1]]), quoted(str(classes[1]))
+    return (
+        f"{where} has two classes, {classes[0]!r} and {classes[1]!r}: one column is enough. "
+        f"Use {option} {column} --pos-label {positive}."
+    )
+
+
+def _list(what: str, values: Sequence[Label]) -> str:
+    return f"{what}: {some_of(list(map(repr, values)), f' ({len(values)})')}."
+
+
+# --- Which column holds the scores and which the labels, where nobody said it ---------------------
+
+#: rows that are looked at, and values in all of a wide file
+ROWS, VALUES = 5_000, 2_000_000
+#: columns that are listed in an error
+LISTED = 12
+
+
+def complete_roles(engine: Engine, source: FileSource) -> FileSource:
+    """The source with guesses for the columns that were not named: they are noted in one line."""
+    missing = [role for role in ("score", "label") if not getattr(source, role)]
+    if not missing:
+        return source
+    looks = _looks(engine, source.files)
+    segments = segment_columns_of(source.segment)
+    taken = (source.score, source.label, source.weight, *segments, source.before)
+    free = [look for look in looks if look.name not in taken]
+    ranks: dict[str, tuple[str, Callable[[ColumnLook], int]]] = {
+        "score": ("prob", probability_rank) if source.probabilities else ("score", score_rank),
+        "label": ("label", label_rank),
+    }
+    found: dict[str, ColumnLook] = {}
+    wrong = []
+    for role in missing:
+        option, rank = ranks[role]
+        best = _likeliest(free, rank, sole=role == "score")
+        if len(best) == 1:
+            found[role] = best[0]
+        else:
+            wrong.append(_unclear(option, best))
+    if wrong and not any(look.values for look in looks):
+        raise InputError("the file must hold rows of data, but only column names came.")
+    if wrong:
+        wrong += [nameless([*(look.name for look in looks), *2 * engine.repeated])]
+        wrong += _repeated(engine.repeated)
+        if "label" in missing and "label" not in found:
+            wrong += _three_or_more(free)
+        raise InputError(" ".join(filter(None, (*wrong, _listed(looks)))))
+    engine.notes.append(_words({ranks[role][0]: found[role] for role in missing}, source))
+    words = [found["score"].name] if "score" in found else source.words
+    label = found["label"].name if "label" in found else source.label
+    return replace(source, words=words, label=label, guessed=tuple(missing))
+
+
+def applied_classes(engine: Engine, files: Files) -> list[str]:
+    """The columns that `apply` writes for several classes, ``probability_a``, ``probability_b``, …,
+    if another column holds these classes; else none."""
+    looks = _looks(engine, files)
+    found = [look.name for look in looks if look.name.startswith(f"{APPLIED}_") and look.inside]
+    if len(found) < 3 or any(look.name == APPLIED for look in looks):
+        return []
+    asked = [AskedColumn(name) for name in found]
+    others = [look for look in looks if look.name not in found]
+    return found if any(class_label_rank(look, asked) >= 3 for look in others) else []
+
+
+def first_numbers(engine: Engine, files: Files, columns: Sequence[str]) -> list[float]:
+    """The numbers of some columns in the first rows; none where they are not plainly numbers."""
+    looks = _looks(engine, files)
+    found = [look.numbers for look in looks if look.name in columns]
+    return [] if None in found else [value for numbers in found for value in numbers or ()]
+
+
+def likely_label(engine: Engine, source: FileSource, known: Sequence[str] = ()) -> str:
+    """The column of labels beside a column of scores for each class.
+
+    Its values are the classes that the names of the score columns tell; else its own name says that
+    it is one of labels. ``known`` are the columns of scores where none are asked for.
+    """
+    looks = _looks(engine, source.files)
+    names = [look.name for look in looks]
+    asked = expand(source.words or known, names, option=source.option, taken=(source.weight,))
+    raw = expand(source.raw, names, option="--raw")
+    taken = {source.weight, *(one.column for one in (*asked, *raw))}
+    free = [look for look in looks if look.name not in taken]
+    best = _likeliest(free, lambda look: class_label_rank(look, asked), sole=False)
+    if len(best) == 1:
+        return best[0].name
+    raise InputError(f"{_unclear('label', best)} {_listed(looks)}")
+
+
+def class_label_rank(look: ColumnLook, asked: Sequence[AskedColumn]) -> int:
+    """How likely a column is the labels of several classes whose columns these are: 3 to 5 if its
+    values are their classes, 1 or 2 by its name alone, 0 if it is none."""
+    if look.never or PREDICTED.intersection((look.joined, *look.words)):
+        return 0
+    called = look.called(LABELS | CLASS_NAMES, OUTCOME_WORDS | CLASS_NAMES)
+    if not 2 <= len(look.distinct) <= len(asked):
+        return called if look.more and len(look.distinct) == 1 else 0
+    with suppress(InputError):
+        assign(asked, list(_typed(look).values()), look.name, option="--score")
+        return 3 + called
+    return called
+
+
+def _typed(look: ColumnLook) -> dict[Any, Any]:
+    """The labels that the values of a column stand for."""
+    text = all(isinstance(value, str) for value in look.distinct)
+    return typed_present(look.distinct) if text else {value: value for value in look.distinct}
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    """What to do about columns of one name, which are not looked at."""
+    called = " or ".join(repr(name) for name in names if name.strip())
+    return [f"Several columns are called {called}: rename them."] if called else []
+
+
+def _three_or_more(looks: Sequence[ColumnLook]) -> list[str]:
+    """What to do about a column whose name says labels, but which has more than two of them."""
+    for look in looks:
+        if look.called(LABELS, OUTCOME_WORDS) and look.numbers is None and len(look.distinct) > 2:
+            said = f"The column {look.name!r} has more than two labels"
+            if alike := spelling_advice(look.distinct):
+                return [f"{said}. {alike}"]
+            return [
+                f"{said}: keep the rows of two of them, or name a column of scores for each class "
+                "(--score A=COL --score B=COL ...)."
+            ]
+    return []
+
+
+def _listed(looks: Sequence[ColumnLook]) -> str:
+    """The columns in words, and what may be wrong with all of them."""
+    more = ", ..." * (len(looks) > LISTED)
+    said = f"The columns are {', '.join(map(str, looks[:LISTED]))}{more}."
+    if all(look.joined.isdecimal() for look in looks):
+        said += " Their names look like data: the file needs a header line."
+    return said
+
+
+def _looks(engine: Engine, files: Files) -> list[ColumnLook]:
+    """The columns of files by their first rows."""
+    columns = engine.first_rows(files, ROWS)
+    rows = max(VALUES // max(len(columns), 1), 100)
+    looks = []
+    for name, values in columns.items():
+        kept = tuple(value for value in map(_as_word, values[:rows]) if _present(value))
+        looks.append(ColumnLook(name, kept, more=len(values) >= min(rows, ROWS)))
+    return looks
+
+
+def _as_word(value: Any) -> Any:
+    """A value as a number, a word or None; lists, dates and the like as words."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return float(value) if isinstance(value, Decimal) else str(value).strip()
+
+
+def _present(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.lower() not in MISSING
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def _likeliest(
+    looks: Sequence[ColumnLook], rank: Callable[[ColumnLook], int], *, sole: bool
+) -> list[ColumnLook]:
+    """The columns of the highest rank; fractions of any size must be the only numbers there."""
+    ranks = {look.name: rank(look) for look in looks}
+    best = max(ranks.values(), default=0)
+    if best == 0:
+        return []
+    found = [look for look in looks if ranks[look.name] == best]
+    numbers = [look for look in looks if look.numbers and len(look.distinct) > 2]
+    return [] if sole and best == 1 and len(numbers) > 1 else found
+
+
+def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
+    what = {"prob": "probabilities", "score": "scores", "label": "labels"}[option]
+    if not best:
+        return f"No column is surely that of the {what}: name it with --{option} COL."
+    names = " or ".join(repr(look.name) for look in best[:5])
+    several = ""
+    if option != "label" and len(best) > 2:
+        each = " ".join(f"--{option} {quoted(look.name)}" for look in best[:3])
+        several = f" If they are of several classes, name them all: {each} …"
+    return f"The column of {what} may be {names}: name it with --{option} COL.{several}"
+
+
+def _words(found: Mapping[str, ColumnLook], source: FileSource) -> str:
+    said = ", ".join(
+        f"{option} = `{look.name}`{_positive(look, source) if option == 'label' else ''}"
+        for option, look in found.items()
+    )
+    others = "others" if len(found) > 1 else "another"
+    return f"{said}; name {others} with {', '.join(f'--{option}' for option in found)}"
+
+
+def _positive(look: ColumnLook, source: FileSource) -> str:
+    """Which label is positive, where both are known."""
+    with suppress(InputError):
+        coding = classes_of(_typed(look), look.name, source.positive)
+        asked = source.pos_label is not None
+        return f" ({positive_in_words(coding.classes, coding.pos_label, asked=asked)})"
+    return ""
+
+
+# --- the positive label -------------------------------------------------------------------------
+
+
+def positive_in_words(classes: Sequence[Any], pos_label: Any, *, asked: bool) -> str:
+    """Which label is positive, and how to name the other where its meaning does not tell.
+
+    >>> positive_in_words(["ja", "nein"], "ja", asked=False)
+    'ja/nein, ja is positive'
+    >>> positive_in_words(["bad", "good"], "good", asked=False)
+    'good/bad, good is taken as positive; if bad is, add --pos-label bad'
+    """
+    other = next((label for label in classes if label != pos_label), pos_label)
+    pair = f"{pos_label}/{other}"
+    if asked or not isinstance(pos_label, str) or yes_of(classes) is not None:
+        return f"{pair}, {pos_label} is positive"
+    option = f"--pos-label {quoted(str(other))}"
+    return f"{pair}, {pos_label} is taken as positive; if {other} is, add {option}"
+
+
+def note_positive(engine: Engine, source: FileSource, read: FileTable | Coding) -> None:
+    """Note which of two words is positive, where nobody said it and the order alone may mislead."""
+    if source.pos_label is not None or "label" in source.guessed:
+        return  # it was said, or is noted with the guess
+    classes, pos_label = read.classes, read.pos_label
+    if isinstance(pos_label, str) and (yes_of(classes) is None or pos_label != classes[-1]):
+        said = positive_in_words(classes, pos_label, asked=False)
+        line = f"label = `{source.label}` ({said})"
+        if line not in engine.notes:
+            engine.notes.append(line)
+
+
+# --- How likely a column is one of scores, of probabilities or of labels --------------------------
+
+#: values that are listed, where there are no more
+FEW = 6
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: names, without marks between their words, that say that a column is one of scores
+SCORES = _words_of(
+    "score scores prob proba probability p phat pred prediction predicted margin logit "
+    "decisionfunction yscore yprob yproba yhat ypred modelscore rawscore riskscore"
+)
+#: and words in names that say so
+SCORE_WORDS = _words_of("score scores prob proba probability pred prediction predicted logit")
+PROBABILITIES = _words_of("prob proba p phat yprob yproba calibrated pcalibrated")
+PROBABILITY_WORDS = _words_of("prob proba probability calibrated")
+#: what `apply` calls its column
+APPLIED = "probability"
+#: names of labels, and words in the names of outcomes
+LABELS = _words_of("label labels y target ytrue truth actual groundtruth gold outcome class")
+OUTCOME_WORDS = LABELS - {"y"} | _words_of(
+    "churn churned default defaulted bought purchased purchase clicked click converted conversion "
+    "fraud survived died death dead event response responded result status success won lost "
+    "readmitted cancelled canceled spam disease diagnosis diabetes approved accepted paid "
+    "subscribed malignant relapse happened observed positive"
+)
+#: further names of labels of several classes
+CLASS_NAMES = _words_of("kind type category species group classes")
+#: words in names of what is neither a score nor a label
+NEVER = _words_of(
+    "id ids uuid guid key index idx row nr customer user account client weight weights w fold "
+    "split train test holdout validation sex gender male female date time year month day"
+)
+#: words in names of what a model says of a row
+PREDICTED = _words_of("pred prediction predicted yhat ypred")
+
+
+@dataclass(frozen=True)
+class ColumnLook:
+    """A column by its name and the values of its first rows.
+
+    Parameters
+    ----------
+    name : str
+    values : the values that are there: words for none are left out
+    more : whether there are more rows than were looked at
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    more: bool = False
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of its name in small letters.
+
+        >>> ColumnLook("yTrue_2", ()).words
+        ['y', 'true', '2']
+        """
+        found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+", self.name)
+        return [word.lower() for word in found]
+
+    @property
+    def joined(self) -> str:
+        """The letters of its name."""
+        return "".join(self.words)
+
+    def called(self, names: frozenset[str], words: frozenset[str]) -> int:
+        """2 if its name is one of these, 1 if a word of it is, else 0."""
+        return 2 if self.joined in names else int(not words.isdisjoint(self.words))
+
+    @property
+    def never(self) -> bool:
+        """Whether its name says that it is neither a score nor a label, or is no name at all."""
+        return self.joined.isdecimal() or not self.words or not NEVER.isdisjoint(self.words)
+
+    @cached_property
+    def distinct(self) -> list[Any]:
+        """The different values, in the order in which they come."""
+        return list(dict.fromkeys(self.values))
+
+    @cached_property
+    def numbers(self) -> list[float] | None:
+        """The values as numbers; None where some are none."""
+        if not self.values:
+            return None
+        if not any(isinstance(value, str) for value in self.values):
+            with suppress(TypeError, ValueError):
+                return [float(value) for value in self.values]
+            return None
+        words = [str(value) for value in self.values]
+        if any(re.match(r"\s*[+-]?0[0-9]", word) for word in words):
+            return None  # 007 is a name
+        for spelling in SPELLINGS:
+            read = [spelling.read(word) for word in words]
+            if None not in read:
+                return [value for value in read if value is not None]
+        return None
+
+    @property
+    def mostly_numbers(self) -> bool:
+        """Whether half of its values, or more, are numbers."""
+        words = [str(value) for value in self.values]
+        most = max(sum(one.read(word) is not None for word in words) for one in SPELLINGS)
+        return 2 * most >= len(words)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all its numbers are whole ones."""
+        return self.numbers is not None and all(value.is_integer() for value in self.numbers)
+
+    @property
+    def inside(self) -> bool:
+        """Whether all its numbers may be probabilities."""
+        return self.numbers is not None and all(0.0 <= value <= 1.0 for value in self.numbers)
+
+    def __str__(self) -> str:
+        """The column for people.
+
+        >>> print(ColumnLook("months", ("9", "100", "12")))
+        'months' (whole numbers from 9 to 100)
+        """
+        found = self.distinct
+        if not found:
+            said = "empty"
+        elif len(found) <= 2:
+            said = " and ".join(_brief(str(one)) for one in found)
+        elif self.numbers is not None:
+            kind = "whole numbers" if self.whole else "numbers"
+            said = f"{kind} from {min(self.numbers):g} to {max(self.numbers):g}"
+        elif len(found) <= FEW and not self.more:
+            said = ", ".join(repr(_brief(str(one))) for one in found)
+        else:
+            said = f"{len(found):,}{' or more' * self.more} words"
+        return f"{self.name!r} ({said})"
+
+
+def _brief(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def score_rank(look: ColumnLook) -> int:
+    """How likely a column is one of scores: 4 by its name, 3 by a word of it, 2 if it holds
+    fractions from 0 to 1, 1 if it holds other fractions, 0 if it is none."""
+    if len(look.distinct) < 3 or look.never:
+        return 0
+    called = look.called(SCORES, SCORE_WORDS)
+    if look.numbers is None:  # a few wrong cells are better named by the reader
+        return 4 if called == 2 and look.mostly_numbers else 0
+    if called or look.words[:1] == ["p"]:
+        return 2 + max(called, 1)
+    return 0 if look.whole else 1 + look.inside
+
+
+def probability_rank(look: ColumnLook) -> int:
+    """How likely a column is one of probabilities, which are from 0 to 1: 6 if it is called what
+    `apply` calls it, 5 by its name, 4 by a word of it, else as scores."""
+    if not look.inside or not score_rank(look):
+        return 0
+    if look.name == APPLIED:
+        return 6
+    called = look.called(PROBABILITIES, PROBABILITY_WORDS)
+    return 3 + called if called else min(score_rank(look), 3)
+
+
+def label_rank(look: ColumnLook) -> int:
+    """How likely a column is one of labels, of two values: 3 by its name, 2 by a word of it, 1 by
+    its values alone, or by its name if it holds one value (yes or no, if only a word of the name
+    says so), 0 if it is none."""
+    if look.never or PREDICTED.intersection((look.joined, *look.words)):
+        return 0
+    named = 1 + look.called(LABELS, OUTCOME_WORDS)
+    if len(look.distinct) == 2:
+        return named
+    if len(look.distinct) != 1:
+        return 0
+    if look.more and named > 1:
+        return named  # rows may be sorted by their labels
+    # one class: what that means is said by those who read it
+    return int(named == 3 or (named == 2 and partner_of(look.distinct[0]) is not None))

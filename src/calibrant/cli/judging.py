@@ -1,0 +1,569 @@
+"""The commands that judge: compare, report, evaluate and plot."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+
+from calibrant.cli import jobs, reading, sources
+from calibrant.cli.console import (
+    run_with_status,
+    say,
+    say_json,
+    show,
+    tell,
+    tell_advice,
+    tell_first,
+)
+from calibrant.cli.reading import FileFeatures, find_source, names_of, read_matrix, read_scores
+from calibrant.cli.sources import (
+    PAGES,
+    PICTURES,
+    FileSource,
+    OutputOption,
+    check_places,
+    engine_options,
+)
+from calibrant.data.columns import segment_columns_of
+from calibrant.data.door import check_word
+from calibrant.data.lazy import CellsOption, LazyRows
+from calibrant.data.score_table import ScoreTable
+from calibrant.engines.open_engine import Engine
+from calibrant.errors import InputError, ParameterError, in_options
+from calibrant.metrics.cells import Bins, check_bin_count
+from calibrant.metrics.evaluating import (
+    Evaluation,
+    Records,
+    chosen_records,
+    evaluate_rows,
+    in_words,
+)
+from calibrant.metrics.evaluating import evaluate as evaluate_table
+from calibrant.metrics.facts import Measure, OutsideError
+from calibrant.metrics.groups import Multicalibration, multicalibration
+from calibrant.metrics.intervals import IntervalOptions, read_interval_options
+from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
+from calibrant.outputs import write_whole
+from calibrant.result_tables import (
+    ResultTable,
+    TableColumn,
+    TableRow,
+    rich_table,
+    shown_percent,
+    shown_value,
+)
+
+if TYPE_CHECKING:
+    from calibrant.reports.value import Report
+
+
+Methods = Annotated[
+    list[str] | None,
+    typer.Option("--method", "-m", metavar="NAME", help="May be repeated; see: calibrant methods."),
+]
+Held = Annotated[
+    int, typer.Option(min=2, help="Folds: parts of the rows that are held out in turn.")
+]
+
+
+def compare(
+    files: sources.FileNames,
+    score: sources.ScoreColumn = None,
+    label: sources.LabelColumn = None,
+    weight: sources.WeightColumn = None,
+    method: Methods = None,
+    pos_label: sources.PosLabel = None,
+    cv: Held = 5,
+    decimal: sources.DecimalMark = None,
+    missing: sources.MissingRows = "error",
+    format: sources.StreamFormat = None,
+    json: sources.Json = False,
+    threads: sources.Threads = None,
+    memory_limit: sources.MemoryLimit = None,
+) -> None:
+    """Judge methods on rows that they have not seen, beside no calibration at all.
+
+    \b
+    Examples:
+      calibrant compare scores.csv --score p --label y
+      calibrant compare scores.csv -s p -l y -m platt -m isotonic -m venn-abers
+      calibrant compare scores.csv -s 'p_*' -l kind
+
+    BLS and the scores as they are (uncalibrated) always take part.
+    """
+    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
+    source = find_source(files, score, label, weight, pos_label, place, json)
+    source.refuse_beside(pos_label=pos_label)
+    usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
+    methods = jobs.check_methods(method or usual, several=source.several)
+    read, _, size = read_scores(source)
+    title = f"comparing {len(methods)} methods on {size}"
+    auto = run_with_status(lambda: jobs.compare(read, methods, cv), title, json)
+    facts = reading.file_facts(read)
+    names = names_of(facts)
+    said = auto.explain(names=names)
+    board = auto.leaderboard_
+    if json:
+        standings = None if board is None else board.to_dict()
+        choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": said}
+        advice = [one.to_dict() for one in auto.advice_]
+        say_json({**choice, "leaderboard": standings, "advice": advice, **facts})
+        return
+    first = tell_first(getattr(auto, "look_", None), names)
+    if board is not None:
+        show(board)
+    tell(said.removeprefix(first).strip())
+    jobs.tell_others(auto.advice_, first)
+
+
+def report(
+    files: sources.FileNames,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="HTML", help="Where the page goes.")
+    ],
+    score: sources.ScoreColumn = None,
+    label: sources.LabelColumn = None,
+    weight: sources.WeightColumn = None,
+    method: Methods = None,
+    pos_label: sources.PosLabel = None,
+    cv: Held = 5,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Measures beside the standard ones, such as clinical; may be repeated.",
+        ),
+    ] = None,
+    features: sources.Features = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
+    ] = None,
+    decimal: sources.DecimalMark = None,
+    missing: sources.MissingRows = "error",
+    format: sources.StreamFormat = None,
+    json: sources.Json = False,
+    threads: sources.Threads = None,
+    memory_limit: sources.MemoryLimit = None,
+) -> None:
+    """Write one page: the verdict, the leaderboard, diagrams, measures, advice, how to apply.
+
+    \b
+    Examples:
+      calibrant report scores.csv --score p --label y -o report.html
+      calibrant report scores.csv -s p -l y -m platt -m isotonic -o report.html --save c.json
+      calibrant report scores.csv -o report.html --measures clinical
+      calibrant report scores.csv -o report.html --features age,country
+
+    The page needs no network and no other file.
+    """
+    check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
+    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
+    source = find_source(files, score, label, weight, pos_label, place, json)
+    source.refuse_beside(pos_label=pos_label, measures=measures, features=features)
+    usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
+    methods = jobs.check_methods(method or usual, several=source.several)
+    read, rows, size = read_scores(source, features=features)
+
+    def judged() -> Report:
+        auto = jobs.compare(read, methods, cv)
+        page = jobs.page_of(auto, read, title=title, saved_as=save, measures=measures)
+        return with_groups(page, rows)
+
+    # before the thread begins: one that is left behind may be amid an import that others wait for
+    importlib.import_module("calibrant.auto")
+    importlib.import_module("calibrant.reports.report")
+    importlib.import_module("calibrant.reports.page")
+    page = run_with_status(judged, f"judging {size}", json)
+    if save is not None and pos_label is None:
+        jobs.refuse_wrong_way(read, page.fitted)
+    page.save(output)
+    if save is not None:
+        jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)
+    if json:
+        where = {"output": str(output), "saved": None if save is None else str(save)}
+        say_json(reading.file_facts(read) | where | page.to_dict())
+        return
+    for sentence in page.verdict:
+        tell(in_options(sentence, {}))
+    tell_advice(page.advice)
+    if page.groups is not None:
+        tell(f"Where is it wrong? {page.groups.summary()}.")
+    say()
+    say("The page: ", (str(output), "bold"))
+    if save is not None:
+        say("The calibrator: ", (str(save), "bold"))
+
+
+# --- The commands that measure and draw -----------------------------------------------------------
+
+#: of intervals, where nothing else is asked for
+LEVEL, REPLICATES = 0.95, 1000
+#: the measures that look at bins
+BINNED = ("ece", "mce", "top_label_ece", "top_label_mce", "classwise_ece", "classwise_mce")
+
+
+def evaluate(
+    files: sources.FileNames,
+    prob: sources.ProbColumn = None,
+    label: sources.LabelColumn = None,
+    weight: sources.WeightColumn = None,
+    raw: sources.RawColumn = None,
+    segment: sources.SegmentColumn = None,
+    pos_label: sources.PosLabel = None,
+    measures: sources.Measures = None,
+    features: sources.Features = None,
+    bins: sources.BinsWord = "10",
+    level: sources.Level = LEVEL,
+    replicates: sources.Replicates = REPLICATES,
+    weights: sources.Weighing = "importance",
+    decimal: sources.DecimalMark = None,
+    missing: sources.MissingRows = "error",
+    format: sources.StreamFormat = None,
+    cells: sources.Cells = "auto",
+    engine: sources.EngineName = "duckdb",
+    master: sources.Master = None,
+    json: sources.Json = False,
+    threads: sources.Threads = None,
+    memory_limit: sources.MemoryLimit = None,
+) -> None:
+    """Measure how good probabilities are, and how good the scores behind them were.
+
+    \b
+    Examples:
+      calibrant evaluate calibrated.csv
+      calibrant evaluate calibrated.csv --prob probability --label churned
+      calibrant evaluate calibrated.csv -p probability -l churned --raw score --json
+      calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
+      calibrant evaluate 'day-*.parquet' -p p -l y --segment country
+      calibrant evaluate calibrated.csv -p 'probability_*' --raw 'p_*' -l kind
+      calibrant evaluate calibrated.csv --measures clinical --measures auc
+      calibrant evaluate calibrated.csv --features age,country
+    """
+    place = engine_options(
+        decimal, missing, format, threads, memory_limit, engine, master, named=files
+    )
+    others: Any = {"segment": segment, "raw": raw, "option": "--prob"}
+    source = find_source(files, prob, label, weight, pos_label, place, json, **others)
+    wanted, count = sources.read_cells(cells), read_bins(bins)
+    records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
+    if bins != "10" and not any(name in records for name in BINNED):
+        raise ParameterError(
+            "--bins is for ECE and MCE, which are not among the measures. Leave it out, or name "
+            "them in --measures, too."
+        )
+    beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
+    source.refuse_beside(segment=segment, **beside)
+    sources.check_weighing(weights, weight)
+    _refuse_unused(source, records, features, level, replicates, weights)
+    if segment:
+        if raw:
+            raise ParameterError("segments are measured without --raw: leave one of them out.")
+        if features:
+            raise ParameterError("--segment goes without --features: name the column there, too.")
+        _each_segment(source, wanted, count, records if measures else None)
+        return
+    intervals = read_interval_options(level or None, replicates, weights, 0)
+    asked: Any = {"bins": count, "intervals": intervals, "records": records}
+    evaluation: Any
+    if source.several:
+        matrix = read_matrix(source)
+        evaluation = jobs.measure_classes(matrix, **asked)
+        facts = reading.file_facts(matrix)
+        if source.guessed:
+            facts["guessed"] = [*source.guessed, *facts.get("guessed", [])]
+    else:
+        with reading.opened(source, "measuring") as (opened, known):
+            evaluation, facts = measure(opened, known, cells=wanted, **asked)
+            if features:
+                rows = reading.read_features(opened, known, features)
+                groups = find_groups(
+                    rows, level=level or LEVEL, replicates=replicates, weights=weights
+                )
+                evaluation = replace(evaluation, groups=groups)
+    if json:
+        say_json({**evaluation.to_dict(), **facts})
+        return
+    _print(evaluation, names_of(facts))
+
+
+def read_bins(word: str) -> Bins:
+    """The option --bins as the library takes it."""
+    return check_bin_count(int(word) if word.isdecimal() else word)
+
+
+def _refuse_unused(
+    source: FileSource,
+    records: Records,
+    features: list[str] | None,
+    level: float,
+    replicates: int,
+    weights: str,
+) -> None:
+    """Refuse the options of intervals that would change nothing."""
+    given = {
+        "--level": level != LEVEL,
+        "--replicates": replicates != REPLICATES,
+        "--weights": weights != "importance",
+    }
+    drawn = [one for one in records.values() if one.of_redrawn or one.of_curve]
+    if source.segment:
+        why = "segments are measured without intervals"
+    elif features:
+        return
+    elif not level:
+        why, given["--level"] = "--level 0 asks for no intervals", False
+    elif source.several or not drawn:
+        why = "none of these measures has an interval from random draws"
+        given = {"--replicates": given["--replicates"]}
+    else:
+        return
+    if found := [name for name, is_given in given.items() if is_given]:
+        raise ParameterError(
+            f"{why}, so {' and '.join(found)} would change nothing. Leave "
+            f"{'it' if len(found) == 1 else 'them'} out."
+        )
+
+
+def _print(evaluation: Any, names: Any) -> None:
+    """The table in words, too, after what must be known first and before the groups."""
+    look, groups = evaluation.look, getattr(evaluation, "groups", None)
+    first = tell_first(look, names)
+    beside = {} if groups is None else {"groups": None}
+    show(replace(evaluation, look=None, **beside), colour=not first)
+    if (look is None or not look.useless) and (said := in_words(evaluation)):
+        tell(said)
+    if groups is not None:
+        say()
+        say(("Where is it wrong?", "bold"))
+        show(groups)
+
+
+#: segments that are shown; JSON has them all
+SHOWN = 30
+
+
+def _each_segment(source: FileSource, cells: Any, bins: Bins, records: Records | None) -> None:
+    """Print the measures of each segment: those of the records, or the few most telling ones."""
+    with reading.opened(source, "measuring") as (engine, known):
+        tables = reading.read_segments(engine, known, cells)
+    found = evaluate_each(tables.by_key, bins, list(records) if records else None)
+    if source.quiet:
+        each = {name: one.to_dict() for name, one in found.items()}
+        say_json({"segments": each, **reading.file_facts(tables.read)})
+        return
+    shown = dict(list(found.items())[:SHOWN])
+    show(segment_table(shown, " / ".join(segment_columns_of(source.segment)), records))
+    if len(found) > SHOWN:
+        tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
+
+
+def evaluate_each(
+    tables: Mapping[Any, ScoreTable], bins: Bins, measures: Sequence[str] | None = None
+) -> dict[str, Evaluation]:
+    """The measures of each segment, the largest first."""
+    from calibrant.data.segments import segment_titles
+
+    keys = sorted(tables, key=lambda key: -tables[key].total)
+    names = segment_titles(keys)
+    return {
+        name: evaluate_table(tables[key], bins=bins, level=None, measures=measures)
+        for name, key in zip(names, keys, strict=True)
+    }
+
+
+def segment_table(
+    found: Mapping[str, Evaluation], column: str, records: Mapping[str, Measure] | None = None
+) -> Any:
+    """The measures of segments as a table: those of the records, or the brief ones."""
+    known = [measure for measure in MEASURES.values() if measure.brief]
+    shown = known if records is None else list(records.values())
+    titles = ("weight", "positive", *(measure.label for measure in shown))
+    columns = [TableColumn(column, "left"), *map(TableColumn, titles)]
+    rows = []
+    for name, one in found.items():
+        share = shown_percent(one.positive_weight / one.weight)
+        values = (one.after.get(measure.name) for measure in shown)
+        cells = ("–" if value is None else shown_value(value) for value in values)
+        rows.append(TableRow((name, f"{one.weight:,.6g}", share, *cells)))
+    return rich_table(ResultTable(columns, rows), box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def measure(
+    engine: Engine,
+    source: FileSource,
+    *,
+    cells: CellsOption,
+    bins: Bins,
+    intervals: IntervalOptions | None,
+    records: Records | None = None,
+) -> tuple[Evaluation, dict[str, Any]]:
+    """The measures of a column of probabilities, and what is worth knowing of the files."""
+    asked = reading.file_rows(engine, source, source.before)
+
+    def ask(rows: LazyRows) -> tuple[Evaluation, int]:
+        found = evaluate_rows(*rows.score_and_raw(), bins, intervals, cells, records)
+        return found, rows.extent()[0] if source.weight else round(found.weight)
+
+    try:
+        (evaluation, count), coding = asked.ask(ask, source.positive)
+    except OutsideError:
+        asked.refuse_outside()  # which row it is, if that can be told
+        raise
+    reading.note_positive(engine, source, coding)
+    labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
+    return evaluation, {**asked.facts(count), **source.facts, **labels}
+
+
+def find_groups(
+    given: FileFeatures, fitted_map: Callable[[Any], Any] | None = None, **drawing: Any
+) -> Multicalibration:
+    """Where the scores, or what a map makes of them, are wrong; ``drawing`` goes to the measure."""
+    rows = given.rows
+    p = rows.scores if fitted_map is None else fitted_map(rows.scores).clip(0.0, 1.0)
+    return multicalibration(
+        rows.positive.astype(int),
+        p,
+        features=given.features,
+        sample_weight=rows.weight,
+        classes=[0, 1],
+        **drawing,
+    )
+
+
+def with_groups(page: Report, given: FileFeatures | None) -> Report:
+    """A page that also tells where its map is wrong, if rows with features were read."""
+    if given is None or page.fitted is None:
+        return page
+    from calibrant.reports.page import for_page
+
+    found = find_groups(given, page.fitted.map, level=page.level)
+    return replace(page, groups=for_page(found))
+
+
+def plot(
+    files: sources.FileNames,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="Picture: .png, .svg or .pdf.")
+    ],
+    prob: sources.ProbColumn = None,
+    label: sources.LabelColumn = None,
+    weight: sources.WeightColumn = None,
+    raw: sources.RawColumn = None,
+    pos_label: sources.PosLabel = None,
+    kind: Annotated[
+        str, typer.Option(metavar="reliability|decision", help="What to draw.")
+    ] = "reliability",
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW:HIGH", help="Of a decision curve, such as 0.05:0.5; default: 0.01:0.99."
+        ),
+    ] = None,
+    bins: sources.BinsWord = "10",
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
+    decimal: sources.DecimalMark = None,
+    missing: sources.MissingRows = "error",
+    format: sources.StreamFormat = None,
+    json: sources.Json = False,
+    threads: sources.Threads = None,
+    memory_limit: sources.MemoryLimit = None,
+) -> None:
+    """Draw what was predicted against what happened, or what acting on it is worth.
+
+    A reliability diagram or, with --kind decision, the net benefit at each threshold.
+
+    \b
+    Examples:
+      calibrant plot calibrated.csv --prob probability --label churned -o r.png
+      calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
+      calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
+      calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
+    """
+    check_places({"--output": OutputOption(output, PICTURES)}, files)
+    check_word("--kind", kind, tuple(KINDS))
+    if thresholds is not None and kind != "decision":
+        raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
+    if bins != "10" and kind == "decision":
+        raise ParameterError("a decision curve has no bins: leave --bins out.")
+    ends = None if thresholds is None else read_thresholds(thresholds)
+    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
+    source = find_source(
+        files, prob, label, weight, pos_label, place, json, raw=raw, option="--prob"
+    )
+    asked: Any = {"format": output.suffix[1:].lower(), "title": title}
+    count = read_bins(bins)
+    source.refuse_beside(pos_label=pos_label, kind=kind == "decision")
+    read: Any
+    if source.several:
+        read = read_matrix(source)
+        picture = jobs.draw_classes(read.matrix, read.raw, read.classes, bins=count, **asked)
+    else:
+        with reading.opened(source) as (engine, known):
+            read, before = reading.read_before_and_after(engine, known)
+        if kind == "decision":
+            tables = {known.score: read.table}
+            if known.before and before:
+                tables[known.before] = before
+            picture = draw_decision(tables, ends, **asked)
+        else:
+            picture = jobs.draw(read.table, before, bins=count, **asked)
+    write_whole(output, picture)
+    if json:
+        say_json({"output": str(output), **read.facts})
+    else:
+        say(f"{KINDS[kind]} written to ", (str(output), "bold"))
+
+
+#: what `plot` draws, and what it is called
+KINDS = {"reliability": "Reliability diagram", "decision": "Decision curve"}
+
+
+def read_thresholds(text: str) -> tuple[float, float]:
+    """The ends LOW:HIGH of the thresholds of a decision curve."""
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        low = high = math.nan
+    if not 0.0 < low < high < 1.0:
+        raise ParameterError(
+            "--thresholds must be two numbers with a colon between them, such as 0.05:0.5, above 0 "
+            f"and below 1, the smaller first, but {text!r} came."
+        )
+    return low, high
+
+
+#: thresholds of a drawn decision curve
+STEPS = 200
+
+
+def draw_decision(
+    tables: Mapping[str, ScoreTable],
+    ends: tuple[float, float] | None = None,
+    *,
+    format: str = "png",
+    title: str | None = None,
+) -> bytes:
+    """The decision curves of columns of scores, between two thresholds."""
+    from calibrant.diagrams.decision import decision_curve
+    from calibrant.diagrams.draw.figures import render
+    from calibrant.diagrams.draw.others import decision_diagram
+
+    read = {name: table.as_probabilities() for name, table in tables.items()}
+    for name, table in read.items():
+        if table is None:
+            raise InputError(
+                f"a decision curve needs probabilities, but {name!r} holds points. Leave it out, "
+                "or calibrate it first."
+            )
+    thresholds = None if ends is None else np.linspace(*ends, STEPS)
+    curve = decision_curve(None, read, thresholds=thresholds)
+    return render(decision_diagram(curve, title=title), format)

@@ -60,7 +60,7 @@ MANY = [
 BASES = {
     "AffineCalibrator",
     "ColumnsCalibrator",
-    "OneOrMany",
+    "OneScoreOrMany",
     "RidgeCalibrator",
     "VectorCalibrator",
 }

@@ -19,7 +19,7 @@ from calibrant.data.door import check_lengths, read_binary
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.fitting.base import too_few
+from calibrant.fitting.base import few_events_warning
 from calibrant.fitting.held_out import HeldOutCells, Trial, fit_bare, try_all, unit_losses
 from calibrant.fitting.registry import calibrator_of
 from calibrant.losses import logit, sigmoid
@@ -226,7 +226,7 @@ def few_cases(
 ) -> Iterator[Advice]:
     """Fewer rows of the rarer class than the calibrator wants, or than anything can be told of."""
     needed = getattr(calibrator, "events_needed", 0)
-    text = too_few(calibrator, table) if needed else ""
+    text = few_events_warning(calibrator, table) if needed else ""
     if not text and look.few:
         text, needed = look.few_words(names), FEW
     if text:

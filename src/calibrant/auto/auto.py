@@ -32,8 +32,8 @@ from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator
-from calibrant.fitting.base_classes import OneOrMany, VectorCalibrator, count_columns
-from calibrant.fitting.fitted import Applied, Fitted, PredictsByRule
+from calibrant.fitting.base_classes import OneScoreOrMany, VectorCalibrator, count_columns
+from calibrant.fitting.fitted import Fitted, PredictsByRule, RuleReader
 from calibrant.fitting.folds import (
     FEW_CLASSES,
     FOLDED_NUMBERS,
@@ -101,7 +101,7 @@ class Candidates:
         return "a list of calibrators of scores, or a dict of names, such as [Platt(), 'isotonic']"
 
 
-class AutoCalibrator(PredictsByRule, OneOrMany):
+class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
 
     Every candidate is judged on rows that it has not seen, and the scores as they came are always
@@ -551,8 +551,8 @@ class AutoCalibrator(PredictsByRule, OneOrMany):
         return getattr(self, "chosen_", "") == FEATURES
 
     @property
-    def _applied(self) -> Applied:  # type: ignore[override]
-        applied: Applied = self.calibrator_._applied if self._by_features else super()._applied
+    def _applied(self) -> RuleReader:  # type: ignore[override]
+        applied: RuleReader = self.calibrator_._applied if self._by_features else super()._applied
         return applied
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -26,7 +26,7 @@ from calibrant.data.columns import segment_columns_of, unknown_column
 from calibrant.data.door import Rows, are_distributions, read_weight, spelling_advice
 from calibrant.data.lazy import CellsOption, Coding, Names
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import ScoreTable, cell_facts
+from calibrant.data.score_table import ScoreTable, pooling_facts
 from calibrant.engines.files.files import ReadOptions, nameless, repeatable
 from calibrant.engines.files.spelling import (
     MISSING,
@@ -175,7 +175,7 @@ def read_segments(engine: Engine, source: FileSource, cells: CellsOption) -> Fil
     note_positive(engine, source, read)
     if source.probabilities and not whole.looks_like_probabilities:
         rows.refuse_outside()
-    facts = rows.facts(grouped.rows) | source.facts | cell_facts(whole)
+    facts = rows.facts(grouped.rows) | source.facts | pooling_facts(whole)
     return FileSegments(tables, read._replace(facts=facts))
 
 

@@ -1,7 +1,7 @@
-"""The door: rows of any common kind in, clean arrays out, with labels and weights.
+"""Reads and checks what users pass: scores, labels, weights, and the parameters of estimators.
 
-Lists, NumPy arrays and (through narwhals) pandas, polars and Arrow columns are taken. Nothing is
-cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and truncate soft labels.
+Lists, NumPy arrays and (through narwhals) pandas, polars and Arrow columns become clean arrays.
+Nothing is cast before its dtype is known: NumPy would parse ``"0.1"`` and truncate soft labels.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ HEAVIEST, LIGHTEST = 1e100, 1e-150
 
 @dataclass(frozen=True)
 class Rows:
-    """What came through the door: scores, labels and weights of the same rows.
+    """Scores, labels and weights of the same rows, read and checked.
 
     Parameters
     ----------
     scores : array of shape (n,), of more than two classes (n, k)
         Of shape (0,) as long as they are not read, or no model has scored the rows.
     codes : array of shape (n,)
-        Two classes: True, or 1, where the row is positive. More: the place in ``classes``.
+        Two classes: True, or 1, where the row is positive. More: the position in ``classes``.
     weight : array of shape (n,) or None
-        As it came; None where all rows count once.
+        As the user passed it; None where all rows count once.
     classes : array of labels
     pos_label : label
         With two classes the positive one; else None.
@@ -59,11 +59,11 @@ class Rows:
     columns : mapping
         The facts about a frame's columns of scores, see `score_column_facts`.
     present : array of flags, optional
-        Which of all rows that came these are (None: all). The others have weight zero.
+        Which of the rows that the user passed these are (None: all). The others have weight zero.
     scale : ScoreScale, optional
-        What the scores are of the whole that these rows are a part of.
+        The scale of the scores of the whole that these rows are a part of.
     X : anything that scikit-learn can index by rows, optional
-        What a model reads of each row; never looked at here.
+        The rows as a model takes them; not checked here.
     """
 
     scores: Array
@@ -86,7 +86,7 @@ class Rows:
         classes: NDArray[Any],
         share: Array | None = None,
     ) -> Rows:
-        """Rows for a model; of two classes, the second is the positive one."""
+        """Rows that no model has scored yet; of two classes, the second is the positive one."""
         pos_label = classes[1] if len(classes) == 2 else None
         return cls(np.empty(0), codes, weight, classes, pos_label, share, X=X)
 
@@ -97,8 +97,11 @@ class Rows:
         return labels
 
     def class_counts(self, some: Index | None = None) -> Index:
-        """How many rows of each class there are, not counting those of weight zero; a soft label
-        between 0 and 1 is a row of both. ``some`` are the rows to count (None: all)."""
+        """The number of rows of each class, without those of weight zero.
+
+        A soft label between 0 and 1 is a row of both classes. ``some`` are the rows to count (None:
+        all).
+        """
         part = slice(None) if some is None else some
         codes, weight = self.codes[part], None if self.weight is None else self.weight[part]
         if self.share is not None:
@@ -108,7 +111,7 @@ class Rows:
 
     @property
     def positive(self) -> Flags:
-        """With two classes: which rows are positive."""
+        """With two classes: flags of the positive rows."""
         flags: Flags = self.codes if self.codes.dtype == np.bool_ else self.codes == 1
         return flags
 
@@ -119,22 +122,22 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many rows there are; those of weight zero are absent."""
+        """The number of rows, without those of weight zero."""
         return len(self.codes) if self.weight is None else int(np.count_nonzero(self.weight))
 
     @property
     def kept(self) -> Flags:
-        """Which of all rows that came these are."""
+        """Flags of the rows that the user passed: which of them these are."""
         return np.ones(len(self.codes), dtype=bool) if self.present is None else self.present
 
     def take(self, which: NDArray[Any]) -> Rows:
-        """Some of the rows, by their numbers or by True and False for each."""
+        """Some of the rows, by numbers or flags."""
         weight = None if self.weight is None else self.weight[which]
         share = None if self.share is None else self.share[which]
         picked = {"scores": self.scores[which], "codes": self.codes[which]}
         return replace(self, **picked, weight=weight, share=share)
 
-    def counting(self) -> Rows:
+    def without_weightless(self) -> Rows:
         """The rows of positive weight alone."""
         if self.weight is None:
             return self
@@ -143,8 +146,8 @@ class Rows:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """How many rows there are, what two columns were called, and of soft labels how many of
-        them are fractions."""
+        """Facts for the provenance of a fit: the number of rows, the names of two columns of
+        scores, and how many soft labels are fractions."""
         known = {"rows": self.count, **self.columns}
         if self.share is None:
             return known
@@ -162,7 +165,7 @@ def read_binary(
     classes: Any = None,
     soft: bool = False,
 ) -> Rows:
-    """Scores, two-class labels and weights of the same rows, checked and coded.
+    """Rows of two classes, from scores, labels and weights.
 
     With ``soft`` y may be probabilities of the class 1.
     """
@@ -177,8 +180,10 @@ def read_binary(
 
 
 def check_two_column_order(scores: Any, given: Any, classes: NDArray[Any]) -> None:
-    """Refuse two columns of scores beside two classes that were given in another order than the
-    sorted one, in which two columns are read at all times."""
+    """Refuse two columns of scores where the user gave the two classes in descending order.
+
+    Two columns are always read as those of the classes in ascending order.
+    """
     if given is None or plain(to_column(given, "classes")[0]) == plain(classes[0]):
         return
     matrix = to_matrix(scores, "scores")
@@ -196,7 +201,7 @@ def read_scores(
 ) -> Array:
     """Finite scores as a float64 vector, from (n,), (n, 1) or the (n, 2) of a predict_proba.
 
-    ``classes`` says what two columns are; a frame whose names say otherwise is refused.
+    ``classes`` are those of two columns; a frame whose names are in another order is refused.
     """
     matrix = to_numbers(scores, name)
     if matrix.ndim == 2 and matrix.shape[1] == 1:
@@ -218,7 +223,7 @@ def read_scores(
 def read_probabilities(
     p: Any, *, positive_column: int = 1, name: str = "p", classes: Classes = None
 ) -> Array:
-    """Probabilities of the positive class: as `read_scores`, and inside [0, 1]."""
+    """Probabilities of the positive class: scores, see `read_scores`, that must lie in [0, 1]."""
     clean = read_scores(p, positive_column=positive_column, name=name, classes=classes)
     outside = (clean < 0.0) | (clean > 1.0)
     if outside.any():
@@ -268,7 +273,7 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
 
 
 def read_number_column(values: Any, name: str, *, signed: bool = False) -> Array:
-    """A column of grouped data: finite, and not negative unless ``signed``."""
+    """A column of finite numbers, which must not be negative unless ``signed``."""
     column = to_numbers(values, name)
     if column.ndim != 1:
         raise InputError(f"{name} must be 1-d, but its shape is {column.shape}.")
@@ -283,7 +288,8 @@ def read_number_column(values: Any, name: str, *, signed: bool = False) -> Array
 def read_score_counts(
     scores: Any, negative: Any, positive: Any, negative_sq: Any, positive_sq: Any
 ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
-    """Grouped data: scores, and Σw and Σw² of the negatives and positives, of one length.
+    """Scores, and Σw and Σw² of the negatives and positives at each, from columns that the user
+    has grouped.
 
     Without Σw² the counts are numbers of rows, whose Σw² is Σw.
     """
@@ -303,7 +309,7 @@ def read_score_counts(
 def read_soft_labels(
     scores: Any, share: Any, sample_weight: Any
 ) -> tuple[Array, Array, Array | None]:
-    """Scores, labels that are probabilities of the positive class, and weights."""
+    """Scores, soft labels (probabilities of the positive class) and weights of the same rows."""
     clean = read_scores(scores)
     labels = to_numbers(share, "share")
     if labels.ndim != 1:
@@ -338,7 +344,7 @@ def check_lengths(**lengths: int) -> None:
 
 
 def to_numbers(values: Any, name: str) -> NDArray[Any]:
-    """Real numbers as they are, in a NumPy array; frames as (n, columns)."""
+    """An array of real numbers in their own type; a frame becomes (n, columns)."""
     array = to_matrix(values, name)
     kind = array.dtype.kind
     if kind == "c":
@@ -353,6 +359,7 @@ def to_numbers(values: Any, name: str) -> NDArray[Any]:
 
 
 def _check_finite(array: NDArray[Any], name: str) -> None:
+    """Refuse a vector that holds NaN or infinity."""
     if array.dtype.kind != "f" or not array.size:
         return
     with np.errstate(over="ignore", invalid="ignore"):
@@ -371,9 +378,9 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
 
 
 def _check_predict_proba(matrix: NDArray[Any], name: str, kind: Any) -> None:
-    """Two columns must be the two probabilities of a predict_proba, or we would guess.
+    """Refuse two columns whose rows do not sum to 1, as those of a binary predict_proba do.
 
-    ``kind`` is the dtype that came: of 16 bits, bfloat16 has only eight for digits.
+    ``kind`` is the dtype that came: of 16 bits, sums are less exact.
     """
     if not len(matrix):
         return
@@ -392,6 +399,7 @@ def _check_predict_proba(matrix: NDArray[Any], name: str, kind: Any) -> None:
 
 
 def _wrong_shape(matrix: NDArray[Any], name: str) -> str:
+    """The error text for scores that are not one column."""
     if matrix.ndim == 0:
         return f"{name} must be 1-d, but a single value came. Pass [{matrix!s}]."
     if matrix.ndim == 2 and matrix.shape[1] > 2:
@@ -403,7 +411,7 @@ def _wrong_shape(matrix: NDArray[Any], name: str) -> str:
     return f"{name} must be 1-d with one score per row, but their shape is {matrix.shape}."
 
 
-# --- Rows of numbers: blocks of them, and whether they are finite, and distributions --------------
+# --- Matrices of scores, checked block by block: finite rows, and rows that are distributions -----
 
 
 #: float64, or float32 where float32 came: a matrix may be larger than memory
@@ -418,7 +426,7 @@ FOR_LOGITS = 'For logits use scale="raw".'
 
 
 def row_blocks(n: int, k: int) -> Iterator[slice]:
-    """Slices of rows with about `BLOCK` numbers each."""
+    """Slices of n rows of k numbers, with about `BLOCK` numbers each."""
     step = max(1, BLOCK // max(k, 1))
     return (slice(start, start + step) for start in range(0, n, step))
 
@@ -431,7 +439,7 @@ def check_finite_rows(array: Scores, name: str) -> None:
 
 
 def refuse_infinite(array: Any, bad: Flags, name: str = "scores") -> None:
-    """The error of ``bad`` rows, which hold NaN or infinity."""
+    """Raise the error for rows that hold NaN or infinity; ``bad`` flags them."""
     first = int(np.argmax(bad))
     row = on_host(array[first])
     column = int(np.argmin(np.isfinite(row)))
@@ -443,7 +451,7 @@ def refuse_infinite(array: Any, bad: Flags, name: str = "scores") -> None:
 
 
 def check_distributions(array: Scores, name: str = "scores", *, advice: str = FOR_LOGITS) -> None:
-    """Refuse rows that are not distributions, see `are_distributions`."""
+    """Refuse rows that are no distributions, see `are_distributions`."""
     bad = _flag_rows(array, _not_distributions)
     if bad.any():
         refuse_distributions(array, bad, name, advice)
@@ -452,7 +460,7 @@ def check_distributions(array: Scores, name: str = "scores", *, advice: str = FO
 def refuse_distributions(
     array: Any, bad: Flags, name: str = "scores", advice: str = FOR_LOGITS
 ) -> None:
-    """The error of ``bad`` rows, which are not distributions."""
+    """Raise the error for rows that are no distributions; ``bad`` flags them."""
     first, count = int(np.argmax(bad)), int(bad.sum())
     row = on_host(array[first])
     values = ", ".join(f"{value:g}" for value in row[:6])
@@ -476,12 +484,13 @@ def are_distributions(array: Scores) -> bool:
 
 
 def _flag_rows(array: Scores, is_bad: Callable[[Scores], Flags]) -> Flags:
-    """Which rows are bad, asked of one block after the other."""
+    """Flags of the bad rows, found block by block."""
     parts = [is_bad(array[rows]) for rows in row_blocks(*array.shape)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
 def _not_distributions(part: Scores) -> Flags:
+    """Flags of the rows that are no distributions."""
     outside = np.asarray((part < 0).any(axis=1) | (part > 1).any(axis=1))
     if outside.all():
         return outside
@@ -490,7 +499,7 @@ def _not_distributions(part: Scores) -> Flags:
 
 
 def sum_tolerance(classes: int) -> float:
-    """How far the sum of a row of probabilities may be from one.
+    """The largest distance from one that the sum of a row of probabilities may have.
 
     >>> sum_tolerance(3), sum_tolerance(1000)
     (0.016, 0.101)
@@ -498,7 +507,7 @@ def sum_tolerance(classes: int) -> float:
     return SUM_TOLERANCE + ROUNDED * min(classes, MOST_CLASSES)
 
 
-# --- Labels of any kind: who is positive, which classes there are, and soft labels ----------------
+# --- Labels of any kind: the classes, and which of them each row has ------------------------------
 
 
 #: the other class, where one label alone tells it
@@ -525,7 +534,10 @@ def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: boo
 
 
 def read_class_pair(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
-    """The two classes (default 0 and 1) of a table, which knows no labels, and the positive one."""
+    """Two classes in ascending order (default 0 and 1), and the positive one of them.
+
+    For tables, which hold no labels.
+    """
     pair = (0, 1) if classes is None else _read_class_pair(classes)
     ordered = _sort_label_pair(pair, np.asarray(pair).dtype)
     return ordered, _positive_label(ordered, pos_label)
@@ -534,11 +546,11 @@ def read_class_pair(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], 
 def read_sorted_classes(
     y: Any, *, classes: Any = None, columns: int = 0
 ) -> tuple[NDArray[Any], Index]:
-    """Any number of classes, sorted, and which of them each row has; ``classes`` names them all.
+    """The classes in ascending order, and the position of each row's label among them.
 
-    ``columns`` is the number of columns of the scores. Where y lacks some classes, whole numbers
-    from 0 to columns − 1 are the places of columns. If 0 is lacking, too, they may be counted from
-    1, and are refused.
+    ``classes`` names all of them where y may lack some. ``columns`` is the number of columns of the
+    scores: labels that are whole numbers from 0 to columns − 1 are then numbers of columns. If 0 is
+    not among them, they may be counted from 1, and are refused.
 
     >>> read_sorted_classes(["b", "c", "b"])
     (array(['b', 'c'], dtype='<U1'), array([0, 1, 0]))
@@ -575,10 +587,11 @@ def read_sorted_classes(
 def read_class_labels(
     y: Any, classes: Any = None, columns: int | None = None, name: str = "the scores"
 ) -> tuple[NDArray[Any], Index]:
-    """The classes in the order in which ``classes`` names them (default: sorted), and the code of
-    each label.
+    """The classes in the order of ``classes`` (default: ascending), and the position of each row's
+    label among them.
 
-    ``columns`` is how many classes must be named: the columns of what is called ``name``.
+    ``columns`` is the number of classes that must be named: the columns of what errors call
+    ``name``.
 
     >>> read_class_labels(["mid", "low"], ["low", "mid", "high"])
     (array(['low', 'mid', 'high'], dtype='<U4'), array([1, 0]))
@@ -597,7 +610,7 @@ def read_class_labels(
 
 
 def _unique_labels(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
-    """Distinct values in order, and which of them each row has."""
+    """The distinct labels in ascending order, and the position of each row's among them."""
     try:
         values, codes = _unique_if_few(array) if array.dtype.kind in "OUS" else (None, None)
         if values is None or codes is None:
@@ -617,7 +630,7 @@ def _unique_labels(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]
 
 
 def _unique_if_few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
-    """As np.unique, found by equality with one value after another; None if there are too many."""
+    """As np.unique with its inverse, found by equality alone; None twice if there are too many."""
     codes, rest = np.empty(len(array), dtype=np.intp), np.arange(len(array))
     found: list[int] = []
     while len(rest):
@@ -633,6 +646,7 @@ def _unique_if_few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
 
 
 def _label_column(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
+    """A column of labels, checked; fractions are allowed only if ``soft``."""
     if array.ndim == 2 and array.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -678,7 +692,7 @@ def _label_column(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
 
 
 def _equal_to(array: NDArray[Any], value: Any) -> Flags:
-    """Which entries equal a value; numbers beyond floats equal no float."""
+    """Flags of the entries that equal a value; numbers beyond floats equal no float."""
     try:
         return np.asarray(array == value, dtype=bool)
     except (OverflowError, ArithmeticError):
@@ -686,6 +700,7 @@ def _equal_to(array: NDArray[Any], value: Any) -> Flags:
 
 
 def _is_equal(one: Any, other: Any) -> bool:
+    """Whether two labels are equal; numbers beyond floats equal no float."""
     try:
         return bool(one == other)
     except (OverflowError, ArithmeticError):
@@ -693,7 +708,7 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _check_label(value: Any, name: str) -> Any:
-    """A label that is no fraction; whole decimals and fractions as integers."""
+    """The label, which must be no fraction; whole numbers of other types as ints."""
     number = isinstance(value, (Real, Decimal))
     if not number or isinstance(value, (Integral, np.bool_)):
         return value
@@ -710,13 +725,14 @@ def _check_label(value: Any, name: str) -> Any:
 
 
 def _check_class_list(array: NDArray[Any]) -> NDArray[Any]:
+    """The labels that name the classes, which must be a list."""
     if array.ndim != 1:
         raise InputError(f"classes must be a list of labels, but its shape is {array.shape}.")
     return array
 
 
 def _two_labels(array: NDArray[Any]) -> tuple[Any, Any]:
-    """The one or two values of y (second None), found without sorting."""
+    """The two different labels of y, found without sorting; the second is None if there is one."""
     first = array[0]
     other = ~_equal_to(array, first)
     if not other.any():
@@ -735,6 +751,7 @@ def _two_labels(array: NDArray[Any]) -> tuple[Any, Any]:
 
 
 def _label_pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
+    """The two classes, from the labels of y and from ``classes`` where the user named them."""
     if classes is not None:
         pair = _read_class_pair(classes)
         for value in (first, second):
@@ -761,7 +778,7 @@ def _label_pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
 
 
 def spelling_advice(labels: Iterable[Any]) -> str:
-    """What to do about two words that differ only in case or blanks; empty where there are none.
+    """Advice on two labels that differ only in case or blanks; empty where there are none.
 
     >>> spelling_advice(["no", "yes", "Yes"])
     "'yes' and 'Yes' differ only in case: spell them alike."
@@ -776,6 +793,7 @@ def spelling_advice(labels: Iterable[Any]) -> str:
 
 
 def _read_class_pair(classes: Any) -> tuple[Any, Any]:
+    """The two labels that name the classes."""
     single = isinstance(classes, (str, bytes, Real))
     column = np.array([classes]) if single else _check_class_list(to_column(classes, "classes"))
     given = list(classes) if isinstance(classes, (list, tuple)) else list(column)
@@ -786,7 +804,7 @@ def _read_class_pair(classes: Any) -> tuple[Any, Any]:
 
 
 def _sort_label_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The two labels in order, in the type of y where it can hold them, else in one that can."""
+    """The two labels in ascending order, as an array of the type of y where that can hold them."""
     a, b = pair
     try:
         low, high = (a, b) if a < b else (b, a)
@@ -808,6 +826,7 @@ def _sort_label_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any
 
 
 def _positive_label(ordered: NDArray[Any], pos_label: Any) -> Any:
+    """The positive one of two classes: ``pos_label``, by default the second."""
     if pos_label is None:
         return ordered[1]
     for value in ordered:
@@ -837,11 +856,10 @@ REFUSED = (
 def soft_label_rows(
     column: NDArray[Any], pos_label: Any = None, classes: Any = None
 ) -> Rows | None:
-    """Rows without scores, from labels that are probabilities of the class 1; None where no label
-    is a fraction.
+    """Rows without scores, from soft labels: probabilities of the class 1.
 
-    A row counts as positive from ½ on. Names of classes other than 0 and 1 are refused: they would
-    leave open which class is meant.
+    None where no label is a fraction. A row is positive from ½ on. Classes other than 0 and 1 are
+    refused: they would leave open whose probability is meant.
 
     >>> soft_label_rows(np.array([0.0, 0.3, 1.0])).share.tolist()
     [0.0, 0.3, 1.0]
@@ -875,7 +893,7 @@ def soft_label_rows(
 
 
 def check_not_swapped(scores: Array) -> None:
-    """Refuse scores that look like labels where the labels look like scores."""
+    """Refuse scores that hold two whole numbers at most: they may be the labels."""
     low, high = float(scores.min()), float(scores.max())
     ends = (scores == low) | (scores == high)
     if low.is_integer() and high.is_integer() and bool(ends.all()):
@@ -888,11 +906,11 @@ def check_not_swapped(scores: Array) -> None:
 
 
 def split_soft_labels(share: Array, weight: Array | None) -> tuple[Index, Index, Array]:
-    """Rows with soft labels as two halves each: the row, the code and the weight of every half.
+    """The two halves of each row with a soft label: their rows, codes and weights.
 
-    In the order of rows, the negative half (code 0, weight w·(1 − q)) before the positive one
+    In the order of rows, the negative half (code 0, weight w·(1 − q)) is before the positive one
     (code 1, weight w·q), also where one of them weighs nothing: so every row counts twice for what
-    knows no weights, such as the first steps of a pipeline. Rows of weight zero are left out. O(n).
+    takes no weights, such as the first steps of a pipeline. Rows of weight zero are left out. O(n).
 
     >>> rows, codes, weight = split_soft_labels(np.array([0.25, 1.0]), np.array([2.0, 3.0]))
     >>> rows.tolist(), codes.tolist(), weight.tolist()

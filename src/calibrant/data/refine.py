@@ -228,7 +228,7 @@ class PieceFinder:
         own = ["label", "weight"] if rows.names.weight else ["label"]
         frame = rows.source.select(*own, x=nw.col(rows.score))
         k, t, first, parts = (nw.col(name) for name in ("k", "t", "first", "parts"))
-        frame = self.cells.add_place(frame, "x", "t")
+        frame = self.cells.add_positions(frame, "x", "t")
         frame = frame.with_columns(k=t.floor())
         inside = nw.when(t - k < 1.0).then(t - k).otherwise(LAST)
         frame = frame.with_columns(t=inside, k=k.cast(nw.Int32))
@@ -254,7 +254,7 @@ class PieceFinder:
     def chosen(self, x: Array) -> tuple[Index, NDArray[np.int64]]:
         """The same for an array: the places of the scores that are in pieces, and their pieces'
         numbers."""
-        t = self.cells.places(x)
+        t = self.cells.positions(x)
         k = np.floor(t)
         at, t = np.arange(len(x)), np.minimum(t - k, LAST)
         for zero, firsts, parts in self._arrays:

@@ -1,4 +1,4 @@
-"""What scores are, and which scores a calibrator is for."""
+"""The scale of scores (probabilities, percentages, margins, points), and the range of a fit."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ IN_SHORT: dict[Kind, str] = {
 
 
 class ScoreScale(NamedTuple):
-    """What scores are, by the smallest and the largest of all scores of a fit.
+    """The scale of scores, found from the smallest and the largest of all scores of a fit.
 
-    It is decided once, by the whole, and its folds, segments and other parts are read alike.
-    ``rows`` says it of scores of several classes: "probability" where every row is a distribution,
-    else "logit"; nothing where that is not known.
+    It is decided once, for the whole, and folds, segments and other parts are read alike. For
+    scores of several classes ``rows`` is "probability" where every row is a distribution, else
+    "logit"; it is empty where that is not known.
     """
 
     low: float
@@ -47,7 +47,7 @@ class ScoreScale(NamedTuple):
 
     @classmethod
     def of_parts(cls, scales: Iterable[ScoreScale]) -> ScoreScale:
-        """What the scores of several parts together are."""
+        """The scale of all scores of several parts."""
         lows, highs, _ = zip(*scales, strict=True)
         return cls(min(lows), max(highs))
 
@@ -58,10 +58,10 @@ class ScoreScale(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What the scores are.
+        """The kind of the scores.
 
         In [0, 1]: probabilities. From 0 to more than 10 and at most 100: percentages. Further from
-        0 than 100: points of some scale, which no formula makes probabilities. All others: margins.
+        0 than 100: points, which no formula turns into probabilities. All others: margins.
 
         >>> [ScoreScale(*ends).kind for ends in ((0.1, 0.9), (0, 97), (-3, 4), (300, 850))]
         ['probabilities', 'percentages', 'margins', 'points']
@@ -73,7 +73,7 @@ class ScoreScale(NamedTuple):
         return "points" if max(-self.low, self.high) > FURTHEST else "margins"
 
     def words(self) -> str:
-        """How the scores are read as probabilities; nothing where they are probabilities.
+        """A phrase on how the scores are read as probabilities; empty where they are such.
 
         >>> ScoreScale(0, 97).words()
         'go from 0 to 97, look like percentages and were divided by 100'
@@ -158,7 +158,10 @@ class ScoreRange(Frozen):
 
     @classmethod
     def between(cls, low: float, high: float, *, probabilities: bool = True) -> ScoreRange:
-        """The range of such scores: probabilities if all of them lie in [0, 1] (and may be)."""
+        """The range of scores with these ends, rounded outwards.
+
+        They are probabilities if both ends lie in [0, 1], unless ``probabilities`` is False.
+        """
         low, high = float(low), float(high)
         inside = probabilities and low >= 0.0 and high <= 1.0
         size = (high - low) or abs(low)
@@ -175,17 +178,17 @@ class ScoreRange(Frozen):
         return self.kind == "probability"
 
     def words(self) -> str:
-        """For a note in an export: which scores it is for."""
+        """A phrase for exports on which scores the calibrator is for."""
         kind = "probabilities in [0, 1]" if self.probabilities else "numbers"
         return f"{kind} (it was fitted on {self.low:.6g} to {self.high:.6g})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The object in the file."""
+        """The range as JSON can hold it."""
         return {"kind": self.kind, "low": self.low, "high": self.high}
 
     @staticmethod
     def from_dict(found: Any) -> ScoreRange | None:
-        """Read what `to_dict` wrote; None where nothing is known."""
+        """The range that `to_dict` wrote; None for None."""
         if found is None:
             return None
         if not isinstance(found, Mapping) or set(found) != {"kind", "low", "high"}:
@@ -197,7 +200,8 @@ class ScoreRange(Frozen):
 
 
 def _round_outwards(value: float, digits: int, side: int) -> float:
-    """The number with so many decimals that is not below (side 1) or above (−1) the value."""
+    """The nearest number of so many decimals that is not below (side 1) or not above (side −1) the
+    value."""
     try:
         near = round(value, digits)
         if side * near < side * value:
@@ -210,9 +214,11 @@ def _round_outwards(value: float, digits: int, side: int) -> float:
 def check_score_range(
     scores: AnyArray, known: ScoreRange | None, on_range: str, *, name: str = "scores"
 ) -> AnyArray:
-    """New scores, as they are or moved into [0, 1]; refused where they cannot be of the kind.
+    """New scores, checked against the range of the fit.
 
-    Most of them beyond those of the fit is a `RangeWarning`: there the map only goes on as it ends.
+    Where the fit was on probabilities, scores outside [0, 1] are refused, or clipped with
+    ``on_range="clip"``. If most scores are outside the range of the fit, a `RangeWarning` says so:
+    there the map was never fitted.
     """
     check_word("on_range", on_range, ON_RANGE)
     if on_range == "allow" or known is None or not scores.size:
@@ -236,7 +242,7 @@ def check_score_range(
 
 
 def outside_message(known: ScoreRange, name: str, count: int, total: int, first: str = "") -> str:
-    """What is said of scores outside [0, 1] to a calibrator of probabilities."""
+    """The error text for scores outside [0, 1] where the calibrator was fitted to probabilities."""
     example = f" (first at {first})" if first else ""
     return (
         f"{name} must be probabilities in [0, 1], as those are that the calibrator was fitted on "
@@ -246,14 +252,19 @@ def outside_message(known: ScoreRange, name: str, count: int, total: int, first:
 
 
 def far_ends(known: ScoreRange, count: int) -> tuple[float, float]:
-    """From where on scores lie beyond those of the fit. Of few scores, only those that are farther
-    away than the width of the fit's range."""
+    """The limits beyond which scores are outside the range of the fit.
+
+    For few scores the limits are farther out, by the width of that range on each side.
+    """
     width = known.high - known.low if count < FEW else 0.0
     return known.low - width, known.high + width
 
 
 def warn_of_far_scores(known: ScoreRange, below: int, above: int, count: int, *, name: str) -> None:
-    """Warn, at the user's line, if most scores lie beyond those of the fit."""
+    """Warn, at the user's line, if most of ``count`` scores are outside the range of the fit.
+
+    ``below`` and ``above`` of them are.
+    """
     if 2 * (below + above) <= count:
         return
     side = "below" if below > above else "above"

@@ -1,4 +1,4 @@
-"""The one data type: everything a univariate binary calibrator may know about its data."""
+"""Score tables: each distinct score with the weight of both classes."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class CellColumns(NamedTuple):
 
     @property
     def filled(self) -> Flags:
-        """Which cells have any weight."""
+        """Flags of the cells that have any weight."""
         return np.asarray((self.negative > 0.0) | (self.positive > 0.0))
 
     def take(self, cells: Any) -> CellColumns:
         """Some of the cells."""
         return CellColumns(*(column[cells] for column in self))
 
-    def less(self, others: CellColumns) -> CellColumns:
-        """What is left of each cell when others are taken away."""
+    def minus(self, others: CellColumns) -> CellColumns:
+        """The sums of each cell minus those of others, at least 0."""
         return CellColumns(*(np.maximum(a - b, 0.0) for a, b in zip(self, others, strict=True)))
 
 
@@ -110,13 +110,13 @@ class ScoreTable(Frozen):
 
     @classmethod
     def from_rows(cls, rows: Rows) -> ScoreTable:
-        """The table of rows that have already come through the door. O(N log N)."""
+        """The table of rows that were read and checked before. O(N log N)."""
         if rows.share is not None:
-            columns = _of_shares(rows.scores, rows.share, rows.weight)
+            columns = _group_soft_rows(rows.scores, rows.share, rows.weight)
         elif rows.weight is not None:
-            columns = _of_weighted(rows.scores, rows.positive, rows.weight)
+            columns = _group_weighted(rows.scores, rows.positive, rows.weight)
         else:
-            columns = _of_unweighted(rows.scores, rows.positive)
+            columns = _group_unweighted(rows.scores, rows.positive)
         table = cls(*columns)
         return table if rows.scale is None else table.part_of(rows.scale)
 
@@ -138,7 +138,7 @@ class ScoreTable(Frozen):
         ScoreTable(2 scores from 0.1 to 0.5, weight 15: 3 positive, 12 negative)
         """
         grouped = read_score_counts(scores, negative, positive, negative_sq, positive_sq)
-        return cls(*group_by_score(*grouped))
+        return cls(*sum_by_score(*grouped))
 
     @classmethod
     def from_soft_labels(cls, scores: Any, share: Any, sample_weight: Any = None) -> ScoreTable:
@@ -151,7 +151,7 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_soft_labels([0.2, 0.7, 0.7], [0.1, 0.8, 1.0])
         ScoreTable(2 scores from 0.2 to 0.7, weight 3: 1.9 positive, 1.1 negative)
         """
-        return cls(*_of_shares(*read_soft_labels(scores, share, sample_weight)))
+        return cls(*_group_soft_rows(*read_soft_labels(scores, share, sample_weight)))
 
     @classmethod
     def empty(cls) -> ScoreTable:
@@ -206,7 +206,7 @@ class ScoreTable(Frozen):
         with np.errstate(invalid="ignore", over="ignore"):
             mean = np.where(low == high, low, moment / weight)
         mean = np.clip(np.where(np.isfinite(mean), mean, low / 2 + high / 2), low, high)
-        table = cls(*group_by_score(mean, columns))
+        table = cls(*sum_by_score(mean, columns))
         error = float(np.max(np.maximum(mean - low, high - mean), initial=0.0))
         return replace(table, error=error, made=made) if error else table
 
@@ -225,7 +225,7 @@ class ScoreTable(Frozen):
         if all(part.negative is part.negative_sq for part in parts):  # unit weights: Σw² is Σw
             columns = (columns[0], columns[1], columns[0], columns[1])
         scores = np.concatenate([part.scores for part in parts])
-        table = cls(*group_by_score(scores, columns))
+        table = cls(*sum_by_score(scores, columns))
         worst = max(parts, key=lambda part: part.error)
         whole = ScoreScale.of_parts(part.scale for part in parts)
         return replace(table, error=worst.error, made=worst.made).part_of(whole)
@@ -244,7 +244,7 @@ class ScoreTable(Frozen):
 
     @property
     def columns(self) -> CellColumns:
-        """Σw and Σw² of negatives and positives at each score."""
+        """Σw and Σw² of the negatives and of the positives at each score."""
         return CellColumns(self.negative, self.positive, self.negative_sq, self.positive_sq)
 
     def __len__(self) -> int:
@@ -279,28 +279,27 @@ class ScoreTable(Frozen):
     @property
     def effective_size(self) -> float:
         """(Σw)² / Σw² (Kish): how many rows of equal weight carry as much information."""
-        return rows_worth(self.total, float(self.negative_sq.sum() + self.positive_sq.sum()))
+        return kish_size(self.total, float(self.negative_sq.sum() + self.positive_sq.sum()))
 
     @property
     def rarest(self) -> float:
-        """How many rows of equal weight the rarer class is worth: (Σw)² / Σw² over its rows.
+        """The effective size of the rarer class: (Σw)² / Σw² over its rows.
 
         >>> ScoreTable.from_arrays([0.1, 0.2, 0.3], [0, 1, 0]).rarest
         1.0
         """
         columns = ((self.negative, self.negative_sq), (self.positive, self.positive_sq))
-        return min(rows_worth(float(w.sum()), float(q.sum())) for w, q in columns)
+        return min(kish_size(float(w.sum()), float(q.sum())) for w, q in columns)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the weight of each class at each score is a whole number, so that it can be
-        read as a number of rows (up to 2⁵³, where floats no longer tell)."""
+        """Whether all weights in it are whole numbers (up to 2⁵³), as numbers of rows are."""
         columns = (self.negative, self.positive)
         return self.total < 2.0**53 and all(bool((c == np.floor(c)).all()) for c in columns)
 
     @property
     def scale(self) -> ScoreScale:
-        """What the scores are; of a part what those of the whole are."""
+        """The scale of the scores; of a part, that of the whole."""
         if self.whole is not None:
             return self.whole
         if not len(self):
@@ -309,7 +308,7 @@ class ScoreTable(Frozen):
 
     @property
     def looks_like_probabilities(self) -> bool:
-        """Whether all scores lie in [0, 1], and those of the whole that this is a part of."""
+        """Whether all scores lie in [0, 1]; of a part, all scores of the whole."""
         return self.scale.probabilities
 
     @property
@@ -328,7 +327,7 @@ class ScoreTable(Frozen):
 
     @property
     def percent_ends(self) -> tuple[float, float]:
-        """The ends that percentages are moved to before they are divided by 100.
+        """The limits that percentages are clipped to before they are divided by 100.
 
         A percentage of 0 or 100 was mostly rounded, and is no certainty: the ends are halfway
         between 0 and the smallest score above it, and between 100 and the largest below.
@@ -340,14 +339,16 @@ class ScoreTable(Frozen):
         return 0.5 * least, 50.0 + 0.5 * most
 
     def _between(self, top: float) -> tuple[float, float]:
-        """The smallest score above 0 and the largest below ``top``; half of it if there is none."""
+        """The smallest score above 0 and the largest below ``top``; ``top / 2`` without any."""
         first, end = np.searchsorted(self.scores, 0.0, "right"), np.searchsorted(self.scores, top)
         inside = self.scores[first:end]
         return (float(inside[0]), float(inside[-1])) if len(inside) else (0.5 * top, 0.5 * top)
 
     def probability_of(self, scores: Array) -> Array:
-        """The probability that each score stands for, where scores are read as those of the table:
-        percentages are divided by 100, margins pass through the sigmoid. Points stand for none.
+        """Scores of the table's scale as probabilities.
+
+        Percentages are divided by 100, and margins pass through the sigmoid. Points are no
+        probabilities.
 
         >>> table = ScoreTable.from_arrays([0, 1, 97], [0, 1, 1])
         >>> table.probability_of(table.scores).tolist()
@@ -361,15 +362,14 @@ class ScoreTable(Frozen):
         return sigmoid(scores) if kind == "margins" else scores
 
     def as_probabilities(self) -> ScoreTable | None:
-        """The table of the probabilities that the scores stand for; None where they stand for
-        none."""
+        """The table with its scores as probabilities (see `probability_of`); None for points."""
         kind = self.scale.kind
         if kind in ("probabilities", "points"):
             return self if kind == "probabilities" else None
         return self.through(self.probability_of)
 
     def cuts(self, after: Index) -> Array:
-        """A cut between scores i and i+1 for each i in ``after``: x_i < cut ≤ x_{i+1}.
+        """Cuts between neighbouring scores: x_i < cut ≤ x_{i+1} for each i in ``after``.
 
         Halfway, except that between neighbouring floats the cut is the upper one.
 
@@ -383,9 +383,9 @@ class ScoreTable(Frozen):
     # --- deriving -------------------------------------------------------------------------------
 
     def part_of(self, whole: ScoreScale) -> ScoreTable:
-        """The table as a part of a whole.
+        """The same table, whose scores are read as those of the whole are.
 
-        A fold or a segment must read scores as the whole does. If a single score lies outside
+        Folds and segments must read scores as the whole does. If a single score lies outside
         [0, 1], all are margins, also in a part without that score.
 
         >>> from calibrant.data.scale import ScoreScale
@@ -397,7 +397,7 @@ class ScoreTable(Frozen):
         return self if same else replace(self, whole=whole)
 
     def pool(self, max_cells: int) -> ScoreTable:
-        """At most ``max_cells`` cells, each at the weighted mean of its scores.
+        """A table of at most ``max_cells`` cells, each at the weighted mean of its scores.
 
         Half of the cells hold equal weight, half have equal width, so that neither crowded nor
         sparse regions are coarse. The result carries the largest distance that a score was moved
@@ -437,10 +437,6 @@ class ScoreTable(Frozen):
             made=f"{len(mean):,} cells of {self.made or f'{len(self):,} scores'}",
         ).part_of(self.scale)
 
-    def through_sigmoid(self) -> ScoreTable:
-        """The table of σ(score): margins as probabilities; far scores may become equal."""
-        return self.through(sigmoid)
-
     def through(self, function: Callable[[Array], Array]) -> ScoreTable:
         """The table of a function of the scores, as of a map: cells that become equal are joined.
 
@@ -453,8 +449,10 @@ class ScoreTable(Frozen):
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500
     ) -> Array:
-        """Parameters found by ``fit(table, start)``: on a pooled table first where that is far
-        smaller, and from there on the whole one."""
+        """The parameters that ``fit(table, start)`` finds for the table.
+
+        Where the table is large, it is fitted first to a pooled one, for a good start.
+        """
         start = fit(self.pool(cells), None) if len(self) > 10 * cells else None
         return fit(self, start)
 
@@ -508,7 +506,7 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
         return replace(table, negative_sq=n0, positive_sq=n1)
     rows, squares = (n0 / unit, n1 / unit), (q0 / unit / unit, q1 / unit / unit)
     whole = np.rint(rows[0]), np.rint(rows[1])
-    if all(map(_near, (*rows, *squares), (*whole, *whole))):  # all weights are equal
+    if all(map(_almost_equal, (*rows, *squares), (*whole, *whole))):  # all weights are equal
         n0, n1 = map(read_only, whole)
         return replace(table, negative=n0, positive=n1, negative_sq=n0, positive_sq=n1)
     if abs(unit - 1.0) <= 1e-12:  # in units of rows already
@@ -517,15 +515,18 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
     return replace(table, negative=n0, positive=n1, negative_sq=q0, positive_sq=q1)
 
 
-def _near(values: Array, whole: Array) -> bool:
+def _almost_equal(values: Array, whole: Array) -> bool:
+    """Whether sums are whole numbers up to rounding."""
     return bool((np.abs(values - whole) <= ROUNDING * whole).all())  # a light row is no absent one
 
 
-def rows_worth(weight: float, squares: float) -> float:
-    """(Σw)² / Σw², a whole number where it is one up to rounding: limits are whole numbers of rows,
-    and rows of equal weight must reach them whatever that weight is.
+def kish_size(weight: float, squares: float) -> float:
+    """The effective size (Σw)² / Σw², rounded where it is a whole number but for rounding errors.
 
-    >>> rows_worth(0.1 + 0.1 + 0.1, 0.01 + 0.01 + 0.01)
+    Limits are whole numbers of rows, and rows of equal weight must reach them whatever that weight
+    is.
+
+    >>> kish_size(0.1 + 0.1 + 0.1, 0.01 + 0.01 + 0.01)
     3.0
     """
     size = weight**2 / squares if squares else 0.0
@@ -540,7 +541,7 @@ def rows_count_once(table: ScoreTable) -> bool:
 
 
 def row_sizes(rows: Rows, weights: str | None) -> Array:
-    """The weights of rows in units of rows, as ``weights`` says what they are."""
+    """The weight of each row in units of rows (see `weight_in_rows`); ones where none came."""
     size = weight_in_rows(rows.weight, weights)
     return np.ones(len(rows.scores)) if size is None else size
 
@@ -568,6 +569,7 @@ def weight_in_rows(weight: Array | None, weights: str | None) -> Array | None:
 
 
 def _check_counts(total: float) -> None:
+    """Refuse weights that are numbers of rows, but too many for floats to count."""
     if total > MOST_ROWS:
         raise InputError(
             f'weights="counts" reads weights as numbers of rows, so their sum must be at most '
@@ -633,12 +635,12 @@ class Cells:
 
     def __call__(self, scores: Array) -> NDArray[np.int64]:
         """The cells of an array of finite scores."""
-        return np.asarray(np.floor(self.places(scores)), dtype=np.int64)
+        return np.asarray(np.floor(self.positions(scores)), dtype=np.int64)
 
-    def places(self, scores: Array) -> Array:
-        """The same before it is rounded down, as `add_place` has it for frames.
+    def positions(self, scores: Array) -> Array:
+        """The cell of each score plus the position in it, from 0 to 1; see `add_positions`.
 
-        In one array: new ones for each step would cost more than the roots.
+        It is computed in one array: new ones for each step would cost more than the roots.
         """
         s = np.asarray(scores, dtype=np.float64)
         place = np.empty_like(s)
@@ -663,20 +665,20 @@ class Cells:
         return place
 
     def add_to(self, frame: Frame, score: str, into: str) -> Frame:
-        """A frame with the cells of a column of finite doubles (or NULL) as one more column."""
+        """The frame with one more column: the cell of each score (finite doubles or NULL)."""
         import narwhals as nw
 
         cell = nw.col(into).floor()
         if not frame.implementation.is_pandas_like():  # where integers cannot be missing
             cell = cell.cast(nw.Int32)
-        return self.add_place(frame, score, into).with_columns(cell.alias(into))
+        return self.add_positions(frame, score, into).with_columns(cell.alias(into))
 
-    def add_place(self, frame: Frame, score: str, into: str) -> Frame:
-        """The same before it is rounded down: a cell's number and the place inside it.
+    def add_positions(self, frame: Frame, score: str, into: str) -> Frame:
+        """The frame with one more column: the cell of each score plus the position in it.
 
-        The same steps as for arrays, one column after another: SQL would repeat an expression at
-        each use. Twice as many cells have places twice as large, to the last bit, so each half of a
-        cell is one of theirs.
+        The steps are those of `positions`, one column after another: SQL would repeat an expression
+        at each use. Twice as many cells have positions twice as large, to the last bit, so each
+        half of a cell is one of theirs.
         """
         import narwhals as nw
 
@@ -714,7 +716,7 @@ class Cells:
 
 
 def cells_for(rows: float) -> int:
-    """How many cells for a table: a power of two that grows like √rows.
+    """The number of cells for a table of so many rows: a power of two that grows like √rows.
 
     So the width of a cell shrinks like the noise of a fit, and what cells change, which goes with
     the square of their width, faster than that.
@@ -722,35 +724,35 @@ def cells_for(rows: float) -> int:
     >>> [cells_for(n) for n in (1e6, 1e7, 1e8, 1e10)]
     [16384, 16384, 32768, 262144]
     """
-    return min(max(_power(3.3 * math.sqrt(rows)), FEWEST), MOST)
+    return min(max(_nearest_power_of_two(3.3 * math.sqrt(rows)), FEWEST), MOST)
 
 
 def fine_cells_for(rows: float) -> int:
-    """How many cells where those that matter are divided again: about one for fifty rows.
+    """The number of cells where some will be divided again: about one for fifty rows.
 
     >>> [fine_cells_for(n) for n in (1e6, 1e7, 1e8)]
     [16384, 262144, 524288]
     """
-    return min(max(_power(rows / 50), FEWEST), FINEST)
+    return min(max(_nearest_power_of_two(rows / 50), FEWEST), FINEST)
 
 
 def segment_cells_for(segments: float) -> int:
-    """How many cells for each of many segments.
+    """The number of cells for each of so many segments.
 
     >>> [segment_cells_for(n) for n in (10, 200, 5000)]
     [16384, 4096, 1024]
     """
-    return min(max(_power(TOGETHER / max(segments, 1.0)), OWN[0]), OWN[1])
+    return min(max(_nearest_power_of_two(TOGETHER / max(segments, 1.0)), OWN[0]), OWN[1])
 
 
-def _power(count: float) -> int:
+def _nearest_power_of_two(count: float) -> int:
     """The power of two that is nearest by ratio."""
     power: int = 2 ** round(math.log2(max(count, 1.0)))
     return power
 
 
-def cell_facts(table: ScoreTable) -> dict[str, Any]:
-    """What was done to the scores of a table, and how far any was moved; empty if nothing was."""
+def pooling_facts(table: ScoreTable) -> dict[str, Any]:
+    """Facts about the pooling of a table's scores; empty for an exact table."""
     return {"cells": table.made, "moved_by_at_most": table.error} if table.error else {}
 
 
@@ -761,23 +763,27 @@ def cell_facts(table: ScoreTable) -> dict[str, Any]:
 Columns = tuple[Array, Array, Array, Array, Array]
 
 
-def _of_shares(scores: Array, share: Array, weight: Array | None) -> Columns:
-    """Of soft labels: a row of share q and weight w gives w·q to the positives and w·(1 − q) to the
-    negatives. It stays one row: w² is divided alike."""
+def _group_soft_rows(scores: Array, share: Array, weight: Array | None) -> Columns:
+    """The columns of rows with soft labels.
+
+    A row of soft label q and weight w gives w·q to the positives and w·(1 − q) to the negatives. It
+    stays one row: w² is divided alike.
+    """
     if weight is None:
         n0 = 1.0 - share
-        return group_by_score(scores, (n0, share, n0, share))
+        return sum_by_score(scores, (n0, share, n0, share))
     n0, n1 = weight * (1.0 - share), weight * share
-    return group_by_score(scores, (n0, n1, weight * n0, weight * n1))
+    return sum_by_score(scores, (n0, n1, weight * n0, weight * n1))
 
 
-def _starts(x: Array) -> Index:
-    """Where each run of equal values of the sorted x begins."""
+def _run_starts(x: Array) -> Index:
+    """The first index of each run of equal values in the sorted x."""
     return np.flatnonzero(np.append(True, x[1:] != x[:-1])[: len(x)])
 
 
-def _of_unweighted(scores: Array, positive: Flags) -> Columns:
-    """Sort the classes apart (values only: cheaper than an argsort of all), then merge."""
+def _group_unweighted(scores: Array, positive: Flags) -> Columns:
+    """The columns of rows of weight one."""
+    # each class is sorted by itself (values only: cheaper than an argsort of all), then both merge
     x = np.empty(len(scores))
     negatives = len(x) - int(np.count_nonzero(positive))
     x[:negatives], x[negatives:] = scores[~positive], scores[positive]
@@ -787,7 +793,7 @@ def _of_unweighted(scores: Array, positive: Flags) -> Columns:
     x = x[order]
     n1 = (order >= negatives).astype(np.float64)
     del order
-    starts = _starts(x)
+    starts = _run_starts(x)
     if len(starts) == len(x):  # all scores are different
         n0 = 1.0 - n1
     else:
@@ -798,20 +804,22 @@ def _of_unweighted(scores: Array, positive: Flags) -> Columns:
     return read_only(x), n0, n1, n0, n1
 
 
-def _of_weighted(scores: Array, positive: Flags, weight: Array) -> Columns:
+def _group_weighted(scores: Array, positive: Flags, weight: Array) -> Columns:
+    """The columns of weighted rows."""
     present = weight > 0
     if not present.all():
         scores, positive, weight = scores[present], positive[present], weight[present]
     n1 = np.where(positive, weight, 0.0)
     n0 = weight - n1
-    return group_by_score(scores, (n0, n1, n0 * n0, n1 * n1))
+    return sum_by_score(scores, (n0, n1, n0 * n0, n1 * n1))
 
 
-def group_by_score(scores: Array, columns: tuple[Array, ...]) -> Columns:
-    """GROUP BY score: sums of each column over equal scores, weightless cells dropped."""
+def sum_by_score(scores: Array, columns: tuple[Array, ...]) -> Columns:
+    """Distinct scores with the sums of each column over equal ones; cells without weight are left
+    out."""
     order = np.argsort(scores, kind="stable")
     x = scores[order]
-    starts = _starts(x)
+    starts = _run_starts(x)
     distinct = x[starts]
     shared = columns[0] is columns[2] and columns[1] is columns[3]
     sums = [

@@ -55,7 +55,7 @@ from calibrant.engines.frame_printer import (
     usable_keys,
 )
 from calibrant.errors import InputError, how_many
-from calibrant.fitting.fitted import Fitted, fitted_of, map_of
+from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.methods.features.rule import TreeRounds
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan.nodes import BySegment
@@ -138,7 +138,7 @@ def add_probabilities(
     map_, watch = map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
     columns, new = score, [into]
     if isinstance(map_, VectorMap):
-        fitted = fitted_of(calibrator)
+        fitted = to_fitted_map(calibrator)
         classes: Sequence[Any] = range(map_.n_classes) if fitted is None else fitted.classes
         columns, new = _score_columns(score, classes, map_), class_column_names(into, classes)
         if fitted is not None and not isinstance(score, Mapping):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from calibrant.array_types import Array, Index
 from calibrant.data.lazy import HEAD, BadRowsError, CellsOption, Coding, LazyRows, Names
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import ScoreTable, cell_facts
+from calibrant.data.score_table import ScoreTable, pooling_facts
 from calibrant.engines.files.spelling import Label, classes_of
 from calibrant.errors import InputError
 
@@ -162,7 +162,7 @@ def read_rows(
     table = grouped.table()
     if rows.role == "probability" and not table.looks_like_probabilities:
         rows.refuse_outside()
-    facts = rows.facts(grouped.rows) | cell_facts(table)
+    facts = rows.facts(grouped.rows) | pooling_facts(table)
     return FileTable(table, coding.classes, coding.pos_label, facts)
 
 

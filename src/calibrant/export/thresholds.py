@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
-from calibrant.fitting.fitted import fitted_of, map_of
+from calibrant.fitting.fitted import map_of, to_fitted_map
 from calibrant.rules.piecewise import probability_range, score_at
 
 
@@ -75,7 +75,7 @@ def best_threshold(
     (0.1, 0.583, 2.25)
     """
     cost_fp, cost_fn = _cost("cost_fp", cost_fp), _cost("cost_fn", cost_fn)
-    map_, fitted = map_of(calibrator), fitted_of(calibrator)
+    map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     unit = 1.0 if cost_fp + cost_fn < np.inf else 0.25  # their sum may leave the floats
     t = cost_fp * unit / (cost_fp * unit + cost_fn * unit)
     least, most = probability_range(map_)

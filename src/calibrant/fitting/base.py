@@ -27,9 +27,9 @@ from calibrant.data.door import (
     read_class_pair,
 )
 from calibrant.data.scale import OnRange, ScoreRange, ScoreScale
-from calibrant.data.score_table import ScoreTable, cell_facts
+from calibrant.data.score_table import ScoreTable, pooling_facts
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.fitting.fitted import BESIDE, Applied, Fitted
+from calibrant.fitting.fitted import BESIDE, Fitted, RuleReader
 from calibrant.rules.base import Map, RowInputs, Rule, VectorMap
 from calibrant.rules.piecewise import ScoreAt, score_at
 from calibrant.version import __version__
@@ -146,12 +146,12 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         return int(label is None or self.classes_[0] != label)
 
     @property
-    def _applied(self) -> Applied:
+    def _applied(self) -> RuleReader:
         check_is_fitted(self)
         rule: Rule = getattr(self, self._kept_as)
         known: dict[str, Any] = getattr(self, "_provenance", {})
         labels, column = self._class_labels, self._positive_column
-        return Applied(rule, labels, column, self._fitted_range, known, self._takes)
+        return RuleReader(rule, labels, column, self._fitted_range, known, self._takes)
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``.
@@ -231,7 +231,7 @@ SCALES: OneOf = OneOf(("auto", "logit", "raw"))
 WEIGHTS: OneOf = OneOf(tuple(score_table.WEIGHTS))
 
 
-def on_logit_scale(scale: str, table: ScoreTable) -> bool:
+def uses_logit_scale(scale: str, table: ScoreTable) -> bool:
     """Whether a method with this ``scale`` fits against the logit of the table's scores."""
     if scale == "logit" and not table.scale.probabilities:
         low, high, _ = table.scale
@@ -299,7 +299,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         facts = rows.facts
         del rows  # the columns may be copies, and fits are to stay small
-        if few := too_few(self, self._in_rows(table)):
+        if few := few_events_warning(self, self._in_rows(table)):
             warnings.warn(few, AdviceWarning, stacklevel=caller_level())
         self._learn(table, *labels)
         self._provenance |= facts
@@ -334,8 +334,8 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
             table = table.part_of(self._whole)
         self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
-        self.score_range_ = range_of_table(table)
-        self._provenance = table_facts(table)
+        self.score_range_ = score_range_of_table(table)
+        self._provenance = table_provenance(table)
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
@@ -367,13 +367,13 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return score_at(self.map_, probability)
 
 
-def range_of_table(table: ScoreTable) -> ScoreRange:
+def score_range_of_table(table: ScoreTable) -> ScoreRange:
     """The scores of a table that is not empty."""
     least, most = float(table.scores[0]), float(table.scores[-1])
     return ScoreRange.between(least, most, probabilities=table.scale.probabilities)
 
 
-def too_few(calibrator: Any, table: ScoreTable) -> str:
+def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
     """The warning if a class has fewer rows than the calibrator wants; else an empty text.
 
     Rows of unequal weight count by (Σw)²/Σw².
@@ -383,12 +383,12 @@ def too_few(calibrator: Any, table: ScoreTable) -> str:
         return ""
     return (
         f"{type(calibrator).__name__} wants at least {needed} rows of the rarer class, but "
-        f"{found:.4g} came: what it learns may be noise{_rate_of(found, table.effective_size)}. "
+        f"{found:.4g} came: what it learns may be noise{_rate_range(found, table.effective_size)}. "
         "Gather more, or keep the scores as they are."
     )
 
 
-def _rate_of(found: float, rows: float) -> str:
+def _rate_range(found: float, rows: float) -> str:
     """How far off the rate may be: Clopper and Pearson's interval, as multiples of the rate."""
     rest = max(rows - found, found)
     if found == 0.0:
@@ -401,7 +401,7 @@ def _rate_of(found: float, rows: float) -> str:
     )
 
 
-def table_facts(table: ScoreTable) -> dict[str, Any]:
+def table_provenance(table: ScoreTable) -> dict[str, Any]:
     """Facts about the data of a fit, given as a table."""
     return {
         "calibrant": __version__,
@@ -409,11 +409,11 @@ def table_facts(table: ScoreTable) -> dict[str, Any]:
         "positive_weight": table.total_positive,
         "distinct_scores": len(table),
         "effective_size": table.effective_size,
-        **cell_facts(table),
+        **pooling_facts(table),
     }
 
 
-def row_facts(weight: Array, codes: Index | None = None, classes: int = 2) -> dict[str, Any]:
+def row_provenance(weight: Array, codes: Index | None = None, classes: int = 2) -> dict[str, Any]:
     """Facts about the rows of a fit, given their weights and which of the classes each is."""
     size = weight / weight.max()  # squares of tiny weights would vanish
     facts = {

@@ -31,7 +31,7 @@ KEPT = 1 << 22
 ROUGH = 1 << 20
 
 
-class Views:
+class ClassViews:
     """Two ways to look at a distribution: its top label, and one class at a time."""
 
     classes_: NDArray[Any]
@@ -51,7 +51,7 @@ class Views:
         return self.predict_proba(scores, on_range=on_range)[:, known.index(label)]
 
 
-class RowMap(Views):
+class KeepsClassMap(ClassViews):
     """What calibrators share whose map takes rows of scores, one column for each class."""
 
     map_: Any
@@ -61,11 +61,11 @@ class RowMap(Views):
     ) -> None:
         """Keep a map that was fitted to a matrix of scores, and the facts of that fit."""
         self.map_, self.classes_ = fitted, classes
-        self.score_range_ = range_of_rows(matrix, fitted)
-        self._provenance = provenance_of(matrix) | score_column_facts(scores)
+        self.score_range_ = score_range_of_matrix(matrix, fitted)
+        self._provenance = matrix_provenance(matrix) | score_column_facts(scores)
 
 
-class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
+class VectorCalibrator(ScoreTransformer, ScoreEstimator, KeepsClassMap):
     """Turns (n, k) scores and labels of k classes into a map to distributions.
 
     A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
@@ -129,7 +129,7 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
         """The map for a matrix in units of rows. May set further ``name_`` attributes."""
 
 
-class OneOrMany(Calibrator, RowMap):
+class OneScoreOrMany(Calibrator, KeepsClassMap):
     """A calibrator of one score, or of a column for each of three or more classes."""
 
     multiclass: ClassVar[bool] = True
@@ -156,13 +156,13 @@ def count_columns(scores: Any) -> int:
     return int(shape[1]) if len(shape) == 2 else 1
 
 
-def range_of_rows(matrix: ScoreMatrix, fitted: Map) -> ScoreRange:
+def score_range_of_matrix(matrix: ScoreMatrix, fitted: Map) -> ScoreRange:
     """The range of the scores that a map was fitted to; logits are never probabilities."""
     logits = isinstance(fitted, VectorMap) and fitted.reads == "logit"
     return ScoreRange.between(*matrix.ends, probabilities=not logits)
 
 
-def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
+def matrix_provenance(matrix: ScoreMatrix) -> dict[str, Any]:
     """Facts about the rows of a fit."""
     return {
         "calibrant": __version__,
@@ -174,7 +174,7 @@ def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Reading:
+class RowReading:
     """How the rows of a matrix are read: as logits or as probabilities, and the least of these.
 
     `calibrant.maps.Softmax` reads new rows the same way, and explains ``inner``.
@@ -227,7 +227,7 @@ class Reading:
         return BlockSums(self.source()) if fused is None else fused
 
 
-def reading(matrix: ScoreMatrix, scale: str) -> Reading:
+def read_as(matrix: ScoreMatrix, scale: str) -> RowReading:
     """Read a matrix as ``scale`` says.
 
     ``"logit"``: rows are distributions, and their logarithm is read; ``"raw"``: rows are logits;
@@ -238,5 +238,5 @@ def reading(matrix: ScoreMatrix, scale: str) -> Reading:
     if scale == "logit":
         matrix.check_distributions()
     if scale == "raw" or (scale == "auto" and matrix.kind() == "logit"):
-        return Reading(matrix, "logit", SMALLEST)
-    return Reading(matrix, "probability", max(0.5 * matrix.smallest_positive, SMALLEST))
+        return RowReading(matrix, "logit", SMALLEST)
+    return RowReading(matrix, "probability", max(0.5 * matrix.smallest_positive, SMALLEST))

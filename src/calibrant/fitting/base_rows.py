@@ -24,7 +24,7 @@ from calibrant.data.door import (
 )
 from calibrant.data.scale import ScoreRange
 from calibrant.errors import InputError
-from calibrant.fitting.base import ScoreEstimator, row_facts
+from calibrant.fitting.base import ScoreEstimator, row_provenance
 from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.model_scores import Method
 from calibrant.rules.base import RowInputs, Rule
@@ -95,11 +95,11 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         self._check_columns(scores, classes)
         if len(classes) == 2:
             check_two_column_order(scores, self.classes, classes)
-        clean = read_columns(scores, classes, column)
+        clean = read_class_scores(scores, classes, column)
         check_lengths(scores=len(clean), y=len(codes))
         known = read_weight(sample_weight, len(codes)), classes, pos_label
         rows = Rows(clean, codes, *known, columns=score_column_facts(scores), scale=self._whole)
-        return rows.counting()
+        return rows.without_weightless()
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:
@@ -142,7 +142,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
         self.score_range_ = ScoreRange.between(float(rows.scores.min()), float(rows.scores.max()))
         weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-        self._provenance = row_facts(weight, rows.codes, len(rows.classes))
+        self._provenance = row_provenance(weight, rows.codes, len(rows.classes))
         if len(rows.classes) == 2:
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         self._provenance |= rows.columns
@@ -160,7 +160,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return tags
 
 
-def read_columns(scores: Any, classes: NDArray[Any], positive_column: int) -> Array:
+def read_class_scores(scores: Any, classes: NDArray[Any], positive_column: int) -> Array:
     """Finite scores: (n,) of the positive class for two classes, (n, k) for more."""
     k = len(classes)
     if k == 2:
@@ -175,7 +175,7 @@ def read_columns(scores: Any, classes: NDArray[Any], positive_column: int) -> Ar
     return np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
 
 
-class LooksAtFeatures:
+class ReadsFeatures:
     """What the local calibrators share that look at the features of each row."""
 
     _takes: ClassVar[frozenset[str]] = frozenset({"features"})

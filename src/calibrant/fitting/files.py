@@ -27,7 +27,14 @@ from calibrant.data.documents import (
     read_period,
 )
 from calibrant.errors import InputError
-from calibrant.fitting.fitted import FORMAT, OLD_FORMAT, Fitted, came, refuse_models, value_of
+from calibrant.fitting.fitted import (
+    FORMAT,
+    OLD_FORMAT,
+    Fitted,
+    name_type,
+    refuse_models,
+    to_fitted_value,
+)
 from calibrant.outputs import find_target, write_whole
 
 
@@ -81,7 +88,7 @@ def save(
     """
     if isinstance(calibrator, type) or not hasattr(calibrator, "to_fitted"):
         raise InputError(
-            f"only a fitted calibrator or a Fitted can be saved, but {came(calibrator)} came."
+            f"only a fitted calibrator or a Fitted can be saved, but {name_type(calibrator)} came."
         )
     refuse_models(calibrator)
     target = find_target(path)
@@ -340,11 +347,11 @@ def to_json(calibrator: Any) -> str:
     >>> json.loads(to_json(fitted))["map"]["kind"]
     'piecewise'
     """
-    fitted = value_of(calibrator)
+    fitted = to_fitted_value(calibrator)
     if fitted is None:
         raise InputError(
             "calibrator must be a fitted calibrator or what load returns, but "
-            f"{came(calibrator)} came. A bare map has to_dict()."
+            f"{name_type(calibrator)} came. A bare map has to_dict()."
         )
     if fitted.rule.arrays:
         raise InputError(

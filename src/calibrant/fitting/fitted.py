@@ -45,7 +45,7 @@ BESIDE = ("features", "segments", "lower", "upper")
 class PredictsByRule:
     """The predictions of calibrators whose rule may need more of a row than its score."""
 
-    _applied: Applied
+    _applied: RuleReader
 
     def calibrate(
         self,
@@ -161,7 +161,9 @@ class Fitted(PredictsByRule, Frozen):
             raise InputError(f"method must be text, but {brief(self.method)} came.")
         object.__setattr__(self, "method", as_unicode(self.method))
         if not isinstance(self.rule, Rule):
-            raise InputError(f"rule must be a Map or another Rule, but {came(self.rule)} came.")
+            raise InputError(
+                f"rule must be a Map or another Rule, but {name_type(self.rule)} came."
+            )
         object.__setattr__(self, "classes", check_labels(self.classes))
         if not isinstance(self.score_range, ScoreRange | None):
             came_range = brief(self.score_range)
@@ -209,10 +211,10 @@ class Fitted(PredictsByRule, Frozen):
         return self.score_range
 
     @property
-    def _applied(self) -> Applied:  # type: ignore[override]
+    def _applied(self) -> RuleReader:  # type: ignore[override]
         column, unused = self.positive_column or 0, self.provenance.get("unused")
         takes = frozenset(map(str, unused if isinstance(unused, tuple) else ()))
-        return Applied(self.rule, self.classes, column, self.expects, self.provenance, takes)
+        return RuleReader(self.rule, self.classes, column, self.expects, self.provenance, takes)
 
     def score_at(self, probability: Any) -> ScoreAt:
         """Which score has this probability of ``pos_label``? A threshold, to the exact double.
@@ -228,10 +230,10 @@ class Fitted(PredictsByRule, Frozen):
         return score_at(self.map, probability)
 
     def __repr__(self) -> str:
-        return "\n  ".join(_in_lines(self))
+        return "\n  ".join(_summary_lines(self))
 
     def _repr_html_(self) -> str:
-        first, *rest = (html.escape(line) for line in _in_lines(self))
+        first, *rest = (html.escape(line) for line in _summary_lines(self))
         return f"<div><b>{first}</b><br>{'<br>'.join(rest)}</div>"
 
     def to_fitted(self) -> Fitted:
@@ -259,7 +261,7 @@ class Fitted(PredictsByRule, Frozen):
         """Read the object that `to_dict` wrote, and the ``arrays`` of its rule; anything else is
         refused with a reason."""
         if isinstance(document, Mapping) and document.get("format") == OLD_FORMAT:
-            document = _in_new_form(document)
+            document = _upgraded(document)
         check_version(document, FORMAT, VERSION, "a calibrant calibrator")
         kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
         for name, kind in kinds.items():
@@ -277,7 +279,7 @@ class Fitted(PredictsByRule, Frozen):
         )
 
 
-def _in_new_form(document: Mapping[str, Any]) -> dict[str, Any]:
+def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document of the format "calibrant-local", in which rules that need more than scores were
     once saved, in the form of today."""
     check_version(document, OLD_FORMAT, VERSION, "a calibrant calibrator")
@@ -317,7 +319,7 @@ def check_version(document: Any, form: str, newest: int, what: str) -> None:
 # --- How new rows are read for a rule, and what it gives for them ---------------------------------
 
 
-class Applied(NamedTuple):
+class RuleReader(NamedTuple):
     """A rule, and how scores and what is beside them are read for it.
 
     Calibrators and `Fitted` predict by it.
@@ -473,7 +475,7 @@ def refuse_models(calibrator: Any) -> None:
 
 def tree_parts_of(calibrator: Any) -> TreeParts | None:
     """The trees of a calibrator that has some; None for all others."""
-    fitted = value_of(calibrator)
+    fitted = to_fitted_value(calibrator)
     parts = getattr(None if fitted is None else fitted.rule, "tree_parts", None)
     return None if parts is None else parts(fitted)
 
@@ -489,16 +491,16 @@ def map_of(calibrator: Any) -> Map:
     map_ = getattr(calibrator, "map_", calibrator)
     if isinstance(map_, Map):
         return map_
-    found = fitted_of(calibrator)
+    found = to_fitted_map(calibrator)
     if found is not None:
         return found.map
     raise InputError(
         "calibrator must be a fitted calibrator, what load returns, or a map, but "
-        f"{came(calibrator)} came. Fit one, or read its file with calibrant.load."
+        f"{name_type(calibrator)} came. Fit one, or read its file with calibrant.load."
     )
 
 
-def value_of(calibrator: Any) -> Fitted | None:
+def to_fitted_value(calibrator: Any) -> Fitted | None:
     """The value that `save` writes; None for a bare map and for what is no calibrator."""
     if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
         return None
@@ -507,12 +509,12 @@ def value_of(calibrator: Any) -> Fitted | None:
     return fitted
 
 
-def fitted_of(calibrator: Any) -> Fitted | None:
+def to_fitted_map(calibrator: Any) -> Fitted | None:
     """The fitted value of a map with its labels; None for a bare map.
 
     A calibrator that needs more of a row than its scores has no map to write, and is refused.
     """
-    fitted = value_of(calibrator)
+    fitted = to_fitted_value(calibrator)
     if fitted is not None and not isinstance(fitted.rule, Map):
         raise InputError(_why_no_map(fitted))
     return fitted
@@ -542,10 +544,10 @@ def fingerprint(map_: Map) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def came(value: object) -> str:
+def name_type(value: object) -> str:
     """What came instead of a calibrator, in a word or two.
 
-    >>> came(0.5), came(Map)
+    >>> name_type(0.5), name_type(Map)
     ('float', 'the class Map')
     """
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
@@ -600,7 +602,7 @@ def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
 WIDEST = 160
 
 
-def _in_lines(fitted: Fitted) -> list[str]:
+def _summary_lines(fitted: Fitted) -> list[str]:
     """At most five lines: what it gives, its map or rule, labels, scores, origin."""
     method = fitted.method or "an unknown method"
     if fitted.pos_label is None:

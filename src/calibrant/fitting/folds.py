@@ -83,7 +83,7 @@ class TableFolds:
         """The table to learn from, and what is held out of each cell, fold after fold."""
         for fold in range(self.k):
             held = self.held(fold)
-            left = self.table.columns.less(held)
+            left = self.table.columns.minus(held)
             n0, n1, q0, q1 = map(read_only, left.take(left.filled))
             rest = ScoreTable(read_only(self.table.scores[left.filled]), n0, n1, q0, q1)
             yield rest.part_of(self.table.scale), held

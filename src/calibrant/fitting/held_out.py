@@ -164,7 +164,7 @@ def path_losses(
     """
     deal = TableFolds(table, folds, repetitions=True)
     held = (deal.held(fold) for fold in range(folds))
-    return np.asarray(np.sum([losses(table.columns.less(one), one) for one in held], axis=0))
+    return np.asarray(np.sum([losses(table.columns.minus(one), one) for one in held], axis=0))
 
 
 # --- What is held out -----------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class HeldOutCells(HeldOut):
         estimated (unless weights are ``counts``: then a row may be many). Of a number of folds
         without groups there may be fewer, or none, as in `of_table`.
         """
-        rows = rows if rows.present is not None else rows.counting()
+        rows = rows if rows.present is not None else rows.without_weightless()
         table, present = ScoreTable.from_rows(rows), rows.present
         if rows.share is not None and table_cv(cv) and groups is None:
             folds = possible_folds(FOLDS if cv is None else int(cv), table.rarest)

@@ -32,7 +32,13 @@ from calibrant.data.segments import (
     segment_path,
 )
 from calibrant.errors import ConvergenceError, InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS, Calibrator, ScoreEstimator, range_of_table, table_facts
+from calibrant.fitting.base import (
+    WEIGHTS,
+    Calibrator,
+    ScoreEstimator,
+    score_range_of_table,
+    table_provenance,
+)
 from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.folds import (
     FOLDS,
@@ -290,9 +296,9 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         self.shrinkage_ = kappas if len(done) > 1 else kappas[0]
         self.path_ = tuple(level.path for level in done) if len(done) > 1 else done[0].path
         self.classes_, self.pos_label_ = classes, pos_label
-        self.score_range_ = range_of_table(whole)
+        self.score_range_ = score_range_of_table(whole)
         self._provenance = {
-            **table_facts(whole),
+            **table_provenance(whole),
             "segments": len(self.segments_),
             "segments_of_their_own": len(kept),
             "shrinkage": known if len(done) > 1 else known[0],
@@ -875,7 +881,7 @@ def folds_of_tables(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]
     numbers = np.arange(len(stack.scores), dtype=np.float64)
     deal = TableFolds(ScoreTable(numbers, *stack.counts), k, seed=seed)  # a cell stands for a score
     held = [deal.held(fold) for fold in range(k)]
-    return [(replace(stack, counts=stack.counts.less(one)), one) for one in held]
+    return [(replace(stack, counts=stack.counts.minus(one)), one) for one in held]
 
 
 def folds_of_rows(

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
+from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, uses_logit_scale
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Chain
@@ -91,7 +91,7 @@ class Platt(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        on_logit = on_logit_scale(self.scale, table)
+        on_logit = uses_logit_scale(self.scale, table)
         self.scale_ = "logit" if on_logit else "raw"
         clip = table.inner_interval if on_logit else None
         smoothing = platt_smoothing(table.total_negative, table.total_positive)

@@ -25,7 +25,7 @@ from calibrant.errors import (
     caller_level,
     in_our_words,
 )
-from calibrant.fitting.base import Calibrator, KeepsRule, row_facts
+from calibrant.fitting.base import Calibrator, KeepsRule, row_provenance
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
 from calibrant.fitting.model_scores import (
@@ -261,7 +261,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
         self.score_range_ = self._range()
-        self._provenance = row_facts(counts, rows.codes, len(rows.classes))
+        self._provenance = row_provenance(counts, rows.codes, len(rows.classes))
         first = next(column.model for column in columns if column.model is not None)
         self._keep_feature_names(first)
 

@@ -15,7 +15,7 @@ from numpy.polynomial.legendre import legvander
 from scipy.special import chdtrc
 
 from calibrant.array_types import Array
-from calibrant.data.score_table import rows_worth
+from calibrant.data.score_table import kish_size
 from calibrant.losses import sigmoid
 from calibrant.solvers.knots import quantile_knots, quantiles, spline_basis
 from calibrant.solvers.newton import descend, newton_step
@@ -386,7 +386,7 @@ class Group(NamedTuple):
             (self.negative, self.spread_negative),
             (self.positive, self.spread_positive),
         )
-        return min(rows_worth(float(w.sum()), float(w @ spread)) for w, spread in classes)
+        return min(kish_size(float(w.sum()), float(w @ spread)) for w, spread in classes)
 
     @property
     def information(self) -> float:

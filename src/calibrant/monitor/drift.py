@@ -18,7 +18,7 @@ from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import SCALES
-from calibrant.fitting.fitted import Fitted, fitted_of, map_of
+from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, class_table, holm_adjusted
 from calibrant.metrics.cells import NOT_WHOLE, check_weights, take_cells
@@ -241,7 +241,7 @@ def _compared_with_map(calibrator: Any, new: ScoreTable, scale: str, weights: st
     map_ = map_of_one_score(calibrator)
     _refuse_other_kind(calibrator, new=new)
     group, notes = cells_on_map_logits(new, map_, weights)
-    fitted = fitted_of(calibrator)
+    fitted = to_fitted_map(calibrator)
     learned = None if fitted is None else fit_information(fitted.provenance)
     rate, weight, inflation, cases = None, None, 1.0, group.rarer
     if fitted is None or learned is None:
@@ -346,7 +346,7 @@ def _untested_note(done: int, count: int) -> list[str]:
 
 def _refuse_other_kind(calibrator: Any, **tables: ScoreTable) -> None:
     """Refuse scores outside [0, 1] for a calibrator of probabilities; a bare map takes any."""
-    fitted = fitted_of(calibrator)
+    fitted = to_fitted_map(calibrator)
     known = None if fitted is None else fitted.expects
     if known is None or not known.probabilities:
         return
@@ -604,7 +604,7 @@ def check_class_drift(
     (0, 1, 2)
     """
     level = check_number("level", level, 0.0, 1.0)
-    fitted = fitted_of(calibrator)
+    fitted = to_fitted_map(calibrator)
     if fitted is None or not isinstance(fitted.map, VectorMap) or not fitted.map.distribution:
         raise InputError(
             "the calibrator must be one of several classes, fitted or loaded, but "
@@ -781,7 +781,7 @@ class Drift(Frozen):
         [0.4, 0.7, 0.9]
         """
         map_ = map_of_one_score(calibrator)
-        fitted = fitted_of(calibrator) or Fitted(map_, (0, 1), 1)
+        fitted = to_fitted_map(calibrator) or Fitted(map_, (0, 1), 1)
         added = {"intercept": (self.shift, 0.0), "refit": self.line, "none": None}
         if self.recommendation not in added:
             raise InputError(

@@ -30,7 +30,6 @@ from calibrant.fitting.fitted import (
     check_labels,
     check_version,
     fingerprint,
-    fitted_of,
 )
 from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, read_column, read_rows, read_table
@@ -136,7 +135,7 @@ class Monitor:
 
     def _set_calibrator(self, calibrator: Any) -> Map:
         """Watch the probabilities of a calibrator; the labels of the rows are its labels."""
-        map_, known = map_of_one_score(calibrator), fitted_of(calibrator)
+        map_, known = map_of_one_score(calibrator), to_fitted_map(calibrator)
         self._fitted = known or Fitted(map_, (0, 1), 1)
         if known is not None and self._state.classes is None:
             self._state = replace(self._state, classes=known.classes, pos_label=known.pos_label)

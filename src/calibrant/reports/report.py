@@ -34,7 +34,6 @@ from calibrant.diagrams.curve import cell_edges, histogram_of, reliability_curve
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.base import Calibrator
-from calibrant.fitting.base_classes import provenance_of, range_of_rows
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import matrix_pairs, soft_cells, table_cv
 from calibrant.fitting.held_out import (
@@ -703,7 +702,7 @@ class SeveralClasses(ReportData):
         if trial.fitted is not None:
             fitted: Fitted = trial.fitted.to_fitted()
             return fitted
-        facts, known = provenance_of(self.matrix), range_of_rows(self.matrix, trial.map)
+        facts, known = matrix_provenance(self.matrix), score_range_of_matrix(self.matrix, trial.map)
         return Fitted(trial.map, self.labels, None, "Identity", {}, facts, known)
 
     # --- what the page shows --------------------------------------------------------------------

@@ -25,7 +25,7 @@ from calibrant.export.onnx.model import (
     segment_inputs,
     written,
 )
-from calibrant.fitting.fitted import Fitted, fitted_of, map_of
+from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan.nodes import Node
 
@@ -92,7 +92,7 @@ def compose_onnx(
     """
     if getattr(calibrator, "takes_rows", False):  # here its model may be, too
         calibrator = calibrator.to_fitted()
-    map_, fitted = map_of(calibrator), fitted_of(calibrator)
+    map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     whole = load_model(model)
     outputs = outputs_of(whole)
     found, labels = scores_among(outputs, output), labels_among(outputs)

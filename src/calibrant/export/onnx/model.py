@@ -28,7 +28,7 @@ from calibrant.export.onnx.graph import (
     sum_of,
     tensor_info,
 )
-from calibrant.fitting.fitted import fitted_of, map_of, tree_parts_of
+from calibrant.fitting.fitted import map_of, to_fitted_map, tree_parts_of
 from calibrant.losses import LARGEST, log_p, logit
 from calibrant.rules import combiners
 from calibrant.rules.base import Map, VectorMap
@@ -124,7 +124,7 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     trees = tree_parts_of(calibrator)
     if trees is not None:
         return tree_model(trees, input, dtype)
-    map_, fitted = map_of(calibrator), fitted_of(calibrator)
+    map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     graph = Graph(dtype, OPSET)
     inputs = [tensor_info("score", dtype, ["n"])]
     output = tensor_info("probability", dtype, ["n"])

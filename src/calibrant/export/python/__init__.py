@@ -21,7 +21,7 @@ from calibrant.export.python.printer import (
     number,
     tree_module,
 )
-from calibrant.fitting.fitted import Fitted, fitted_of, map_of, tree_parts_of
+from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import read_probability
 from calibrant.rules.plan.interpreter import evaluate
@@ -96,7 +96,7 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
         return tree_module(
             trees, name, PYTHON, _docstring(_title(trees.facts), _origin(trees.facts))
         )
-    map_, fitted = map_of(calibrator), fitted_of(calibrator)
+    map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     text, decision = Text(), None if at_least is None else map_.decision(at_least)
     plan = (map_ if decision is None else decision).plan(PYTHON)
     limit = at_least if decision is None else 1.0

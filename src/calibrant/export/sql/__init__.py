@@ -44,7 +44,7 @@ from calibrant.export.sql.printer import (
     guarded,
     write_segmented,
 )
-from calibrant.fitting.fitted import Fitted, fingerprint, fitted_of, map_of, tree_parts_of
+from calibrant.fitting.fitted import Fitted, fingerprint, map_of, to_fitted_map, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import read_probability
 from calibrant.rules.plan.nodes import BySegment, Node, Row
@@ -171,7 +171,10 @@ def to_sql(
         )
     map_ = map_of(calibrator)
     at_least = None if threshold is None else read_probability(threshold, "threshold")
-    fitted, columns = fitted_of(calibrator), (column,) if isinstance(column, str) else tuple(column)
+    fitted, columns = (
+        to_fitted_map(calibrator),
+        (column,) if isinstance(column, str) else tuple(column),
+    )
     if fitted is not None and isinstance(map_, VectorMap):
         columns = names_as_in_fit(columns, fitted.provenance, fitted.classes)
     request = Request(

@@ -17,8 +17,14 @@ from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import SCALES, Calibrator, ScoreEstimator, ScoreTransformer, row_facts
-from calibrant.fitting.base_classes import VectorCalibrator, Views, count_columns, reading
+from calibrant.fitting.base import (
+    SCALES,
+    Calibrator,
+    ScoreEstimator,
+    ScoreTransformer,
+    row_provenance,
+)
+from calibrant.fitting.base_classes import ClassViews, VectorCalibrator, count_columns, read_as
 from calibrant.fitting.fitted import read_column_scores
 from calibrant.fitting.registry import calibrator_of
 from calibrant.methods.codes.codes import NEEDS, Code, read_code
@@ -46,7 +52,7 @@ class ColumnsCalibrator(ScoreEstimator):
 UNDECIDED = Piecewise.constant(0.5)
 
 
-class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
+class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ClassViews):
     """Calibrates the scores of several binary questions and combines them into a distribution.
 
     Parameters
@@ -148,7 +154,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
-        self._provenance = row_facts(counts, codes, len(classes)) | score_column_facts(scores)
+        self._provenance = row_provenance(counts, codes, len(classes)) | score_column_facts(scores)
         return self
 
 
@@ -234,7 +240,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
         self.calibrators_, self.labels_ = fitted, names
         self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
         known = {"known_labels": int((signs != 0).sum()), **score_column_facts(scores)}
-        self._provenance = row_facts(counts) | known
+        self._provenance = row_provenance(counts) | known
         return self
 
     def _names(self, found: list[str] | None, k: int) -> tuple[Any, ...]:
@@ -354,7 +360,7 @@ class TopLabelCalibrator(VectorCalibrator):
 
     def _fit(self, matrix: ScoreMatrix) -> TopLabel:
         binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)
-        read = reading(matrix, self.scale)
+        read = read_as(matrix, self.scale)
         factor = read.temperature().factor if self.temperature else 1.0
         before = TopLabel(Identity(), matrix.n_classes, read.input, factor)
         one = fit_column(binary, *_answers(matrix, before))

@@ -19,7 +19,7 @@ from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import AdviceWarning, caller_level
 from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator, LooksAtFeatures
+from calibrant.fitting.base_rows import LocalCalibrator, ReadsFeatures
 from calibrant.fitting.folds import FOLDS, Splits
 from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose, fit_bare, try_all
 from calibrant.fitting.registry import BEFORE
@@ -39,7 +39,7 @@ MANY_ROWS, HELD_PART = 200_000, 0.25
 Judged = tuple[HeldOutCells, Mapping[str, Trial], float | None]
 
 
-class FeatureCalibrator(LooksAtFeatures, LocalCalibrator):
+class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
     """Correct scores by boosted trees on the columns of a row, where that helps.
 
     A score can be right on average and wrong for a group of rows: too high for one region, too low

@@ -12,7 +12,7 @@ from calibrant.array_types import Array
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError, caller_level
-from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, on_logit_scale
+from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, uses_logit_scale
 from calibrant.losses import logit
 from calibrant.methods.near_isotonic._kernel import log_likelihood
 from calibrant.methods.near_isotonic._kernel_lines import spread
@@ -161,7 +161,7 @@ class ELiTE(Calibrator):
                 f"falls of ELiTE must be 'free' with degree=2, but {self.falls!r} came. A "
                 "price on falls is there for degree 0 and 1."
             )
-        on_logit = on_logit_scale(self.scale, table)
+        on_logit = uses_logit_scale(self.scale, table)
         cells = _cells(logit(table.scores) if on_logit else table.scores, table)
         degree = min(self.degree, len(cells.place) - 1)  # one score has no line, two no parabola
         solver, draw = DEGREES[degree]

@@ -18,6 +18,7 @@ from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator
+from calibrant.losses import sigmoid
 from calibrant.methods.near_isotonic import _kernel
 from calibrant.methods.near_isotonic._kernel import (
     PathPart,
@@ -193,7 +194,7 @@ class ENIR(Calibrator):
                 )
         link = not table.looks_like_probabilities
         if link:  # σ may make far scores equal
-            table = table.through_sigmoid()
+            table = table.through(sigmoid)
         self.path_ = near_isotonic_path(table)
         lambdas, models = authors_models(table.scores, table.negative, table.positive)
         logs = np.array([model.log_likelihood for model in models])

@@ -14,15 +14,15 @@ from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, Number, OneOf, check_parameters
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import SCALES, WEIGHTS, on_logit_scale
+from calibrant.fitting.base import SCALES, WEIGHTS, uses_logit_scale
 from calibrant.fitting.base_classes import (
     KEPT,
     LABEL_SMOOTHING,
-    OneOrMany,
-    Reading,
+    OneScoreOrMany,
+    RowReading,
     VectorCalibrator,
     count_columns,
-    reading,
+    read_as,
 )
 from calibrant.fitting.folds import FOLDS, deal_by_scores, sorted_rows
 from calibrant.fitting.held_out import CLASS_ERRORS, HeldOut, Sample, Trial, choose, try_all
@@ -50,7 +50,7 @@ from calibrant.tensors import library_of
 FLATTEST = 1e-3
 
 
-class Temperature(OneOrMany):
+class Temperature(OneScoreOrMany):
     """P = σ(z / T), or softmax(z / T), with one temperature T > 0, by maximum likelihood.
 
     Scores of one column, or the two of a binary predict_proba, calibrate two classes; a column for
@@ -142,14 +142,14 @@ class Temperature(OneOrMany):
         check_parameters(self, self._limits)
         self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes, on_device=True)
-        read = reading(matrix, self.scale)
+        read = read_as(matrix, self.scale)
         factor = read.temperature(smoothing=self.label_smoothing).factor
         self.temperature_ = 1.0 / factor
         self._learn_rows(read.map(factor, np.zeros(matrix.n_classes)), matrix, classes, scores)
         return self
 
     def _fit(self, table: ScoreTable) -> Map:
-        on_logit = on_logit_scale(self.scale, table)
+        on_logit = uses_logit_scale(self.scale, table)
         clip = table.inner_interval if on_logit else None
         low = 0.5 * self.label_smoothing
 
@@ -252,7 +252,7 @@ class EnsembleTemperature(VectorCalibrator):
         return read_matrix(scores, y, sample_weight, self.classes, on_device=True)
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        read = reading(matrix, self.scale)
+        read = read_as(matrix, self.scale)
         factor = read.temperature().factor
         sums, even = read.sums(), np.full(len(matrix), 1.0 / matrix.n_classes)
         own = np.column_stack((*(np.exp(-sums.own_losses(f)) for f in (factor, 1.0)), even))
@@ -390,7 +390,7 @@ class VectorScaling(AffineCalibrator):
         self.classes = classes
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        read = reading(matrix, self.scale)
+        read = read_as(matrix, self.scale)
         family = Family(read, full=False, smoothing=self.label_smoothing)
         free = family.strength(diagonal=0.0, off_diagonal=0.0, intercept=0.0)
         fitted = self._fit_and_gate(family, lambda total: free)
@@ -436,7 +436,7 @@ class RidgeCalibrator(AffineCalibrator):
         self.classes = classes
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        read = reading(matrix, self.scale)
+        read = read_as(matrix, self.scale)
         family = Family(read, full=True, smoothing=self.label_smoothing, inner=self._inner)
         k, n = family.k, family.total
         pairs, mu = k * (k - 1), self.mu
@@ -724,7 +724,7 @@ class StructuredScaling(AffineCalibrator):
         return read_matrix(scores, y, sample_weight, self.classes, on_device=stays)
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        read, k = reading(matrix, self.scale), matrix.n_classes
+        read, k = read_as(matrix, self.scale), matrix.n_classes
         factor = read.temperature(smoothing=self.label_smoothing).factor
         self.temperature_ = 1.0 / factor
         full = self.structure == "matrix"
@@ -769,7 +769,7 @@ class Family:
 
     def __init__(
         self,
-        read: Reading,
+        read: RowReading,
         *,
         full: bool,
         smoothing: float,

@@ -19,7 +19,7 @@ from calibrant.data.frozen import read_only
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator, LooksAtFeatures
+from calibrant.fitting.base_rows import LocalCalibrator, ReadsFeatures
 from calibrant.methods.gate import kept_of_three, score_map
 from calibrant.methods.similarity.neighbours import (
     METRICS,
@@ -38,7 +38,7 @@ from calibrant.rules.base import Map, RowInputs
 NEIGHBOURS = "neighbours"
 
 
-class SimilarityBinning(LooksAtFeatures, LocalCalibrator):
+class SimilarityBinning(ReadsFeatures, LocalCalibrator):
     """The class frequencies among the k calibration rows most like a row, its score included.
 
     Other calibrators see a row's score and nothing else. This one (SBA) compares the row itself,

@@ -30,6 +30,7 @@ from calibrant.fitting.fitted import (
     check_labels,
     check_version,
     fingerprint,
+    to_fitted_map,
 )
 from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, read_column, read_rows, read_table

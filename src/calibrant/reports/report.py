@@ -34,6 +34,7 @@ from calibrant.diagrams.curve import cell_edges, histogram_of, reliability_curve
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.base import Calibrator
+from calibrant.fitting.base_classes import matrix_provenance, score_range_of_matrix
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import matrix_pairs, soft_cells, table_cv
 from calibrant.fitting.held_out import (

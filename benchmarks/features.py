@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.harness import add, setting, write
 from calibrant import FeatureCalibrator
-from calibrant.methods.features.growth import FEW_ROWS
+from calibrant.methods.features.calibrator import FEW_ROWS
 
 SIZES = (10**4, 10**5, 10**6)
 COLUMNS = 20

@@ -24,7 +24,7 @@ from calibrant.methods.binning._kernel import (
     unit_gaps,
 )
 from calibrant.methods.binning.bayesian import _ends_by_cell
-from calibrant.solvers._kernel_knots import simplify
+from calibrant.solvers._kernel import simplify
 from twins import basics as naive
 
 

@@ -20,7 +20,7 @@ from calibrant.methods.near_isotonic._kernel_paper import (
     fused,
     fused_lambda,
 )
-from calibrant.methods.near_isotonic.broken_lines import Points
+from calibrant.methods.near_isotonic.elite import Points
 from strategies import REAL, rows
 from twins import trend as naive
 

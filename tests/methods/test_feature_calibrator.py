@@ -97,7 +97,7 @@ def test_the_gate_can_be_left_out_and_rounds_given():
 def test_what_it_gives_is_what_lightgbm_gives():
     import lightgbm
 
-    from calibrant.methods.features.growth import Growth
+    from calibrant.methods.features.calibrator import Growth
     from calibrant.methods.features.rule import sum_of_leaves
 
     rng = np.random.default_rng(0)
@@ -174,8 +174,7 @@ def test_groups_are_held_out_together():
 
 
 def test_the_number_of_rounds_is_chosen_by_other_rows():
-    from calibrant.methods.features.calibrator import rounds_held_out
-    from calibrant.methods.features.growth import Growth
+    from calibrant.methods.features.calibrator import Growth, rounds_held_out
 
     class Told(Growth):
         """Rounds whose effect on the rows held out is known beforehand."""

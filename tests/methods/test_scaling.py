@@ -21,8 +21,8 @@ from calibrant.errors import ConvergenceError
 from calibrant.fitting import base_classes as vector_base
 from calibrant.fitting.folds import deal_by_scores
 from calibrant.maps import Softmax, map_from_dict
-from calibrant.methods.scaling import scaling as affine
-from calibrant.methods.scaling.scaling import (
+from calibrant.methods import scaling as affine
+from calibrant.methods.scaling import (
     Dirichlet,
     MatrixScaling,
     StructuredScaling,

@@ -15,7 +15,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import evaluate, multicalibration
 from calibrant.metrics import groups as redrawn_groups
 from calibrant.metrics.groups import GroupSums, _interval
-from calibrant.solvers._kernel_pairs import add_to_groups
+from calibrant.solvers._kernel import add_to_groups
 from twins import groups as naive
 
 

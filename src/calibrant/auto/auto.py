@@ -66,7 +66,7 @@ from calibrant.methods.features.calibrator import (
     FeatureCalibrator,
     details_in_words,
 )
-from calibrant.methods.scaling.scaling import EnsembleTemperature, StructuredScaling, Temperature
+from calibrant.methods.scaling import EnsembleTemperature, StructuredScaling, Temperature
 from calibrant.methods.splines.bls import BLS
 from calibrant.methods.uncalibrated import Uncalibrated, as_they_came
 from calibrant.metrics.headlines import (

@@ -27,7 +27,7 @@ TYPES = {
     "methods.isotonic": "Isotonic",
     "methods.near_isotonic.elite": "ELiTE",
     "methods.near_isotonic.enir": "ENIR NearIsotonicPath",
-    "methods.scaling.scaling": (
+    "methods.scaling": (
         "Dirichlet EnsembleTemperature MatrixScaling StructuredScaling Temperature VectorScaling"
     ),
     "methods.segments": "Segment SegmentedCalibrator ShrinkageTrial",

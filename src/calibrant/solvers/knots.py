@@ -173,7 +173,7 @@ def few_knots(x: Any, v: Any, tol: float) -> list[int]:
 
     From the last knot kept, the slopes that pass within tol of every point since form a cone. The
     furthest point whose own slope lies in the cone is the next knot. O(n) for smooth lines. Here x
-    and v are best lists; `calibrant.solvers._kernel_knots` takes arrays.
+    and v are best lists; `calibrant.solvers._kernel` takes arrays.
 
     >>> few_knots([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 0.0], 0.01)
     [0, 2, 3]

@@ -27,7 +27,7 @@ from calibrant.methods.acp.intervals import (
     is_logistic,
 )
 from calibrant.methods.acp.rule import IntervalBins, RowBins, read_interval
-from calibrant.methods.gate import kept_of_three, score_map
+from calibrant.methods.uncalibrated import kept_of_three, score_map
 from calibrant.rules.base import Map, RowInputs
 
 #: what ``kept_`` says where bins are used

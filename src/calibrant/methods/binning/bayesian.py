@@ -32,7 +32,7 @@ from calibrant.rules.base import Map
 from calibrant.rules.chain import Interval
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise, refined_lines
-from calibrant.solvers._kernel_knots import simplify
+from calibrant.solvers._kernel import simplify
 from calibrant.solvers.weights import SELECT, shares
 
 #: the largest difference aimed at between ABB's map and the exact average

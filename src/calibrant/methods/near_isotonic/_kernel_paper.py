@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array, Index
-from calibrant.methods.near_isotonic._kernel_lines import least_squares, solve_rows
-from calibrant.methods.near_isotonic.broken_lines import with_room
+from calibrant.methods.near_isotonic._kernel_lines import least_squares, solve_rows, with_room
 from calibrant.solvers._jit import jit
 from calibrant.solvers.knots import divided
 

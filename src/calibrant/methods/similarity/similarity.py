@@ -20,7 +20,6 @@ from calibrant.data.score_table import row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, ReadsFeatures
-from calibrant.methods.gate import kept_of_three, score_map
 from calibrant.methods.similarity.neighbours import (
     METRICS,
     NEIGHBOUR_WEIGHTS,
@@ -32,6 +31,7 @@ from calibrant.methods.similarity.neighbours import (
     points_of,
     reach,
 )
+from calibrant.methods.uncalibrated import kept_of_three, score_map
 from calibrant.rules.base import Map, RowInputs
 
 #: what ``kept_`` says where similar rows are used

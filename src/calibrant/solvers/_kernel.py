@@ -1,4 +1,4 @@
-"""Sums over all pairs of rows: on a line in one walk, elsewhere of pairs of one class."""
+"""What several rooms have compiled: sums over pairs of rows, and fewer knots for long lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.solvers._jit import jit
+from calibrant.solvers.knots import few_knots
 
+#: `few_knots`, compiled for arrays
+simplify = jit(few_knots)
 #: columns of codes at a time: few enough that those of all rows stay near the processor
 COLUMNS = 128
 

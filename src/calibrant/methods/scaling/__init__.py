@@ -1,1 +1,0 @@
-"""Softmax of scaled logits: temperature, vector, matrix, Dirichlet and structured scaling."""

@@ -424,7 +424,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.rules.base import Map
-from calibrant.rules.base import number
+from calibrant.rules.base import number_field
 from calibrant.rules.plan.nodes import Clip, Linear
 
 
@@ -432,7 +432,7 @@ from calibrant.rules.plan.nodes import Clip, Linear
 class Halved(Map):
     kind: ClassVar[str] = "halved"
 
-    share: float = field(metadata=number("share", 1.0))
+    share: float = field(metadata=number_field("share", 1.0))
 
     trend = size = 1
 

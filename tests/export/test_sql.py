@@ -27,13 +27,13 @@ from calibrant.export.sql import Sql, to_sql
 from calibrant.export.sql.dialects import (
     DIALECTS,
     RESERVED,
-    by_quotient,
     comment,
     dialect_of,
-    of_normals,
-    plain,
+    normal_number,
+    plain_number,
+    quotient_number,
 )
-from calibrant.export.sql.printer import SQL, cell, guarded
+from calibrant.export.sql.printer import SQL, cell_of_score, without_overflow
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
@@ -369,7 +369,7 @@ def test_formulas_are_bounded_where_they_are_said_to_be(intercept, terms, clip):
     """What an engine that knows no infinity is given never overflows, and changes nothing."""
     map_ = Logistic(intercept, tuple(terms.items()), clip)
     plan, scores = map_.plan(SQL), edges(map_)
-    plain = guarded(plan, dialect_of("bigquery"))
+    plain = without_overflow(plan, dialect_of("bigquery"))
     for node in use_counts([plain]):
         if isinstance(node, Linear):
             products = [abs(c) * np.abs(evaluate(term, scores)) for c, term in node.terms]
@@ -534,7 +534,7 @@ def test_cells_find_each_row_once_whatever_their_rule(knots, engine):
 def test_cells_are_numpys_cells(engine, roots):
     scores = np.concatenate((ENDS, np.random.default_rng(0).normal(0.4, 0.4, 500)))
     grids = [Grid(64, roots=roots), Grid(64, -0.3, 1.7, roots), grid_of(scores, lean=True)]
-    texts = [cell(grid, "score", dialect_of(engine)) for grid in grids]
+    texts = [cell_of_score(grid, "score", dialect_of(engine)) for grid in grids]
     columns = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts))
     rows = {"id": np.arange(len(scores)), "score": scores}
     found = ENGINES[engine]([f"SELECT id, {columns} FROM scores"], rows)
@@ -947,7 +947,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 @given(st.lists(FINITE | st.sampled_from([LARGE, -LARGE]), min_size=1, max_size=50))
 def test_numbers_are_read_to_the_last_bit(values):
-    for engine, write in (("duckdb", plain), ("sqlite", by_quotient)):
+    for engine, write in (("duckdb", plain_number), ("sqlite", quotient_number)):
         columns = ", ".join(f"{write(x)} AS c{i}" for i, x in enumerate(values))
         (row,) = ENGINES[engine]([f"SELECT id, {columns} FROM scores"], {"id": [0]})
         assert list(row[1:]) == values
@@ -955,18 +955,20 @@ def test_numbers_are_read_to_the_last_bit(values):
 
 @given(FINITE)
 def test_numbers_have_an_exponent_and_are_normal_where_they_must_be(x):
-    assert "e" in plain(x)
-    normal = float(of_normals(x))
+    assert "e" in plain_number(x)
+    normal = float(normal_number(x))
     assert normal == x or abs(x) < TINY
     assert normal == 0.0 or abs(normal) >= TINY
     assert normal >= x
 
 
 def test_decimals_of_sqlite_are_quotients_that_read_well():
-    assert by_quotient(0.3) == "(3e0 / 1e1)"
-    assert by_quotient(-0.3) == "(-3e0 / 1e1)"
-    assert by_quotient(123456789012345e10) == "1.23456789012345e+24" or "*" in by_quotient(1e23)
-    assert by_quotient(math.inf) == "9e999"
+    assert quotient_number(0.3) == "(3e0 / 1e1)"
+    assert quotient_number(-0.3) == "(-3e0 / 1e1)"
+    assert quotient_number(123456789012345e10) == "1.23456789012345e+24" or "*" in quotient_number(
+        1e23
+    )
+    assert quotient_number(math.inf) == "9e999"
 
 
 # --- segments -----------------------------------------------------------------------------------
@@ -1563,7 +1565,7 @@ def on_mysql(statements: Sequence[str], rows: Rows) -> list[tuple[Any, ...]]:
 
 def _mysql(connection: Any, value: Any) -> str:
     if isinstance(value, float):  # there are no others
-        return plain(value) if math.isfinite(value) else "NULL"
+        return plain_number(value) if math.isfinite(value) else "NULL"
     return str(connection.escape(value))
 
 

@@ -401,7 +401,7 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
             block = np.ascontiguousarray(r[rows].T)
             begun = np.ascontiguousarray(p[rows].T)
             if at == 0:
-                open_ = ~likelihood.fits(block, begun)
+                open_ = ~likelihood.fits_exactly(block, begun)
                 rows, block = rows[open_], block[:, open_]
                 begun = (1.0 - likelihood.share) * begun[:, open_] + likelihood.share / len(code)
             found, open_ = likelihood.descend(block, begun, rounds)
@@ -476,7 +476,7 @@ class _Likelihood:
         """A and B."""
         return product(self.plus, p), product(self.minus, p)
 
-    def fits(self, r: Array, p: Array) -> Flags:
+    def fits_exactly(self, r: Array, p: Array) -> Flags:
         """Where every column gets just the r it asks for: no p can do better."""
         a, b = self.sums(p)
         return np.asarray(np.abs((1.0 - r) * a - r * b).max(axis=0) <= AGREES)
@@ -523,7 +523,7 @@ class _Likelihood:
         before = self.value(r, p)
         for _ in range(rounds):
             v, u, factors = self.newton(r, p)
-            done = self._done(p, u, v)
+            done = self._converged(p, u, v)
             new = _reweighted(p, np.maximum(1.0 + u, KEEP))
             after = self.value(r, new)
             raised = ~(after <= before + 1e-14 * (self.total + before))
@@ -531,7 +531,7 @@ class _Likelihood:
             new[:, stay], after[stay] = p[:, stay], before[stay]
             raised &= ~done
             if raised.any():
-                new[:, raised], after[raised] = self._careful(
+                new[:, raised], after[raised] = self._shorter_steps(
                     r[:, raised], p[:, raised], u[:, raised], factors[:, raised]
                 )
             result[:, left] = new
@@ -544,7 +544,7 @@ class _Likelihood:
         open_[left] = True
         return result, open_
 
-    def _done(self, p: Array, u: Array, v: Array) -> Flags:
+    def _converged(self, p: Array, u: Array, v: Array) -> Flags:
         """Where the conditions of a minimum hold."""
         done = np.asarray(np.abs(p * u).max(axis=0) <= MOVE)
         if self.pairs:
@@ -555,7 +555,7 @@ class _Likelihood:
             done |= np.abs((v * u).sum(axis=0)) <= FALL * self.total
         return np.asarray(done & (np.abs(v).max(axis=0) <= GRADIENT * self.total))
 
-    def _careful(self, r: Array, p: Array, u: Array, factors: Array) -> tuple[Array, Array]:
+    def _shorter_steps(self, r: Array, p: Array, u: Array, factors: Array) -> tuple[Array, Array]:
         """The best of several shorter steps and the multiplicative one, which never raises F."""
         new = _reweighted(p, factors)
         after = self.value(r, new)

@@ -20,10 +20,10 @@ from calibrant.export.onnx.model import (
     ML_OPSET,
     ONNX,
     OPSET,
-    facts_of,
+    add_map,
+    metadata_of,
     read_options,
     segment_inputs,
-    written,
 )
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.rules.base import Map, VectorMap
@@ -95,18 +95,18 @@ def compose_onnx(
     map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     whole = load_model(model)
     outputs = outputs_of(whole)
-    found, labels = scores_among(outputs, output), labels_among(outputs)
+    found, labels = score_output(outputs, output), label_output(outputs)
     dtype = read_options(input, found.bits if float is None else float)
     _check_columns(map_, found)
     _check_classes(fitted, found)
     names = None if labels is None else label_table(fitted, labels)
     opset = _raise_opset(whole)
     graph = Graph(dtype, opset, prefix=free_prefix(whole.graph))
-    source = _set_aside(whole.graph, found, labels)
-    scores = _scores(graph, source, found, map_, fitted, input)
+    source = _free_output_names(whole.graph, found, labels)
+    scores = _calibrator_scores(graph, source, found, map_, fitted, input)
     plan = map_.plan(ONNX, input)
-    segments = _segments(whole, graph, plan)
-    p = written(map_, plan, scores, segments)
+    segments = _add_segment_inputs(whole, graph, plan)
+    p = add_map(map_, plan, scores, segments)
     if not isinstance(map_, VectorMap):
         pair = [1.0 - p, p] if fitted is None or fitted.positive_column else [p, 1.0 - p]
         p = graph.columns(pair)
@@ -115,10 +115,10 @@ def compose_onnx(
     results = [tensor_info(RESULT, found.dtype, [None, width])]
     if labels is not None and names is not None:
         many = isinstance(map_, VectorMap) and not map_.distribution
-        results.insert(0, name_labels(graph, p, None if many else names, labels.name))
-    _join(whole.graph, graph, [found, labels], results)
+        results.insert(0, add_label_output(graph, p, None if many else names, labels.name))
+    _append_graph(whole.graph, graph, [found, labels], results)
     facts = {entry.key: entry.value for entry in whole.metadata_props}
-    facts |= facts_of(map_.kind, fitted)
+    facts |= metadata_of(map_.kind, fitted)
     onnx.helper.set_model_props(whole, facts)
     return whole
 
@@ -219,7 +219,7 @@ def free_prefix(graph: Any) -> str:
     return f"calibrant_{count}/"
 
 
-def _set_aside(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> str:
+def _free_output_names(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> str:
     """Free the names that the new outputs need; returns where the scores are now."""
     if any(value.name == RESULT for value in graph.input):
         raise InputError(
@@ -228,12 +228,12 @@ def _set_aside(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> st
         )
     prefix, source = free_prefix(graph), found.source
     for name in {RESULT, *([] if labels is None else [labels.name])}:
-        rename(graph, name, f"{prefix}model/{name}")
+        rename_tensor(graph, name, f"{prefix}model/{name}")
         source = f"{prefix}model/{name}" if name == source else source
     return source
 
 
-def _scores(
+def _calibrator_scores(
     graph: Graph, source: str, found: ModelOutput, map_: Map, fitted: Fitted | None, input: str
 ) -> Tensor:
     """What the calibrator takes, of what the model gives."""
@@ -252,7 +252,7 @@ def _scores(
     return x.column(own)
 
 
-def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
+def _add_segment_inputs(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
     """The inputs that say which segment a row is in, where the calibrator has segments."""
     inputs = segment_inputs(plan)
     if not inputs:
@@ -276,7 +276,7 @@ def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
     return [graph.input(name) for name in inputs]
 
 
-def name_labels(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str) -> Any:
+def add_label_output(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str) -> Any:
     """The most probable class of each row, by its name.
 
     Without names the columns are labels that do not exclude each other: then all labels that are
@@ -290,7 +290,9 @@ def name_labels(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str
     return tensor_info(output, names.dtype, [None])
 
 
-def _join(model: Any, graph: Graph, replaced: list[ModelOutput | None], results: list[Any]) -> None:
+def _append_graph(
+    model: Any, graph: Graph, replaced: list[ModelOutput | None], results: list[Any]
+) -> None:
     """The calibrator's nodes at the end of the model's, and its outputs instead of theirs."""
     names = {output.name for output in replaced if output is not None}
     kept = [value for value in model.output if value.name not in names]
@@ -301,7 +303,7 @@ def _join(model: Any, graph: Graph, replaced: list[ModelOutput | None], results:
     add_nodes(graph, model)
     del model.output[:]
     model.output.extend([*results, *kept])
-    remove_idle(model)
+    remove_unused_nodes(model)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -335,9 +337,10 @@ def classifier_model(classifier: Any, input: str, float: int) -> Any:
         )
     members = classifier.members_
     composed = [
-        compose_onnx(_converted(member, classifier), member, float=float) for member in members
+        compose_onnx(_converted_member(member, classifier), member, float=float)
+        for member in members
     ]
-    whole = composed[0] if len(composed) == 1 else _averaged(composed, members[0].to_fitted())
+    whole = composed[0] if len(composed) == 1 else _mean_of_models(composed, members[0].to_fitted())
     _rename_label(whole.graph)
     return whole
 
@@ -345,7 +348,7 @@ def classifier_model(classifier: Any, input: str, float: int) -> Any:
 # --- models of other libraries ------------------------------------------------------------------
 
 
-def _converted(member: Any, classifier: Any) -> Any:
+def _converted_member(member: Any, classifier: Any) -> Any:
     """A member's model as ONNX, with the scores that its calibrator takes."""
     model = member.estimator
     while type(model).__name__ == "FrozenEstimator":
@@ -354,7 +357,7 @@ def _converted(member: Any, classifier: Any) -> Any:
     columns = getattr(classifier, "n_features_in_", None)
     if columns is None:
         raise InputError(
-            f"the number of features must be known, but {_name(model)} does not tell. "
+            f"the number of features must be known, but {_model_name(model)} does not tell. "
             f"{_by_hand(classifier)}"
         )
     library = type(model).__module__.split(".", maxsplit=1)[0]
@@ -364,8 +367,8 @@ def _converted(member: Any, classifier: Any) -> Any:
         numbers = importlib.import_module(types).FloatTensorType
     except ImportError as missing:
         raise MissingExtraError(
-            f"{_name(model)} is converted by the package {package!r}, which is not installed. "
-            f"Install it with: pip install {package}. {_by_hand(classifier)}"
+            f"{_model_name(model)} is converted by the package {package!r}, which is not "
+            f"installed. Install it with: pip install {package}. {_by_hand(classifier)}"
         ) from missing
     margins = member.input == "decision_function"
     raw = {"options": {id(_last_step(model)): {"raw_scores": True}}} if margins else {}
@@ -374,7 +377,7 @@ def _converted(member: Any, classifier: Any) -> Any:
         whole = convert(model, initial_types=inputs, target_opset=MODEL_OPSET, **raw)
     except Exception as wrong:  # each converter has errors of its own
         raise InputError(
-            f"{package} cannot convert {_name(model)} with {columns} columns of numbers: "
+            f"{package} cannot convert {_model_name(model)} with {columns} columns of numbers: "
             f"{_whole_sentences(str(wrong))} {_by_hand(classifier)}"
         ) from wrong
     if margins:
@@ -400,7 +403,7 @@ def _check_model(member: Any, model: Any) -> None:
     if member.input not in ("predict_proba", "decision_function"):
         raise InputError(
             "the model's scores must be those of predict_proba or decision_function to be written "
-            f"as ONNX, but they are those of {member.input} ({_name(model)})."
+            f"as ONNX, but they are those of {member.input} ({_model_name(model)})."
         )
     if member.margins:
         raise InputError(
@@ -438,17 +441,17 @@ def _by_hand(classifier: Any) -> str:
     )
 
 
-def _name(model: Any) -> str:
+def _model_name(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
 # --- an ensemble --------------------------------------------------------------------------------
 
 
-def _averaged(models: Sequence[Any], fitted: Fitted) -> Any:
+def _mean_of_models(models: Sequence[Any], fitted: Fitted) -> Any:
     """The mean of several models' probabilities, and the class in which it is highest."""
     outputs = outputs_of(models[0])
-    labels = labels_among(outputs)
+    labels = label_output(outputs)
     found = next(output for output in outputs if output.name == RESULT)
     whole, versions = models[0], opsets_of(*models)
     for number, model in enumerate(models, start=1):
@@ -463,7 +466,7 @@ def _averaged(models: Sequence[Any], fitted: Fitted) -> Any:
     graph.name(p, RESULT)
     results = [value for value in whole.graph.output if value.name == RESULT]
     if labels is not None:
-        results.insert(0, name_labels(graph, p, label_table(fitted, labels), LABEL))
+        results.insert(0, add_label_output(graph, p, label_table(fitted, labels), LABEL))
     add_nodes(graph, whole.graph)
     del whole.graph.output[:]
     whole.graph.output.extend(results)
@@ -473,7 +476,7 @@ def _averaged(models: Sequence[Any], fitted: Fitted) -> Any:
 def _rename_inside(graph: Any, prefix: str) -> None:
     """Give everything but the inputs a name that no other model's graph has."""
     for name in used_names(graph) - {value.name for value in graph.input} - {""}:
-        rename(graph, name, prefix + name)
+        rename_tensor(graph, name, prefix + name)
     for node in graph.node:
         node.name = prefix + node.name
 
@@ -484,8 +487,8 @@ def _rename_label(graph: Any) -> None:
     if not labels or labels[0].name == LABEL:
         return
     if LABEL in used_names(graph):
-        rename(graph, LABEL, f"{free_prefix(graph)}model/{LABEL}")
-    rename(graph, labels[0].name, LABEL)
+        rename_tensor(graph, LABEL, f"{free_prefix(graph)}model/{LABEL}")
+    rename_tensor(graph, labels[0].name, LABEL)
     labels[0].name = LABEL
 
 
@@ -577,14 +580,14 @@ def weight_files(model: Path) -> list[Path]:
         return []
     names = {
         entry.value
-        for tensor in _tensors(whole.graph)
+        for tensor in _constants_of(whole.graph)
         for entry in tensor.external_data
         if entry.key == "location"
     }
     return [model.parent / name for name in sorted(names)]
 
 
-def _tensors(graph: Any) -> Iterator[Any]:
+def _constants_of(graph: Any) -> Iterator[Any]:
     """The constants of a graph and of the graphs within it."""
     for part in graphs_of(graph):
         yield from part.initializer
@@ -598,14 +601,14 @@ def outputs_of(model: Any) -> list[ModelOutput]:
     makers = {name: node for node in model.graph.node for name in node.output}
     known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
     return [
-        _output(known.get(value.name, value), makers.get(value.name))
+        _read_output(known.get(value.name, value), makers.get(value.name))
         for value in model.graph.output
     ]
 
 
-def _output(value: Any, maker: Any) -> ModelOutput:
+def _read_output(value: Any, maker: Any) -> ModelOutput:
     if value.type.HasField("tensor_type"):
-        return ModelOutput(value.name, value.name, *_tensor(value.type.tensor_type))
+        return ModelOutput(value.name, value.name, *_type_and_shape(value.type.tensor_type))
     if maker is None or maker.op_type != "ZipMap":
         return ModelOutput(value.name, value.name, VOID, None)
     attributes = {attribute.name: attribute for attribute in maker.attribute}
@@ -619,7 +622,7 @@ def _output(value: Any, maker: Any) -> ModelOutput:
     return ModelOutput(value.name, maker.input[0], np.dtype(np.float32), shape, labels)
 
 
-def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
+def _type_and_shape(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
     undefined = type_.elem_type == onnx.TensorProto.UNDEFINED
     dtype = VOID if undefined else onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
     if not type_.HasField("shape"):
@@ -627,7 +630,7 @@ def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
     return dtype, tuple(d.dim_value if d.dim_value > 0 else None for d in type_.shape.dim)
 
 
-def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
+def score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
     """The output that holds the scores, the one of that name if it is given."""
     known = ", ".join(map(str, outputs))
     floats = [output for output in outputs if output.dtype.name in FLOATS]
@@ -650,7 +653,7 @@ def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
     )
 
 
-def labels_among(outputs: list[ModelOutput]) -> ModelOutput | None:
+def label_output(outputs: list[ModelOutput]) -> ModelOutput | None:
     """The output that holds the labels, if there is one."""
     fit = [output for output in outputs if output.dtype.kind in "iubO"]
     if len(fit) > 1:
@@ -666,11 +669,11 @@ def graphs_of(graph: Any) -> Iterator[Any]:
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
-            for inner in _bodies(attribute):
+            for inner in _inner_graphs(attribute):
                 yield from graphs_of(inner)
 
 
-def _bodies(attribute: Any) -> list[Any]:
+def _inner_graphs(attribute: Any) -> list[Any]:
     """The graphs that an attribute holds."""
     return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
 
@@ -687,7 +690,7 @@ def used_names(graph: Any) -> set[str]:
     return names
 
 
-def rename(graph: Any, old: str, new: str) -> None:
+def rename_tensor(graph: Any, old: str, new: str) -> None:
     """Give a tensor another name wherever it is used; the model's own outputs keep theirs."""
     for depth, part in enumerate(graphs_of(graph)):
         inner = (part.input, part.output) if depth else ()
@@ -699,7 +702,7 @@ def rename(graph: Any, old: str, new: str) -> None:
                 names[:] = [new if name == old else name for name in names]
 
 
-def remove_idle(graph: Any) -> None:
+def remove_unused_nodes(graph: Any) -> None:
     """Remove the nodes and constants that no output needs any more."""
     needed = {value.name for value in graph.output} | {value.name for value in graph.input}
     kept = []
@@ -707,7 +710,7 @@ def remove_idle(graph: Any) -> None:
         if needed.intersection(node.output):
             kept.append(node)
             needed.update(node.input)
-            inner = (g for attribute in node.attribute for g in _bodies(attribute))
+            inner = (g for attribute in node.attribute for g in _inner_graphs(attribute))
             needed.update(name for g in inner for name in used_names(g))
     constants = [value for value in graph.initializer if value.name in needed]
     del graph.node[:], graph.initializer[:]

@@ -30,17 +30,17 @@ class OnnxNode(NamedTuple):
     domain: str = ""
 
 
-def _operator(op: str) -> Callable[[Tensor, Operand], Tensor]:
+def _operator_of_two(op: str) -> Callable[[Tensor, Operand], Tensor]:
     """An operation of a tensor and what stands to its right."""
     return lambda tensor, other: tensor.graph.op(op, tensor, other)
 
 
-def _swapped(op: str) -> Callable[[Tensor, Operand], Tensor]:
+def _swapped_operator(op: str) -> Callable[[Tensor, Operand], Tensor]:
     """An operation of what stands to the left of a tensor, and the tensor."""
     return lambda tensor, other: tensor.graph.op(op, other, tensor)
 
 
-def _function(op: str) -> Callable[[Tensor], Tensor]:
+def _operator_of_one(op: str) -> Callable[[Tensor], Tensor]:
     """An operation of a tensor alone."""
     return lambda tensor: tensor.graph.op(op, tensor)
 
@@ -55,19 +55,19 @@ class Tensor:
     graph: Graph
     name: str
 
-    __add__, __radd__ = _operator("Add"), _swapped("Add")
-    __sub__, __rsub__ = _operator("Sub"), _swapped("Sub")
-    __mul__, __rmul__ = _operator("Mul"), _swapped("Mul")
-    __truediv__, __rtruediv__ = _operator("Div"), _swapped("Div")
-    __matmul__ = _operator("MatMul")
-    __ge__, __gt__ = _operator("GreaterOrEqual"), _operator("Greater")
-    __le__, __lt__ = _operator("LessOrEqual"), _operator("Less")
-    __and__, __or__ = _operator("And"), _operator("Or")
-    __neg__, __invert__ = _function("Neg"), _function("Not")
+    __add__, __radd__ = _operator_of_two("Add"), _swapped_operator("Add")
+    __sub__, __rsub__ = _operator_of_two("Sub"), _swapped_operator("Sub")
+    __mul__, __rmul__ = _operator_of_two("Mul"), _swapped_operator("Mul")
+    __truediv__, __rtruediv__ = _operator_of_two("Div"), _swapped_operator("Div")
+    __matmul__ = _operator_of_two("MatMul")
+    __ge__, __gt__ = _operator_of_two("GreaterOrEqual"), _operator_of_two("Greater")
+    __le__, __lt__ = _operator_of_two("LessOrEqual"), _operator_of_two("Less")
+    __and__, __or__ = _operator_of_two("And"), _operator_of_two("Or")
+    __neg__, __invert__ = _operator_of_one("Neg"), _operator_of_one("Not")
 
-    abs, sqrt, exp, log = (_function(op) for op in ("Abs", "Sqrt", "Exp", "Log"))
+    abs, sqrt, exp, log = (_operator_of_one(op) for op in ("Abs", "Sqrt", "Exp", "Log"))
     #: the larger, and the smaller of the two
-    at_least, at_most = _operator("Max"), _operator("Min")
+    at_least, at_most = _operator_of_two("Max"), _operator_of_two("Min")
 
     def within(self, least: Operand, most: Operand) -> Tensor:
         """The tensor moved into an interval."""
@@ -174,7 +174,7 @@ class Graph:
         content = tuple(array.tolist()) if array.dtype.kind == "O" else array.tobytes()
         key = (array.dtype.str, array.shape, content)
         if key not in self.known:
-            name = self._new("constant")
+            name = self._new_name("constant")
             self.known[key] = (name,)
             self.constants[name] = array
         return Tensor(self, self.known[key][0])
@@ -202,21 +202,23 @@ class Graph:
         home = max((t.graph for t in tensors), key=lambda graph: graph.depth)
         names = tuple(t.name for t in tensors)
         key = (op, domain, names, count, repr(sorted((attributes or {}).items())))
-        found = home._find(key)
+        found = home._known_result(key)
         if found is None:
-            found = tuple(self._new(op) for _ in range(count))
+            found = tuple(self._new_name(op) for _ in range(count))
             home.nodes.append(OnnxNode(op, names, found, attributes or {}, domain))
             home.known[key] = found
         return [Tensor(home, name) for name in found]
 
-    def _find(self, key: Any) -> tuple[str, ...] | None:
+    def _known_result(self, key: Any) -> tuple[str, ...] | None:
         found = self.known.get(key)
-        return self.parent._find(key) if found is None and self.parent is not None else found
+        return (
+            self.parent._known_result(key) if found is None and self.parent is not None else found
+        )
 
-    def _new(self, word: str) -> str:
+    def _new_name(self, word: str) -> str:
         """A name that is not in use."""
         if self.parent is not None:
-            return self.parent._new(word)
+            return self.parent._new_name(word)
         word = word.lower()
         self.counts[word] = self.counts.get(word, 0) + 1
         return f"{self.prefix}{word}_{self.counts[word]}"
@@ -246,14 +248,14 @@ class Graph:
         to go on (None: always) and the new state.
         """
         inner = Graph(self.dtype, self.opset, parent=self)
-        count, go_on = inner._new("round"), inner._new("go_on")
-        names = [inner._new("state") for _ in start]
+        count, go_on = inner._new_name("round"), inner._new_name("go_on")
+        names = [inner._new_name("state") for _ in start]
         state = [Tensor(inner, name) for name in names]
         more, after = body(inner, Tensor(inner, count), state)
         inner.inputs = [count, go_on, *names]
         results = (Tensor(inner, go_on) if more is None else more, *after)
         # a body must give tensors of its own, not those of the graphs around it
-        inner.outputs = [inner.name(t, inner._new("result")).name for t in results]
+        inner.outputs = [inner.name(t, inner._new_name("result")).name for t in results]
         operands: list[Operand] = [np.array(most), np.array(True), *start]
         return self.ops("Loop", operands, len(start), {"body": inner})
 
@@ -372,12 +374,12 @@ def tensor_info(name: str, dtype: Any, shape: Sequence[str | int | None] | None)
 
 def add_nodes(graph: Graph, proto: Any) -> None:
     """Add the nodes of a graph, bodies of loops included, and its constants to a GraphProto."""
-    proto.node.extend(_node(node, graph.prefix) for node in graph.nodes)
+    proto.node.extend(_node_proto(node, graph.prefix) for node in graph.nodes)
     written = onnx.numpy_helper.from_array
     proto.initializer.extend(written(value, name) for name, value in graph.constants.items())
 
 
-def _node(node: OnnxNode, prefix: str) -> Any:
+def _node_proto(node: OnnxNode, prefix: str) -> Any:
     """A node, named like its first output, but never as one of another graph is."""
     name = prefix + node.outputs[0].removeprefix(prefix)
     return onnx.helper.make_node(
@@ -386,19 +388,19 @@ def _node(node: OnnxNode, prefix: str) -> Any:
         list(node.outputs),
         name=name,
         domain=node.domain or None,
-        **{name: _attribute(value) for name, value in node.attributes.items()},
+        **{name: _attribute_value(value) for name, value in node.attributes.items()},
     )
 
 
-def _attribute(value: Any) -> Any:
+def _attribute_value(value: Any) -> Any:
     if isinstance(value, np.dtype):
         return element_type(value)
     if isinstance(value, np.ndarray):
         return onnx.numpy_helper.from_array(value)
-    return _body(value) if isinstance(value, Graph) else value
+    return _loop_body(value) if isinstance(value, Graph) else value
 
 
-def _body(graph: Graph) -> Any:
+def _loop_body(graph: Graph) -> Any:
     """The body of a loop: a round's number, whether to go on, and a state of floats."""
     count, go_on, *state = graph.inputs
     more, *after = graph.outputs

@@ -137,11 +137,11 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     if segments:
         opsets[ML] = ML_OPSET
         inputs += [tensor_info(name, kind, ["n"]) for name, kind in segment_inputs(plan).items()]
-    graph.name(written(map_, plan, graph.input("score"), segments), output.name)
-    return assembled(graph, inputs, output, opsets, IR, facts_of(map_.kind, fitted))
+    graph.name(add_map(map_, plan, graph.input("score"), segments), output.name)
+    return model_of_graph(graph, inputs, output, opsets, IR, metadata_of(map_.kind, fitted))
 
 
-def assembled(
+def model_of_graph(
     graph: Graph,
     inputs: Sequence[Any],
     output: Any,
@@ -171,22 +171,22 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
     return TYPES[float]
 
 
-def written(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
+def add_map(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
     """The nodes of a map's plan, of scores (n,) or (n, k); NaN where a score is not finite."""
-    finite, clean = guarded(scores)
+    finite, clean = finite_scores(scores)
     p = OnnxPrinter(clean, segments).write(plan)
     if isinstance(map_, VectorMap) and map_.distribution:  # one bad score spoils its row
         finite = (~finite).number().total() <= 0.0
     return finite.choose(p, np.nan)
 
 
-def guarded(scores: Tensor) -> tuple[Tensor, Tensor]:
+def finite_scores(scores: Tensor) -> tuple[Tensor, Tensor]:
     """Which scores are finite, and the scores with 0 in place of the others."""
     finite = scores.abs() <= scores.graph.largest
     return finite, finite.choose(scores, 0.0)
 
 
-def facts_of(kind: str, fitted: Any) -> dict[str, str]:
+def metadata_of(kind: str, fitted: Any) -> dict[str, str]:
     """What the metadata of a model say of its calibrator: the kind of its map, and what is known of
     the fitted value, in words, with labels as JSON."""
     facts = {"calibrant.version": __version__, "calibrant.map": kind}
@@ -278,20 +278,20 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     # no 1 − 1e-9, but it has the logit of it.
 
     def logit(self, node: nodes.Logit) -> Tensor:
-        x = _opened(node.x)
+        x = _without_variables(node.x)
         if isinstance(x, nodes.Sigmoid):
             return between_logits(self.write(x.x))
         return self._clipped(x, nodes.Logit, logit) or logit_of(self.write(node.x))
 
     def log(self, node: nodes.Log) -> Tensor:
-        x = _opened(node.x)
+        x = _without_variables(node.x)
         if isinstance(x, nodes.Input):
             return log_of(self.write(x), most=LARGEST)
         clipped = self._clipped(x, nodes.Log, log_p)
         return clipped or -softplus_of(-self.write(nodes.Logit(node.x)))
 
     def minus_log_rest(self, node: nodes.MinusLogRest) -> Tensor:
-        x = _opened(node.x)
+        x = _without_variables(node.x)
         if isinstance(x, nodes.Input):
             return neg_log_rest_of(self.write(x))
         clipped = self._clipped(x, nodes.MinusLogRest, lambda p: -np.log1p(-np.minimum(p, LARGEST)))
@@ -303,7 +303,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         """A rising function of a clipped value: clipped after it."""
         if not isinstance(x, nodes.Clip):
             return None
-        low, high = (_mapped(function, end) for end in (x.low, x.high))
+        low, high = (_function_of_number(function, end) for end in (x.low, x.high))
         return self._within(self.write(kind(x.x)), low, high)
 
     def square(self, node: nodes.Square) -> Tensor:
@@ -392,16 +392,16 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return log_softmax(self.write(node.row))
 
     def combined(self, node: nodes.Combined) -> Tensor:
-        return combined(node, self.write(node.row))
+        return combined_columns(node, self.write(node.row))
 
     def relative_power(self, node: nodes.RelativePower) -> Tensor:
         positive = self.write(node.row).at_least(0.0)
-        shares = _share(positive, positive.greatest())
+        shares = _safe_ratio(positive, positive.greatest())
         return self.graph.op("Pow", shares, node.power)
 
     def normalised(self, node: nodes.Normalised) -> Tensor:
         x = self.write(node.row)
-        return _share(x, x.total())
+        return _safe_ratio(x, x.total())
 
     def largest_mapped(self, node: nodes.LargestMapped) -> Tensor:
         """The formula of `row_nodes.with_largest`."""
@@ -432,21 +432,21 @@ def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
     """
     count = len(node.keys)
     if node.columns == 1:
-        return encoded(segments[0], node.keys, range(count), count).cast(np.int32)
+        return encoded_keys(segments[0], node.keys, range(count), count).cast(np.int32)
     place = before = None
     for segment, step in zip(segments, column_steps(node.paths), strict=False):
-        value = encoded(segment, step.values, range(len(step.values)), -1)
+        value = encoded_keys(segment, step.values, range(len(step.values)), -1)
         pair = value if before is None else before * len(step.values) + value
         known = value >= 0 if before is None else (value >= 0) & (before >= 0)
         pair = known.choose(pair, -1)
-        found = encoded(pair, step.pairs, step.places, -1)
-        before = encoded(pair, step.pairs, step.numbers, -1)
+        found = encoded_keys(pair, step.pairs, step.places, -1)
+        before = encoded_keys(pair, step.pairs, step.numbers, -1)
         place = found if place is None else (found >= 0).choose(found, place)
     assert place is not None
     return (place >= 0).choose(place, count).cast(np.int32)
 
 
-def encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
+def encoded_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
     """The value of each key, as whole numbers; keys are all text or all whole numbers."""
     strings = all(isinstance(key, str) for key in keys)
     attributes = {
@@ -457,19 +457,19 @@ def encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int)
     return x.graph.op("LabelEncoder", x, attributes=attributes, domain=ML)
 
 
-def _mapped(function: Callable[[Array], Array], number: Number) -> Number:
+def _function_of_number(function: Callable[[Array], Array], number: Number) -> Number:
     """A function of a parameter."""
     values = function(values_of(number))
     return PlanColumn(values) if isinstance(number, PlanColumn) else float(values[0])
 
 
-def _opened(node: Node) -> Node:
+def _without_variables(node: Node) -> Node:
     while isinstance(node, nodes.Variable):
         node = node.value
     return node
 
 
-def _share(x: Tensor, whole: Tensor) -> Tensor:
+def _safe_ratio(x: Tensor, whole: Tensor) -> Tensor:
     """Rows divided by their sum or largest entry, unless that is zero."""
     return x / (whole > 0.0).choose(whole, 1.0)
 
@@ -496,10 +496,10 @@ class PieceTable(NamedTuple):
     columns: dict[str, Array]
 
 
-def up(values: Array, dtype: Float) -> NDArray[Any]:
+def rounded_up(values: Array, dtype: Float) -> NDArray[Any]:
     """The smallest numbers of a type that are not below these doubles.
 
-    >>> up(np.array([0.5, 0.1]), np.dtype(np.float32)).astype(float) >= [0.5, 0.1]
+    >>> rounded_up(np.array([0.5, 0.1]), np.dtype(np.float32)).astype(float) >= [0.5, 0.1]
     array([ True,  True])
     """
     with np.errstate(over="ignore"):
@@ -507,26 +507,26 @@ def up(values: Array, dtype: Float) -> NDArray[Any]:
         return np.where(near < values, np.nextafter(near, dtype.type(np.inf)), near)
 
 
-def down(values: Array, dtype: Float) -> NDArray[Any]:
+def rounded_down(values: Array, dtype: Float) -> NDArray[Any]:
     """The largest numbers of a type that are not above these doubles."""
-    return -up(-values, dtype)
+    return -rounded_up(-values, dtype)
 
 
-def _rows(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
+def _piece_table(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
     """The pieces of one table that numbers of the type lie in."""
     low, high, piece = place.regions
-    first, last = up(low, dtype), down(high, dtype)
+    first, last = rounded_up(low, dtype), rounded_down(high, dtype)
     some = first <= last
     first, last, piece = first[some], last[some], piece[some]
     if not isinstance(own, Pieces):
         return PieceTable(first, {"value": own[piece]})
     direct = not place.by_input or place.function is None
     if direct and dtype != np.float64:
-        return PieceTable(first, _between_numbers(own, first, last))
-    return PieceTable(first, _lines(own, piece, dtype))
+        return PieceTable(first, _line_columns_float32(own, first, last))
+    return PieceTable(first, _line_columns(own, piece, dtype))
 
 
-def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
+def _line_columns(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
     """The lines of `Pieces`. The outer ones, which are flat, start at 0 and are wide, so that no
     product on them overflows."""
     start, width, low, high, _, _, scale = own.table
@@ -542,7 +542,7 @@ def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Arr
     return {name: column[piece] for name, column in columns.items()}
 
 
-def _between_numbers(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
+def _line_columns_float32(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
     """Lines from the first to the last float32 of their pieces."""
     begin, end = first.astype(np.float64), last.astype(np.float64)
     low, high = own.value(begin), own.value(end)
@@ -556,7 +556,7 @@ def _between_numbers(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> di
 # --- in the graph -------------------------------------------------------------------------------
 
 
-def find(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
+def piece_of_number(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
     """The row of each finite number among the rows of all tables, one after the other.
 
     ``code`` is the number of each row's own table, if there are several. The binary search is
@@ -589,8 +589,10 @@ def value_by_piece(
     """The value of each number by its piece; ``value`` makes the tensor that lines are lines of."""
     graph = chooser.graph
     held: Sequence[Any] = node.values if isinstance(node, StepPieces) else node.pieces
-    tables = [_rows(place, own, graph.dtype) for place, own in zip(node.places, held, strict=True)]
-    at = find(tables, chooser, code)
+    tables = [
+        _piece_table(place, own, graph.dtype) for place, own in zip(node.places, held, strict=True)
+    ]
+    at = piece_of_number(tables, chooser, code)
     columns = {
         name: np.concatenate([table.columns[name] for table in tables])
         for name in tables[0].columns
@@ -617,30 +619,30 @@ def value_by_piece(
 PATIENCE = 3.0
 
 
-def anywhere(condition: Tensor) -> Tensor:
+def any_true(condition: Tensor) -> Tensor:
     """Whether a condition holds anywhere: one boolean."""
     found = condition.graph.op("ReduceSum", condition.number(), attributes={"keepdims": 0})
     return found > 0.0
 
 
-def outer(left: Array, right: Array) -> Array:
+def symmetric_products(left: Array, right: Array) -> Array:
     """(columns, k²): the symmetric part of left_b right_bᵀ for every column b, as a row."""
     both = left[:, :, None] * right[:, None, :]
     return ((both + both.transpose(0, 2, 1)) / 2.0).reshape(len(left), -1)
 
 
-def of_columns(x: Tensor, pattern: Array) -> Tensor:
+def weighted_matrices(x: Tensor, pattern: Array) -> Tensor:
     """Σ_b x_b · pattern_b as matrices (n, k, k)."""
     k = round(pattern.shape[1] ** 0.5)
     return x.graph.op("Reshape", x @ pattern, np.array([-1, k, k]))
 
 
-def times(matrices: Tensor, y: Tensor) -> Tensor:
+def matrix_vector(matrices: Tensor, y: Tensor) -> Tensor:
     """The products of matrices (n, k, k) with vectors (n, k)."""
     return (matrices @ y.expand(2)).squeeze(2)
 
 
-def inverse(matrices: Tensor, k: int) -> Tensor:
+def inverse_matrices(matrices: Tensor, k: int) -> Tensor:
     """The inverses of positive definite matrices (n, k, k), by k sweeps.
 
     Sweep j of a symmetric A, with d = A_jj and c its column j: A − ccᵀ/d, but c/d in row and column
@@ -663,15 +665,15 @@ def inverse(matrices: Tensor, k: int) -> Tensor:
     return -matrices.graph.loop(k, [matrices], sweep)[0]
 
 
-def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
+def least_squares_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
     """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; see `maps.simplex`."""
     graph, k = r.graph, len(code)
     plus, minus = (code.T > 0).astype(float), (code.T < 0).astype(float)
     mean, scale = float(weights.sum()) / k, weights[:, None]
     either = plus + minus
-    constant = outer(scale * plus, plus).sum(axis=0).reshape(k, k) + mean
-    full = of_columns(r, outer(-2.0 * scale * plus, either))
-    full = full + of_columns(r * r, outer(scale * either, either)) + constant
+    constant = symmetric_products(scale * plus, plus).sum(axis=0).reshape(k, k) + mean
+    full = weighted_matrices(r, symmetric_products(-2.0 * scale * plus, either))
+    full = full + weighted_matrices(r * r, symmetric_products(scale * either, either)) + constant
 
     def pivot(inner: Graph, count: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         free, fewest, patience, _ = state
@@ -684,7 +686,7 @@ def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
         last = (wrong.number() * place).greatest() <= place
         flip = wrong & ((patience >= 0.0) | last)
         free = flip.choose(1.0 - free, free)
-        return anywhere(wrong), [free, fewest, patience, y]
+        return any_true(wrong), [free, fewest, patience, y]
 
     nothing = graph.gather(full, np.array(0), axis=2) * 0.0
     row = nothing.total()
@@ -695,11 +697,11 @@ def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
 def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tensor, Tensor]:
     """y with the classes that are not free at zero, and which classes are of the wrong sign."""
     small = free.expand(2) * (ridge * np.eye(k)) + (1.0 - free).expand(2) * np.eye(k)
-    inverted = inverse(full * free.expand(2) * free.expand(1) + small, k)
-    y = times(inverted, free)
+    inverted = inverse_matrices(full * free.expand(2) * free.expand(1) + small, k)
+    y = matrix_vector(inverted, free)
     for _ in range(2):
-        y = y + times(inverted, (free - times(full, y)) * free)
-    slope = times(full, y) - 1.0
+        y = y + matrix_vector(inverted, (free - matrix_vector(full, y)) * free)
+    slope = matrix_vector(full, y) - 1.0
     below = y < -combiners.ZERO * y.greatest()
     kept = free > 0.5
     return y, (kept & below) | (~kept & (slope < -combiners.ZERO))
@@ -708,12 +710,12 @@ def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tenso
 # --- coupling -----------------------------------------------------------------------------------
 
 
-def couple(r: Tensor, code: Array, weights: Array) -> Tensor:
+def coupling_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
     """min −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)], from least squares on."""
     graph, k = r.graph, len(code)
     likelihood = _CouplingGraph(r, code, weights)
-    begun = least_squares(r, code, weights=weights)
-    open_ = ~likelihood.fits(begun)
+    begun = least_squares_graph(r, code, weights=weights)
+    open_ = ~likelihood.fits_exactly(begun)
     share = combiners.SHARE_PAIRS if likelihood.pairs else combiners.SHARE
     p = open_.choose(begun * (1.0 - share) + share / k, begun)
     start = [p, likelihood.value(p), open_.number()]
@@ -734,7 +736,7 @@ class _CouplingGraph:
         """A and B."""
         return p @ self.plus.T, p @ self.minus.T
 
-    def fits(self, p: Tensor) -> Tensor:
+    def fits_exactly(self, p: Tensor) -> Tensor:
         """Where every column gets just the r it asks for: no p can do better."""
         a, b = self.sums(p)
         off = ((1.0 - self.r) * a - self.r * b).abs()
@@ -755,21 +757,27 @@ class _CouplingGraph:
         if self.pairs:
             share = a / s
             v = ((share - self.r) * self.n) @ self.columns
-            curve = of_columns(share * (b / s) * self.n, outer(self.columns, self.columns))
+            curve = weighted_matrices(
+                share * (b / s) * self.n, symmetric_products(self.columns, self.columns)
+            )
             curve = curve + mutual * self.total + np.eye(self.k) * (combiners.RIDGE * self.total)
             gain = (self.r * self.n) @ self.plus + ((1.0 - self.r) * self.n) @ self.minus
-            return v, -times(inverse(curve, self.k), v), _ratio(gain, gain + v)
+            return v, -matrix_vector(inverse_matrices(curve, self.k), v), _ratio(gain, gain + v)
         from_a, from_b = self.r * self.n / a, (1.0 - self.r) * self.n / b
         either = self.plus + self.minus
         gain, loss = from_a @ self.plus + from_b @ self.minus, (self.n / s) @ either
         v = p * (loss - gain)
-        curve = of_columns(from_a / a, outer(self.plus, self.plus))
-        curve = curve + of_columns(from_b / b, outer(self.minus, self.minus))
+        curve = weighted_matrices(from_a / a, symmetric_products(self.plus, self.plus))
+        curve = curve + weighted_matrices(from_b / b, symmetric_products(self.minus, self.minus))
         if not self.full:  # else it is just what fixes the scale
-            curve = curve + self.total - of_columns(self.n / (s * s), outer(either, either))
+            curve = (
+                curve
+                + self.total
+                - weighted_matrices(self.n / (s * s), symmetric_products(either, either))
+            )
         small = v.at_least(0.0) + (p * p + 1e-30) * (combiners.RIDGE * self.total)
         curve = curve * mutual + small.expand(2) * np.eye(self.k)
-        return v, -times(inverse(curve, self.k), v), _ratio(gain, loss)
+        return v, -matrix_vector(inverse_matrices(curve, self.k), v), _ratio(gain, loss)
 
     def round(
         self, inner: Graph, count: Tensor, state: list[Tensor]
@@ -778,18 +786,18 @@ class _CouplingGraph:
         p, before, going = state
         open_ = going > 0.5
         v, u, factors = self.newton(p)
-        done = self._done(p, u, v)
-        new = _moved(p, (u + 1.0).at_least(combiners.KEEP))
+        done = self._converged(p, u, v)
+        new = _reweighted(p, (u + 1.0).at_least(combiners.KEEP))
         after = self.value(new)
         lower = after <= before + (before + self.total) * 1e-14
-        careful, less = self._careful(p, u, factors)
+        careful, less = self._shorter_steps(p, u, factors)
         new = (lower | done).choose(new, careful)
         after = (lower | done).choose(after, less)
         left = open_ & ~done
         state = [open_.choose(new, p), open_.choose(after, before), left.number()]
-        return anywhere(left), state
+        return any_true(left), state
 
-    def _done(self, p: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    def _converged(self, p: Tensor, u: Tensor, v: Tensor) -> Tensor:
         """Where the conditions of a minimum hold."""
         done = (p * u).abs().greatest() <= combiners.MOVE
         if self.pairs:
@@ -798,9 +806,9 @@ class _CouplingGraph:
             done = done | ((v * u).total().abs() <= combiners.FALL * self.total)
         return done & (v.abs().greatest() <= combiners.GRADIENT * self.total)
 
-    def _careful(self, p: Tensor, u: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
+    def _shorter_steps(self, p: Tensor, u: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
         """The best of several shorter steps and the multiplicative one, which never raises F."""
-        new = _moved(p, factors)
+        new = _reweighted(p, factors)
         after = self.value(new)
         inside = (1.0 - combiners.KEEP) / (-u).greatest().at_least(1.0)
         width = u.greatest() + (-u).greatest()
@@ -811,7 +819,7 @@ class _CouplingGraph:
             *((u * t + 1.0).at_least(combiners.KEEP) for t in combiners.SHORTER),
         ]
         for change in changes:
-            trial = _moved(p, change)
+            trial = _reweighted(p, change)
             value = self.value(trial)
             better = value < after
             new, after = better.choose(trial, new), better.choose(value, after)
@@ -824,7 +832,7 @@ def _ratio(gain: Tensor, loss: Tensor) -> Tensor:
     return known.choose(gain / known.choose(loss, 1.0), 1.0)
 
 
-def _moved(p: Tensor, change: Tensor) -> Tensor:
+def _reweighted(p: Tensor, change: Tensor) -> Tensor:
     return shares_of(p * change).at_least(combiners.FLOOR)
 
 
@@ -842,7 +850,7 @@ TINY = {np.dtype(np.float64): 1e-300, np.dtype(np.float32): 1e-30}
 LIGHTEST_IN_FLOAT32 = 1e-12
 
 
-def combined(node: Combined, r: Tensor) -> Tensor:
+def combined_columns(node: Combined, r: Tensor) -> Tensor:
     """p by the node's rule; classes that no column knows get nothing."""
     graph = r.graph
     if graph.dtype != np.float64 and node.weights.min() < LIGHTEST_IN_FLOAT32:
@@ -900,7 +908,7 @@ def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
         new = mu - excess / slope.at_least(TINY[graph.dtype])
         inside = (new > low) & (new < high)
         new = inside.choose(new, 0.5 * (low + high))
-        return anywhere(open_), [open_.choose(new, mu), low, high, p]
+        return any_true(open_), [open_.choose(new, mu), low, high, p]
 
     start = [low * 0.0, low, high, r]
     return shares_of(graph.loop(ROUNDS, start, body)[3])
@@ -928,7 +936,7 @@ def _check_iterated(r: Tensor, code: Array) -> None:
             "a code other than one-against-all is combined by iterations that need doubles, but "
             "float=32 came. Export with float=64, or fit with the code 'one_vs_rest'."
         )
-    if not _decides(code):
+    if not _has_unique_answer(code):
         raise InputError(
             "this code leaves some rows several best answers, and a runtime might give another one "
             "than predict_proba does, so it cannot be written as ONNX. Fit with all pairs, with "
@@ -936,7 +944,7 @@ def _check_iterated(r: Tensor, code: Array) -> None:
         )
 
 
-def _decides(code: Array) -> bool:
+def _has_unique_answer(code: Array) -> bool:
     """Whether the best p is unique whatever r: all pairs; or no zeros, and sums over the columns'
     positives that fix p."""
     if combiners.is_all_pairs(code):
@@ -949,8 +957,8 @@ COMBINERS: dict[str, Combiner] = {
     "normalized": _normalized,
     "projected": _projected,
     "balanced": _balanced,
-    "least_squares": least_squares,
-    "coupled": couple,
+    "least_squares": least_squares_graph,
+    "coupled": coupling_graph,
 }
 #: those for codes other than one-against-all
 ITERATED = ("least_squares", "coupled")
@@ -989,7 +997,7 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
         inputs.append(tensor_info("numbers", dtype, ["n", len(numeric)]))
     if nominal:
         inputs.append(tensor_info("categories", object, ["n", len(nominal)]))
-    finite, clean = guarded(graph.input("score"))
+    finite, clean = finite_scores(graph.input("score"))
     z = logit_of(OnnxPrinter(clean).write(parts.start.plan(ONNX)))
     blocks = _TreeInputs(graph, parts, numeric, nominal)
     for first, last, factor in parts.ends:
@@ -1000,12 +1008,14 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
         "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
         "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
         "calibrant.words": json.dumps(
-            [list(_spellings(parts.columns[j].categories or ())) for j in nominal]
+            [list(_words_of_categories(parts.columns[j].categories or ())) for j in nominal]
         ),
         "calibrant.other_words": "count as missing categories",
     }
-    facts = facts_of("trees", parts.facts) | names
-    return assembled(graph, inputs, output, {"": TREES_OPSET, ML: TREES_ML_OPSET}, TREES_IR, facts)
+    facts = metadata_of("trees", parts.facts) | names
+    return model_of_graph(
+        graph, inputs, output, {"": TREES_OPSET, ML: TREES_ML_OPSET}, TREES_IR, facts
+    )
 
 
 class _TreeInputs:
@@ -1019,9 +1029,9 @@ class _TreeInputs:
         self.numbers = graph.input("numbers") if numeric else None
         self.codes: dict[int, Tensor] = {}
         for i, j in enumerate(nominal):
-            words = _spellings(parts.columns[j].categories or ())
+            words = _words_of_categories(parts.columns[j].categories or ())
             column = graph.input("categories").column(i)
-            self.codes[j] = encoded(column, list(words), list(words.values()), 0)
+            self.codes[j] = encoded_keys(column, list(words), list(words.values()), 0)
 
     def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
         """The sum of what the trees of one round give, shape (n,)."""
@@ -1047,15 +1057,15 @@ class _TreeInputs:
 TRUTH = {0: ("False", "false", "FALSE"), 1: ("True", "true", "TRUE")}
 
 
-def _spellings(categories: tuple[Any, ...]) -> dict[str, int]:
+def _words_of_categories(categories: tuple[Any, ...]) -> dict[str, int]:
     """The words that the model takes for the categories, and their codes from 1 on.
 
     Truth values and numbers come in all their usual spellings.
 
-    >>> list(_spellings((False, True)))
+    >>> list(_words_of_categories((False, True)))
     ['False', 'True', 'false', 'FALSE', '0', '0.0', 'true', 'TRUE', '1', '1.0']
     """
-    found = {word: code for code, word in enumerate(_spelled(categories), start=1)}
+    found = {word: code for code, word in enumerate(_category_words(categories), start=1)}
     for code, category in enumerate(categories, start=1):
         if not isinstance(category, str) and category == (whole := int(category)):
             for word in (*TRUTH.get(whole, ()), str(whole), f"{whole}.0"):
@@ -1063,7 +1073,7 @@ def _spellings(categories: tuple[Any, ...]) -> dict[str, int]:
     return found
 
 
-def _spelled(categories: tuple[Any, ...]) -> list[str]:
+def _category_words(categories: tuple[Any, ...]) -> list[str]:
     """Categories as strings; whole numbers without a point."""
     whole = (int(c) if isinstance(c, float) and c.is_integer() else c for c in categories)
     words = [str(category) for category in whole]
@@ -1091,11 +1101,11 @@ class _Ensemble:
         """The place of a split; for a leaf, of a split whose ways both lead to it."""
         if node >= 0:
             return self._split(node)
-        self.splits.append((self._z, 0.0, 0, self._leaf(node), 1, self._leaf(node), 1))
+        self.splits.append((self._logit_column, 0.0, 0, self._leaf(node), 1, self._leaf(node), 1))
         return len(self.splits) - 1
 
     @property
-    def _z(self) -> int:
+    def _logit_column(self) -> int:
         return len(self.place)
 
     def _leaf(self, node: int) -> int:
@@ -1114,10 +1124,10 @@ class _Ensemble:
         ways = [int(trees.left[node]), int(trees.right[node])]
         if subset >= 0:  # 1 in the set, 0 outside
             self.sets.append((column, subset))
-            looked, threshold, gone = self._z + len(self.sets), 0.5, 0
+            looked, threshold, gone = self._logit_column + len(self.sets), 0.5, 0
             ways.reverse()
         else:
-            looked = self._z if column == self.logit else self.place[column]
+            looked = self._logit_column if column == self.logit else self.place[column]
             threshold, gone = float(trees.threshold[node]), int(trees.missing_left[node])
         ends: list[int] = []
         for child in ways:

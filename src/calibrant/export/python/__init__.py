@@ -94,22 +94,22 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
                 f"probabilities, but {threshold!r} came. Compare what it gives."
             )
         return tree_module(
-            trees, name, PYTHON, _docstring(_title(trees.facts), _origin(trees.facts))
+            trees, name, PYTHON, _docstring(_module_title(trees.facts), _module_origin(trees.facts))
         )
     map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     text, decision = Text(), None if at_least is None else map_.decision(at_least)
     plan = (map_ if decision is None else decision).plan(PYTHON)
     limit = at_least if decision is None else 1.0
     if isinstance(plan, Row):
-        body = _of_row(plan, map_, fitted, text)
+        body = _function_of_row(plan, map_, fitted, text)
     elif isinstance(plan, BySegment):
-        body = _of_segment(plan, limit, text)
+        body = _function_of_segment(plan, limit, text)
     else:
-        body = _of_score(plan, limit, text)
+        body = _function_of_score(plan, limit, text)
     classes = () if fitted is None or not isinstance(map_, VectorMap) else fitted.classes
-    what = _what(map_, fitted, at_least)
-    main = body.source(name, _docstring(what, _how(plan, fitted)))
-    return text.source(_docstring(_title(fitted), _origin(fitted)), classes, main)
+    what = _function_summary(map_, fitted, at_least)
+    main = body.source(name, _docstring(what, _function_notes(plan, fitted)))
+    return text.source(_docstring(_module_title(fitted), _module_origin(fitted)), classes, main)
 
 
 def _check_name(name: Any) -> None:
@@ -129,7 +129,7 @@ def _check_name(name: Any) -> None:
 # --- the function -------------------------------------------------------------------------------
 
 
-def _of_score(plan: Node, limit: float | None, text: Text) -> Function:
+def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
     """The value of a plan; with a limit, whether it is at least that."""
     body = Function(text, (SCORE,), "float" if limit is None else "bool")
     body.add("score = _finite(score)")
@@ -146,7 +146,7 @@ def _of_score(plan: Node, limit: float | None, text: Text) -> Function:
     return body
 
 
-def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function:
+def _function_of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function:
     body = Function(text, ("scores: list[float]",), "list[float]")
     body.add(f"scores = _row(scores, {map_.n_columns})")
     if fitted is not None and map_.reads == "probability":
@@ -155,25 +155,26 @@ def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function
     return body
 
 
-def _of_segment(plan: BySegment, limit: float | None, text: Text) -> Function:
+def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Function:
     """First the common value, then the value of the segment's own map."""
     names = plan.column_names
     parameters = (SCORE, *(f"{name}: str | int" for name in names))
     if limit is not None:
-        value = f"{text.function(_of_segment(plan, None, text))}({', '.join(['score', *names])})"
+        own = text.function(_function_of_segment(plan, None, text))
+        value = f"{own}({', '.join(['score', *names])})"
         body = Function(text, parameters, "bool")
         body.add(f"return {value} >= {number(limit)}")
         return body
     body = Function(text, parameters)
     body.add("score = _finite(score)")
     for i, name in enumerate(names):
-        body.add(f"_check_segment({name}, {_known(plan.values(i))!r})")
+        body.add(f"_check_segment({name}, {_kind_of_keys(plan.values(i))!r})")
     common = PythonPrinter(body, plan.common).variable(plan.common, "common")
     if not plan.keys:
         body.add(f"return {common}")
         return body
     find_borders(plan.members)
-    table = _segments(plan, text)
+    table = _segment_table(plan, text)
     key = "segment"
     if len(names) > 1:  # the finest segment that is known
         body.add(f"key = ({', '.join(names)})")
@@ -186,7 +187,7 @@ def _of_segment(plan: BySegment, limit: float | None, text: Text) -> Function:
     return body
 
 
-def _segments(plan: BySegment, text: Text) -> str:
+def _segment_table(plan: BySegment, text: Text) -> str:
     """A table of functions of the score and the common probability, by segment."""
     items = []
     for key, own, share in zip(plan.keys, plan.members, plan.shares.tolist(), strict=True):
@@ -197,7 +198,7 @@ def _segments(plan: BySegment, text: Text) -> str:
     return text.registry("SEGMENTS", "{", items, "}", "each segment's own map, and its share")
 
 
-def _known(keys: Sequence[str | int]) -> str:
+def _kind_of_keys(keys: Sequence[str | int]) -> str:
     """What the known segments are: text, numbers, or both. The text refuses others, as the map
     does."""
     kinds = {type(key) for key in keys} or {str, int}
@@ -207,18 +208,18 @@ def _known(keys: Sequence[str | int]) -> str:
 # --- its words ----------------------------------------------------------------------------------
 
 
-def _title(fitted: Fitted | None) -> str:
-    made = f" ({_shown(fitted.method)})" if fitted is not None and fitted.method else ""
+def _module_title(fitted: Fitted | None) -> str:
+    made = f" ({_short_name(fitted.method)})" if fitted is not None and fitted.method else ""
     return f"A calibrator{made} as plain Python: the standard library is all that it needs."
 
 
-def _origin(fitted: Fitted | None) -> str:
+def _module_origin(fitted: Fitted | None) -> str:
     version = None if fitted is None else fitted.provenance.get("calibrant")
-    by = f"Fitted with calibrant {_shown(version)}, written" if version else "Written"
+    by = f"Fitted with calibrant {_short_name(version)}, written" if version else "Written"
     return f"{by} by calibrant {__version__}. Runs on Python 3.8 and newer."
 
 
-def _what(map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
+def _function_summary(map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
     if isinstance(map_, VectorMap):
         listed = "" if fitted is None else " of the classes in CLASSES, in that order,"
         scores = "1 score" if map_.n_columns == 1 else f"{map_.n_columns} scores"
@@ -229,11 +230,11 @@ def _what(map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
     if fitted is None:
         return f"{head} calibrated probability for {where}{tail}."
     other = next(c for i, c in enumerate(fitted.classes) if i != fitted.positive_column)
-    of = f"{_shown(fitted.pos_label)} (not {_shown(other)})"
+    of = f"{_short_name(fitted.pos_label)} (not {_short_name(other)})"
     return f"{head} calibrated probability of {of} for {where}{tail}."
 
 
-def _how(plan: Node, fitted: Fitted | None) -> str:
+def _function_notes(plan: Node, fitted: Fitted | None) -> str:
     known = None if fitted is None else fitted.score_range
     said = "" if known is None else f"Scores must be {known.words()}. "
     if isinstance(plan, BySegment):
@@ -245,7 +246,7 @@ def _how(plan: Node, fitted: Fitted | None) -> str:
     return f"{said}A score that is missing, NaN or infinite is a ValueError."
 
 
-def _shown(value: Any) -> str:
+def _short_name(value: Any) -> str:
     """A name or label for a docstring: itself if it is a plain word, else its repr, shortened."""
     if isinstance(value, str) and value.replace(".", "").isalnum() and value.isascii():
         return value[:LONGEST]

@@ -34,7 +34,7 @@ HELPERS: dict[type[Node], str] = {
 }
 
 
-def function_of(plan: Node, text: Text) -> str:
+def plan_function(plan: Node, text: Text) -> str:
     """The name of a private function of one score that evaluates a plan."""
     body = Function(text, ("score: float",))
     body.add(f"return {PythonPrinter(body, plan).write(plan)}")
@@ -65,7 +65,7 @@ class PythonPrinter(PlanPrinter[str]):
         return "score"
 
     def constant(self, node: nodes.Constant) -> str:
-        return _plain(node.value)
+        return _number_text(node.value)
 
     def let(self, node: nodes.Let) -> str:
         """The variable first, then what is made of it."""
@@ -78,16 +78,20 @@ class PythonPrinter(PlanPrinter[str]):
         return self.known[node]
 
     def clip(self, node: nodes.Clip) -> str:
-        return f"min(max({self.write(node.x)}, {_plain(node.low)}), {_plain(node.high)})"
+        return (
+            f"min(max({self.write(node.x)}, {_number_text(node.low)}), {_number_text(node.high)})"
+        )
 
     def linear(self, node: nodes.Linear) -> str:
-        base = [_plain(node.base)] if node.base or not node.terms else []
+        base = [_number_text(node.base)] if node.base or not node.terms else []
         if len(node.terms) <= MANY:
-            return spread(base + [f"{_plain(c)} * {self.write(term)}" for c, term in node.terms])
+            return sum_on_lines(
+                base + [f"{_number_text(c)} * {self.write(term)}" for c, term in node.terms]
+            )
         total = self.body.name("total")
-        self.body.add(f"{total} = {_plain(node.base)}", sets=total)
+        self.body.add(f"{total} = {_number_text(node.base)}", sets=total)
         for c, term in node.terms:
-            self.body.add(f"{total} += {_plain(c)} * {self.write(term)}", sets=total)
+            self.body.add(f"{total} += {_number_text(c)} * {self.write(term)}", sets=total)
         return total
 
     def rising(self, node: nodes.Rising) -> str:
@@ -137,7 +141,7 @@ class PythonPrinter(PlanPrinter[str]):
         return self.body.keep(hint, self.write(node))
 
     def each_column(self, node: nodes.EachColumn) -> str:
-        items = [f"({column}, {function_of(own, self.text)})" for column, own in node.members]
+        items = [f"({column}, {plan_function(own, self.text)})" for column, own in node.members]
         held = self.text.registry("MEMBERS", "(", items, ")", "a column of the row, and its map")
         return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
 
@@ -188,7 +192,7 @@ class PythonPrinter(PlanPrinter[str]):
 
     def largest_mapped(self, node: nodes.LargestMapped) -> str:
         p = self.kept(node.row, "p")
-        return f"_with_largest({p}, {function_of(node.member, self.text)}(max({p})))"
+        return f"_with_largest({p}, {plan_function(node.member, self.text)}(max({p})))"
 
     def combined(self, node: nodes.Combined) -> str:
         r = self.kept(node.row, "r")
@@ -215,7 +219,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"_{node.rule}({r}, {columns}, {len(node.code)})"
 
 
-def _plain(value: Number) -> str:
+def _number_text(value: Number) -> str:
     assert isinstance(value, float)  # columns are for targets that print many plans as one
     return number(value)
 
@@ -243,9 +247,9 @@ def tree_module(parts: TreeParts, name: str, target: PlanTarget, doc: str) -> st
     body = Function(text, (SCORE, FEATURES))
     plan = parts.start.plan(target)
     body.add("score = _finite(score)")
-    body.add(f"row = _feature_row(features, {_columns(parts, text)})")
+    body.add(f"row = _feature_row(features, {_column_table(parts, text)})")
     body.add(f"z = _logit({PythonPrinter(body, plan).write(plan)})")
-    tables = _tables(parts, text)
+    tables = _tree_tables(parts, text)
     for first, last, factor in parts.ends:
         body.add(
             f"z = {number(factor)} * (z + _sum_of_leaves([*row, z], {first}, {last}, {tables}))"
@@ -260,7 +264,7 @@ def tree_module(parts: TreeParts, name: str, target: PlanTarget, doc: str) -> st
     return text.source(doc, (), body.source(name, said))
 
 
-def _columns(parts: TreeParts, text: Text) -> str:
+def _column_table(parts: TreeParts, text: Text) -> str:
     items = []
     for column in parts.columns:
         codes = None
@@ -270,7 +274,7 @@ def _columns(parts: TreeParts, text: Text) -> str:
     return text.table("COLUMNS", items, "the columns, and the codes of their categories")
 
 
-def _tables(parts: TreeParts, text: Text) -> str:
+def _tree_tables(parts: TreeParts, text: Text) -> str:
     """The names of the tables of all trees, as arguments."""
     trees = parts.trees
     said = {
@@ -319,10 +323,10 @@ def in_docstring(words: str) -> str:
     return words.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def spread(parts: list[str]) -> str:
+def sum_on_lines(parts: list[str]) -> str:
     """A sum of terms, on one line or on one each.
 
-    >>> spread(["1.0", "2.0 * x", "-3.0 * z"])
+    >>> sum_on_lines(["1.0", "2.0 * x", "-3.0 * z"])
     '1.0 + 2.0 * x - 3.0 * z'
     """
     first, *rest = parts
@@ -349,7 +353,7 @@ class Text:
 
     def table(self, hint: str, items: Iterable[str], says: str) -> str:
         """The name of a tuple of these items; equal ones are written once."""
-        written = _tuple(list(items))
+        written = _tuple_text(list(items))
         if written not in self._tables:
             self._tables[written] = self.name(hint), says
         return self._tables[written][0]
@@ -378,16 +382,16 @@ class Text:
         """The whole module."""
         functions = [w.replace("{name}", name, 1) for w, name in self._functions.items()]
         code = [*functions, *self._registries, main]
-        needed = _needed("\n".join(code))
+        needed = _names_used("\n".join(code))
         imports = [f"import {name}\n" for name in IMPORTS if name in needed]
         labels = [repr(label) for label in classes]
-        tables = [f"CLASSES = {_tuple(labels)}\n"] if labels else []
+        tables = [f"CLASSES = {_tuple_text(labels)}\n"] if labels else []
         tables += [
             f"# {says}\n{name} = {written}\n"
             for written, (name, says) in self._tables.items()
             if name in needed
         ]
-        helping = [source for name, source in _sources().items() if name in needed]
+        helping = [source for name, source in _helper_sources().items() if name in needed]
         head = [f"{doc}\n", "from __future__ import annotations\n", "".join(imports), *tables]
         return "\n".join(filter(None, head)) + "".join(f"\n\n{part}" for part in helping + code)
 
@@ -435,7 +439,7 @@ class Function:
         )
 
 
-def _tuple(items: list[str]) -> str:
+def _tuple_text(items: list[str]) -> str:
     """A tuple, its items filling lines."""
     short = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     if len(short) <= WIDTH - 20:
@@ -450,14 +454,14 @@ def _tuple(items: list[str]) -> str:
 
 
 @functools.cache
-def _sources() -> dict[str, str]:
+def _helper_sources() -> dict[str, str]:
     """The helpers' sources, in the order in which they stand."""
     found = inspect.getmembers(helpers, inspect.isfunction)
     lines = {name: inspect.getsourcelines(function) for name, function in found}
     return {name: "".join(lines[name][0]) for name in sorted(lines, key=lambda n: lines[n][1])}
 
 
-def _needed(code: str) -> set[str]:
+def _names_used(code: str) -> set[str]:
     """The names that code uses, and those that its helpers use in turn."""
     found, new = set[str](), {code}
     while new:
@@ -467,6 +471,6 @@ def _needed(code: str) -> set[str]:
             for node in ast.walk(ast.parse(part))
             if isinstance(node, ast.Name)
         }
-        new = {source for name, source in _sources().items() if name in names - found}
+        new = {source for name, source in _helper_sources().items() if name in names - found}
         found |= names
     return found

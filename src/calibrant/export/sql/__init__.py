@@ -24,14 +24,14 @@ from calibrant.export.sql.dialects import (
     case,
     column_name,
     comment,
+    comment_label,
     dialect_of,
-    inside,
-    label,
-    name,
+    in_brackets,
+    indented,
     new_name,
-    shifted,
-    string,
+    quoted_name,
     table_name,
+    text_literal,
 )
 from calibrant.export.sql.printer import (
     HEADS,
@@ -41,7 +41,7 @@ from calibrant.export.sql.printer import (
     SqlPrinter,
     SqlRowPrinter,
     SqlWriter,
-    guarded,
+    without_overflow,
     write_segmented,
 )
 from calibrant.fitting.fitted import Fitted, fingerprint, map_of, to_fitted_map, tree_parts_of
@@ -192,7 +192,7 @@ def to_sql(
         decision=None if at_least is None else map_.decision(at_least),
     )
     request.check()
-    sql = _faster(request) if form == "auto" else request.written()
+    sql = _faster_form(request) if form == "auto" else request.written()
     last = 1 if view is None else len(request.writer.dialect.view)
     if len(sql.statements) > last:  # it makes tables
         request.check_tables()
@@ -200,7 +200,7 @@ def to_sql(
     return sql
 
 
-def _faster(request: Request) -> Sql:
+def _faster_form(request: Request) -> Sql:
     """An expression; or a lookup, where there is one and it is faster."""
     dialect = request.writer.dialect
     other = replace(request, writer=SqlWriter(dialect, lookup=True))
@@ -280,9 +280,9 @@ class Request:
 
     def check(self) -> None:
         """Refuse what does not fit the map."""
-        if self.view is not None and _parts(self.view) in (
-            _parts(self.table),
-            _parts(self.lookup_name),
+        if self.view is not None and _name_parts(self.view) in (
+            _name_parts(self.table),
+            _name_parts(self.lookup_name),
         ):
             raise InputError(
                 f"the view must have a name of its own, but {self.view!r} is that of the rows or "
@@ -309,8 +309,8 @@ class Request:
 
         Schemas count only where both names have them: the database may add the other's.
         """
-        *schema, own = _parts(self.lookup_name)
-        *its_schema, rows = _parts(self.table)
+        *schema, own = _name_parts(self.lookup_name)
+        *its_schema, rows = _name_parts(self.table)
         ends = zip(reversed(schema), reversed(its_schema), strict=False)
         numbered = rf"{re.escape(own)}(_[0-9]+)?({NEW}|{OLD})?"
         if all(one == other for one, other in ends) and re.fullmatch(numbered, rows):
@@ -336,90 +336,92 @@ class Request:
         """The SQL: an expression, or a query with the tables that it needs, or a view."""
         plan, dialect = self.printed.plan(SQL), self.writer.dialect
         if isinstance(plan, Row):
-            return self._several(plan)
+            return self._query_of_classes(plan)
         if not self.writer.lookup and self.view is None:
-            text = _checked(self._one(plan, ""))
+            text = _check_length(self._expression(plan, ""))
             return Sql(self._header(text) + text)
-        value = _checked(self._one(plan, "r"))
-        query = self._steps(self.keep).query([f"{value} AS {new_name(self.into, dialect)}"])
+        value = _check_length(self._expression(plan, "r"))
+        query = self._query_steps(self.keep).query([f"{value} AS {new_name(self.into, dialect)}"])
         new = "calibrated probability" if self.threshold is None else "decision"
-        return self._script(query, f"The query: every row as it is, and its {new}.")
+        return self._whole_script(query, f"The query: every row as it is, and its {new}.")
 
-    def _several(self, plan: Row) -> Sql:
+    def _query_of_classes(self, plan: Row) -> Sql:
         """The query of a plan of several scores."""
-        steps = self._steps(self.columns if self.keep is None else self.keep)
-        scores = [self._score(own, "r") for own in self.columns]
+        steps = self._query_steps(self.columns if self.keep is None else self.keep)
+        scores = [self._score_column(own, "r") for own in self.columns]
         found = SqlRowPrinter(scores, steps).probabilities(plan)
-        last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
-        query = _checked(steps.query(last))
-        return self._script(query, "The query: a probability for every class.")
+        last = [
+            f"{p} AS {own}" for p, own in zip(found, self._class_columns(len(found)), strict=True)
+        ]
+        query = _check_length(steps.query(last))
+        return self._whole_script(query, "The query: a probability for every class.")
 
-    def _steps(self, kept: Sequence[str] | None) -> QuerySteps:
+    def _query_steps(self, kept: Sequence[str] | None) -> QuerySteps:
         """The query in the making. It keeps some columns of the table, or all."""
         dialect = self.writer.dialect
         keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
         is_dbt = isinstance(self.table, str) and DBT_TABLE.fullmatch(self.table)
         table = self.table if is_dbt else table_name(self.table, dialect)
-        prefix = _prefix((*(kept or ()), self.table))
+        prefix = _free_prefix((*(kept or ()), self.table))
         return QuerySteps(self.writer, table, self.lookup_name, keep, prefix)
 
-    def _score(self, own: str, source: str) -> str:
+    def _score_column(self, own: str, source: str) -> str:
         dialect = self.writer.dialect
         return dialect.column.format(column_name(own, source, dialect))
 
-    def _one(self, plan: Node, source: str) -> str:
+    def _expression(self, plan: Node, source: str) -> str:
         """The map of one score as SQL: NULL where the score is no number."""
         dialect = self.writer.dialect
-        score = self._score(self.columns[0], source)
+        score = self._score_column(self.columns[0], source)
         known = dialect.is_finite(score)
-        printer = SqlPrinter(self.writer, score, whole=self._whole)
+        printer = SqlPrinter(self.writer, score, whole=self._writes_integers)
         if isinstance(plan, BySegment):
             segments = [column_name(own, source, dialect) for own in self.segment]
             text = write_segmented(plan, segments, printer)
             known = " AND ".join([known, *(f"{own} IS NOT NULL" for own in segments)])
         else:
-            text = printer.write(guarded(plan, dialect))
-        text = self._compared(text)
-        whole = f"CASE WHEN {known} THEN\n{shifted(text)}\nEND"
+            text = printer.write(without_overflow(plan, dialect))
+        text = self._compared_with_threshold(text)
+        whole = f"CASE WHEN {known} THEN\n{indented(text)}\nEND"
         return whole if self.threshold is not None else dialect.result.format(whole)
 
     @property
-    def _whole(self) -> bool:
+    def _writes_integers(self) -> bool:
         """Whether the values are written as 0 and 1; a lookup table holds them as doubles."""
         return self.decision is not None and not self.writer.lookup
 
-    def _compared(self, text: str) -> str:
+    def _compared_with_threshold(self, text: str) -> str:
         """1 or 0 for a threshold: the text itself where it is that, else a comparison."""
-        if self.threshold is None or self._whole:
+        if self.threshold is None or self._writes_integers:
             return text
         least = self.threshold if self.decision is None else 1.0
-        reached = inside("(", text, f") >= {self.writer.dialect.number(least)}")
+        reached = in_brackets("(", text, f") >= {self.writer.dialect.number(least)}")
         return case([(reached, "1")], "0")
 
-    def _names(self, count: int) -> list[str]:
+    def _class_columns(self, count: int) -> list[str]:
         """The names of the columns of several classes: by their labels, if all of those differ."""
         labels = self.fitted.classes if self.fitted else range(count)
         ends = [text.replace("${", "_{") for text in class_column_names("", labels)]
         return [new_name(f"{self.into}{end}", self.writer.dialect) for end in ends]
 
-    def _script(self, query: str, about: str) -> Sql:
+    def _whole_script(self, query: str, about: str) -> Sql:
         """The statements that make tables, and the query or the view of it."""
         dialect, header = self.writer.dialect, self._header(query)
-        made = tables(self.writer.joins, self.lookup_name, dialect)
+        made = lookup_statements(self.writer.joins, self.lookup_name, dialect)
         if self.view is None:
-            return script(header, made, [comment(about) + query], dialect)
+            return sql_script(header, made, [comment(about) + query], dialect)
         own = table_name(self.view, dialect)
         last = [text.format(own=own, query=header + query) for text in dialect.view]
-        return script(header if made else "", made, last, dialect)
+        return sql_script(header if made else "", made, last, dialect)
 
     def _header(self, query: str) -> str:
         """A comment that says what this is, with the map's fingerprint."""
         text = f"A map of kind {self.map.kind}, written by calibrant"
         if self.fitted is not None:
             positive = self.fitted.pos_label
-            of = "" if positive is None else f" of {label(positive)}"
-            method = f" by {label(self.fitted.method)}" if self.fitted.method else ""
-            text = f"The calibrated probability{of}{method}{_when(self.fitted)}"
+            of = "" if positive is None else f" of {comment_label(positive)}"
+            method = f" by {comment_label(self.fitted.method)}" if self.fitted.method else ""
+            text = f"The calibrated probability{of}{method}{_fit_in_words(self.fitted)}"
         text += f", fingerprint {fingerprint(self.map)}."
         if self.threshold is not None:
             text = f"1 where the probability is at least {self.threshold!r}, else 0. {text}"
@@ -440,23 +442,23 @@ class Request:
         )
 
 
-def _parts(table: str) -> list[str]:
+def _name_parts(table: str) -> list[str]:
     """The parts of a table's name, in small letters and without quotes."""
     if by_dbt := DBT_TABLE.fullmatch(table):
         return [part.lower() for part in by_dbt.groups() if part]
     return [part.strip('"`[]').lower() for part in table.split(".")]
 
 
-def _when(fitted: Fitted) -> str:
+def _fit_in_words(fitted: Fitted) -> str:
     """The day of the fit, and what fitted it, as far as they are known."""
     facts = fitted.provenance
     moment, version = facts.get("fitted_at"), facts.get("calibrant")
-    day = f" on {label(moment[:10])[1:-1]}" if isinstance(moment, str) else ""
-    by = f" with calibrant {label(version)[1:-1]}" if isinstance(version, str) else ""
+    day = f" on {comment_label(moment[:10])[1:-1]}" if isinstance(moment, str) else ""
+    by = f" with calibrant {comment_label(version)[1:-1]}" if isinstance(version, str) else ""
     return f", fitted{day}{by}" if day or by else ", written by calibrant"
 
 
-def _prefix(taken: Sequence[str]) -> str:
+def _free_prefix(taken: Sequence[str]) -> str:
     """A prefix for the names of steps, so that none is among the names that are taken."""
     prefix, heads = "", "|".join(HEADS)
     while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
@@ -464,7 +466,7 @@ def _prefix(taken: Sequence[str]) -> str:
     return prefix
 
 
-def _checked(text: str) -> str:
+def _check_length(text: str) -> str:
     if len(text) > LONGEST:
         raise TooLongError(
             f"this calibrator would be {len(text):,} characters of SQL in one query, and parsers "
@@ -507,11 +509,12 @@ class Sql(str):
         return made
 
 
-def script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect) -> Sql:
+def sql_script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect) -> Sql:
     """A script: a comment, the statements that make tables in one transaction, and the last ones.
 
     >>> from calibrant.export.sql.dialects import dialect_of
-    >>> print(script("", ["CREATE TABLE t (a INT)"], ["SELECT 1"], dialect_of("sqlite")), end="")
+    >>> made, last = ["CREATE TABLE t (a INT)"], ["SELECT 1"]
+    >>> print(sql_script("", made, last, dialect_of("sqlite")), end="")
     BEGIN;
     <BLANKLINE>
     CREATE TABLE t (a INT);
@@ -530,9 +533,9 @@ def script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect
     return Sql(head + ";\n\n".join(text) + ";\n", statements)
 
 
-def tables(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[str]:
+def lookup_statements(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[str]:
     """The statements that create the tables of joins, and fill them; older ones are replaced."""
-    made = [text for join in joins for text in _table(join, lookup, dialect)]
+    made = [text for join in joins for text in _table_statements(join, lookup, dialect)]
     for join in joins if dialect.swap else ():
         ends = {"own": "", "new": NEW, "old": OLD}
         names = {n: table_name(lookup, dialect, join.suffix + e) for n, e in ends.items()}
@@ -540,10 +543,10 @@ def tables(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[s
     return made
 
 
-def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
+def _table_statements(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
     own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
-    names = [name(column, dialect) for column in table.columns]
-    spelled = [_spelled(column, dialect) for column in table.columns.values()]
+    names = [quoted_name(column, dialect) for column in table.columns]
+    spelled = [_type_and_literals(column, dialect) for column in table.columns.values()]
     lines = [f"{column} {type_}" for column, (type_, _) in zip(names, spelled, strict=True)]
     if dialect.indexed:
         lines.append(f"PRIMARY KEY ({', '.join(names[: table.key])})")
@@ -551,7 +554,7 @@ def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
     yield f"DROP TABLE IF EXISTS {own}"
     yield (
         f"{comment(f'The table of {table.about}.')}"
-        f"CREATE TABLE {own} (\n{shifted(columns)}\n){dialect.storage}"
+        f"CREATE TABLE {own} (\n{indented(columns)}\n){dialect.storage}"
     )
     rows = [f"({', '.join(row)})" for row in zip(*(values for _, values in spelled), strict=True)]
     for begin in range(0, len(rows), BATCH):
@@ -559,16 +562,16 @@ def _table(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
         last = min(begin + BATCH, len(rows))
         yield (
             f"{comment(f'Its rows {begin + 1:,} to {last:,} of {len(rows):,}.')}"
-            f"INSERT INTO {own} ({', '.join(names)}) VALUES\n{shifted(batch)}"
+            f"INSERT INTO {own} ({', '.join(names)}) VALUES\n{indented(batch)}"
         )
 
 
-def _spelled(column: Any, dialect: Dialect) -> tuple[str, list[str]]:
+def _type_and_literals(column: Any, dialect: Dialect) -> tuple[str, list[str]]:
     """The type of a column, and its values as literals."""
     if isinstance(column, list):
         texts = [text + dialect.key_end for text in column]
         longest = max(len(text.encode()) for text in texts)
-        return dialect.text.format(max(longest, 1)), [string(text, dialect) for text in texts]
+        return dialect.text.format(max(longest, 1)), [text_literal(text, dialect) for text in texts]
     if column.dtype == np.float64:
         return dialect.double, [*map(dialect.stored or dialect.number, column.tolist())]
     return dialect.integer, [*map(str, column.tolist())]

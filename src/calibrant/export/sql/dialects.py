@@ -27,54 +27,54 @@ WHOLE, TENS = 2**53, 22
 POWER = 62
 
 
-def plain(x: float) -> str:
+def plain_number(x: float) -> str:
     """The shortest digits of this double. The exponent keeps databases from reading a DECIMAL.
 
-    >>> plain(0.1), plain(1e-9), plain(-0.0)
+    >>> plain_number(0.1), plain_number(1e-9), plain_number(-0.0)
     ('0.1e0', '1e-09', '0e0')
     """
     text = repr(float(x) + 0.0).removesuffix(".0")
     return text if "e" in text else f"{text}e0"
 
 
-def quoted(x: float) -> str:
+def quoted_number(x: float) -> str:
     """The number in quotes, which a column of doubles accepts.
 
-    >>> quoted(0.1)
+    >>> quoted_number(0.1)
     "'0.1e0'"
     """
-    return f"'{plain(x)}'"
+    return f"'{plain_number(x)}'"
 
 
-def cast(x: float) -> str:
+def cast_number(x: float) -> str:
     """For databases that may read even digits with an exponent as fixed-point numbers.
 
-    >>> cast(0.1)
+    >>> cast_number(0.1)
     "'0.1e0'::FLOAT"
     """
-    return f"{quoted(x)}::FLOAT"
+    return f"{quoted_number(x)}::FLOAT"
 
 
-def of_normals(x: float) -> str:
+def normal_number(x: float) -> str:
     """For databases without subnormal numbers: the next larger normal number stands for one.
 
     A comparison with it is right for all scores that such a database can hold.
 
-    >>> of_normals(5e-324), of_normals(-5e-324)
+    >>> normal_number(5e-324), normal_number(-5e-324)
     ('2.2250738585072014e-308', '0e0')
     """
     if 0.0 < abs(x) < SMALLEST_NORMAL:
         x = SMALLEST_NORMAL if x > 0.0 else 0.0
-    return plain(x)
+    return plain_number(x)
 
 
-def by_quotient(x: float) -> str:
+def quotient_number(x: float) -> str:
     """For databases that do not read all digits right: a quotient of numbers that they read right.
 
     IEEE 754 rounds one division right: of digits below 2⁵³ and a power of ten up to 10²², or else
     of the double's own integer and a power of two.
 
-    >>> by_quotient(0.5), by_quotient(0.1), by_quotient(0.1 + 0.2)
+    >>> quotient_number(0.5), quotient_number(0.1), quotient_number(0.1 + 0.2)
     ('0.5e0', '(1e0 / 1e1)', '(1351079888211149e0 / 4503599627370496e0)')
     """
     x = float(x) + 0.0
@@ -85,21 +85,21 @@ def by_quotient(x: float) -> str:
     sign = "-" if x < 0.0 else ""
     small = whole < WHOLE and isinstance(exponent, int) and abs(exponent) <= TENS
     if small and Decimal(repr(x)) == Decimal(x):
-        return plain(x)
+        return plain_number(x)
     if small:
         return f"({sign}{whole}e0 {'/' if int(exponent) < 0 else '*'} 1e{abs(int(exponent))})"
     top, bottom = abs(x).as_integer_ratio()
-    text = f"{top}e0" if top < WHOLE else _times(top)
-    return f"({sign}{text}{_over(bottom.bit_length() - 1)})"
+    text = f"{top}e0" if top < WHOLE else _times_powers(top)
+    return f"({sign}{text}{_divided_by_powers(bottom.bit_length() - 1)})"
 
 
-def _over(power: int) -> str:
+def _divided_by_powers(power: int) -> str:
     """Divisions by powers of two, which lose nothing."""
     whole, rest = divmod(power, POWER)
     return f" / {2**POWER}e0" * whole + (f" / {2**rest}e0" if rest else "")
 
 
-def _times(top: int) -> str:
+def _times_powers(top: int) -> str:
     mantissa, exponent = math.frexp(float(top))
     whole, rest = divmod(exponent - 53, POWER)
     factors = f" * {2**POWER}e0" * whole + (f" * {2**rest}e0" if rest else "")
@@ -227,7 +227,7 @@ class Dialect:
     name_bytes: int | None = None
     text_prefix: str = ""
     reserved: frozenset[str] = RESERVED
-    number: Callable[[float], str] = plain
+    number: Callable[[float], str] = plain_number
     stored: Callable[[float], str] | None = None
     column: str = "{}"
     result: str = "{}"
@@ -288,7 +288,7 @@ DIALECTS: dict[str, Dialect] = {
             "sqlite",
             quotes="``",  # a name in double quotes that is not found would count as text
             in_text=SQLITE,
-            number=by_quotient,
+            number=quotient_number,
             finite="{0} > -9e999 AND {0} < 9e999",  # shorter than the largest double
             endless=math.inf,
             double="REAL",
@@ -324,8 +324,8 @@ DIALECTS: dict[str, Dialect] = {
             "snowflake",
             in_text=BACKSLASH,
             reserved=SNOWFLAKE,
-            number=cast,
-            stored=quoted,
+            number=cast_number,
+            stored=quoted_number,
             double="FLOAT",
             swap=(
                 "CREATE TABLE IF NOT EXISTS {own} LIKE {new}",
@@ -369,7 +369,7 @@ DIALECTS: dict[str, Dialect] = {
             quotes="[]",
             in_text=TSQL,
             text_prefix="N",
-            number=of_normals,
+            number=normal_number,
             double="FLOAT(53)",
             cell="INT",
             text="NVARCHAR({}) COLLATE Latin1_General_100_BIN2",
@@ -410,8 +410,8 @@ DIALECTS: dict[str, Dialect] = {
             "redshift",
             name_bytes=127,
             in_text=BACKSLASH,
-            number=cast,
-            stored=quoted,
+            number=cast_number,
+            stored=quoted_number,
             column="{}::float8",
             result="({})::float8",
             double="DOUBLE PRECISION",
@@ -485,10 +485,10 @@ WIDE = 50
 # --- names, texts, comments ---------------------------------------------------------------------
 
 
-def name(text: str, dialect: Dialect) -> str:
+def quoted_name(text: str, dialect: Dialect) -> str:
     """One name, in quotes unless it is plain.
 
-    >>> name("score", dialect_of("duckdb")), name("My score", dialect_of("tsql"))
+    >>> quoted_name("score", dialect_of("duckdb")), quoted_name("My score", dialect_of("tsql"))
     ('score', '[My score]')
     """
     if not isinstance(text, str) or not text:
@@ -501,7 +501,7 @@ def name(text: str, dialect: Dialect) -> str:
     if PLAIN.fullmatch(text) and text not in dialect.reserved:
         return text
     first, last = dialect.quotes[0], dialect.quotes[1]
-    return f"{first}{_escaped(text, dialect.in_names or {last: last * 2})}{last}"
+    return f"{first}{_escaped_text(text, dialect.in_names or {last: last * 2})}{last}"
 
 
 def table_name(text: str, dialect: Dialect, suffix: str = "") -> str:
@@ -522,7 +522,7 @@ def new_name(text: str, dialect: Dialect) -> str:
     >>> new_name("p" * 63, dialect_of("postgres")) == "p" * 63
     True
     """
-    written, most = name(text, dialect), dialect.name_bytes
+    written, most = quoted_name(text, dialect), dialect.name_bytes
     if most is not None and len(text.encode()) > most:
         raise InputError(
             f"names of tables, views and new columns must have at most {most} bytes, since "
@@ -534,26 +534,26 @@ def new_name(text: str, dialect: Dialect) -> str:
 
 def column_name(text: str, source: str, dialect: Dialect) -> str:
     """A column of a source of rows (empty: of whatever is being read)."""
-    return f"{source}.{name(text, dialect)}" if source else name(text, dialect)
+    return f"{source}.{quoted_name(text, dialect)}" if source else quoted_name(text, dialect)
 
 
-def string(text: str, dialect: Dialect) -> str:
+def text_literal(text: str, dialect: Dialect) -> str:
     """A text as a literal.
 
-    >>> string("it's", dialect_of("duckdb")), string("it's", dialect_of("bigquery"))
+    >>> text_literal("it's", dialect_of("duckdb")), text_literal("it's", dialect_of("bigquery"))
     ("'it''s'", "'it\\\\'s'")
     """
     if "\0" in text:
         raise InputError(f"SQL has no text with the character 0, but {text!r} holds it.")
-    return f"{dialect.text_prefix}'{_escaped(text, dialect.in_text)}'"
+    return f"{dialect.text_prefix}'{_escaped_text(text, dialect.in_text)}'"
 
 
-def _escaped(text: str, known: Mapping[str, str]) -> str:
+def _escaped_text(text: str, known: Mapping[str, str]) -> str:
     return "".join(known.get(c, c) for c in text)
 
 
 def comment(text: str) -> str:
-    """A comment, and a line break. The text is ours; what it quotes has gone through `label`.
+    """A comment, and a line break. What its text quotes has gone through `comment_label`.
 
     It is a comment with an end, so that the SQL may be put on one line, and it holds no semicolon,
     at which clients split scripts.
@@ -569,10 +569,10 @@ def comment(text: str) -> str:
     return f"/* {inner} */\n"
 
 
-def label(value: object) -> str:
+def comment_label(value: object) -> str:
     """A label or a name as part of a comment: on one line and without semicolons.
 
-    >>> print(label("a\\nb; DROP TABLE t"))
+    >>> print(comment_label("a\\nb; DROP TABLE t"))
     'a\\nb\\x3b DROP TABLE t'
     """
     text = repr(value).replace(";", r"\x3b")
@@ -582,16 +582,16 @@ def label(value: object) -> str:
 # --- expressions --------------------------------------------------------------------------------
 
 
-def shifted(text: str, by: int = 2) -> str:
+def indented(text: str, by: int = 2) -> str:
     """The text with its lines indented. No string that we write holds a line break."""
     return "\n".join(" " * by + line for line in text.split("\n"))
 
 
-def inside(head: str, text: str, tail: str) -> str:
+def in_brackets(head: str, text: str, tail: str) -> str:
     """A text between brackets, on lines of its own if it has several."""
     if "\n" not in text and len(head) + len(text) + len(tail) <= WIDTH:
         return f"{head}{text}{tail}"
-    return f"{head}\n{shifted(text)}\n{tail}"
+    return f"{head}\n{indented(text)}\n{tail}"
 
 
 def case(branches: Sequence[tuple[str, str]], otherwise: str = "", operand: str = "") -> str:
@@ -606,33 +606,41 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str = "", operand: str 
     line = " ".join((head, *(f"{start} {value}" for start, value in parts), "END"))
     if "\n" not in line and len(line) <= WIDTH and len(branches) < 3:
         return line
-    rows = [_row(start, value) for start, value in parts]
-    if not operand and (more := _opened(otherwise)) and len(branches) + len(more) < LONGEST_CASE:
+    rows = [_case_branch(start, value) for start, value in parts]
+    if (
+        not operand
+        and (more := _lines_of_case(otherwise))
+        and len(branches) + len(more) < LONGEST_CASE
+    ):
         rows[-1:] = more
     return "\n".join((head, *rows, "END"))
 
 
-def _row(start: str, value: str) -> str:
+def _case_branch(start: str, value: str) -> str:
     start = start.replace("\n", "\n    ")
     if "\n" in start + value or len(start) + len(value) > WIDTH:
-        return f"  {start}\n{shifted(value, 4)}"
+        return f"  {start}\n{indented(value, 4)}"
     return f"  {start} {value}"
 
 
-def _opened(text: str) -> list[str]:
+def _lines_of_case(text: str) -> list[str]:
     """The lines of a CASE without its first and last, if it is one and has several lines."""
     first, *lines = text.split("\n")
     whole = first == "CASE" and lines and lines[-1] == "END"
     return lines[:-1] if whole and all(line.startswith("  ") for line in lines[:-1]) else []
 
 
-def tree(chooser: str, low: Sequence[float], leaves: Sequence[str], dialect: Dialect) -> str:
+def comparison_tree(
+    chooser: str, low: Sequence[float], leaves: Sequence[str], dialect: Dialect
+) -> str:
     """A balanced tree of comparisons with the lower ends of regions, a leaf for each region."""
     kept = [i for i, text in enumerate(leaves) if i == 0 or text != leaves[i - 1]]
-    return _branch(chooser, [float(low[i]) for i in kept], [leaves[i] for i in kept], dialect)
+    return _comparison_branch(
+        chooser, [float(low[i]) for i in kept], [leaves[i] for i in kept], dialect
+    )
 
 
-def _branch(chooser: str, low: list[float], leaves: list[str], dialect: Dialect) -> str:
+def _comparison_branch(chooser: str, low: list[float], leaves: list[str], dialect: Dialect) -> str:
     count = len(leaves)
     if count == 1:
         return leaves[0]
@@ -641,7 +649,10 @@ def _branch(chooser: str, low: list[float], leaves: list[str], dialect: Dialect)
         inner *= BRANCHES
     parts = count if count <= BRANCHES else -(-count // inner)
     cuts = [count * i // parts for i in range(parts + 1)]
-    values = [_branch(chooser, low[a:b], leaves[a:b], dialect) for a, b in itertools.pairwise(cuts)]
+    values = [
+        _comparison_branch(chooser, low[a:b], leaves[a:b], dialect)
+        for a, b in itertools.pairwise(cuts)
+    ]
     conditions = [f"{chooser} < {dialect.number(low[cut])}" for cut in cuts[1:-1]]
     return case(list(zip(conditions, values[:-1], strict=True)), values[-1])
 
@@ -662,17 +673,17 @@ def clamp(value: str, dialect: Dialect, low: End = None, high: End = None) -> st
     ]
     if dialect.greatest:
         head = "".join(f"{function}({end}, " for end, function, _ in ends)
-        return inside(head, value, ")" * len(ends)).replace(", \n", ",\n", 1)
+        return in_brackets(head, value, ")" * len(ends)).replace(", \n", ",\n", 1)
     if len(value) <= REPEATED:
         return case([(f"{value} {mark} {end}", end) for end, _, mark in ends], value)
     moved = case([(f"v {mark} {end}", end) for end, _, mark in ends], "v")
-    return inside(f"(SELECT {moved} FROM (VALUES (", value, ")) AS t(v))")
+    return in_brackets(f"(SELECT {moved} FROM (VALUES (", value, ")) AS t(v))")
 
 
-def linear(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) -> str:
+def linear_sum(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) -> str:
     """base + Σ coefficient · text, with the signs where a reader expects them.
 
-    >>> linear(0.5, [(-2.0, "s"), (1.0, "t")], dialect_of("duckdb"))
+    >>> linear_sum(0.5, [(-2.0, "s"), (1.0, "t")], dialect_of("duckdb"))
     '0.5e0 - 2e0 * s + t'
     """
     parts = [dialect.number(base)] if base or not terms else []
@@ -688,10 +699,10 @@ def linear(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) ->
     return line if len(line) <= WIDTH else "\n".join(parts)
 
 
-def total(terms: Sequence[str]) -> str:
+def sum_of_terms(terms: Sequence[str]) -> str:
     """A sum, in brackets of fifty terms where there are many.
 
-    >>> total(["a", "b", "c"])
+    >>> sum_of_terms(["a", "b", "c"])
     'a + b + c'
     """
     while len(terms) > WIDE:

@@ -18,14 +18,14 @@ from calibrant.export.sql.dialects import (
     case,
     clamp,
     comment,
-    inside,
-    linear,
-    name,
-    shifted,
-    string,
+    comparison_tree,
+    in_brackets,
+    indented,
+    linear_sum,
+    quoted_name,
+    sum_of_terms,
     table_name,
-    total,
-    tree,
+    text_literal,
 )
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.rules.plan import nodes
@@ -136,15 +136,15 @@ class SqlPrinter(PlanPrinter[str]):
         """The least and the largest value of a node here."""
         return value_range(node, self.here, self.ranges)
 
-    def between(self, low: float, high: float) -> SqlPrinter:
+    def for_scores_between(self, low: float, high: float) -> SqlPrinter:
         """The printer for scores in an interval."""
         return replace(self, here=(max(self.here[0], low), min(self.here[1], high)))
 
-    def given(self, variable: Node, text: str, range_: Range) -> SqlPrinter:
+    def with_variable(self, variable: Node, text: str, range_: Range) -> SqlPrinter:
         """The printer for what is made of a variable."""
         return replace(
             self,
-            known={**self.known, variable: inside("(", text, ")")},
+            known={**self.known, variable: in_brackets("(", text, ")")},
             ranges={**self.ranges, variable: range_},
         )
 
@@ -157,7 +157,7 @@ class SqlPrinter(PlanPrinter[str]):
         text = self.write(node)
         plain = isinstance(node, nodes.Input) or node in self.known or re.fullmatch(WORD, text)
         called = isinstance(node, nodes.Clip) and self.dialect.greatest and any(self._ends(node))
-        return text if plain or called else inside("(", text, ")")
+        return text if plain or called else in_brackets("(", text, ")")
 
     def input(self, node: nodes.Input) -> str:
         return self.score
@@ -191,9 +191,9 @@ class SqlPrinter(PlanPrinter[str]):
                 numbered.append((-coefficient if turned else coefficient, text))
         base = 0.0 if isinstance(node.base, PlanColumn) else node.base
         if not parts:
-            return linear(base, numbered, self.dialect)
+            return linear_sum(base, numbered, self.dialect)
         if numbered or base:
-            parts = [linear(base, numbered, self.dialect), *parts]
+            parts = [linear_sum(base, numbered, self.dialect), *parts]
         text = "\n".join(parts)
         return text.removeprefix("+ ")
 
@@ -206,18 +206,18 @@ class SqlPrinter(PlanPrinter[str]):
         largest = max(map(abs, ends_of(coefficient)))
         inner = term.x if isinstance(term, nodes.Clip) else term
         tiny = isinstance(inner, nodes.Input) and low < TINY and high > -TINY and largest <= 0.5
-        return factor(text, self.dialect) if tiny else text
+        return safe_factor(text, self.dialect) if tiny else text
 
     def sigmoid(self, node: nodes.Sigmoid) -> str:
-        return sigmoid_of(self.write(node.x), self.dialect, is_bounded(self.reach(node.x)))
+        return sigmoid_of(self.write(node.x), self.dialect, exp_is_finite(self.reach(node.x)))
 
     def softplus(self, node: nodes.Softplus) -> str:
         """ln(1 + exp(f)) = max(f, 0) + ln(1 + exp(−|f|)); what is lost is below 1e-16."""
         f, number = self.operand(node.x), self.dialect.number
         size = f"ABS({f})"
-        if not (self.dialect.infinite or is_bounded(self.reach(node.x))):
+        if not (self.dialect.infinite or exp_is_finite(self.reach(node.x))):
             size = clamp(size, self.dialect, None, STEEPEST)
-        tail = inside("EXP(-", size, ")")
+        tail = in_brackets("EXP(-", size, ")")
         above = clamp(f, self.dialect, 0.0, None)
         return f"{above} + {self.dialect.ln}({number(1.0)} + {tail})"
 
@@ -236,7 +236,11 @@ class SqlPrinter(PlanPrinter[str]):
             nodes.Log: p,
             nodes.MinusLogRest: f"{one} - {p}",
         }[type(node)]
-        return inside("(", case(branches, f"{ln}({inner})"), ")") if branches else f"{ln}({inner})"
+        return (
+            in_brackets("(", case(branches, f"{ln}({inner})"), ")")
+            if branches
+            else f"{ln}({inner})"
+        )
 
     logit = log = _function
 
@@ -250,20 +254,22 @@ class SqlPrinter(PlanPrinter[str]):
     # --- pieces -----------------------------------------------------------------------------------
 
     def step_pieces(self, node: nodes.StepPieces) -> str:
-        found = self._found(node)
+        found = self._reached_regions(node)
         if self.writer.lookup and sum(len(own.low) for own in found) > 1:
-            return self._joined(node, [{"value": own} for own in node.values], self.score)["value"]
+            return self._joined_pieces(node, [{"value": own} for own in node.values], self.score)[
+                "value"
+            ]
         [own], [values] = found, node.values
         texts = [self.number(float(values[i])) for i in own.piece]
-        return tree(self.score, own.low.tolist(), texts, self.dialect)
+        return comparison_tree(self.score, own.low.tolist(), texts, self.dialect)
 
-    def _found(self, node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
+    def _reached_regions(self, node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
         """The regions of each table; where the score chooses, those that scores get to here."""
         if self.here == EVERYWHERE or not node.places[0].by_input:
             return [place.regions for place in node.places]
         return [place.regions.within(*self.here) for place in node.places]
 
-    def _joined(
+    def _joined_pieces(
         self,
         node: nodes.StepPieces | nodes.LinePieces,
         columns: Sequence[Mapping[str, Array]],
@@ -271,44 +277,46 @@ class SqlPrinter(PlanPrinter[str]):
     ) -> dict[str, str]:
         """The columns of the piece that a join finds for each row."""
         code = self.code if len(node.places) > 1 else ""
-        return self.writer.look_up(self._found(node), columns, chooser, code)
+        return self.writer.look_up(self._reached_regions(node), columns, chooser, code)
 
     def line_pieces(self, node: nodes.LinePieces) -> str:
         if self.writer.lookup and sum(len(place.knots) for place in node.places) > 1:
-            return self._looked_up(node)
-        leaves = self._leaves(node)
+            return self._lines_by_lookup(node)
+        leaves = self._line_leaves(node)
         low, texts = [low for low, *_ in leaves], [text for _, text, _ in leaves]
-        return tree(self._chooser(node), low, texts, self.dialect)
+        return comparison_tree(self._chooser(node), low, texts, self.dialect)
 
     def _chooser(self, node: nodes.LinePieces) -> str:
         """What chooses a piece: the score; or what lines are of, if they meet at every knot."""
         return self.score if node.places[0].by_input else self.operand(node.x)
 
-    def _looked_up(self, node: nodes.LinePieces) -> str:
+    def _lines_by_lookup(self, node: nodes.LinePieces) -> str:
         """Lines; a join finds the one that each row lies on."""
         columns = line_columns(node.pieces, self.relative)
         if any(is_steep(own, node.x).any() for own in node.pieces):
-            more = (bounds(node, i, found) for i, found in enumerate(self._found(node)))
+            more = (
+                piece_bounds(node, i, found) for i, found in enumerate(self._reached_regions(node))
+            )
             columns = [own | ends for own, ends in zip(columns, more, strict=True)]
-        joined = self._joined(node, columns, self._chooser(node))
-        text = line(self._factor_of(node.x, 0.0), joined)
+        joined = self._joined_pieces(node, columns, self._chooser(node))
+        text = line_by_columns(self._factor_of(node.x, 0.0), joined)
         if "least" in joined:
             return clamp(text, self.dialect, joined["least"], joined["most"])
         shares = all(own.are_shares for own in node.pieces)
         return clamp(text, self.dialect, 0.0, 1.0) if shares else text
 
-    def _leaves(self, node: nodes.LinePieces) -> list[Leaf]:
+    def _line_leaves(self, node: nodes.LinePieces) -> list[Leaf]:
         """For each region that scores get to: its lower end, its line as SQL, and the line's
         range."""
         [place], [pieces] = node.places, node.pieces
-        known, [found] = place.by_input, self._found(node)
+        known, [found] = place.by_input, self._reached_regions(node)
         steep, columns = is_steep(pieces, node.x), pieces.columns(self.relative)
-        limits = bounds(node, 0, found) if steep.any() else {}
+        limits = piece_bounds(node, 0, found) if steep.any() else {}
         leaves = []
         for low, high, i in zip(*found, strict=True):
             piece = {name: float(column[i]) for name, column in columns.items()}
             ends = {name: float(column[i]) for name, column in limits.items() if steep[i]}
-            own = self.between(low, high) if known else self
+            own = self.for_scores_between(low, high) if known else self
             flat = flat_value(piece)
             if ends and ends["least"] == ends["most"]:
                 flat = ends["least"]
@@ -316,11 +324,11 @@ class SqlPrinter(PlanPrinter[str]):
                 leaves.append((float(low), self.dialect.number(flat), (flat, flat)))
                 continue
             s = own._factor_of(node.x, 0.0)
-            text = numbered_line(s, piece, self.writer)
+            text = line_by_numbers(s, piece, self.writer)
             range_ = widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
             least, most = ends.get("least"), ends.get("most")
             if pieces.are_shares and not ends:
-                least, most = _beyond(node, piece, own.here if known else None, range_)
+                least, most = _ends_to_guard(node, piece, own.here if known else None, range_)
             if (least, most) != (None, None):
                 text = clamp(text, self.dialect, least, most)
             leaves.append((float(low), text, range_))
@@ -336,16 +344,18 @@ class SqlPrinter(PlanPrinter[str]):
             or not isinstance(lines, nodes.LinePieces)
             or not lines.places[0].by_input
         ):
-            return self.given(node.variable, own.write(value), self.reach(value)).write(node.body)
-        leaves = own._leaves(lines)
+            return self.with_variable(node.variable, own.write(value), self.reach(value)).write(
+                node.body
+            )
+        leaves = own._line_leaves(lines)
         ends = [np.nextafter(low, -np.inf) for low, *_ in leaves[1:]] + [np.inf]
         texts = []
         for leaf, end in zip(leaves, ends, strict=True):
-            here = self.between(leaf[0], float(end))
-            texts.append(here._of_leaf(node, leaf, lines))
-        return tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
+            here = self.for_scores_between(leaf[0], float(end))
+            texts.append(here._body_on_leaf(node, leaf, lines))
+        return comparison_tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
 
-    def _of_leaf(self, node: nodes.Let, leaf: Leaf, lines: nodes.LinePieces) -> str:
+    def _body_on_leaf(self, node: nodes.Let, leaf: Leaf, lines: nodes.LinePieces) -> str:
         """The body of a Let, on the region of one line of its variable."""
         low, text, range_ = leaf
         value = node.variable.value
@@ -353,12 +363,12 @@ class SqlPrinter(PlanPrinter[str]):
             [p] = evaluate(node.body, np.array([low])).tolist()
             return self.dialect.number(p)
         if isinstance(value, nodes.Sigmoid):
-            text = sigmoid_of(text, self.dialect, is_bounded(range_))
+            text = sigmoid_of(text, self.dialect, exp_is_finite(range_))
             range_ = value_range(value, self.here, {**self.ranges, lines: range_})
-        return self.given(node.variable, text, range_).write(node.body)
+        return self.with_variable(node.variable, text, range_).write(node.body)
 
 
-def factor(value: str, dialect: Dialect) -> str:
+def safe_factor(value: str, dialect: Dialect) -> str:
     """A value as a factor: where a product must not underflow, tiny ones count as 0."""
     if not dialect.strict:
         return value
@@ -372,10 +382,10 @@ def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
     f = f if bounded or dialect.infinite else clamp(f, dialect, -STEEPEST, STEEPEST)
     if re.fullmatch(WORD, f):
         return f"{one} / ({one} + EXP(-{f}))"
-    return inside(f"{one} / ({one} + EXP(-(", f, ")))")
+    return in_brackets(f"{one} / ({one} + EXP(-(", f, ")))")
 
 
-def _beyond(
+def _ends_to_guard(
     node: nodes.LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
 ) -> tuple[float | None, float | None]:
     """0 and 1, or None for either of them that rounding cannot carry the line beyond."""
@@ -395,42 +405,42 @@ def _beyond(
 def write_segmented(plan: BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
     """The plan of a score and of columns of segments as SQL."""
     used = np.flatnonzero(plan.shares > 0.0).tolist()
-    common = guarded(plan.common.value, printer.dialect)
+    common = without_overflow(plan.common.value, printer.dialect)
     if not used:
         return printer.write(common)
-    columns = [_comparable(plan, i, name, printer.dialect) for i, name in enumerate(segments)]
+    columns = [_segment_column(plan, i, name, printer.dialect) for i, name in enumerate(segments)]
     if printer.writer.lookup:
-        return _looked_up(plan, used, columns, printer)
+        return _segments_by_lookup(plan, used, columns, printer)
     dialect = printer.dialect
-    own = [printer.write(guarded(plan.whole(i), dialect)) for i in used]
+    own = [printer.write(without_overflow(plan.whole(i), dialect)) for i in used]
     if len(columns) == 1:
-        keys = [_literal(plan.keys[i], dialect) for i in used]
+        keys = [_key_literal(plan.keys[i], dialect) for i in used]
         return case(list(zip(keys, own, strict=True)), printer.write(common), operand=columns[0])
     branches = [(plan.paths[i], text) for i, text in zip(used, own, strict=True)]
     finest_first = sorted(branches, key=lambda branch: -len(branch[0]))
-    conditions = [(_condition(path, columns, dialect), text) for path, text in finest_first]
+    conditions = [(_key_condition(path, columns, dialect), text) for path, text in finest_first]
     return case(conditions, printer.write(common))
 
 
-def _comparable(plan: BySegment, column: int, name: str, dialect: Dialect) -> str:
+def _segment_column(plan: BySegment, column: int, name: str, dialect: Dialect) -> str:
     """A column of segments as SQL that is compared with the keys."""
     is_text = plan.key_type("in a column of SQL", column) is str
     return dialect.key.format(name) if is_text else name
 
 
-def _condition(path: Sequence[str | int], columns: Sequence[str], dialect: Dialect) -> str:
+def _key_condition(path: Sequence[str | int], columns: Sequence[str], dialect: Dialect) -> str:
     pairs = zip(columns, path, strict=False)  # a coarse segment has no value in the last columns
-    return " AND ".join(f"{column} = {_literal(key, dialect)}" for column, key in pairs)
+    return " AND ".join(f"{column} = {_key_literal(key, dialect)}" for column, key in pairs)
 
 
-def _literal(key: str | int, dialect: Dialect) -> str:
-    return str(key) if isinstance(key, int) else string(key + dialect.key_end, dialect)
+def _key_literal(key: str | int, dialect: Dialect) -> str:
+    return str(key) if isinstance(key, int) else text_literal(key + dialect.key_end, dialect)
 
 
 # --- many segments ------------------------------------------------------------------------------
 
 
-def _place(
+def _segment_number(
     plan: BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
 ) -> tuple[Any, str]:
     """The values that tell segments apart, and the SQL that gives the value of a row.
@@ -457,16 +467,16 @@ def _place(
     return np.arange(len(used)), place
 
 
-def _looked_up(
+def _segments_by_lookup(
     plan: BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
 ) -> str:
     """Plans of the same form share columns. The table says which form each segment has."""
     dialect = printer.dialect
     precise = replace(printer, relative=use_counts(plan.members)[plan.common] > 0)
-    common = precise.write(guarded(plan.common.value, dialect))
-    printer = printer.given(plan.common, common, printer.reach(plan.common))
+    common = precise.write(without_overflow(plan.common.value, dialect))
+    printer = printer.with_variable(plan.common, common, printer.reach(plan.common))
     stacks = [
-        StackedPlans(members, guarded(node, dialect))
+        StackedPlans(members, without_overflow(node, dialect))
         for members, node in stacked_plans([plan.members[i] for i in used], shared=(plan.common,))
     ]
     table, names = parameter_table(stacks, plan.shares[used])
@@ -474,7 +484,7 @@ def _looked_up(
         del table["part"]
     if (table["share"] == 1.0).all():
         del table["share"]
-    segments, place = _place(plan, used, columns, printer)
+    segments, place = _segment_number(plan, used, columns, printer)
     about = f"{len(used):,} segments: the number of each, and what its map is made of"
     rows: dict[str, Any] = {"segment": segments, **table}
     joined = printer.writer.join(about, rows, {"segment": place})
@@ -488,7 +498,7 @@ def _looked_up(
     if "share" in joined:
         rest = f"({dialect.number(1.0)} - {joined['share']})"
         mixed = ((joined["share"], value), (rest, common))
-        value = "\n+ ".join(inside(f"{share} * (", text, ")") for share, text in mixed)
+        value = "\n+ ".join(in_brackets(f"{share} * (", text, ")") for share, text in mixed)
     return case([(f"{joined['code']} IS NULL", common)], value)
 
 
@@ -543,12 +553,12 @@ class QuerySteps:
                 columns |= {f"{own}_{i}": text for i, text in enumerate(texts)}
         dialect, before = self.writer.dialect, ["r.*"] if self.steps else self.keep
         listed = ",\n".join([*before, *(f"{text} AS {name}" for name, text in columns.items())])
-        body = f"SELECT{dialect.top}\n{shifted(listed)}\n{self._rows()}{dialect.limit}"
+        body = f"SELECT{dialect.top}\n{indented(listed)}\n{self._source_rows()}{dialect.limit}"
         step = f"{self.prefix}step_{len(self.steps) + 1} {dialect.step}"
-        self.steps.append(f"{comment(about)}{step} (\n{shifted(body)}\n)")
+        self.steps.append(f"{comment(about)}{step} (\n{indented(body)}\n)")
         return [f"r.{name}" for name in columns]
 
-    def _rows(self) -> str:
+    def _source_rows(self) -> str:
         """FROM the last step, or from the table, with the lookups that no step has joined yet."""
         source = f"{self.prefix}step_{len(self.steps)}" if self.steps else self.table
         new = self.writer.joins[self.joined :]
@@ -558,8 +568,8 @@ class QuerySteps:
     def query(self, last: Sequence[str]) -> str:
         """The whole query: all steps, and a SELECT of what is kept and of the last columns."""
         first = "WITH\n" + ",\n".join(self.steps) + "\n" if self.steps else ""
-        ending = shifted(",\n".join((*self.keep, *last)))
-        return f"{first}SELECT\n{ending}\n{self._rows()}"
+        ending = indented(",\n".join((*self.keep, *last)))
+        return f"{first}SELECT\n{ending}\n{self._source_rows()}"
 
 
 class SqlRowPrinter(PlanPrinter[list[str]]):
@@ -596,17 +606,19 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         """Plans of columns. Columns that come in are checked one by one."""
         single = isinstance(node.row, RowInput) and not self.scores
         columns = self.raw if single else self.write(node.row)
-        return [self._member(own, columns[j], relative) for j, own in node.members]
+        return [self._column_plan(own, columns[j], relative) for j, own in node.members]
 
-    def _member(self, node: Node, column: str, relative: bool) -> str:
+    def _column_plan(self, node: Node, column: str, relative: bool) -> str:
         """A plan of one score as SQL, NULL for all that is no number."""
         printer = SqlPrinter(self.steps.writer, column, relative=relative)
-        text = printer.write(guarded(node, self.dialect))
+        text = printer.write(without_overflow(node, self.dialect))
         return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
 
     def within(self, node: nodes.Within) -> list[str]:
         columns = self.write(node.row)
-        cut = [clamp(factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns]
+        cut = [
+            clamp(safe_factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns
+        ]
         return self.steps.add("The same, none too small or too large.", {"x": cut})
 
     def logarithms(self, node: nodes.Logarithms) -> list[str]:
@@ -631,17 +643,17 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         sums = []
         for row, b in zip(full.tolist(), bias.tolist(), strict=True):
             terms = [(w, c) for w, c in zip(row, x, strict=True) if w]
-            sums.append(self.dialect.result.format(linear(b, terms, self.dialect)))
+            sums.append(self.dialect.result.format(linear_sum(b, terms, self.dialect)))
         return self.steps.add("The logits, scaled.", {"eta": sums})
 
     def softmax_row(self, node: nodes.SoftmaxRow) -> list[str]:
         e, _ = self._relative_powers(node.row)
-        [whole] = self.steps.add("The sum of those.", {"total": total(e)})
+        [whole] = self.steps.add("The sum of those.", {"total": sum_of_terms(e)})
         return [f"{c} / {whole}" for c in e]
 
     def log_softmax(self, node: LogSoftmax) -> list[str]:
         e, top = self._relative_powers(node.row)
-        whole = f"{self.dialect.ln}({total(e)})"
+        whole = f"{self.dialect.ln}({sum_of_terms(e)})"
         [log] = self.steps.add("The logarithm of their sum.", {"log_total": whole})
         logs = [f"{c} - {top} - {log}" for c in self.write(node.row)]
         return self.steps.add("The logarithms of the probabilities.", {"x": logs})
@@ -649,11 +661,11 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
     def _relative_powers(self, node: Node) -> tuple[list[str], str]:
         """exp(value − largest) for each value, and the largest."""
         z = self.write(node)
-        [top] = self.steps.add("The largest of them.", {"largest": self._largest(z)})
-        own = [_exp(f"{c} - {top}", self.dialect) for c in z]
+        [top] = self.steps.add("The largest of them.", {"largest": self._largest_of(z)})
+        own = [_safe_exp(f"{c} - {top}", self.dialect) for c in z]
         return self.steps.add("Their exponentials, as shares of the largest.", {"e": own}), top
 
-    def _largest(self, columns: Sequence[str]) -> str:
+    def _largest_of(self, columns: Sequence[str]) -> str:
         greatest = self.dialect.greatest
         if not greatest:
             rows = ", ".join(f"({c})" for c in columns)
@@ -665,39 +677,41 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
 
     def relative_power(self, node: nodes.RelativePower) -> list[str]:
         columns, zero = self.write(node.row), self.number(0.0)
-        [top] = self.steps.add("The largest probability.", {"largest": self._largest(columns)})
+        [top] = self.steps.add("The largest probability.", {"largest": self._largest_of(columns)})
         size = case([(f"{top} > {zero}", top)], self.number(1.0))
         shares = [f"{clamp(c, self.dialect, 0.0)} / {size}" for c in columns]
         powers = []
         for x in self.steps.add("All as shares of it.", {"x": shares}):
-            log = linear(0.0, [(node.power, f"{self.dialect.ln}({x})")], self.dialect)
-            powers.append(case([(f"{x} > {zero}", _exp(log, self.dialect))], zero))
+            log = linear_sum(0.0, [(node.power, f"{self.dialect.ln}({x})")], self.dialect)
+            powers.append(case([(f"{x} > {zero}", _safe_exp(log, self.dialect))], zero))
         return self.steps.add("Their powers.", {"x": powers})
 
     def normalised(self, node: nodes.Normalised) -> list[str]:
         """Columns divided by their sum, unless that is zero."""
         columns, zero = self.write(node.row), self.number(0.0)
-        [whole] = self.steps.add("Their sum.", {"total": total(columns)})
+        [whole] = self.steps.add("Their sum.", {"total": sum_of_terms(columns)})
         shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
         return self.steps.add("The same, of sum one.", {"x": shares})
 
     def row_average(self, node: nodes.RowAverage) -> list[str]:
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
-        return [total(own) for own in zip(*terms, strict=True)]
+        return [sum_of_terms(own) for own in zip(*terms, strict=True)]
 
     def largest_mapped(self, node: nodes.LargestMapped) -> list[str]:
         """The formula of `row_nodes.with_largest`."""
         add, number, one = self.steps.add, self.number, self.number(1.0)
         zero = number(0.0)
         p = add("The probabilities.", {"x": self.write(node.row)})
-        [top] = add("The largest of them.", {"largest": self._largest(p)})
+        [top] = add("The largest of them.", {"largest": self._largest_of(p)})
         tied = [case([(f"{c} >= {top}", one)], zero) for c in p]
-        others = self._others(node.row, p, top)
+        others = self._all_but_largest(node.row, p, top)
         about = "How many are the largest, the largest of the others, and the sum of these."
-        sums: dict[str, str] = {"largest": self._largest(others), "rest": total(others)}
-        ties, second, rest = add(about, {"ties": total(tied), **sums})
-        [mapped] = add("The largest, calibrated.", {"r": self._member(node.member, top, False)})
+        sums: dict[str, str] = {"largest": self._largest_of(others), "rest": sum_of_terms(others)}
+        ties, second, rest = add(about, {"ties": sum_of_terms(tied), **sums})
+        [mapped] = add(
+            "The largest, calibrated.", {"r": self._column_plan(node.member, top, False)}
+        )
         even = number(nodes.AHEAD / node.k)
         order = f"{number(nodes.AHEAD)} * {second} / ({rest} + {ties} * {second})"
         [least] = add(
@@ -712,11 +726,11 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         count = number(float(node.k))
         shares = [
             case([(f"{rest} > {zero}", f"{c} / {rest} * {left}")], f"{left} / ({count} - {ties})")
-            for c in (factor(own, self.dialect) for own in others)
+            for c in (safe_factor(own, self.dialect) for own in others)
         ]
         return [case([(f"{c} >= {top}", first)], own) for c, own in zip(p, shares, strict=True)]
 
-    def _others(self, row: Node, p: Sequence[str], top: str) -> list[str]:
+    def _all_but_largest(self, row: Node, p: Sequence[str], top: str) -> list[str]:
         """All but the largest, 0 in its place. Where small powers are cut to 0, as shares of the
         second, from logarithms: so their ratios stay, and are those of doubles."""
         add, number = self.steps.add, self.number
@@ -727,9 +741,9 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         pairs = zip(p, self._logarithms_of(row), strict=True)
         logs = [case([(f"{c} < {top}", log)], none) for c, log in pairs]
         logs = add("The logarithms of all others.", {"z": logs})
-        [second] = add("The largest of those.", {"largest": self._largest(logs)})
+        [second] = add("The largest of those.", {"largest": self._largest_of(logs)})
         is_some = f"{second} > {number(NO_POWER)}"
-        shares = [_exp(f"({log} - {second})", self.dialect) for log in logs]
+        shares = [_safe_exp(f"({log} - {second})", self.dialect) for log in logs]
         shares = [case([(is_some, share)], number(0.0)) for share in shares]
         return add("All others, as shares of the second.", {"e": shares})
 
@@ -739,12 +753,12 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             return self._logarithms_of(row.row)
         if isinstance(row, nodes.SoftmaxRow):
             z = self.write(row.row)
-            [top] = self.steps.add("The largest logit.", {"largest": self._largest(z)})
+            [top] = self.steps.add("The largest logit.", {"largest": self._largest_of(z)})
             return [f"{c} - {top}" for c in z]
         zero, none, ln = self.number(0.0), self.number(NO_LOGARITHM), self.dialect.ln
         if isinstance(row, nodes.RelativePower):
             c = self._logarithms_of(row.row)
-            [top] = self.steps.add("The largest logarithm.", {"largest": self._largest(c)})
+            [top] = self.steps.add("The largest logarithm.", {"largest": self._largest_of(c)})
             power = self.number(row.power)
             return [case([(f"{own} > {none}", f"{power} * ({own} - {top})")], none) for own in c]
         return [case([(f"{c} > {zero}", f"{ln}({c})")], none) for c in self.write(row)]
@@ -754,18 +768,18 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         assert isinstance(node.row, EachColumn)
         own = self.each_column(node.row, relative=True)  # shares are made of them
         r = self.steps.add("The probability of each class against all others.", {"r": own})
-        [whole] = self.steps.add("Their sum.", {"total": total(r)})
+        [whole] = self.steps.add("Their sum.", {"total": sum_of_terms(r)})
         zero, even = self.number(0.0), self.number(1.0 / len(r))
-        shares = [factor(c, self.dialect) for c in r]
+        shares = [safe_factor(c, self.dialect) for c in r]
         return [
             case([(f"{whole} > {zero}", f"{c} / {whole}"), (f"{whole} <= {zero}", even)])
             for c in shares
         ]
 
 
-def _exp(power: str, dialect: Dialect) -> str:
+def _safe_exp(power: str, dialect: Dialect) -> str:
     """exp; where an engine refuses what underflows, 0 for that."""
-    text = inside("EXP(", power, ")")
+    text = in_brackets("EXP(", power, ")")
     if dialect.infinite:
         return text
     return case([(f"{power} > {dialect.number(LEAST_POWER)}", text)], dialect.number(0.0))
@@ -829,7 +843,7 @@ class SqlWriter:
         grid = grid_of(low, owners=len(found), lean=True)
         parts = [self.rows(grid, *pair) for pair in zip(found, columns, strict=True)]
         table = {own: np.concatenate([part[own] for part in parts]) for own in parts[0]}
-        equal = {"cell": cell(grid, score, self.dialect)}
+        equal = {"cell": cell_of_score(grid, score, self.dialect)}
         what, each = "pieces", "cell"
         if code:
             what, each = "pieces of maps", "segment and cell"
@@ -840,7 +854,7 @@ class SqlWriter:
 
     def rows(self, grid: Grid, found: Regions, columns: Mapping[str, Array]) -> dict[str, Any]:
         """Regions by cell, with their ends, both included, and the values of their pieces."""
-        low, high, piece = found if self.dialect.subnormals else _normal(found)
+        low, high, piece = found if self.dialect.subnormals else _normal_regions(found)
         cells, region = regions_by_cell(grid, low, high)
         order = np.lexsort((low[region], cells))
         cells, region = cells[order], region[order]
@@ -860,7 +874,7 @@ class SqlWriter:
         in the row's region; return its columns as SQL by name."""
         count = len(self.joins) + 1
         alias, suffix = (f"l{count}", f"_{count}") if count > 1 else ("l", "")
-        found = {own: f"{alias}.{name(own, self.dialect)}" for own in columns}
+        found = {own: f"{alias}.{quoted_name(own, self.dialect)}" for own in columns}
         conditions = [f"{found[own]} = {value}" for own, value in equal.items()]
         if score:
             conditions.append(f"{score} BETWEEN {alias}.score_from AND {alias}.score_to")
@@ -870,7 +884,7 @@ class SqlWriter:
         return found
 
 
-def _normal(found: Regions) -> Regions:
+def _normal_regions(found: Regions) -> Regions:
     """Regions for databases without subnormal numbers: their ends are moved to normal numbers."""
     low, high = found.low.copy(), found.high.copy()
     for ends, up in ((low, True), (high, False)):
@@ -888,7 +902,7 @@ def from_rows(rows: str, joins: Sequence[LookupJoin], lookup: str, dialect: Dial
         table = table_name(lookup, dialect, join.suffix)
         conditions = "\nAND ".join(join.conditions)
         joined = f"{table} AS {join.alias}{dialect.joined}"
-        text += f"\nLEFT JOIN {joined}\n{shifted('ON ' + conditions)}"
+        text += f"\nLEFT JOIN {joined}\n{indented('ON ' + conditions)}"
     return text
 
 
@@ -921,7 +935,7 @@ def is_steep(pieces: Pieces, x: Node) -> Flags:
     return np.asarray(moved > LOST)
 
 
-def bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
+def piece_bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
     """The least and the largest value that NumPy gives on each piece of table i."""
     pieces = node.pieces[i]
     if not node.places[i].by_input:
@@ -936,20 +950,20 @@ def bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
 # --- as SQL -------------------------------------------------------------------------------------
 
 
-def numbered_line(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
+def line_by_numbers(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
     """`plan.line_pieces.on_line` as SQL, of parameters that are numbers.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> piece = {"start": 0.5, "low": 0.0, "high": 0.25, "width": 2.0}
-    >>> numbered_line("s", piece, SqlWriter(dialect_of("duckdb")))
+    >>> line_by_numbers("s", piece, SqlWriter(dialect_of("duckdb")))
     '(s - 0.5e0) / 2e0 * 0.25e0'
     """
     dialect = writer.dialect
     if "base" in piece:
-        return linear(piece["base"], [(piece["slope"], s)], dialect)
+        return linear_sum(piece["base"], [(piece["slope"], s)], dialect)
     if "slope" in piece:
-        along = linear(-piece["start"], [(1.0, s)], dialect)
-        return linear(piece["low"], [(piece["slope"], f"({along})")], dialect)
+        along = linear_sum(-piece["start"], [(1.0, s)], dialect)
+        return linear_sum(piece["low"], [(piece["slope"], f"({along})")], dialect)
     # the operations of the map itself, one after another, but for those that change nothing
     rise, start = piece["high"] - piece["low"], piece["start"]
     text = s if piece.get("scale", 1.0) == 1.0 else f"{s} * {dialect.number(piece['scale'])}"
@@ -957,10 +971,10 @@ def numbered_line(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
         text = f"({text} {'-' if start > 0.0 else '+'} {dialect.number(abs(start))})"
     for mark, number in (("/", piece["width"]), ("*", abs(rise))):
         text += f" {mark} {dialect.number(number)}" if number != 1.0 else ""
-    return linear(piece["low"], [(1.0 if rise > 0.0 else -1.0, text)], dialect)
+    return linear_sum(piece["low"], [(1.0 if rise > 0.0 else -1.0, text)], dialect)
 
 
-def line(s: str, piece: Mapping[str, str]) -> str:
+def line_by_columns(s: str, piece: Mapping[str, str]) -> str:
     """`plan.line_pieces.on_line` as SQL, of parameters that are SQL."""
     if "base" in piece:
         return f"{piece['base']} + {piece['slope']} * {s}"
@@ -985,12 +999,12 @@ HUGE = 1e300
 WHERE_SUMS_ARE_SURE = 1e6
 
 
-def is_bounded(range_: Range) -> bool:
+def exp_is_finite(range_: Range) -> bool:
     """Whether the exponential of all values in a range is a number."""
     return range_[0] >= -ROUND[1] and range_[1] <= ROUND[1]
 
 
-def guarded(node: Node, dialect: Dialect) -> Node:
+def without_overflow(node: Node, dialect: Dialect) -> Node:
     """The plan with factors moved to where their products do not overflow, if that is an error.
 
     Where a product is that large, the sigmoid around it has long been 0 or 1.
@@ -1008,7 +1022,7 @@ def _with_small_products(node: Node) -> Node:
     if not any(large):
         return node
     terms = [
-        (c, Clip(term, *_limits(node, i)) if large[i] else term)
+        (c, Clip(term, *_factor_limits(node, i)) if large[i] else term)
         for i, (c, term) in enumerate(node.terms)
     ]
     return Linear(node.base, tuple(terms))
@@ -1019,7 +1033,7 @@ def _is_sign(node: Linear) -> bool:
     return node.base == 0.0 and len(node.terms) == 1 and node.terms[0][0] in (-1.0, 1.0)
 
 
-def _limits(node: Linear, i: int) -> tuple[Number, Number]:
+def _factor_limits(node: Linear, i: int) -> tuple[Number, Number]:
     """The interval for factor i, at whose ends the term alone decides the sum. If it is the only
     term, the interval in which the sum lies between ± `STEEPEST`."""
     c, base = (values_of(number) for number in (node.terms[i][0], node.base))
@@ -1053,31 +1067,31 @@ def _round_ends(level: float, base: Array, c: Array) -> Array:
 FAR = 2.0**60
 
 
-def cell(grid: Grid, score: str, dialect: Dialect) -> str:
+def cell_of_score(grid: Grid, score: str, dialect: Dialect) -> str:
     """The cell of a score as SQL. NULL and NaN get some cell, but match no piece in it.
 
     >>> from calibrant.export.sql.dialects import dialect_of
-    >>> cell(Grid(4), "s", dialect_of("duckdb"))
+    >>> cell_of_score(Grid(4), "s", dialect_of("duckdb"))
     'CAST(FLOOR(4e0 * CASE WHEN s <= 0e0 THEN 0e0 WHEN s < 1e0 THEN s ELSE 1e0 END) AS INTEGER)'
     """
     if grid.cells is not None:
-        return inside("", dialect.cells(_unrounded_cell(grid, grid.cells, score, dialect)), "")
+        return in_brackets("", dialect.cells(_unrounded_cell(grid, grid.cells, score, dialect)), "")
     number = dialect.number
     factor = grid.factor
     along, end = score, (grid.last - grid.first) * factor
     if (grid.first, factor) != (0.0, 1.0):
-        along = f"({score} - {_negative(number(grid.first))}) * {number(factor)}"
-    t = _moved(score, along, (grid.first, 0.0), (grid.last, end), dialect)
+        along = f"({score} - {_bracketed_negative(number(grid.first))}) * {number(factor)}"
+    t = _between_scores(score, along, (grid.first, 0.0), (grid.last, end), dialect)
     for _ in range(grid.roots):
         t = f"SQRT({t})"
     return dialect.cells(f"{number(float(grid.count))} * {t}")
 
 
-def _negative(text: str) -> str:
+def _bracketed_negative(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def _moved(
+def _between_scores(
     score: str,
     between: str,
     low: tuple[float, float],
@@ -1105,8 +1119,8 @@ def _unrounded_cell(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> s
         side, low, high = f"{score} < {number(0.5)}", f"{lower} - {half}", f"{half} - {upper}"
     else:  # finest in the middle
         first, last = (grid.first + side * FAR * cells.spread for side in (-1.0, 1.0))
-        near = _moved(score, score, (first, first), (last, last), dialect)
-        t = f"({near} - {_negative(number(grid.first))}) * {number(1.0 / cells.spread)}"
+        near = _between_scores(score, score, (first, first), (last, last), dialect)
+        t = f"({near} - {_bracketed_negative(number(grid.first))}) * {number(1.0 / cells.spread)}"
         far = f"{one} / ({one} + ABS({t}))"
         side, low, high = f"{t} < {number(0.0)}", f"{far} - {one}", f"{one} - {far}"
     return f"{number(cells._scale)} * {case([(side, f'{low} - {least}')], high)}"

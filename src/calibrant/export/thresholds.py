@@ -97,6 +97,7 @@ def best_threshold(
 
 
 def _cost(name: str, cost: Any) -> float:
+    """A checked cost above 0."""
     fine = isinstance(cost, Real) and not isinstance(cost, (bool, np.bool_))
     if not fine or not 0.0 < cost < np.inf:
         raise ParameterError(f"{name} must be a finite number above 0, but {cost!r} came.")

@@ -206,7 +206,7 @@ class _Compared(NamedTuple):
 def _compared_tables(
     reference: ScoreTable, new: ScoreTable, calibrator: Any, scale: str, weights: str
 ) -> _Compared:
-    """The cells of two tables, with a calibrator those of its probabilities."""
+    """The cells of two tables, of their scores or of the calibrator's probabilities."""
     _check_table(reference, "reference")
     distance = _kolmogorov_smirnov(reference, new)
     if calibrator is not None:

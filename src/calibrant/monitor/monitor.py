@@ -118,7 +118,7 @@ class Monitor:
         least = check_least(least, 0.5)
         check_weights(weights)
         self._fitted: Fitted | None = None
-        self._unlock()
+        self._reset_lock()
         self._state = MonitorState(
             alpha,
             least,
@@ -157,11 +157,11 @@ class Monitor:
 
     def __setstate__(self, known: Mapping[str, Any]) -> None:
         vars(self).update(known)
-        self._unlock()
+        self._reset_lock()
 
-    def _unlock(self) -> None:
-        """No update runs. Each process has a lock of its own: a forked one would wait for ever for
-        a thread that held the lock, and that it does not have."""
+    def _reset_lock(self) -> None:
+        """Start without a lock. Each process makes one of its own: a forked process would wait for
+        ever for a thread that held the lock and that it does not have."""
         self._locks: dict[int, Any] = {}  # by the number of the process
         self._updater: tuple[int, int] | None = None  # the process and thread of an update
 

@@ -135,7 +135,7 @@ class Map(Rule):
         super().__post_init__()
 
     def _check(self) -> None:
-        """Refuse fields that do not go together; each on its own has been read by then."""
+        """Refuse fields that do not go together. Each on its own has been checked before."""
 
     @abstractmethod
     def __call__(self, scores: ArrayLike) -> Array:
@@ -176,7 +176,7 @@ class Map(Rule):
 
     @property
     def main(self) -> Map | None:
-        """The map that stands for this one where only a score is known, if that is another map.
+        """The map used when segments or intervals are ignored, if that is another map.
 
         What a kind does not say of itself is then what its main map says.
         """
@@ -253,13 +253,13 @@ class Map(Rule):
 
     @property
     def simple(self) -> Map:
-        """The same function, made of fewer kinds of maps: the point of a band, the default of a
-        segmented map, and one table of steps where a mixture or a chain is one."""
+        """The same function, made of fewer kinds of maps: a band becomes its point, a segmented map
+        its default, and a mixture or chain of steps one table of steps."""
         return self if self.main is None else self.main.simple
 
     def of_logit(self, z: Array) -> Array:
-        """map(σ(z)). Maps that read logits read z itself, so that they still tell scores apart
-        where σ(z) rounds to 1."""
+        """The probabilities of scores whose logits are z. Maps that read logits read z itself, so
+        that they still tell scores apart where σ(z) rounds to 1."""
         return self(sigmoid(z)) if self.main is None else self.main.of_logit(z)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
@@ -318,12 +318,13 @@ class Map(Rule):
         return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
 
     def _answering(self, what: str) -> Map:
-        """The map that says what this kind does not say."""
+        """The main map, which is asked for what this kind does not say."""
         if self.main is None:
             self._unsaid(what)
         return self.main
 
     def _unsaid(self, what: str) -> NoReturn:
+        """Refuse a question that this kind of map does not answer."""
         raise InputError(
             f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
             "define it."
@@ -365,8 +366,8 @@ class VectorMap(Map):
 
     @property
     def reads(self) -> str:
-        """What the numbers of a row are: "logit" or "probability" where the map treats the row as
-        one distribution, else "score"."""
+        """What a row holds where the map takes it for one distribution: "logit" or "probability";
+        else "score"."""
         return "score"
 
     @property
@@ -406,7 +407,7 @@ class VectorMap(Map):
 
 
 def check_depth(map_: Map) -> None:
-    """Refuse a map that no file may hold, since it could not be read again."""
+    """Refuse a map that nests too deep to be read again from a file."""
     level: tuple[Map, ...] = (map_,)
     for _ in range(DEEPEST + 1):
         level = tuple(child for one in level for child in one.children)
@@ -415,6 +416,7 @@ def check_depth(map_: Map) -> None:
 
 
 def _refuse_depth() -> NoReturn:
+    """Refuse a map that nests too deep."""
     raise InputError(f"a map may nest at most {DEEPEST} deep in a file, but this one is deeper.")
 
 
@@ -469,6 +471,7 @@ def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
 
 
 def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
+    """Refuse fields that a kind of map does not have, and missing ones."""
     known = fields(cls)  # type: ignore[arg-type]
     names = [field.name for field in known]
     missing = [f.name for f in known if f.default is MISSING and f.name not in given]
@@ -503,6 +506,7 @@ def _of_methods(name: str) -> type[Rule] | None:
 
 
 def _encoded_value(value: Any) -> Any:
+    """A field's value as JSON holds it."""
     if isinstance(value, Map):
         return value.to_dict()
     if isinstance(value, np.ndarray):
@@ -513,8 +517,8 @@ def _encoded_value(value: Any) -> Any:
 
 
 def _decoded_value(value: Any, where: str, depth: int, lists: int = 0) -> Any:
-    """A value of a file: a map, a word, a number; of a list an array where all are floats, else a
-    tuple."""
+    """A field's value from JSON: a map, a word or a number; a list is an array where all are
+    floats, else a tuple."""
     if isinstance(value, Mapping):
         return map_from_dict(value, depth + 1)
     if isinstance(value, (list, tuple)):
@@ -541,7 +545,7 @@ BLOCK = 1 << 16
 
 
 def field_read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
-    """The metadata of a field that a function reads; a default of None is not read."""
+    """The metadata of a field whose values a function reads; a default of None is not read."""
     return {READ: function}
 
 
@@ -614,11 +618,12 @@ def check_finite(array: Array, where: str) -> Array:
 
 
 def _is_no_number(value: Any) -> bool:
+    """Whether a value is no Python number; booleans are none."""
     return isinstance(value, bool) or not isinstance(value, (int, float))
 
 
 def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
-    """A finite Python float."""
+    """A finite number as a Python float."""
     if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
         raise InputError(f"{where} must be a number, but {brief(value)} came.")
     try:
@@ -652,7 +657,7 @@ def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
 
 
 def check_probabilities(array: Array, where: str) -> None:
-    """Refuse values outside [0, 1]."""
+    """Refuse numbers outside [0, 1]."""
     outside = (array < 0.0) | (array > 1.0)
     if outside.any():
         first = int(np.argmax(outside))
@@ -674,7 +679,8 @@ def check_weights(weights: Array, members: Sequence[Any]) -> None:
 
 
 def in_blocks(function: Callable[[Array], Array], scores: Array) -> Array:
-    """Evaluate block by block, so that temporaries stay in cache and memory stays small."""
+    """The values of a function, block by block, so that temporaries stay in cache and memory stays
+    small."""
     if scores.size <= BLOCK:
         return function(scores)
     flat, result = scores.reshape(-1), np.empty(scores.size)

@@ -149,11 +149,12 @@ def _steps_of(map_: Map) -> tuple[Map, ...]:
 
 
 def _chain_of(steps: list[Map]) -> Map:
+    """A chain of some steps; a single one as it is."""
     return steps[0] if len(steps) == 1 else Chain(tuple(steps))
 
 
 def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: float) -> Array:
-    """Where a monotone function between lo and hi passes each of the values, by bisection."""
+    """The points between lo and hi where a monotone function passes some values, by bisection."""
     ends = function(np.array([lo, hi]))
     sign = 1.0 if ends[1] >= ends[0] else -1.0
     values = values[(values > ends.min()) & (values <= ends.max())]
@@ -166,7 +167,7 @@ def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: 
 
 
 def after_sigmoid(later: Map) -> Chain:
-    """A map of probabilities, made one of margins: these pass through σ first."""
+    """The map of margins that a map of probabilities becomes when margins pass through σ first."""
     return Chain((Logistic(0.0, (("x", 1.0),)), later))
 
 

@@ -92,7 +92,7 @@ class Coded(VectorMap):
 
     @classmethod
     def one_vs_rest(cls, maps: tuple[Map, ...]) -> Coded:
-        """Each class against all others, normalised."""
+        """The map that divides the probability of each class against all others by their sum."""
         return cls(2.0 * np.eye(len(maps)) - 1.0, maps)
 
     @property
@@ -251,7 +251,7 @@ def is_all_pairs(code: Array) -> bool:
 
 
 def linked_classes(code: NDArray[np.number]) -> Flags:
-    """The classes that a chain of columns joins to the first one.
+    """Which classes a chain of columns joins to the first one.
 
     >>> linked_classes(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
     [True, True, False, False]
@@ -312,6 +312,7 @@ def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Arr
 
 
 def _normalize(r: Array, code: Array, weights: Array) -> Array:
+    """Rows divided by their sum; all the same where that is zero."""
     order = singled_out(code)
     values = r if order is None else r[:, order]
     total = values.sum(axis=1, keepdims=True)
@@ -320,6 +321,7 @@ def _normalize(r: Array, code: Array, weights: Array) -> Array:
 
 
 def _least_squares(r: Array, code: Array, weights: Array) -> Array:
+    """Class probabilities by least squares on the simplex."""
     order = singled_out(code)
     if order is None:
         return _by_blocks(
@@ -332,12 +334,13 @@ def _least_squares(r: Array, code: Array, weights: Array) -> Array:
 
 
 def _rows_per_block(code: Array) -> int:
-    """Rows of a block where no matrices are needed."""
+    """How many rows a block has where no matrices are needed."""
     return block_size(1, 2 * len(code))
 
 
 def _project(r: Array, inverse: Array) -> Array:
-    """min Σ n_c(p_c − r_c)²: p = (r − τ/n)₊ with the τ at which it sums to one, by sorting."""
+    """The p that minimises Σ n_c(p_c − r_c)²: (r − τ/n)₊ with the τ at which it sums to one, by
+    sorting."""
     by_limit = np.argsort(-r / inverse, axis=0)
     ordered = np.take_along_axis(r, by_limit, axis=0)
     steps = inverse[by_limit, 0]
@@ -349,7 +352,7 @@ def _project(r: Array, inverse: Array) -> Array:
 
 
 def _by_blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
-    """Apply a function of (columns, rows) blocks to all rows."""
+    """A function of blocks (columns, rows), applied to all rows."""
     n = len(r)
     p = np.empty((n, classes))
     for start in range(0, n, size):
@@ -385,6 +388,7 @@ SHARE_PAIRS, SHARE = 1e-12, 1e-2
 
 
 def _coupling(r: Array, code: Array, weights: Array) -> Array:
+    """Class probabilities by coupling, which minimises a sum of Kullback–Leibler divergences."""
     order = singled_out(code)
     if order is not None:
         own = weights[order][:, None]
@@ -412,7 +416,8 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
 
 
 def _balance(r: Array, n: Array) -> Array:
-    """Coupling of one against all: n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1.
+    """The p with n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: coupling of one class
+    against all others.
 
     Each p_c rises with μ, so μ is found by Newton's method inside a bracket that only shrinks.
     """
@@ -437,7 +442,7 @@ def _balance(r: Array, n: Array) -> Array:
 
 
 def _balanced_share(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
-    """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
+    """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and the root of its discriminant."""
     q = n - mu
     gap = np.where(mu > 0, q * q + 4.0 * mu * n * r, (n + mu) ** 2 - 4.0 * mu * n * (1.0 - r))
     root = np.sqrt(gap)
@@ -473,22 +478,22 @@ class _Likelihood:
             self.both = outer_pattern(plus + minus, plus + minus)
 
     def sums(self, p: Array) -> tuple[Array, Array]:
-        """A and B."""
+        """Σp over the positive classes of each column, and over its negative ones: A and B."""
         return product(self.plus, p), product(self.minus, p)
 
     def fits_exactly(self, r: Array, p: Array) -> Flags:
-        """Where every column gets just the r it asks for: no p can do better."""
+        """Where every column gets just the r that it asks for, so that no p can do better."""
         a, b = self.sums(p)
         return np.asarray(np.abs((1.0 - r) * a - r * b).max(axis=0) <= AGREES)
 
     def value(self, r: Array, p: Array) -> Array:
-        """F of every row."""
+        """The objective F of every row."""
         a, b = self.sums(p)
         s = a + b
         return np.asarray((self.n * (r * np.log(s / a) + (1.0 - r) * np.log(s / b))).sum(axis=0))
 
     def newton(self, r: Array, p: Array) -> tuple[Array, Array, Array]:
-        """v, the step u, and the factors of the multiplicative step."""
+        """The gradient v, Newton's step u, and the factors of the multiplicative step."""
         a, b = self.sums(p)
         s = a + b
         i, j = np.tril_indices(self.k)
@@ -511,14 +516,14 @@ class _Likelihood:
         return v, self._step(curve, v, small), _ratio(gain, loss)
 
     def _step(self, curve: Array, v: Array, diagonal: Array | float) -> Array:
-        """u from the lower triangles of the matrices."""
+        """Newton's step u, by the lower triangles of the matrices."""
         matrices, each = symmetric_matrices(curve, self.k), np.arange(self.k)
         matrices[each, each] += diagonal
         factor_in_place(matrices)
         return solve_factored(matrices, -v)
 
     def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Flags]:
-        """At most that many steps for every row; returns p and which rows are still open."""
+        """The p after at most so many steps for every row, and which rows are not done."""
         result, left = p.copy(), np.arange(p.shape[1])
         before = self.value(r, p)
         for _ in range(rounds):
@@ -578,6 +583,7 @@ def _ratio(gain: Array, loss: Array) -> Array:
 
 
 def _reweighted(p: Array, change: Array) -> Array:
+    """Shares multiplied by factors, of sum 1 again."""
     new = p * change
     return np.asarray(np.maximum(new / new.sum(axis=0), FLOOR))
 
@@ -697,7 +703,8 @@ def symmetric_matrices(triangle: Array, k: int) -> Array:
 
 
 def factor_in_place(matrices: Array) -> None:
-    """L·D·Lᵀ of (k, k, rows) in place; a pivot that is not positive changes its sign."""
+    """Factorise matrices (k, k, rows) as L·D·Lᵀ in place; a pivot that is not positive changes its
+    sign."""
     for j in range(len(matrices)):
         pivot = matrices[j, j]
         positive = pivot > 0
@@ -710,7 +717,7 @@ def factor_in_place(matrices: Array) -> None:
 
 
 def solve_factored(factors: Array, b: Array) -> Array:
-    """The solutions x (k, rows) of A·x = b from what `factor_in_place` left."""
+    """The solutions x (k, rows) of A·x = b, where `factor_in_place` has factorised A."""
     x, k = b.copy(), len(b)
     for j in range(k - 1):
         x[j + 1 :] -= factors[j + 1 :, j] * x[j]
@@ -744,7 +751,7 @@ class SimplexQuadratic:
         self.ridge = SIMPLEX_RIDGE * mean
 
     def solve(self, r: Array) -> Array:
-        """The p (k, rows) of r (columns, rows)."""
+        """The p (k, rows) that minimises the quadratic for each r (columns, rows)."""
         triangle = product(self.linear, r)
         triangle += product(self.square, r * r)
         triangle += self.constant
@@ -770,7 +777,8 @@ class SimplexQuadratic:
         return np.asarray(p / p.sum(axis=0))
 
     def _solve_free(self, full: Array, free: Flags) -> tuple[Array, Flags]:
-        """y with the classes that are not free at zero, and which classes are of the wrong sign."""
+        """The solution y in which classes that are not free are zero, and which classes have the
+        wrong sign."""
         b = free.astype(float)
         matrices = full.copy() if free.all() else full * b[:, None] * b[None]
         diagonal = np.arange(self.k)
@@ -784,7 +792,7 @@ class SimplexQuadratic:
 
 
 def _flipped_classes(wrong: Flags, one: Flags) -> Flags:
-    """All that are wrong, or only the last of them."""
+    """Which classes to set free or to hold: all that are wrong, or only the last of them."""
     if not one.any():
         return wrong
     k = len(wrong)

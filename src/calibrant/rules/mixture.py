@@ -141,7 +141,8 @@ class Mixture(Map):
 
 
 def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: Array) -> Array:
-    """Σ weight · function(at), moved back into [0, 1] where rounding has carried it out."""
+    """The weighted sum of functions at some points, moved back into [0, 1] where rounding has
+    carried it out."""
     total = np.zeros(at.shape)
     for weight, function in zip(weights, functions, strict=True):
         total += weight * function(at)
@@ -179,6 +180,7 @@ def _as_piecewise(member: Map) -> Piecewise | None:
 
 
 def _mixed_pieces(weights: Array, pieces: list[Piecewise]) -> Piecewise:
+    """The mixture of piecewise maps, as one piecewise map."""
     x = np.unique(np.concatenate([piece.x for piece in pieces]))
     left, right = np.zeros(len(x)), np.zeros(len(x))
     for weight, piece in zip(weights, pieces, strict=True):
@@ -217,6 +219,7 @@ class _Profile(NamedTuple):
 
 
 def _reads_logit(member: Map) -> bool:
+    """Whether a member reads the logit of the score."""
     if isinstance(member, Piecewise):
         return member.input == "logit"
     if isinstance(member, Logistic):
@@ -225,6 +228,8 @@ def _reads_logit(member: Map) -> bool:
 
 
 def _profile_of(member: Map, on_logit: bool) -> _Profile:
+    """The knots of a member, its values there, and its function."""
+
     def function(u: Array) -> Array:
         if on_logit and isinstance(member, Logistic):
             return member.between_logits(u)
@@ -260,6 +265,7 @@ def _probe_points(member: Map, on_logit: bool) -> Array:
 
 
 def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
+    """Lines that stay within ``tol`` of a mixture."""
     on_logit = any(_reads_logit(member) for member in members)
     for member in members:
         _refuse_unseen(member, on_logit)

@@ -104,12 +104,12 @@ class Piecewise(Map):
 
     @classmethod
     def constant(cls, p: float) -> Piecewise:
-        """The same probability for every score."""
+        """The map that gives the same probability for every score."""
         return cls(np.zeros(1), np.full(1, p), np.full(1, p))
 
     @classmethod
     def step(cls, cuts: ArrayLike, values: ArrayLike, input: str = "score") -> Piecewise:
-        """values[i] on [cuts[i−1], cuts[i]): one value more than there are cuts."""
+        """The map with values[i] on [cuts[i−1], cuts[i]): one value more than there are cuts."""
         x, v = np.asarray(cuts, dtype=np.float64), np.asarray(values, dtype=np.float64)
         if not len(x):
             return cls(np.zeros(1), v[:1], v[:1], input)
@@ -119,7 +119,7 @@ class Piecewise(Map):
     def linear(
         cls, x: ArrayLike, values: ArrayLike, input: str = "score", output: str = "probability"
     ) -> Piecewise:
-        """Straight lines between (x, value) points, flat beyond them."""
+        """The map of straight lines between (x, value) points, flat beyond them."""
         v = np.asarray(values, dtype=np.float64)
         return cls(np.asarray(x, dtype=np.float64), v, v, input, output)
 
@@ -196,7 +196,8 @@ class Piecewise(Map):
     # --- other maps made of it --------------------------------------------------------------------
 
     def then(self, later: Map) -> Piecewise:
-        """later(steps(s)) as steps: later sees only the few values that steps take."""
+        """The map later(this(s)) of a map of steps: ``later`` sees only the few values that the
+        steps take."""
         link = sigmoid if self.output == "logit" else np.asarray
         return Piecewise(self.x, later(link(self.left)), later(link(self.right)), self.input)
 
@@ -232,7 +233,7 @@ class Piecewise(Map):
 
 
 def flat_runs(scores: Array, starts: NDArray[Any], values: Array) -> Piecewise:
-    """Flat on each run of ascending scores, straight between the runs.
+    """The map that is flat on each run of ascending scores, and straight between the runs.
 
     Run j holds the scores from index starts[j] to before starts[j+1].
 
@@ -329,12 +330,12 @@ def probability_range(map_: Map) -> tuple[float, float]:
 
 
 def _score_limits(map_: Map) -> tuple[float, float]:
-    """The smallest and the largest score that the map takes."""
+    """The smallest and the largest score that a map takes."""
     return (0.0, 1.0) if map_.takes_probabilities else (-LARGEST_DOUBLE, LARGEST_DOUBLE)
 
 
 def read_probability(value: Any, name: str) -> float:
-    """A number in [0, 1]; ``name`` is what an error calls it."""
+    """A checked number in [0, 1]; ``name`` is what an error calls it."""
     fine = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not fine or not 0.0 <= float(value) <= 1.0:
         raise InputError(f"{name} must be in [0, 1], but {value!r} came.")
@@ -344,7 +345,7 @@ def read_probability(value: Any, name: str) -> float:
 def decision_steps(
     map_: Map, threshold: float, function: Callable[[Array], Array] | None = None
 ) -> Piecewise | None:
-    """Steps of 0 and 1 on the raw score: 1 where the map gives at least ``threshold``.
+    """The map of steps that is 1 where a map gives at least ``threshold``, and 0 elsewhere.
 
     None where it is not known on which intervals the map rises and falls. ``function`` is what
     computes the probabilities, if that is not the map itself.

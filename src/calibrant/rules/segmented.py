@@ -50,11 +50,12 @@ def _read_keys(keys: Any) -> tuple[SegmentKey, ...]:
 
 
 def _is_valid_key(key: Any) -> bool:
+    """Whether a key is text or a whole number that a file can hold."""
     return (type(key) is int and fits_64_bits(key)) or (type(key) is str and is_unicode(key))
 
 
 def _coarse_to_fine(key: SegmentKey) -> list[SegmentKey]:
-    """The segments that a segment is a part of, itself the last.
+    """The segments that a segment is a part of, with itself as the last.
 
     >>> _coarse_to_fine(("fr", "card")), _coarse_to_fine("fr")
     ([('fr',), ('fr', 'card')], ['fr'])
@@ -219,8 +220,8 @@ class Segmented(Map):
 
     @cached_property
     def _levels(self) -> list[Index]:
-        """For each column the number of the map that segments `seen` (and new ones) have by it;
-        how many maps there are where they have none."""
+        """For each column, the number of the map that every segment of `seen`, or a new one, gets
+        by it; where it gets none, how many maps there are."""
         n = len(self.keys)
         levels = np.full((self.columns, len(self.seen) + 1), n, dtype=np.intp)
         for i, key in enumerate(self.seen):
@@ -304,7 +305,7 @@ class Segmented(Map):
         return Segmented(default, self.keys, known, default_keys=self.default_keys)
 
     def _decision(self, i: int, threshold: float) -> Map | None:
-        """The decision of segment i, by the arithmetic of `of_codes`: its last bits decide."""
+        """The decision of segment i, by the arithmetic of `of_codes`, whose last bits decide."""
 
         def function(s: Array) -> Array:
             return self.of_codes(s, np.full(s.shape, i, dtype=np.intp))
@@ -320,6 +321,7 @@ class Segmented(Map):
         return [i for i in found if i < n]
 
     def _share(self, i: int) -> float:
+        """How much map i counts beside the default, from 0 to 1."""
         return 1.0 if self.weights is None else float(self.weights[i])
 
     def _part(self, path: list[int]) -> tuple[Map, float]:

@@ -25,6 +25,7 @@ from calibrant.rules.plan.nodes import Clip, Constant, Linear, MapInput, Node, S
 
 
 def _log_sigmoid(x: Array) -> Array:
+    """ln σ(x)."""
     return -softplus(-x)
 
 
@@ -60,6 +61,7 @@ WIDEST = 1e300
 
 
 def _read_terms(terms: Any) -> tuple[tuple[str, float], ...]:
+    """Checked terms of a formula: names of features, and their coefficients."""
     if isinstance(terms, str) or not hasattr(terms, "__iter__"):
         raise InputError(
             "a logistic map cannot be made of such terms: they must be pairs of a feature and its "
@@ -75,6 +77,7 @@ def _read_terms(terms: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _read_interval(clip: Any) -> tuple[float, float]:
+    """A checked interval within [0, 1]."""
     low, high = (finite_float(end, "clip") for end in read_pair(clip, "clip"))
     if not 0.0 <= low < high <= 1.0:
         raise InputError(f"clip must be an interval inside [0, 1], but {low:g} to {high:g} came.")
@@ -127,6 +130,7 @@ class Logistic(Map):
 
     @property
     def _reads_margins(self) -> bool:
+        """Whether the formula reads scores as margins."""
         return any(name in OF_MARGINS and name != "x" for name, _ in self.terms)
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,7 +140,7 @@ class Logistic(Map):
         return in_blocks(self._of_score, np.asarray(scores, dtype=np.float64))
 
     def of_logit(self, z: Array) -> Array:
-        """The map of the score whose logit is z.
+        """The probabilities of scores whose logits are z.
 
         >>> temperature = Logistic(0.0, (("z", 0.25),))
         >>> temperature(sigmoid(np.array([100.0]))).round(6).tolist()
@@ -147,14 +151,16 @@ class Logistic(Map):
         return self._evaluate(np.clip(z, *clip_logits(self.clip)), FEATURES_OF_LOGIT)
 
     def between_logits(self, z: Array) -> Array:
-        """The same, with z first moved between the logits of 0 and 1, where scores end."""
+        """As `of_logit`, with z first moved between the logits of 0 and 1, where scores end."""
         z = np.clip(z, *logit(np.array(self.clip or (0.0, 1.0))))
         return self._evaluate(z, FEATURES_OF_LOGIT)
 
     def _of_score(self, s: Array) -> Array:
+        """The probabilities of checked scores."""
         return self._evaluate(s if self.clip is None else np.clip(s, *self.clip), FEATURES)
 
     def _evaluate(self, s: Array, features: Mapping[str, Callable[[Array], Array]]) -> Array:
+        """The probabilities by the features of each term."""
         total = np.full(s.shape, self.intercept)
         with np.errstate(over="ignore"):
             for name, coefficient in self.terms:
@@ -230,7 +236,7 @@ class Logistic(Map):
 
 
 def rising_line(intercept: float, slope: float) -> Logistic:
-    """σ(intercept + slope · z), which rises."""
+    """The map σ(intercept + slope · z) with a slope above 0."""
     if not slope > 0.0:
         raise InputError(f"the slope of a correction must be above 0, but {slope:g} came.")
     return Logistic(intercept, (("z", slope),))

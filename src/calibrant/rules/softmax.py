@@ -92,7 +92,7 @@ class Softmax(VectorMap):
 
     @classmethod
     def unchanged(cls, classes: int, input: str) -> Self:
-        """Distributions as they are, logits through the softmax."""
+        """The map that leaves distributions as they are, and takes logits through the softmax."""
         return cls(np.array(1.0), np.zeros(classes), input)
 
     @property
@@ -141,7 +141,7 @@ class Softmax(VectorMap):
         return np.diag(np.broadcast_to(self.matrix, self.bias.shape))
 
     def features(self, scores: Array, log_totals: Array | None = None) -> Array:
-        """x of a block of float64 rows: what W multiplies.
+        """What W multiplies in a block of float64 rows.
 
         ``log_totals`` are those of the rows, where they are known already.
         """
@@ -174,7 +174,7 @@ class Softmax(VectorMap):
 
 
 def logits_of(axis: RowAxis) -> Row:
-    """A row whose scores are logits; an InputError where it holds the logits of scores instead."""
+    """The node of a row of logits; an InputError where the row holds logits of probabilities."""
     if axis.logits:
         raise InputError(
             "input must be 'score': this calibrator takes logits as its scores, not probabilities "
@@ -192,6 +192,7 @@ def softmax_of(axis: RowAxis, factor: float) -> Row:
 
 
 def _read_column_count(value: Any) -> int:
+    """A checked number of columns."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 2:
         raise InputError(f"columns must be a whole number from 2 on, but {brief(value)} came.")
     return int(value)

@@ -127,7 +127,7 @@ def compose_onnx(
 
 
 def _check_columns(map_: Map, found: ModelOutput) -> None:
-    """The model must give as many scores as the calibrator takes."""
+    """Refuse a model that does not give as many scores as the calibrator takes."""
     wanted = (map_.n_columns,) if isinstance(map_, VectorMap) else (1, 2)
     if found.columns is None and not isinstance(map_, VectorMap):
         raise InputError(
@@ -143,7 +143,7 @@ def _check_columns(map_: Map, found: ModelOutput) -> None:
 
 
 def _check_classes(fitted: Fitted | None, found: ModelOutput) -> None:
-    """Where both name their classes, these must be the same."""
+    """Refuse a model whose classes are not those of the calibrator."""
     if fitted is not None and found.labels is not None and found.labels != fitted.classes:
         raise InputError(
             f"the classes of the calibrator must be those of the model, but {fitted.classes!r} "
@@ -152,7 +152,7 @@ def _check_classes(fitted: Fitted | None, found: ModelOutput) -> None:
 
 
 def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
-    """The classes, as the model's output of labels can hold them."""
+    """The classes as an array that the model's output of labels can hold."""
     if fitted is None:
         raise InputError(
             f"the model gives labels, {labels}, which must be found anew from the calibrated "
@@ -173,7 +173,7 @@ def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
 
 
 def _raise_opset(model: Any) -> int:
-    """The version of the model's operators, raised to ours where it is older."""
+    """The version of the model's operators, after older ones were converted to ours."""
     versions = opsets_of(model)
     set_opsets(model, versions)
     used = any(node.domain in ("", "ai.onnx") for node in model.graph.node)
@@ -203,7 +203,7 @@ def opsets_of(*models: Any) -> dict[str, int]:
 
 
 def set_opsets(model: Any, versions: dict[str, int]) -> None:
-    """Say which operators a model has, instead of what it said before."""
+    """Replace the versions of operators that a model declares."""
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in versions.items())
 
@@ -212,7 +212,7 @@ def set_opsets(model: Any, versions: dict[str, int]) -> None:
 
 
 def free_prefix(graph: Any) -> str:
-    """A beginning of names that the model does not use."""
+    """A prefix of names that the model does not use."""
     names, count = used_names(graph), 1
     while any(name.startswith(f"calibrant_{count}/") for name in names):
         count += 1
@@ -220,7 +220,7 @@ def free_prefix(graph: Any) -> str:
 
 
 def _free_output_names(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> str:
-    """Free the names that the new outputs need; returns where the scores are now."""
+    """The name of the scores, after the names that the new outputs need were made free."""
     if any(value.name == RESULT for value in graph.input):
         raise InputError(
             f"the model must have no input called {RESULT!r}, for the output is called so. "
@@ -236,7 +236,7 @@ def _free_output_names(graph: Any, found: ModelOutput, labels: ModelOutput | Non
 def _calibrator_scores(
     graph: Graph, source: str, found: ModelOutput, map_: Map, fitted: Fitted | None, input: str
 ) -> Tensor:
-    """What the calibrator takes, of what the model gives."""
+    """The scores that the calibrator takes, made of those that the model gives."""
     x = graph.input(source)
     x = x if found.dtype == graph.dtype else x.cast(graph.dtype)
     flat = found.shape is not None and len(found.shape) == 1
@@ -253,7 +253,7 @@ def _calibrator_scores(
 
 
 def _add_segment_inputs(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
-    """The inputs that say which segment a row is in, where the calibrator has segments."""
+    """The inputs for segments, added to the model where the calibrator has segments."""
     inputs = segment_inputs(plan)
     if not inputs:
         return []
@@ -277,7 +277,7 @@ def _add_segment_inputs(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
 
 
 def add_label_output(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str) -> Any:
-    """The most probable class of each row, by its name.
+    """The output of labels: the most probable class of each row, by its name.
 
     Without names the columns are labels that do not exclude each other: then all labels that are
     more probable than not.
@@ -293,7 +293,7 @@ def add_label_output(graph: Graph, p: Tensor, names: NDArray[Any] | None, output
 def _append_graph(
     model: Any, graph: Graph, replaced: list[ModelOutput | None], results: list[Any]
 ) -> None:
-    """The calibrator's nodes at the end of the model's, and its outputs instead of theirs."""
+    """Put the calibrator's nodes behind the model's, and its outputs in place of theirs."""
     names = {output.name for output in replaced if output is not None}
     kept = [value for value in model.output if value.name not in names]
     for value in kept:
@@ -386,13 +386,14 @@ def _converted_member(member: Any, classifier: Any) -> Any:
 
 
 def _last_step(model: Any) -> Any:
+    """The last step of a pipeline; any other model as it is."""
     while hasattr(model, "steps"):
         model = model.steps[-1][1]
     return model
 
 
 def _declare_columns(model: Any, columns: int) -> None:
-    """Margins have a column for each class, also where a converter declares one for two classes."""
+    """Declare a column of margins for each class: converters declare one for two classes."""
     for value in model.graph.output:
         shape = value.type.tensor_type.shape
         if len(shape.dim) == 2:
@@ -400,6 +401,7 @@ def _declare_columns(model: Any, columns: int) -> None:
 
 
 def _check_model(member: Any, model: Any) -> None:
+    """Refuse models whose scores cannot be written as ONNX."""
     if member.input not in ("predict_proba", "decision_function"):
         raise InputError(
             "the model's scores must be those of predict_proba or decision_function to be written "
@@ -434,6 +436,7 @@ def _whole_sentences(text: str, most: int = 200) -> str:
 
 
 def _by_hand(classifier: Any) -> str:
+    """What to do where no converter can be used."""
     whose = "model.members_[i]" if len(classifier.members_) > 1 else "model"
     return (
         "You can convert the model yourself, and put the calibrator behind it: "
@@ -442,6 +445,7 @@ def _by_hand(classifier: Any) -> str:
 
 
 def _model_name(model: Any) -> str:
+    """The name of a model's class."""
     return str(getattr(model, "__name__", type(model).__name__))
 
 
@@ -474,7 +478,7 @@ def _mean_of_models(models: Sequence[Any], fitted: Fitted) -> Any:
 
 
 def _rename_inside(graph: Any, prefix: str) -> None:
-    """Give everything but the inputs a name that no other model's graph has."""
+    """Put a prefix before all names but those of the inputs."""
     for name in used_names(graph) - {value.name for value in graph.input} - {""}:
         rename_tensor(graph, name, prefix + name)
     for node in graph.node:
@@ -482,7 +486,7 @@ def _rename_inside(graph: Any, prefix: str) -> None:
 
 
 def _rename_label(graph: Any) -> None:
-    """Call the output of labels `LABEL`, and what else has that name otherwise."""
+    """Call the output of labels `LABEL`; what else has that name gets another."""
     labels = [value for value in graph.output if value.name != RESULT]
     if not labels or labels[0].name == LABEL:
         return
@@ -540,7 +544,7 @@ class ModelOutput:
 
     @property
     def bits(self) -> int:
-        """The bits to compute with: those of the numbers, but not less than 32."""
+        """The bits to compute with: those of the numbers, at least 32."""
         return 64 if self.dtype == np.float64 else 32
 
 
@@ -572,7 +576,7 @@ def load_model(model: Any) -> Any:
 
 
 def weight_files(model: Path) -> list[Path]:
-    """The files that hold weights of a model's file, where those are not in it."""
+    """The files beside a model's file that hold some of its weights."""
     damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
     try:
         whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
@@ -607,6 +611,7 @@ def outputs_of(model: Any) -> list[ModelOutput]:
 
 
 def _read_output(value: Any, maker: Any) -> ModelOutput:
+    """An output with its type and shape; behind a ZipMap, the tensor that it was made of."""
     if value.type.HasField("tensor_type"):
         return ModelOutput(value.name, value.name, *_type_and_shape(value.type.tensor_type))
     if maker is None or maker.op_type != "ZipMap":
@@ -623,6 +628,7 @@ def _read_output(value: Any, maker: Any) -> ModelOutput:
 
 
 def _type_and_shape(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
+    """The NumPy type and the shape of a tensor, as far as they are declared."""
     undefined = type_.elem_type == onnx.TensorProto.UNDEFINED
     dtype = VOID if undefined else onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
     if not type_.HasField("shape"):
@@ -631,7 +637,7 @@ def _type_and_shape(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] |
 
 
 def score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
-    """The output that holds the scores, the one of that name if it is given."""
+    """The output of scores: the only one that can be, or the one of the given name."""
     known = ", ".join(map(str, outputs))
     floats = [output for output in outputs if output.dtype.name in FLOATS]
     fit = [output for output in floats if output.shape is None or len(output.shape) in (1, 2)]
@@ -654,7 +660,7 @@ def score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
 
 
 def label_output(outputs: list[ModelOutput]) -> ModelOutput | None:
-    """The output that holds the labels, if there is one."""
+    """The output of labels, if there is one."""
     fit = [output for output in outputs if output.dtype.kind in "iubO"]
     if len(fit) > 1:
         fit = [output for output in fit if output.name in LABELS]
@@ -674,7 +680,7 @@ def graphs_of(graph: Any) -> Iterator[Any]:
 
 
 def _inner_graphs(attribute: Any) -> list[Any]:
-    """The graphs that an attribute holds."""
+    """The graphs that an attribute of a node holds."""
     return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
 
 
@@ -691,7 +697,7 @@ def used_names(graph: Any) -> set[str]:
 
 
 def rename_tensor(graph: Any, old: str, new: str) -> None:
-    """Give a tensor another name wherever it is used; the model's own outputs keep theirs."""
+    """Rename a tensor wherever it is used; the model's own outputs keep their names."""
     for depth, part in enumerate(graphs_of(graph)):
         inner = (part.input, part.output) if depth else ()
         for values in (part.value_info, part.initializer, *inner):

@@ -31,17 +31,17 @@ class OnnxNode(NamedTuple):
 
 
 def _operator_of_two(op: str) -> Callable[[Tensor, Operand], Tensor]:
-    """An operation of a tensor and what stands to its right."""
+    """A method for an operation of a tensor and what stands to its right."""
     return lambda tensor, other: tensor.graph.op(op, tensor, other)
 
 
 def _swapped_operator(op: str) -> Callable[[Tensor, Operand], Tensor]:
-    """An operation of what stands to the left of a tensor, and the tensor."""
+    """A method for an operation of what stands to the left of a tensor, and the tensor."""
     return lambda tensor, other: tensor.graph.op(op, other, tensor)
 
 
 def _operator_of_one(op: str) -> Callable[[Tensor], Tensor]:
-    """An operation of a tensor alone."""
+    """A method for an operation of a tensor alone."""
     return lambda tensor: tensor.graph.op(op, tensor)
 
 
@@ -74,7 +74,7 @@ class Tensor:
         return self.at_least(least).at_most(most)
 
     def choose(self, then: Operand, otherwise: Operand) -> Tensor:
-        """then where this condition holds, else otherwise."""
+        """``then`` where this condition holds, else ``otherwise``."""
         return self.graph.op("Where", self, then, otherwise)
 
     def number(self) -> Tensor:
@@ -86,7 +86,7 @@ class Tensor:
         return self.graph.op("Cast", self, attributes={"to": np.dtype(dtype)})
 
     def like(self, value: float | np.generic | Array) -> Tensor:
-        """The same value in the shape of this tensor."""
+        """A value repeated in the shape of this tensor."""
         return self.graph.op("Expand", value, self.graph.op("Shape", self))
 
     def column(self, j: int) -> Tensor:
@@ -210,6 +210,7 @@ class Graph:
         return [Tensor(home, name) for name in found]
 
     def _known_result(self, key: Any) -> tuple[str, ...] | None:
+        """The results of an operation that this graph or one around it has already, else None."""
         found = self.known.get(key)
         return (
             self.parent._known_result(key) if found is None and self.parent is not None else found
@@ -260,7 +261,7 @@ class Graph:
         return self.ops("Loop", operands, len(start), {"body": inner})
 
     def name(self, x: Tensor, name: str) -> Tensor:
-        """x under a given name, in this graph."""
+        """A tensor under a given name, in this graph."""
         self.nodes.append(OnnxNode("Identity", (x.name,), (name,), {}))
         return Tensor(self, name)
 
@@ -296,14 +297,15 @@ def _ln(q: Tensor) -> Tensor:
 
 
 def log_of(p: Tensor, floor: float = SMALLEST, most: float = 1.0) -> Tensor:
-    """ln of p clipped to [floor, most]; no number of p's type need be as small as the floor."""
+    """ln p, where p is first moved into [floor, most]. A floor may be smaller than any number of
+    p's type."""
     least, positive = float(np.log(floor)), p > 0.0
     log = _ln(positive.choose(p.at_most(most), 1.0))
     return positive.choose(log.at_least(least), least)
 
 
 def neg_log_rest_of(p: Tensor) -> Tensor:
-    """−ln(1 − p) of p clipped to [0, 1 − 2⁻⁵³], to the last place of 1."""
+    """−ln(1 − p) of p clipped to [0, 1 − 2⁻⁵³], with all digits where p is near 1."""
     below = p < 1.0
     rest = below.choose(1.0 - p.at_least(0.0), 1.0)
     return below.choose(-rest.log(), -float(np.log1p(-LARGEST)))
@@ -363,7 +365,7 @@ onnx: Any = _Onnx()
 
 
 def element_type(dtype: Any) -> int:
-    """ONNX's number of a NumPy type; strings are objects."""
+    """ONNX's number for a NumPy type; objects are strings."""
     return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
@@ -380,7 +382,7 @@ def add_nodes(graph: Graph, proto: Any) -> None:
 
 
 def _node_proto(node: OnnxNode, prefix: str) -> Any:
-    """A node, named like its first output, but never as one of another graph is."""
+    """A node as the package onnx writes it, with a name that no other graph uses."""
     name = prefix + node.outputs[0].removeprefix(prefix)
     return onnx.helper.make_node(
         node.op,
@@ -393,6 +395,7 @@ def _node_proto(node: OnnxNode, prefix: str) -> Any:
 
 
 def _attribute_value(value: Any) -> Any:
+    """An attribute as the package onnx takes it."""
     if isinstance(value, np.dtype):
         return element_type(value)
     if isinstance(value, np.ndarray):
@@ -401,7 +404,8 @@ def _attribute_value(value: Any) -> Any:
 
 
 def _loop_body(graph: Graph) -> Any:
-    """The body of a loop: a round's number, whether to go on, and a state of floats."""
+    """The body of a loop, with its inputs: a round's number, whether to go on, and a state of
+    floats."""
     count, go_on, *state = graph.inputs
     more, *after = graph.outputs
     inputs = [tensor_info(count, np.int64, []), tensor_info(go_on, np.bool_, [])]

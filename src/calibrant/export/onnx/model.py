@@ -33,25 +33,15 @@ from calibrant.losses import LARGEST, log_p, logit
 from calibrant.rules import combiners
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.plan import nodes
-from calibrant.rules.plan.nodes import (
-    Combined,
-    LinePieces,
-    Node,
-    Number,
-    PieceChoice,
-    Pieces,
-    PlanColumn,
-    PlanPrinter,
-    PlanTarget,
-    StepPieces,
-    values_of,
-)
+from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, values_of
 from calibrant.rules.plan.tables import TreeParts, column_steps, stacked_plans
 from calibrant.version import __version__
 
 #: the domain of operators for classical models
 ML = "ai.onnx.ml"
-ONNX = PlanTarget("ONNX", "Apply it in memory: calibrate, or predict_proba for several classes.")
+ONNX = nodes.PlanTarget(
+    "ONNX", "Apply it in memory: calibrate, or predict_proba for several classes."
+)
 #: logits of rows are cut at ± this in float32
 LARGEST_LOGIT_32 = 1e15
 #: the largest coefficient or end of a line whose products float32 can hold
@@ -163,7 +153,7 @@ def model_of_graph(
 
 
 def read_options(input: str, float: int) -> np.dtype[Any]:
-    """The type of a graph's numbers, once the words are known to be ours."""
+    """The NumPy type of a graph's numbers, after ``input`` and ``float`` were checked."""
     if input not in INPUTS:
         raise ParameterError(f"input must be one of {INPUTS}, but {input!r} came.")
     if float not in TYPES:
@@ -172,7 +162,8 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
 
 
 def add_map(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
-    """The nodes of a map's plan, of scores (n,) or (n, k); NaN where a score is not finite."""
+    """The probabilities of a map, added to the graph of its scores (n,) or (n, k); NaN where a
+    score is not finite."""
     finite, clean = finite_scores(scores)
     p = OnnxPrinter(clean, segments).write(plan)
     if isinstance(map_, VectorMap) and map_.distribution:  # one bad score spoils its row
@@ -181,14 +172,14 @@ def add_map(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -
 
 
 def finite_scores(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Which scores are finite, and the scores with 0 in place of the others."""
+    """Which scores are finite, and the scores with 0 in place of all others."""
     finite = scores.abs() <= scores.graph.largest
     return finite, finite.choose(scores, 0.0)
 
 
 def metadata_of(kind: str, fitted: Any) -> dict[str, str]:
-    """What the metadata of a model say of its calibrator: the kind of its map, and what is known of
-    the fitted value, in words, with labels as JSON."""
+    """The metadata of a model: the kind of its map, and what is known of the fitted value, with
+    labels as JSON."""
     facts = {"calibrant.version": __version__, "calibrant.map": kind}
     if fitted is None:
         return facts
@@ -266,6 +257,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self._within(self.write(node.x), node.low, node.high)
 
     def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
+        """A tensor moved between two parameters."""
         return x.within(self.number(low), self.number(high))
 
     def linear(self, node: nodes.Linear) -> Tensor:
@@ -358,12 +350,13 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self.graph.columns(parts)
 
     def _column(self, row: nodes.Row, j: int) -> Tensor:
+        """Column j of a row."""
         if isinstance(row, nodes.Among):
             return self._among(row, j)
         return self.write(row).column(j)
 
     def _among(self, node: nodes.Among, j: int) -> Tensor:
-        """z_j − ln Σ_{i≠j} exp(z_i)."""
+        """The logit of class j against all others, z_j − ln Σ_{i≠j} exp(z_i)."""
         graph, z = self.graph, self.write(node.row)
         others = graph.gather(z, np.delete(np.arange(node.k), j), axis=1)
         greatest = others.greatest()
@@ -447,7 +440,7 @@ def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
 
 
 def encoded_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
-    """The value of each key, as whole numbers; keys are all text or all whole numbers."""
+    """The number that belongs to each key; keys are all text or all whole numbers."""
     strings = all(isinstance(key, str) for key in keys)
     attributes = {
         "keys_strings" if strings else "keys_int64s": list(keys),
@@ -458,12 +451,13 @@ def encoded_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default:
 
 
 def _function_of_number(function: Callable[[Array], Array], number: Number) -> Number:
-    """A function of a parameter."""
+    """A parameter after a function."""
     values = function(values_of(number))
     return PlanColumn(values) if isinstance(number, PlanColumn) else float(values[0])
 
 
 def _without_variables(node: Node) -> Node:
+    """The node behind a variable."""
     while isinstance(node, nodes.Variable):
         node = node.value
     return node
@@ -497,7 +491,7 @@ class PieceTable(NamedTuple):
 
 
 def rounded_up(values: Array, dtype: Float) -> NDArray[Any]:
-    """The smallest numbers of a type that are not below these doubles.
+    """The smallest numbers of a type that are at least these doubles.
 
     >>> rounded_up(np.array([0.5, 0.1]), np.dtype(np.float32)).astype(float) >= [0.5, 0.1]
     array([ True,  True])
@@ -508,12 +502,12 @@ def rounded_up(values: Array, dtype: Float) -> NDArray[Any]:
 
 
 def rounded_down(values: Array, dtype: Float) -> NDArray[Any]:
-    """The largest numbers of a type that are not above these doubles."""
+    """The largest numbers of a type that are at most these doubles."""
     return -rounded_up(-values, dtype)
 
 
-def _piece_table(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
-    """The pieces of one table that numbers of the type lie in."""
+def _piece_table(place: nodes.PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
+    """The table of the pieces in which numbers of the graph's type can lie."""
     low, high, piece = place.regions
     first, last = rounded_up(low, dtype), rounded_down(high, dtype)
     some = first <= last
@@ -527,8 +521,8 @@ def _piece_table(place: PieceChoice, own: Array | Pieces, dtype: Float) -> Piece
 
 
 def _line_columns(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
-    """The lines of `Pieces`. The outer ones, which are flat, start at 0 and are wide, so that no
-    product on them overflows."""
+    """The columns of the lines of `Pieces`. Outer lines are flat; they start at 0 and are wide, so
+    that no product on them overflows."""
     start, width, low, high, _, _, scale = own.table
     limits = np.finfo(dtype)
     width = np.maximum(width, limits.smallest_subnormal)
@@ -543,7 +537,7 @@ def _line_columns(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[s
 
 
 def _line_columns_float32(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
-    """Lines from the first to the last float32 of their pieces."""
+    """The columns of lines that run from the first to the last float32 of their pieces."""
     begin, end = first.astype(np.float64), last.astype(np.float64)
     low, high = own.value(begin), own.value(end)
     flat, largest = low == high, float(np.finfo(first.dtype).max)
@@ -557,7 +551,7 @@ def _line_columns_float32(own: Pieces, first: NDArray[Any], last: NDArray[Any]) 
 
 
 def piece_of_number(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
-    """The row of each finite number among the rows of all tables, one after the other.
+    """The row in which each finite number lies, among the rows of all tables one after the other.
 
     ``code`` is the number of each row's own table, if there are several. The binary search is
     unrolled: the place moves ahead by 2ᵇ, …, 2, 1 rows wherever that row does not begin too high.
@@ -581,14 +575,14 @@ def piece_of_number(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor 
 
 
 def value_by_piece(
-    node: StepPieces | LinePieces,
+    node: nodes.StepPieces | nodes.LinePieces,
     chooser: Tensor,
     code: Tensor | None,
     value: Callable[[], Tensor],
 ) -> Tensor:
     """The value of each number by its piece; ``value`` makes the tensor that lines are lines of."""
     graph = chooser.graph
-    held: Sequence[Any] = node.values if isinstance(node, StepPieces) else node.pieces
+    held: Sequence[Any] = node.values if isinstance(node, nodes.StepPieces) else node.pieces
     tables = [
         _piece_table(place, own, graph.dtype) for place, own in zip(node.places, held, strict=True)
     ]
@@ -626,13 +620,13 @@ def any_true(condition: Tensor) -> Tensor:
 
 
 def symmetric_products(left: Array, right: Array) -> Array:
-    """(columns, k²): the symmetric part of left_b right_bᵀ for every column b, as a row."""
+    """The symmetric part of left_b right_bᵀ for every column b, shape (columns, k²)."""
     both = left[:, :, None] * right[:, None, :]
     return ((both + both.transpose(0, 2, 1)) / 2.0).reshape(len(left), -1)
 
 
 def weighted_matrices(x: Tensor, pattern: Array) -> Tensor:
-    """Σ_b x_b · pattern_b as matrices (n, k, k)."""
+    """The matrices Σ_b x_b · pattern_b, shape (n, k, k)."""
     k = round(pattern.shape[1] ** 0.5)
     return x.graph.op("Reshape", x @ pattern, np.array([-1, k, k]))
 
@@ -666,7 +660,8 @@ def inverse_matrices(matrices: Tensor, k: int) -> Tensor:
 
 
 def least_squares_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; see `maps.simplex`."""
+    """The p that minimises Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; as
+    `SimplexQuadratic`."""
     graph, k = r.graph, len(code)
     plus, minus = (code.T > 0).astype(float), (code.T < 0).astype(float)
     mean, scale = float(weights.sum()) / k, weights[:, None]
@@ -695,7 +690,8 @@ def least_squares_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
 
 
 def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tensor, Tensor]:
-    """y with the classes that are not free at zero, and which classes are of the wrong sign."""
+    """The solution y in which classes that are not free are zero, and which classes have the wrong
+    sign."""
     small = free.expand(2) * (ridge * np.eye(k)) + (1.0 - free).expand(2) * np.eye(k)
     inverted = inverse_matrices(full * free.expand(2) * free.expand(1) + small, k)
     y = matrix_vector(inverted, free)
@@ -711,7 +707,8 @@ def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tenso
 
 
 def coupling_graph(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """min −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)], from least squares on."""
+    """The p that minimises −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)], from least squares
+    on."""
     graph, k = r.graph, len(code)
     likelihood = _CouplingGraph(r, code, weights)
     begun = least_squares_graph(r, code, weights=weights)
@@ -733,24 +730,24 @@ class _CouplingGraph:
         self.pairs, self.full = combiners.is_pairs(code), bool((code != 0).all())
 
     def sums(self, p: Tensor) -> tuple[Tensor, Tensor]:
-        """A and B."""
+        """Σp over the positive classes of each column, and over its negative ones: A and B."""
         return p @ self.plus.T, p @ self.minus.T
 
     def fits_exactly(self, p: Tensor) -> Tensor:
-        """Where every column gets just the r it asks for: no p can do better."""
+        """Where every column gets just the r that it asks for, so that no p can do better."""
         a, b = self.sums(p)
         off = ((1.0 - self.r) * a - self.r * b).abs()
         return off.greatest() <= combiners.AGREES
 
     def value(self, p: Tensor) -> Tensor:
-        """F of every row."""
+        """The objective F of every row."""
         a, b = self.sums(p)
         s = a + b
         logs = self.r * (s / a).log() + (1.0 - self.r) * (s / b).log()
         return (logs * self.n).total()
 
     def newton(self, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """v = p∘∇F, the step u, and the factors of the multiplicative step."""
+        """The gradient v = p∘∇F, Newton's step u, and the factors of the multiplicative step."""
         a, b = self.sums(p)
         s = a + b
         mutual = p.expand(2) * p.expand(1)
@@ -782,7 +779,7 @@ class _CouplingGraph:
     def round(
         self, inner: Graph, count: Tensor, state: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
-        """One step of every row that is open."""
+        """A step of every row that is not done."""
         p, before, going = state
         open_ = going > 0.5
         v, u, factors = self.newton(p)
@@ -827,12 +824,13 @@ class _CouplingGraph:
 
 
 def _ratio(gain: Tensor, loss: Tensor) -> Tensor:
-    """gain / loss, one for classes that no column knows."""
+    """gain / loss; 1 for classes that no column knows."""
     known = loss > combiners.FLOOR
     return known.choose(gain / known.choose(loss, 1.0), 1.0)
 
 
 def _reweighted(p: Tensor, change: Tensor) -> Tensor:
+    """Shares multiplied by factors, of sum 1 again."""
     return shares_of(p * change).at_least(combiners.FLOOR)
 
 
@@ -850,8 +848,8 @@ TINY = {np.dtype(np.float64): 1e-300, np.dtype(np.float32): 1e-30}
 LIGHTEST_IN_FLOAT32 = 1e-12
 
 
-def combined_columns(node: Combined, r: Tensor) -> Tensor:
-    """p by the node's rule; classes that no column knows get nothing."""
+def combined_columns(node: nodes.Combined, r: Tensor) -> Tensor:
+    """Class probabilities by the node's rule; classes that no column knows get nothing."""
     graph = r.graph
     if graph.dtype != np.float64 and node.weights.min() < LIGHTEST_IN_FLOAT32:
         raise InputError(
@@ -870,6 +868,7 @@ def combined_columns(node: Combined, r: Tensor) -> Tensor:
 
 
 def _normalized(r: Tensor, code: Array, weights: Array) -> Tensor:
+    """Rows divided by their sum; all the same where that is zero."""
     total = r.total()
     some = total > 0.0
     return some.choose(r / some.choose(total, 1.0), 1.0 / len(code))
@@ -929,8 +928,7 @@ def _root_of(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_iterated(r: Tensor, code: Array) -> None:
-    """Refuse what an iteration cannot do in the graph: its tolerances need doubles, and a unique
-    answer."""
+    """Refuse a code whose iteration the graph cannot do: it needs doubles, and a unique answer."""
     if r.graph.dtype != np.float64:
         raise InputError(
             "a code other than one-against-all is combined by iterations that need doubles, but "
@@ -945,8 +943,8 @@ def _check_iterated(r: Tensor, code: Array) -> None:
 
 
 def _has_unique_answer(code: Array) -> bool:
-    """Whether the best p is unique whatever r: all pairs; or no zeros, and sums over the columns'
-    positives that fix p."""
+    """Whether a code leads to one best p for every r: all pairs of classes; or no zeros, and sums
+    over positive classes that fix p."""
     if combiners.is_all_pairs(code):
         return True
     sums = np.vstack((code.T > 0, np.ones(len(code)))).astype(float)
@@ -984,7 +982,7 @@ SPLIT = (
 
 
 def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
-    """The model of a score, numbers and categories."""
+    """The model of a calibrator with trees, which takes a score, numbers and categories."""
     if input != "score" or dtype != np.float64:
         raise ParameterError(
             "a calibrator of trees is written for scores in double only: leave input and float out."
@@ -1034,7 +1032,7 @@ class _TreeInputs:
             self.codes[j] = encoded_keys(column, list(words), list(words.values()), 0)
 
     def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
-        """The sum of what the trees of one round give, shape (n,)."""
+        """The sum of what the trees of a round add to the logit, shape (n,)."""
         writer = _Ensemble(self.parts, first, last, self.place)
         sets = [self._member(j, s) for j, s in writer.sets]
         parts = [] if self.numbers is None else [self.numbers]
@@ -1074,7 +1072,7 @@ def _words_of_categories(categories: tuple[Any, ...]) -> dict[str, int]:
 
 
 def _category_words(categories: tuple[Any, ...]) -> list[str]:
-    """Categories as strings; whole numbers without a point."""
+    """The categories as strings; whole numbers without a point."""
     whole = (int(c) if isinstance(c, float) and c.is_integer() else c for c in categories)
     words = [str(category) for category in whole]
     if len(set(words)) < len(words):
@@ -1106,14 +1104,17 @@ class _Ensemble:
 
     @property
     def _logit_column(self) -> int:
+        """The number of the column that holds the logit."""
         return len(self.place)
 
     def _leaf(self, node: int) -> int:
+        """The place of a leaf among all."""
         self.weights.append(float(self.trees.leaves[-1 - node]))
         return len(self.weights) - 1
 
     def _split(self, node: int) -> int:
-        """The place of a split among all: before its left branch, and that before the right.
+        """The place of a split among all: it comes before its left branch, and that before the
+        right.
 
         ONNX Runtime before 1.30 gives wrong sums if a leaf is on the left and a split on the right.
         Such a leaf is written as a split whose ways both lead to it.

@@ -113,6 +113,7 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
 
 
 def _check_name(name: Any) -> None:
+    """Refuse a name that the function cannot have."""
     fits = isinstance(name, str) and name.isascii() and name.isidentifier()
     if not fits or name.startswith("_") or keyword.iskeyword(name):
         raise ParameterError(
@@ -130,7 +131,8 @@ def _check_name(name: Any) -> None:
 
 
 def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
-    """The value of a plan; with a limit, whether it is at least that."""
+    """The function of a score that gives the value of a plan; with a limit, whether it is at least
+    that."""
     body = Function(text, (SCORE,), "float" if limit is None else "bool")
     body.add("score = _finite(score)")
     if limit is None:
@@ -147,6 +149,7 @@ def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
 
 
 def _function_of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function:
+    """The function of a row of scores."""
     body = Function(text, ("scores: list[float]",), "list[float]")
     body.add(f"scores = _row(scores, {map_.n_columns})")
     if fitted is not None and map_.reads == "probability":
@@ -156,7 +159,8 @@ def _function_of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) ->
 
 
 def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Function:
-    """First the common value, then the value of the segment's own map."""
+    """The function of a score and its segment: first the common value, then that of the segment's
+    own map."""
     names = plan.column_names
     parameters = (SCORE, *(f"{name}: str | int" for name in names))
     if limit is not None:
@@ -188,7 +192,7 @@ def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Fu
 
 
 def _segment_table(plan: BySegment, text: Text) -> str:
-    """A table of functions of the score and the common probability, by segment."""
+    """The name of a table of functions of the score and the common probability, by segment."""
     items = []
     for key, own, share in zip(plan.keys, plan.members, plan.shares.tolist(), strict=True):
         body = Function(text, (SCORE, "common: float"))
@@ -199,8 +203,7 @@ def _segment_table(plan: BySegment, text: Text) -> str:
 
 
 def _kind_of_keys(keys: Sequence[str | int]) -> str:
-    """What the known segments are: text, numbers, or both. The text refuses others, as the map
-    does."""
+    """Whether known segments are text, numbers, or both; the text refuses all others."""
     kinds = {type(key) for key in keys} or {str, int}
     return {str: "text", int: "numbers"}[kinds.pop()] if len(kinds) == 1 else "text or numbers"
 
@@ -209,17 +212,20 @@ def _kind_of_keys(keys: Sequence[str | int]) -> str:
 
 
 def _module_title(fitted: Fitted | None) -> str:
+    """The first line of the module's docstring."""
     made = f" ({_short_name(fitted.method)})" if fitted is not None and fitted.method else ""
     return f"A calibrator{made} as plain Python: the standard library is all that it needs."
 
 
 def _module_origin(fitted: Fitted | None) -> str:
+    """Where the module comes from, for its docstring."""
     version = None if fitted is None else fitted.provenance.get("calibrant")
     by = f"Fitted with calibrant {_short_name(version)}, written" if version else "Written"
     return f"{by} by calibrant {__version__}. Runs on Python 3.8 and newer."
 
 
 def _function_summary(map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
+    """The first line of the function's docstring."""
     if isinstance(map_, VectorMap):
         listed = "" if fitted is None else " of the classes in CLASSES, in that order,"
         scores = "1 score" if map_.n_columns == 1 else f"{map_.n_columns} scores"
@@ -235,6 +241,7 @@ def _function_summary(map_: Map, fitted: Fitted | None, at_least: float | None) 
 
 
 def _function_notes(plan: Node, fitted: Fitted | None) -> str:
+    """What the function's docstring says of scores and segments."""
     known = None if fitted is None else fitted.score_range
     said = "" if known is None else f"Scores must be {known.words()}. "
     if isinstance(plan, BySegment):

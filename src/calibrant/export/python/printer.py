@@ -73,6 +73,7 @@ class PythonPrinter(PlanPrinter[str]):
         return self.write(node.body)
 
     def variable(self, node: nodes.Variable, hint: str = "p") -> str:
+        """The name of the variable that holds a node's value."""
         if node not in self.known:
             self.known[node] = self.body.keep(hint, self.write(node.value))
         return self.known[node]
@@ -137,7 +138,7 @@ class PythonPrinter(PlanPrinter[str]):
         return "scores"
 
     def kept(self, node: Node, hint: str = "x") -> str:
-        """The variable that holds a node."""
+        """The name of a variable that holds a node."""
         return self.body.keep(hint, self.write(node))
 
     def each_column(self, node: nodes.EachColumn) -> str:
@@ -205,11 +206,13 @@ class PythonPrinter(PlanPrinter[str]):
         return f"[0.0 if i is None else {found}[i] for i in {at}]"
 
     def _with_weights(self, node: nodes.Combined, r: str) -> str:
+        """The call of a combiner that takes a weight for each class."""
         own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
         return f"_{node.rule}({r}, {own})"
 
     def _with_columns(self, node: nodes.Combined, r: str) -> str:
-        """Who is positive and who negative in each column, and its weight."""
+        """The call of a combiner that takes the positive and negative classes of each column, and
+        its weight."""
         items = []
         for column, weight in zip(node.code.T, node.weights, strict=True):
             plus, minus = (tuple(np.flatnonzero(column == sign).tolist()) for sign in (1.0, -1.0))
@@ -220,6 +223,7 @@ class PythonPrinter(PlanPrinter[str]):
 
 
 def _number_text(value: Number) -> str:
+    """A parameter as text."""
     assert isinstance(value, float)  # columns are for targets that print many plans as one
     return number(value)
 
@@ -265,6 +269,7 @@ def tree_module(parts: TreeParts, name: str, target: PlanTarget, doc: str) -> st
 
 
 def _column_table(parts: TreeParts, text: Text) -> str:
+    """The name of a table of the columns that trees look at."""
     items = []
     for column in parts.columns:
         codes = None
@@ -379,7 +384,7 @@ class Text:
         return name
 
     def source(self, doc: str, classes: Iterable[object], main: str) -> str:
-        """The whole module."""
+        """The text of the whole module."""
         functions = [w.replace("{name}", name, 1) for w, name in self._functions.items()]
         code = [*functions, *self._registries, main]
         needed = _names_used("\n".join(code))
@@ -417,7 +422,7 @@ class Function:
         return hint if self._names[hint] == 1 else f"{hint}_{self._names[hint]}"
 
     def keep(self, hint: str, expression: str) -> str:
-        """The variable that holds an expression; the same one whenever it is asked for again."""
+        """The variable that holds an expression; the same one for the same expression."""
         if expression.isidentifier():
             return expression
         if expression not in self._kept:
@@ -426,7 +431,7 @@ class Function:
         return self._kept[expression]
 
     def source(self, name: str, doc: str = "") -> str:
-        """Its text, without the variables that nothing reads."""
+        """The text of the function, without the variables that nothing reads."""
         lines: list[str] = []
         read: set[str] = set()
         for statement, sets in reversed(self._lines):
@@ -440,7 +445,7 @@ class Function:
 
 
 def _tuple_text(items: list[str]) -> str:
-    """A tuple, its items filling lines."""
+    """A tuple as text, on as many lines as it needs."""
     short = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     if len(short) <= WIDTH - 20:
         return short
@@ -455,7 +460,7 @@ def _tuple_text(items: list[str]) -> str:
 
 @functools.cache
 def _helper_sources() -> dict[str, str]:
-    """The helpers' sources, in the order in which they stand."""
+    """The text of each helper, in the order in which they stand."""
     found = inspect.getmembers(helpers, inspect.isfunction)
     lines = {name: inspect.getsourcelines(function) for name, function in found}
     return {name: "".join(lines[name][0]) for name in sorted(lines, key=lambda n: lines[n][1])}

@@ -201,7 +201,7 @@ def to_sql(
 
 
 def _faster_form(request: Request) -> Sql:
-    """An expression; or a lookup, where there is one and it is faster."""
+    """An expression, or a lookup where there is one that is faster."""
     dialect = request.writer.dialect
     other = replace(request, writer=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
@@ -261,25 +261,25 @@ class Request:
 
     @property
     def printed(self) -> Map:
-        """The map that is written."""
+        """The map that is written: the calibrator's, or its decision."""
         return self.map if self.decision is None else self.decision
 
     @cached_property
     def lookup_name(self) -> str:
-        """The table that a script creates: as asked, or one that no other map has."""
+        """The name of the lookup table: as asked, or one that no other map has."""
         if self.lookup is not None:
             return self.lookup
         return f"{self._lookup_stem}{fingerprint(self.printed)}"
 
     @property
     def _lookup_stem(self) -> str:
-        """What the names of a view's or column's lookup tables of all fits begin with."""
+        """The part of a lookup table's name that comes before the fingerprint."""
         own = re.sub(r"[^a-z0-9]+", "_", str(self.view or self.into).lower())
         own = own[-LONGEST_PART:].strip("_")
         return f"calibrant_{own}_" if own else "calibrant_"
 
     def check(self) -> None:
-        """Refuse what does not fit the map."""
+        """Refuse names of columns, segments and views that do not fit the map."""
         if self.view is not None and _name_parts(self.view) in (
             _name_parts(self.table),
             _name_parts(self.lookup_name),
@@ -305,7 +305,7 @@ class Request:
         check_segment_columns(self.segment, self.map.n_segment_columns)
 
     def check_tables(self) -> None:
-        """Refuse to replace the table of rows by a lookup; for scripts that make tables.
+        """Refuse a lookup table that would replace the table of rows.
 
         Schemas count only where both names have them: the database may add the other's.
         """
@@ -357,7 +357,7 @@ class Request:
         return self._whole_script(query, "The query: a probability for every class.")
 
     def _query_steps(self, kept: Sequence[str] | None) -> QuerySteps:
-        """The query in the making. It keeps some columns of the table, or all."""
+        """The query that is being made, which keeps some columns of the table or all."""
         dialect = self.writer.dialect
         keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
         is_dbt = isinstance(self.table, str) and DBT_TABLE.fullmatch(self.table)
@@ -366,11 +366,12 @@ class Request:
         return QuerySteps(self.writer, table, self.lookup_name, keep, prefix)
 
     def _score_column(self, own: str, source: str) -> str:
+        """The column of a score as SQL."""
         dialect = self.writer.dialect
         return dialect.column.format(column_name(own, source, dialect))
 
     def _expression(self, plan: Node, source: str) -> str:
-        """The map of one score as SQL: NULL where the score is no number."""
+        """The map of one score as an expression: NULL where the score is no number."""
         dialect = self.writer.dialect
         score = self._score_column(self.columns[0], source)
         known = dialect.is_finite(score)
@@ -391,7 +392,7 @@ class Request:
         return self.decision is not None and not self.writer.lookup
 
     def _compared_with_threshold(self, text: str) -> str:
-        """1 or 0 for a threshold: the text itself where it is that, else a comparison."""
+        """The decision as 1 or 0, where a threshold is asked for; else the probability."""
         if self.threshold is None or self._writes_integers:
             return text
         least = self.threshold if self.decision is None else 1.0
@@ -415,7 +416,7 @@ class Request:
         return sql_script(header if made else "", made, last, dialect)
 
     def _header(self, query: str) -> str:
-        """A comment that says what this is, with the map's fingerprint."""
+        """The comment at the top: what this is, and the map's fingerprint."""
         text = f"A map of kind {self.map.kind}, written by calibrant"
         if self.fitted is not None:
             positive = self.fitted.pos_label
@@ -433,7 +434,7 @@ class Request:
         return comment(f"{text} {self.writer.dialect.advice * slow}".strip())
 
     def _about_tables(self) -> str:
-        """What to know of lookup tables whose names were not asked for."""
+        """A sentence on lookup tables whose names were not asked for."""
         names = [self.lookup_name + join.suffix for join in self.writer.joins]
         own = f"Its tables are {', '.join(names)}" if len(names) > 1 else f"Its table is {names[0]}"
         return (
@@ -459,7 +460,7 @@ def _fit_in_words(fitted: Fitted) -> str:
 
 
 def _free_prefix(taken: Sequence[str]) -> str:
-    """A prefix for the names of steps, so that none is among the names that are taken."""
+    """A prefix for the names of steps, so that none is among the names in use."""
     prefix, heads = "", "|".join(HEADS)
     while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
         prefix += "c_"
@@ -467,6 +468,7 @@ def _free_prefix(taken: Sequence[str]) -> str:
 
 
 def _check_length(text: str) -> str:
+    """The text, unless it is longer than parsers take."""
     if len(text) > LONGEST:
         raise TooLongError(
             f"this calibrator would be {len(text):,} characters of SQL in one query, and parsers "
@@ -544,6 +546,7 @@ def lookup_statements(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect
 
 
 def _table_statements(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
+    """The statements that create one table and fill it."""
     own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
     names = [quoted_name(column, dialect) for column in table.columns]
     spelled = [_type_and_literals(column, dialect) for column in table.columns.values()]
@@ -567,7 +570,7 @@ def _table_statements(table: LookupJoin, lookup: str, dialect: Dialect) -> Itera
 
 
 def _type_and_literals(column: Any, dialect: Dialect) -> tuple[str, list[str]]:
-    """The type of a column, and its values as literals."""
+    """The SQL type of a column, and its values as literals."""
     if isinstance(column, list):
         texts = [text + dialect.key_end for text in column]
         longest = max(len(text.encode()) for text in texts)

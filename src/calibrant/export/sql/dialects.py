@@ -28,7 +28,7 @@ POWER = 62
 
 
 def plain_number(x: float) -> str:
-    """The shortest digits of this double. The exponent keeps databases from reading a DECIMAL.
+    """The shortest digits of a double. The exponent keeps databases from reading a DECIMAL.
 
     >>> plain_number(0.1), plain_number(1e-9), plain_number(-0.0)
     ('0.1e0', '1e-09', '0e0')
@@ -47,7 +47,7 @@ def quoted_number(x: float) -> str:
 
 
 def cast_number(x: float) -> str:
-    """For databases that may read even digits with an exponent as fixed-point numbers.
+    """The number with a cast, for databases that may read even an exponent as fixed-point.
 
     >>> cast_number(0.1)
     "'0.1e0'::FLOAT"
@@ -56,7 +56,7 @@ def cast_number(x: float) -> str:
 
 
 def normal_number(x: float) -> str:
-    """For databases without subnormal numbers: the next larger normal number stands for one.
+    """The number, or the next larger normal one, for databases without subnormal numbers.
 
     A comparison with it is right for all scores that such a database can hold.
 
@@ -69,7 +69,7 @@ def normal_number(x: float) -> str:
 
 
 def quotient_number(x: float) -> str:
-    """For databases that do not read all digits right: a quotient of numbers that they read right.
+    """A quotient that is exactly the number, for databases that do not read all digits right.
 
     IEEE 754 rounds one division right: of digits below 2⁵³ and a power of ten up to 10²², or else
     of the double's own integer and a power of two.
@@ -94,12 +94,13 @@ def quotient_number(x: float) -> str:
 
 
 def _divided_by_powers(power: int) -> str:
-    """Divisions by powers of two, which lose nothing."""
+    """Divisions by powers of two, which lose no bit."""
     whole, rest = divmod(power, POWER)
     return f" / {2**POWER}e0" * whole + (f" / {2**rest}e0" if rest else "")
 
 
 def _times_powers(top: int) -> str:
+    """An integer as 53 bits, times powers of two."""
     mantissa, exponent = math.frexp(float(top))
     whole, rest = divmod(exponent - 53, POWER)
     factors = f" * {2**POWER}e0" * whole + (f" * {2**rest}e0" if rest else "")
@@ -266,7 +267,7 @@ class Dialect:
         return f"{score} BETWEEN {self.number(-LARGEST)} AND {self.number(LARGEST)}"
 
     def cells(self, value: str) -> str:
-        """⌊value⌋ as a whole number."""
+        """A value rounded down to a whole number."""
         return f"CAST(FLOOR({value}) AS {self.cell})"
 
 
@@ -486,7 +487,7 @@ WIDE = 50
 
 
 def quoted_name(text: str, dialect: Dialect) -> str:
-    """One name, in quotes unless it is plain.
+    """A name, in quotes unless it is plain.
 
     >>> quoted_name("score", dialect_of("duckdb")), quoted_name("My score", dialect_of("tsql"))
     ('score', '[My score]')
@@ -517,7 +518,7 @@ def table_name(text: str, dialect: Dialect, suffix: str = "") -> str:
 
 
 def new_name(text: str, dialect: Dialect) -> str:
-    """One name of what may be made: two that the database cuts to the same would be mistaken.
+    """The name of something to be made; refused if the database would cut it.
 
     >>> new_name("p" * 63, dialect_of("postgres")) == "p" * 63
     True
@@ -533,15 +534,15 @@ def new_name(text: str, dialect: Dialect) -> str:
 
 
 def column_name(text: str, source: str, dialect: Dialect) -> str:
-    """A column of a source of rows (empty: of whatever is being read)."""
+    """The name of a column of a source of rows; without a source, of whatever is being read."""
     return f"{source}.{quoted_name(text, dialect)}" if source else quoted_name(text, dialect)
 
 
 def text_literal(text: str, dialect: Dialect) -> str:
-    """A text as a literal.
+    """A text as a literal in quotes.
 
     >>> text_literal("it's", dialect_of("duckdb")), text_literal("it's", dialect_of("bigquery"))
-    ("'it''s'", "'it\\\\'s'")
+    ("'it''s'", "'it\\'s'")
     """
     if "\0" in text:
         raise InputError(f"SQL has no text with the character 0, but {text!r} holds it.")
@@ -549,6 +550,7 @@ def text_literal(text: str, dialect: Dialect) -> str:
 
 
 def _escaped_text(text: str, known: Mapping[str, str]) -> str:
+    """A text in which some characters are replaced."""
     return "".join(known.get(c, c) for c in text)
 
 
@@ -583,7 +585,7 @@ def comment_label(value: object) -> str:
 
 
 def indented(text: str, by: int = 2) -> str:
-    """The text with its lines indented. No string that we write holds a line break."""
+    """The text with its lines indented. No literal that we write holds a line break."""
     return "\n".join(" " * by + line for line in text.split("\n"))
 
 
@@ -617,6 +619,7 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str = "", operand: str 
 
 
 def _case_branch(start: str, value: str) -> str:
+    """A branch of a CASE, on one line if that is short."""
     start = start.replace("\n", "\n    ")
     if "\n" in start + value or len(start) + len(value) > WIDTH:
         return f"  {start}\n{indented(value, 4)}"
@@ -641,6 +644,7 @@ def comparison_tree(
 
 
 def _comparison_branch(chooser: str, low: list[float], leaves: list[str], dialect: Dialect) -> str:
+    """The tree of some neighbouring regions."""
     count = len(leaves)
     if count == 1:
         return leaves[0]

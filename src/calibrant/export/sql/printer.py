@@ -30,36 +30,7 @@ from calibrant.export.sql.dialects import (
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.nodes import (
-    EVERYWHERE,
-    LARGEST_DOUBLE,
-    LOST,
-    BySegment,
-    Clip,
-    EachColumn,
-    Input,
-    Linear,
-    LinePieces,
-    LogSoftmax,
-    Node,
-    Number,
-    Pieces,
-    PlanColumn,
-    PlanPrinter,
-    PlanTarget,
-    Range,
-    Regions,
-    RowInput,
-    ends_of,
-    flat_value,
-    line_columns,
-    on_line,
-    rebuilt_plan,
-    use_counts,
-    value_range,
-    values_of,
-    widened,
-)
+from calibrant.rules.plan.nodes import Node, Number, Pieces, PlanColumn, PlanPrinter, Range, Regions
 from calibrant.rules.plan.tables import (
     Grid,
     StackedPlans,
@@ -71,7 +42,7 @@ from calibrant.rules.plan.tables import (
 
 Index = NDArray[np.int64]
 
-SQL = PlanTarget(
+SQL = nodes.PlanTarget(
     "SQL",
     "Apply it in memory: calibrate, or predict_proba for several classes.",
     iterates=False,
@@ -113,7 +84,7 @@ class SqlPrinter(PlanPrinter[str]):
 
     writer: SqlWriter
     score: str
-    here: Range = EVERYWHERE
+    here: Range = nodes.EVERYWHERE
     known: dict[Node, str] = field(default_factory=dict)
     ranges: Mapping[Node, Range] = field(default_factory=dict)
     columns: Mapping[PlanColumn, str] = field(default_factory=dict)
@@ -134,14 +105,14 @@ class SqlPrinter(PlanPrinter[str]):
 
     def reach(self, node: Node) -> Range:
         """The least and the largest value of a node here."""
-        return value_range(node, self.here, self.ranges)
+        return nodes.value_range(node, self.here, self.ranges)
 
     def for_scores_between(self, low: float, high: float) -> SqlPrinter:
         """The printer for scores in an interval."""
         return replace(self, here=(max(self.here[0], low), min(self.here[1], high)))
 
     def with_variable(self, variable: Node, text: str, range_: Range) -> SqlPrinter:
-        """The printer for what is made of a variable."""
+        """The printer for what is made of a variable, whose SQL and range are known."""
         return replace(
             self,
             known={**self.known, variable: in_brackets("(", text, ")")},
@@ -170,9 +141,9 @@ class SqlPrinter(PlanPrinter[str]):
         return clamp(text, self.dialect, *ends) if any(ends) else text
 
     def _ends(self, node: nodes.Clip) -> tuple[str | None, str | None]:
-        """The ends of the interval as SQL; None for an end that the value cannot be beyond."""
+        """The ends of an interval as SQL; None for an end that the value cannot pass."""
         least, most = self.reach(node.x)
-        (_, low), (high, _) = ends_of(node.low), ends_of(node.high)
+        (_, low), (high, _) = nodes.ends_of(node.low), nodes.ends_of(node.high)
         return (
             self.number(node.low) if least < low else None,
             self.number(node.high) if most > high else None,
@@ -198,12 +169,12 @@ class SqlPrinter(PlanPrinter[str]):
         return text.removeprefix("+ ")
 
     def _factor_of(self, term: Node, coefficient: Number) -> str:
-        """A term of a sum; where products must not underflow, tiny scores count as 0."""
+        """A term of a sum as SQL; where products must not underflow, tiny scores count as 0."""
         if isinstance(term, nodes.MinusLogRest):  # the sum turns the sign
             return self._function(term)
         text = self.operand(term) if not isinstance(term, FUNCTIONS) else self.write(term)
         low, high = self.here
-        largest = max(map(abs, ends_of(coefficient)))
+        largest = max(map(abs, nodes.ends_of(coefficient)))
         inner = term.x if isinstance(term, nodes.Clip) else term
         tiny = isinstance(inner, nodes.Input) and low < TINY and high > -TINY and largest <= 0.5
         return safe_factor(text, self.dialect) if tiny else text
@@ -222,7 +193,7 @@ class SqlPrinter(PlanPrinter[str]):
         return f"{above} + {self.dialect.ln}({number(1.0)} + {tail})"
 
     def _function(self, node: nodes.Logit | nodes.Log | nodes.MinusLogRest) -> str:
-        """ln(p / (1 − p)), ln p or ln(1 − p); 0 and 1 get values of their own where p can be 0 or
+        """ln(p / (1 − p)), ln p or ln(1 − p) as SQL, with values of their own where p can be 0 or
         1."""
         low, high = self.reach(node.x)
         number, ln, one = self.dialect.number, self.dialect.ln, self.dialect.number(1.0)
@@ -264,8 +235,8 @@ class SqlPrinter(PlanPrinter[str]):
         return comparison_tree(self.score, own.low.tolist(), texts, self.dialect)
 
     def _reached_regions(self, node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
-        """The regions of each table; where the score chooses, those that scores get to here."""
-        if self.here == EVERYWHERE or not node.places[0].by_input:
+        """The regions of each table that scores get to here."""
+        if self.here == nodes.EVERYWHERE or not node.places[0].by_input:
             return [place.regions for place in node.places]
         return [place.regions.within(*self.here) for place in node.places]
 
@@ -291,8 +262,8 @@ class SqlPrinter(PlanPrinter[str]):
         return self.score if node.places[0].by_input else self.operand(node.x)
 
     def _lines_by_lookup(self, node: nodes.LinePieces) -> str:
-        """Lines; a join finds the one that each row lies on."""
-        columns = line_columns(node.pieces, self.relative)
+        """Lines whose parameters a join finds for each row."""
+        columns = nodes.line_columns(node.pieces, self.relative)
         if any(is_steep(own, node.x).any() for own in node.pieces):
             more = (
                 piece_bounds(node, i, found) for i, found in enumerate(self._reached_regions(node))
@@ -306,7 +277,7 @@ class SqlPrinter(PlanPrinter[str]):
         return clamp(text, self.dialect, 0.0, 1.0) if shares else text
 
     def _line_leaves(self, node: nodes.LinePieces) -> list[Leaf]:
-        """For each region that scores get to: its lower end, its line as SQL, and the line's
+        """The regions that scores get to: the lower end of each, its line as SQL, and the line's
         range."""
         [place], [pieces] = node.places, node.pieces
         known, [found] = place.by_input, self._reached_regions(node)
@@ -317,7 +288,7 @@ class SqlPrinter(PlanPrinter[str]):
             piece = {name: float(column[i]) for name, column in columns.items()}
             ends = {name: float(column[i]) for name, column in limits.items() if steep[i]}
             own = self.for_scores_between(low, high) if known else self
-            flat = flat_value(piece)
+            flat = nodes.flat_value(piece)
             if ends and ends["least"] == ends["most"]:
                 flat = ends["least"]
             if flat is not None:
@@ -325,7 +296,7 @@ class SqlPrinter(PlanPrinter[str]):
                 continue
             s = own._factor_of(node.x, 0.0)
             text = line_by_numbers(s, piece, self.writer)
-            range_ = widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
+            range_ = nodes.widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
             least, most = ends.get("least"), ends.get("most")
             if pieces.are_shares and not ends:
                 least, most = _ends_to_guard(node, piece, own.here if known else None, range_)
@@ -337,6 +308,8 @@ class SqlPrinter(PlanPrinter[str]):
     # --- one after another ------------------------------------------------------------------------
 
     def let(self, node: nodes.Let) -> str:
+        """The body, with the variable's SQL in its place; where lines choose the variable, a body
+        for each."""
         value, own = node.variable.value, replace(self, relative=True)
         lines = value.x if isinstance(value, nodes.Sigmoid) else value
         if (
@@ -356,7 +329,7 @@ class SqlPrinter(PlanPrinter[str]):
         return comparison_tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
 
     def _body_on_leaf(self, node: nodes.Let, leaf: Leaf, lines: nodes.LinePieces) -> str:
-        """The body of a Let, on the region of one line of its variable."""
+        """The body of a Let on the region of one line of its variable."""
         low, text, range_ = leaf
         value = node.variable.value
         if range_[0] == range_[1]:  # what is made of a number is a number
@@ -364,12 +337,12 @@ class SqlPrinter(PlanPrinter[str]):
             return self.dialect.number(p)
         if isinstance(value, nodes.Sigmoid):
             text = sigmoid_of(text, self.dialect, exp_is_finite(range_))
-            range_ = value_range(value, self.here, {**self.ranges, lines: range_})
+            range_ = nodes.value_range(value, self.here, {**self.ranges, lines: range_})
         return self.with_variable(node.variable, text, range_).write(node.body)
 
 
 def safe_factor(value: str, dialect: Dialect) -> str:
-    """A value as a factor: where a product must not underflow, tiny ones count as 0."""
+    """A value as a factor: where a product must not underflow, tiny values count as 0."""
     if not dialect.strict:
         return value
     number = dialect.number
@@ -388,10 +361,11 @@ def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
 def _ends_to_guard(
     node: nodes.LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
 ) -> tuple[float | None, float | None]:
-    """0 and 1, or None for either of them that rounding cannot carry the line beyond."""
+    """0 and 1 as ends that a line must be cut at; None for an end that rounding cannot carry it
+    beyond."""
     if here is not None and isinstance(node.x, nodes.Input):
         # each operation rises or falls with the score, and is the same in every engine
-        values = on_line(np.array(here), piece)
+        values = nodes.on_line(np.array(here), piece)
         return 0.0 if values.min() < 0.0 else None, 1.0 if values.max() > 1.0 else None
     if here is not None:
         values = evaluate(node, np.array(here))
@@ -402,7 +376,7 @@ def _ends_to_guard(
 # --- A plan per segment: a CASE; or, for many, a table of parameters and one of pieces ------------
 
 
-def write_segmented(plan: BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
+def write_segmented(plan: nodes.BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
     """The plan of a score and of columns of segments as SQL."""
     used = np.flatnonzero(plan.shares > 0.0).tolist()
     common = without_overflow(plan.common.value, printer.dialect)
@@ -422,18 +396,20 @@ def write_segmented(plan: BySegment, segments: Sequence[str], printer: SqlPrinte
     return case(conditions, printer.write(common))
 
 
-def _segment_column(plan: BySegment, column: int, name: str, dialect: Dialect) -> str:
-    """A column of segments as SQL that is compared with the keys."""
+def _segment_column(plan: nodes.BySegment, column: int, name: str, dialect: Dialect) -> str:
+    """A column of segments, as it is compared with keys."""
     is_text = plan.key_type("in a column of SQL", column) is str
     return dialect.key.format(name) if is_text else name
 
 
 def _key_condition(path: Sequence[str | int], columns: Sequence[str], dialect: Dialect) -> str:
+    """The condition that a row is in a segment of one or more columns."""
     pairs = zip(columns, path, strict=False)  # a coarse segment has no value in the last columns
     return " AND ".join(f"{column} = {_key_literal(key, dialect)}" for column, key in pairs)
 
 
 def _key_literal(key: str | int, dialect: Dialect) -> str:
+    """A key of a segment as a literal."""
     return str(key) if isinstance(key, int) else text_literal(key + dialect.key_end, dialect)
 
 
@@ -441,9 +417,9 @@ def _key_literal(key: str | int, dialect: Dialect) -> str:
 
 
 def _segment_number(
-    plan: BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
+    plan: nodes.BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
 ) -> tuple[Any, str]:
-    """The values that tell segments apart, and the SQL that gives the value of a row.
+    """The values that tell segments apart, and the SQL of the value of each row.
 
     With several columns values are numbers: tables give that of the finest segment that is known.
     """
@@ -468,11 +444,12 @@ def _segment_number(
 
 
 def _segments_by_lookup(
-    plan: BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
+    plan: nodes.BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
 ) -> str:
-    """Plans of the same form share columns. The table says which form each segment has."""
+    """The plan of many segments, whose parameters a join finds. Plans of the same form share
+    columns."""
     dialect = printer.dialect
-    precise = replace(printer, relative=use_counts(plan.members)[plan.common] > 0)
+    precise = replace(printer, relative=nodes.use_counts(plan.members)[plan.common] > 0)
     common = precise.write(without_overflow(plan.common.value, dialect))
     printer = printer.with_variable(plan.common, common, printer.reach(plan.common))
     stacks = [
@@ -559,7 +536,7 @@ class QuerySteps:
         return [f"r.{name}" for name in columns]
 
     def _source_rows(self) -> str:
-        """FROM the last step, or from the table, with the lookups that no step has joined yet."""
+        """FROM the last step, or the table, with the lookups that no step has joined yet."""
         source = f"{self.prefix}step_{len(self.steps)}" if self.steps else self.table
         new = self.writer.joins[self.joined :]
         self.joined += len(new)
@@ -589,11 +566,11 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             return found
         return [case([(f"{self.all_finite} = 1", p)]) for p in found]
 
-    def row_input(self, node: RowInput) -> list[str]:
+    def row_input(self, node: nodes.RowInput) -> list[str]:
         return self.numbers()
 
     def numbers(self) -> list[str]:
-        """The columns that come in, as doubles: the first step, where there is one."""
+        """The scores as doubles: the first step, where it is needed."""
         if not self.scores:
             is_finite, double = self.dialect.is_finite, self.dialect.double
             own = [case([(is_finite(c), f"CAST({c} AS {double})")]) for c in self.raw]
@@ -602,14 +579,14 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             *self.scores, self.all_finite = self.steps.add(about, {"s": own, "known": every})
         return self.scores
 
-    def each_column(self, node: EachColumn, relative: bool = False) -> list[str]:
+    def each_column(self, node: nodes.EachColumn, relative: bool = False) -> list[str]:
         """Plans of columns. Columns that come in are checked one by one."""
-        single = isinstance(node.row, RowInput) and not self.scores
+        single = isinstance(node.row, nodes.RowInput) and not self.scores
         columns = self.raw if single else self.write(node.row)
         return [self._column_plan(own, columns[j], relative) for j, own in node.members]
 
     def _column_plan(self, node: Node, column: str, relative: bool) -> str:
-        """A plan of one score as SQL, NULL for all that is no number."""
+        """A plan of one score as SQL; NULL for what is no number."""
         printer = SqlPrinter(self.steps.writer, column, relative=relative)
         text = printer.write(without_overflow(node, self.dialect))
         return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
@@ -651,7 +628,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         [whole] = self.steps.add("The sum of those.", {"total": sum_of_terms(e)})
         return [f"{c} / {whole}" for c in e]
 
-    def log_softmax(self, node: LogSoftmax) -> list[str]:
+    def log_softmax(self, node: nodes.LogSoftmax) -> list[str]:
         e, top = self._relative_powers(node.row)
         whole = f"{self.dialect.ln}({sum_of_terms(e)})"
         [log] = self.steps.add("The logarithm of their sum.", {"log_total": whole})
@@ -666,6 +643,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("Their exponentials, as shares of the largest.", {"e": own}), top
 
     def _largest_of(self, columns: Sequence[str]) -> str:
+        """The largest of some columns as SQL."""
         greatest = self.dialect.greatest
         if not greatest:
             rows = ", ".join(f"({c})" for c in columns)
@@ -699,7 +677,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return [sum_of_terms(own) for own in zip(*terms, strict=True)]
 
     def largest_mapped(self, node: nodes.LargestMapped) -> list[str]:
-        """The formula of `row_nodes.with_largest`."""
+        """The formula of `with_largest`."""
         add, number, one = self.steps.add, self.number, self.number(1.0)
         zero = number(0.0)
         p = add("The probabilities.", {"x": self.write(node.row)})
@@ -731,8 +709,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return [case([(f"{c} >= {top}", first)], own) for c, own in zip(p, shares, strict=True)]
 
     def _all_but_largest(self, row: Node, p: Sequence[str], top: str) -> list[str]:
-        """All but the largest, 0 in its place. Where small powers are cut to 0, as shares of the
-        second, from logarithms: so their ratios stay, and are those of doubles."""
+        """All columns but the largest, which is 0. Where small powers are cut to 0 they are shares
+        of the second largest, made of logarithms, so that their ratios are those of doubles."""
         add, number = self.steps.add, self.number
         if self.dialect.infinite:
             own = [case([(f"{c} < {top}", c)], number(0.0)) for c in p]
@@ -764,8 +742,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return [case([(f"{c} > {zero}", f"{ln}({c})")], none) for c in self.write(row)]
 
     def combined(self, node: nodes.Combined) -> list[str]:
-        """Shares of the sum; the rules that iterate are refused before."""
-        assert isinstance(node.row, EachColumn)
+        """Each column divided by their sum. Rules that iterate have been refused before."""
+        assert isinstance(node.row, nodes.EachColumn)
         own = self.each_column(node.row, relative=True)  # shares are made of them
         r = self.steps.add("The probability of each class against all others.", {"r": own})
         [whole] = self.steps.add("Their sum.", {"total": sum_of_terms(r)})
@@ -778,7 +756,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
 
 
 def _safe_exp(power: str, dialect: Dialect) -> str:
-    """exp; where an engine refuses what underflows, 0 for that."""
+    """exp as SQL; 0 where an engine refuses what underflows."""
     text = in_brackets("EXP(", power, ")")
     if dialect.infinite:
         return text
@@ -858,8 +836,8 @@ class SqlWriter:
         cells, region = regions_by_cell(grid, low, high)
         order = np.lexsort((low[region], cells))
         cells, region = cells[order], region[order]
-        first = np.where(low == -LARGEST_DOUBLE, -self.dialect.endless, low)
-        last = np.where(high == LARGEST_DOUBLE, self.dialect.endless, high)
+        first = np.where(low == -nodes.LARGEST_DOUBLE, -self.dialect.endless, low)
+        last = np.where(high == nodes.LARGEST_DOUBLE, self.dialect.endless, high)
         ends = {"cell": cells, "score_from": first[region], "score_to": last[region]}
         return ends | {own: c[piece[region]] for own, c in columns.items()}
 
@@ -885,7 +863,7 @@ class SqlWriter:
 
 
 def _normal_regions(found: Regions) -> Regions:
-    """Regions for databases without subnormal numbers: their ends are moved to normal numbers."""
+    """Regions whose ends are normal numbers, for databases without subnormal ones."""
     low, high = found.low.copy(), found.high.copy()
     for ends, up in ((low, True), (high, False)):
         tiny = (ends != 0.0) & (np.abs(ends) < SMALLEST_NORMAL)
@@ -918,24 +896,24 @@ ROUNDING = 2.0**-51
 
 
 def is_steep(pieces: Pieces, x: Node) -> Flags:
-    """The pieces that are so steep that the last bits of x change the value of the line.
+    """Which pieces are so steep that the last bits of x change the value of the line.
 
     >>> from calibrant.rules.plan.nodes import Logit
     >>> rise = np.array([0.0, 1.0])
     >>> is_steep(Pieces(np.array([0.0, 1e-9]), rise, rise), Logit(Input())).tolist()
     [False, True, False]
     """
-    if isinstance(x, Input):  # whose bits all engines have in common
+    if isinstance(x, nodes.Input):  # whose bits all engines have in common
         return np.zeros(len(pieces.x) + 1, dtype=bool)
     _, width, low, high, *_ = pieces.table
     size = np.maximum(np.abs(pieces.x), 1.0)
     size = np.maximum(np.append(size, 1.0), np.append(1.0, size))
     with np.errstate(over="ignore"):
         moved = np.abs(high - low) / width * size * ROUNDING
-    return np.asarray(moved > LOST)
+    return np.asarray(moved > nodes.LOST)
 
 
-def piece_bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
+def piece_bounds(node: nodes.LinePieces, i: int, found: Regions) -> dict[str, Array]:
     """The least and the largest value that NumPy gives on each piece of table i."""
     pieces = node.pieces[i]
     if not node.places[i].by_input:
@@ -951,7 +929,7 @@ def piece_bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
 
 
 def line_by_numbers(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
-    """`plan.line_pieces.on_line` as SQL, of parameters that are numbers.
+    """The SQL of a line whose parameters are numbers, by the formula of `on_line`.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> piece = {"start": 0.5, "low": 0.0, "high": 0.25, "width": 2.0}
@@ -975,7 +953,7 @@ def line_by_numbers(s: str, piece: Mapping[str, float], writer: SqlWriter) -> st
 
 
 def line_by_columns(s: str, piece: Mapping[str, str]) -> str:
-    """`plan.line_pieces.on_line` as SQL, of parameters that are SQL."""
+    """The SQL of a line whose parameters are SQL, by the formula of `on_line`."""
     if "base" in piece:
         return f"{piece['base']} + {piece['slope']} * {s}"
     if "slope" in piece:
@@ -1005,47 +983,48 @@ def exp_is_finite(range_: Range) -> bool:
 
 
 def without_overflow(node: Node, dialect: Dialect) -> Node:
-    """The plan with factors moved to where their products do not overflow, if that is an error.
+    """The plan with factors cut to where their products do not overflow, if that is an error.
 
     Where a product is that large, the sigmoid around it has long been 0 or 1.
     """
-    return node if dialect.infinite else rebuilt_plan(node, _with_small_products)
+    return node if dialect.infinite else nodes.rebuilt_plan(node, _with_small_products)
 
 
 def _with_small_products(node: Node) -> Node:
-    if not isinstance(node, Linear) or _is_sign(node):
+    """A sum whose factors are cut where their products would overflow."""
+    if not isinstance(node, nodes.Linear) or _is_sign(node):
         return node
     large = [
-        max(map(abs, ends_of(c))) * max(map(abs, value_range(term))) > HUGE
+        max(map(abs, nodes.ends_of(c))) * max(map(abs, nodes.value_range(term))) > HUGE
         for c, term in node.terms
     ]
     if not any(large):
         return node
     terms = [
-        (c, Clip(term, *_factor_limits(node, i)) if large[i] else term)
+        (c, nodes.Clip(term, *_factor_limits(node, i)) if large[i] else term)
         for i, (c, term) in enumerate(node.terms)
     ]
-    return Linear(node.base, tuple(terms))
+    return nodes.Linear(node.base, tuple(terms))
 
 
-def _is_sign(node: Linear) -> bool:
-    """Whether a sum only turns the sign of a value, or not even that."""
+def _is_sign(node: nodes.Linear) -> bool:
+    """Whether a sum does no more than turn the sign of a value."""
     return node.base == 0.0 and len(node.terms) == 1 and node.terms[0][0] in (-1.0, 1.0)
 
 
-def _factor_limits(node: Linear, i: int) -> tuple[Number, Number]:
-    """The interval for factor i, at whose ends the term alone decides the sum. If it is the only
-    term, the interval in which the sum lies between ± `STEEPEST`."""
-    c, base = (values_of(number) for number in (node.terms[i][0], node.base))
+def _factor_limits(node: nodes.Linear, i: int) -> tuple[Number, Number]:
+    """The interval to which factor i is cut: beyond it the term alone decides the sum, or the
+    sigmoid of the sum is 0 or 1."""
+    c, base = (nodes.values_of(number) for number in (node.terms[i][0], node.base))
     if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
         both = [_round_ends(level, base, c) for level in (-STEEPEST, STEEPEST)]
         low, high = np.minimum(*both), np.maximum(*both)
     else:
-        others = Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
-        rest = max(map(abs, value_range(others)))
+        others = nodes.Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
+        rest = max(map(abs, nodes.value_range(others)))
         high = 2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c)
         # two terms of a margin have no end, but only one of them is large at a time
-        high = np.minimum(high, HUGE / np.maximum(np.abs(c), HUGE / LARGEST_DOUBLE))
+        high = np.minimum(high, HUGE / np.maximum(np.abs(c), HUGE / nodes.LARGEST_DOUBLE))
         low = -high
     if len(high) == 1:
         return float(low[0]), float(high[0])
@@ -1088,6 +1067,7 @@ def cell_of_score(grid: Grid, score: str, dialect: Dialect) -> str:
 
 
 def _bracketed_negative(text: str) -> str:
+    """A number in brackets if it is negative."""
     return f"({text})" if text.startswith("-") else text
 
 
@@ -1098,7 +1078,8 @@ def _between_scores(
     high: tuple[float, float],
     dialect: Dialect,
 ) -> str:
-    """A value between two scores, and constants beyond them; NaN and NULL are beyond the last."""
+    """SQL that is one value between two scores, and constants beyond them. NaN and NULL are beyond
+    the last."""
     number = dialect.number
     branches = [
         (f"{score} <= {number(low[0])}", number(low[1])),

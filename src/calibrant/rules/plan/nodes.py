@@ -42,7 +42,7 @@ Number = float | PlanColumn
 
 
 def values_of(number: Number) -> Array:
-    """The numbers that a parameter is, one or several."""
+    """The numbers of a parameter, one or several."""
     return number.values if isinstance(number, PlanColumn) else np.array([number])
 
 
@@ -147,12 +147,12 @@ class PieceChoice:
 
     @property
     def by_input(self) -> bool:
-        """Whether the input itself chooses; else what is compared with the knots does."""
+        """Whether the input itself chooses the piece; else what is compared with the knots does."""
         return self.stretches is not None
 
     @functools.cached_property
     def regions(self) -> Regions:
-        """The piece that holds on each interval of the number that chooses, to the exact double."""
+        """The intervals on which each piece holds, to the exact double."""
         if self.stretches is None:
             return regions(self.knots, None, falling=False)
         return regions_on_stretches(self.knots, self.function, self.stretches)
@@ -379,13 +379,13 @@ class PlanPrinter(Generic[Result]):
         self.known: dict[Node, Result] = {}
 
     def write(self, node: Node) -> Result:
-        """What a node becomes; a node that is used twice is written once."""
+        """The result for a node; a node that is used twice is written once."""
         if node not in self.known:
             self.known[node] = self.by_rule(node)
         return self.known[node]
 
     def by_rule(self, node: Node) -> Result:
-        """What the rule for this kind of node gives."""
+        """The result of the rule for this kind of node."""
         kinds: tuple[Any, Any] = type(self), type(node)
         result: Result = _rule_for_node(*kinds)(self, node)
         return result
@@ -399,6 +399,7 @@ class PlanPrinter(Generic[Result]):
 
 @functools.cache
 def _rule_for_node(printer: Any, kind: Any) -> Callable[[Any, Any], Any]:
+    """The method of a printer for a kind of node, or for the kind that it derives from."""
     names = [re.sub(r"\B([A-Z])", r"_\1", own.__name__).lower() for own in kind.__mro__]
     found = [getattr(printer, name) for name in names if hasattr(printer, name)]
     if not found:
@@ -671,7 +672,7 @@ def double_rank(values: Array) -> Index:
 
 
 def double_at(ranks: Index) -> Array:
-    """The doubles of these ranks.
+    """The doubles that have these ranks.
 
     >>> double_at(np.array([-1, 0, 1])).tolist()
     [-5e-324, 0.0, 5e-324]
@@ -779,7 +780,7 @@ class Stretches(NamedTuple):
         return _last_ranks(self.first)
 
     def at(self, ranks: Index) -> Index:
-        """The sign of the stretch that each rank lies in."""
+        """The sign of the stretch in which each rank lies."""
         return self.sign[np.searchsorted(self.first, ranks, side="right") - 1]
 
 
@@ -909,20 +910,23 @@ class MapInput:
         return found | {"x": s, "z": z, "z2": Square(z)}
 
     def steps(self, knots: Array, values: Array, on: str) -> Node:
-        """A value between each two knots, which are on the scale "score" or "logit"."""
+        """The node of a value between each two knots, which are on the scale "score" or "logit"."""
         if (values == values[0]).all():
             return Constant(float(values[0]))
         return StepPieces(self.input, (self._place(knots, on, jumps=True),), (values,))
 
     def lines(self, pieces: Pieces, on: str) -> Node:
-        """Lines between knots, which are on the scale "score" or "logit"."""
+        """The node of lines between knots, which are on the scale "score" or "logit"."""
         place = self._place(pieces.x, on, pieces.jumps)
         return LinePieces(self.input, self._scale(on).node, (place,), (pieces,))
 
     def _scale(self, on: str) -> Scale:
+        """The scale of scores or that of logits, by its name."""
         return self.logit if on == "logit" else self.score
 
     def _place(self, knots: Array, on: str, jumps: bool) -> PieceChoice:
+        """How pieces between knots are chosen; refused where rounding could choose the wrong side
+        of a jump."""
         if self.stretches is None and jumps:
             raise self.target.refuses(
                 "a chain whose first maps neither rise nor fall and whose last one jumps",
@@ -995,8 +999,8 @@ class _Stretching(PlanPrinter[Stretches | None]):
 
 
 def _stretches_of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
-    """The stretches of a table: those of what chooses, if the whole table rises or falls; else one
-    for each piece."""
+    """The stretches of a table: those of what chooses its pieces, if the whole table rises or
+    falls; else one for each piece."""
     before = place.stretches
     if before is None:
         return None
@@ -1049,7 +1053,8 @@ class RowAxis:
     def each(
         self, lowered: list[tuple[int, Callable[[MapInput], Node]]], among: bool = False
     ) -> Row:
-        """A map for each column. With ``among`` the columns are probabilities of sum one."""
+        """The node that applies a map to each column. With ``among`` the columns are probabilities
+        of sum one."""
         row = Among(self.row, self.k) if among and self.logits else self.row
         kind = "logit" if self.logits else "score"
         return EachColumn(
@@ -1058,8 +1063,7 @@ class RowAxis:
 
 
 def first_row(k: int, target: PlanTarget, input: str) -> RowAxis:
-    """What the first map reads: rows of k scores that come in, or of scores whose logits come
-    in."""
+    """What the first map of rows reads: k scores that come in, or scores whose logits come in."""
     if input == "logit":
         return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)
     return RowAxis(RowInput(k), k, False, target)
@@ -1105,6 +1109,7 @@ def with_largest(p: Array, q: Array) -> Array:
 
 
 def _divided_by(x: Array, whole: Array) -> Array:
+    """Rows divided by a number each, unless that is zero."""
     return np.asarray(x / np.where(whole > 0.0, whole, 1.0))
 
 
@@ -1121,7 +1126,7 @@ EVERYWHERE = (-LARGEST_DOUBLE, LARGEST_DOUBLE)
 def value_range(
     node: Node, score: Range = EVERYWHERE, known: Mapping[Node, Range] | None = None
 ) -> Range:
-    """The least and the largest value of a node, as an engine may compute it.
+    """The least and the largest value of a node, as any engine may compute it.
 
     Parameters
     ----------
@@ -1152,7 +1157,7 @@ def ends_of(number: Number) -> Range:
 
 
 def widened(low: float, high: float) -> Range:
-    """A little wider, but not across zero: rounding does not change a sign."""
+    """A range a little wider, but not across zero: rounding does not change a sign."""
     below = low - MARGIN * max(1.0, abs(low))
     above = high + MARGIN * max(1.0, abs(high))
     return max(below, 0.0) if low >= 0.0 else below, min(above, 0.0) if high <= 0.0 else above
@@ -1214,5 +1219,6 @@ class _Reach(PlanPrinter[Range]):
 
 
 def _span_of(values: list[Array]) -> Range:
+    """The least and the largest entry of some columns."""
     whole = np.concatenate(values)
     return float(whole.min()), float(whole.max())

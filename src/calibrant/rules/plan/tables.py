@@ -55,7 +55,7 @@ class Grid:
 
     @property
     def factor(self) -> float:
-        """1 / (last − first)."""
+        """The number that scales scores to cells, 1 / (last − first)."""
         return 1.0 / (self.last - self.first)
 
     @property
@@ -75,7 +75,7 @@ class Grid:
 
 
 def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
-    """Cells for a lookup among regions with these lower ends: enough that few hold several.
+    """A grid for a lookup among regions with these lower ends, so fine that few cells hold several.
 
     Rules are tried from the cheapest on, until only a few borders lie in cells that hold more than
     one. With several ``owners`` the ends are those of as many maps. A ``lean`` grid has about as
@@ -110,7 +110,7 @@ def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
 
 
 def _possible_grids(inner: Array, count: int) -> list[Grid]:
-    """The rules that can be used for these ends, the cheapest first."""
+    """The rules for cells that can be used for these ends, the cheapest first."""
     first, last = float(inner[0]), float(inner[-1])
     grids = []
     if first >= 0.0 and last <= 1.0:
@@ -126,12 +126,13 @@ def _possible_grids(inner: Array, count: int) -> list[Grid]:
 
 
 def _power(count: float) -> int:
-    """The power of two at or above a count."""
+    """The smallest power of two that is at least a count."""
     return 1 << int(np.ceil(np.log2(count)))
 
 
 def regions_by_cell(grid: Grid, low: Array, high: Array, beside: int = 0) -> tuple[Index, Index]:
-    """Each region once for every cell that it touches: the cells, and the regions' indices.
+    """The cells that regions touch, and the indices of the regions: a region comes once for each of
+    its cells.
 
     With ``beside`` also for as many cells before and after those.
 
@@ -277,6 +278,7 @@ class _Stacking:
         self.known: dict[tuple[Node, ...], Node] = {}
 
     def node(self, nodes: Sequence[Node]) -> Node:
+        """The node that stands for several of the same form."""
         first, key = nodes[0], tuple(nodes)
         if len(nodes) == 1 or isinstance(first, Input) or first in self.shared:
             return first
@@ -287,6 +289,7 @@ class _Stacking:
         return self.known[key]
 
     def value(self, values: Sequence[Any]) -> Any:
+        """The field that stands for the same field of several nodes."""
         first = values[0]
         if isinstance(first, Node):
             return self.node(values)
@@ -363,6 +366,7 @@ def column_steps(keys: Sequence[KeyPath]) -> list[ColumnStep]:
 
 
 def finest_segment(path: KeyPath, places: dict[KeyPath, int]) -> int:
-    """The place of the finest segment on a path that has one; how many places there are if none."""
+    """The place of the finest segment on a path among ``places``; how many places there are if it
+    has none."""
     sizes = range(len(path), 0, -1)
     return next((places[path[:size]] for size in sizes if path[:size] in places), len(places))

@@ -11,8 +11,9 @@ import numpy as np
 from PIL import Image
 
 import calibrant as cal
+from calibrant.reports.kit import PageValue
 from calibrant.reports.monitor_page import MonitorReport
-from calibrant.reports.value import PageValue, Report
+from calibrant.reports.page import Report
 
 PICTURES = Path(__file__).parent.parent / "pictures"
 #: pixels across the pages and the pictures

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.diagrams.curve import reliability_curve
+from calibrant.diagrams.curve import map_curve, reliability_curve
 from calibrant.diagrams.draw import map_diagram, panel_diagram, reliability_diagram, render
 from calibrant.diagrams.draw.figures import looks_of
 from calibrant.diagrams.draw.reliability import class_diagram
-from calibrant.diagrams.map_lines import map_curve
 from calibrant.diagrams.panels import reliability_panels, reliability_segments
 from calibrant.maps import Identity, Interval, Logistic, Piecewise
 

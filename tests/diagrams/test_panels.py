@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.diagrams.curve import reliability_curve
+from calibrant.diagrams.curve import map_curve, reliability_curve
 from calibrant.diagrams.draw import panel_diagram, render
-from calibrant.diagrams.map_lines import map_curve
 from calibrant.diagrams.panels import Panels, boosting_panels, reliability_panels
 from calibrant.methods.boosting import AdaBoost
 

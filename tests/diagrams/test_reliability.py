@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.diagrams.curve import Frame, compare_curves, frame_of, reliability_curve
+from calibrant.diagrams.curve import Frame, compare_curves, frame_of, map_curve, reliability_curve
 from calibrant.diagrams.draw import map_diagram, reliability_diagram, render
-from calibrant.diagrams.map_lines import map_curve
 from calibrant.maps import (
     Chain,
     Identity,
@@ -659,7 +658,7 @@ def test_without_matplotlib(monkeypatch):
 
 def test_computing_and_importing_need_no_matplotlib():
     program = (
-        "import sys; from calibrant.diagrams import curve as curves, draw, map_lines\n"
+        "import sys; from calibrant.diagrams import curve as curves, draw\n"
         "curves.reliability_curve([0, 1], [0.2, 0.8])\n"
         "print(sorted({'matplotlib', 'sklearn', 'pandas', 'numba'} & set(sys.modules)))"
     )

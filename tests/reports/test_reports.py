@@ -27,17 +27,18 @@ from calibrant.maps import (
 )
 from calibrant.metrics.evaluating import in_words
 from calibrant.reports.kit import (
+    Recipe,
     element,
     join,
     linear_axis,
     logit_axis,
     path_of,
-    recipes_for,
     script_json,
+    source_facts,
     ticks,
 )
-from calibrant.reports.report import calibration_report, report_of, verdict_of
-from calibrant.reports.value import Method, Recipe, Report, source_facts
+from calibrant.reports.page import Method, Report, recipes_for, verdict_of
+from calibrant.reports.report import calibration_report, report_of
 
 NASTY = (
     "</script><script>alert(1)</script>",

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from calibrant.auto.advice import Advice
     from calibrant.fitting.base import Calibrator
     from calibrant.methods.segments import SegmentedCalibrator
-    from calibrant.reports.value import Report
+    from calibrant.reports.page import Report
 
 
 MethodName = Annotated[

@@ -41,7 +41,7 @@ from calibrant.metrics.intervals import IntervalOptions
 if TYPE_CHECKING:
     from calibrant.auto.advice import Advice
     from calibrant.auto.auto import AutoCalibrator
-    from calibrant.reports.value import Report
+    from calibrant.reports.page import Report
 
 
 # --- Methods by the names that the command line knows them by -------------------------------------

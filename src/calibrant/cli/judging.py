@@ -62,7 +62,7 @@ from calibrant.result_tables import (
 )
 
 if TYPE_CHECKING:
-    from calibrant.reports.value import Report
+    from calibrant.reports.page import Report
 
 
 Methods = Annotated[

@@ -18,14 +18,15 @@ from calibrant.data.segments import read_segments, segment_titles
 from calibrant.diagrams.curve import (
     Curve,
     CurveOptions,
+    MapCurve,
     curve_of,
     frame_of,
+    map_curve,
     read_several,
     rows_by_name,
     span_of,
     window,
 )
-from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.errors import InputError, ParameterError, in_our_words
 from calibrant.metrics.arguments import (
     LabelledMatrix,

@@ -1,4 +1,4 @@
 """What `calibrant.reports` shows; `lazy_names` reads it."""
 
 from calibrant.reports.monitor_page import MonitorReport as MonitorReport
-from calibrant.reports.value import Report as Report
+from calibrant.reports.page import Report as Report

@@ -8,29 +8,130 @@ import hashlib
 import html
 import json
 import math
+import os
+import platform
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.array_types import Array
+from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import CORNER, Curve, window
-from calibrant.diagrams.map_lines import MapCurve
-from calibrant.errors import InputError, quoted
-from calibrant.export.sql import to_sql
-from calibrant.fitting.fitted import Fitted
+from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
-from calibrant.reports.value import Method, PredictionSpread, Recipe
-from calibrant.result_tables import short_value
-from calibrant.rules.base import VectorMap
-from calibrant.rules.sigmoids import Identity
+from calibrant.outputs import find_target, keep_apart, write_whole
+from calibrant.result_tables import short_value, worded
+from calibrant.version import __version__
 
 #: code of more characters is folded away
 LONG = 2000
 THEMES = (("auto", "Auto"), ("light", "Light"), ("dark", "Dark"))
+
+
+# --- A page as a value, and where it comes from: files, counts, versions --------------------------
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to apply the map somewhere: a title, the lines to copy, and what to know of them."""
+
+    title: str
+    code: str
+    note: str = ""
+
+
+class PageValue(Frozen):
+    """A value that is shown as a page, with a verdict of two sentences at its top."""
+
+    verdict: tuple[str, str]
+    facts: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
+        super().__post_init__()
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """The page: one file that needs no other and no network."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, whole or not at all."""
+        find_target(path)  # refused before the page is made
+        write_whole(path, self.to_html())
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        """The verdict, for notebooks."""
+        first, second = (html.escape(sentence) for sentence in self.verdict)
+        return f"<p><b>{first}</b> {second}</p>"
+
+    def __str__(self) -> str:
+        return " ".join(self.verdict)
+
+
+def source_facts(source: Any) -> dict[str, str]:
+    """What the caller says of the data: a name, several, or a mapping of words to values.
+
+    >>> source_facts("scores.csv"), source_facts({"date": "2026-03-01"})
+    ({'source': 'scores.csv'}, {'date': '2026-03-01'})
+    """
+    if source is None:
+        return {}
+    if isinstance(source, (str, os.PathLike)):
+        return {"source": os.fspath(source)}
+    if isinstance(source, Mapping):
+        return {str(key): worded(value) for key, value in source.items() if value is not None}
+    if isinstance(source, (list, tuple)):
+        return {"source": worded(source)}
+    raise InputError(
+        "source must be a name, a list of names or a mapping of words to values, but "
+        f"{type(source).__name__} came."
+    )
+
+
+def source_files(source: Any) -> list[str]:
+    """The files among what the caller says of the data.
+
+    >>> source_files({"files": ["no such file.csv"], "date": "2026-03-01"})
+    []
+    """
+    if isinstance(source, Mapping):
+        source = list(source.values())
+    if isinstance(source, (list, tuple)):
+        return [file for item in source for file in source_files(item)]
+    named = isinstance(source, (str, os.PathLike)) and os.path.isfile(source)
+    return [os.fspath(source)] if named else []
+
+
+def check_texts(**texts: Any) -> None:
+    """Refuse words for the page that are no text."""
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise ParameterError(f"{name} must be a str, but {type(value).__name__} came.")
+
+
+def check_output(output: Any, *sources: Any) -> None:
+    """Refuse, before anything is made, an output that is among the files of its sources."""
+    if output is not None:
+        find_target(output)
+        keep_apart({"the output": output}, source_files(sources))
+
+
+def version_facts() -> dict[str, str]:
+    """What computed it."""
+    others = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    return {
+        "calibrant": __version__,
+        "with": f"Python {platform.python_version()}, {others}",
+    }
 
 
 # --- the frame ------------------------------------------------------------------------------------
@@ -237,262 +338,6 @@ def small_text(text: str) -> Markup:
     return element("small", text)
 
 
-# --- How to apply a map elsewhere: lines to copy --------------------------------------------------
-
-
-#: characters of a query that a page shows; a longer one is for a file
-LONGEST = 6_000
-
-
-def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
-    """Python, the command line and SQL, as far as the map allows.
-
-    ``score`` is the name of the column of scores and ``file`` that of the saved calibrator. Both
-    and the labels come from data: they are quoted as each language wants it.
-    """
-    if fitted.map == Identity():
-        return (Recipe("Nothing to do", "", "The scores are the probabilities: use them so."),)
-    load = f"import calibrant as cal\n\ncalibrator = cal.load({file!r})\n"
-    saved = (
-        f"The calibrator is the file {file}. In Python cal.save(report.fitted, {file!r}) writes "
-        f"it; on the command line, calibrant report ... --save {quoted(file)}"
-    )
-    if isinstance(fitted.map, VectorMap):
-        return _of_classes(fitted, load, saved, file)
-    what = f"the probability of {fitted.pos_label!r}"
-    python = f"{load}p = calibrator.calibrate(scores)  # {what}"
-    shell = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv --score {quoted(score)}"
-    return (
-        Recipe("Python", python, saved),
-        Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
-        _sql(fitted, score, file, what),
-    )
-
-
-def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recipe, ...]:
-    """Python, the command line and SQL for a calibrator of several classes."""
-    columns = f"# one column for each of {list(fitted.classes)!r}"
-    apply = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv"
-    export = f"calibrant export {quoted(file)} --to sql --table TABLE"
-    named = "Name the columns of scores by --score CLASS=COLUMN if the file does not know them."
-    return (
-        Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}", saved),
-        Recipe("Command line", apply, f"Adds a column probability_CLASS for each class. {named}"),
-        Recipe("SQL", export, "This command writes the query; --dialect names another database."),
-    )
-
-
-def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
-    """The query where it is short, and the command that writes it."""
-    writes = f"calibrant export {quoted(file)} --to sql --score {quoted(score)}"
-    columns = fitted.map.n_segment_columns
-    for i in range(columns):
-        writes += f" --segment {'SEGMENT' if columns == 1 else f'SEGMENT_{i + 1}'}"
-    writes += " --dialect DIALECT"
-    note = (
-        f"Gives {what}, the same as Python to about twelve digits, and NULL where there is no "
-        "finite score."
-    )
-    query = None if fitted.map.segments is not None else _query(fitted, score)
-    if isinstance(query, InputError):
-        return Recipe("SQL", "", str(query))
-    if query is None:
-        others = "Put duckdb, postgres, spark, bigquery or another for DIALECT."
-        return Recipe("SQL", writes, f"This command writes it. {note} {others}")
-    return Recipe(
-        "SQL",
-        query,
-        f"For DuckDB. {note} Write the name of your table in place of scores. For others: {writes}",
-    )
-
-
-def _query(fitted: Fitted, score: str) -> str | InputError | None:
-    """A query that adds the probability to a table; None where it is long, or why there is none."""
-    try:
-        text = to_sql(fitted, column=score, form="expression")
-    except InputError as refused:
-        return refused
-    if len(text) > LONGEST:
-        return None
-    inner = text.replace("\n", "\n  ")
-    return f"SELECT *,\n  {inner} AS probability\nFROM scores"
-
-
-# --- The page's pictures: SVG written from curves. Colours come from the page's style sheet -------
-
-
-#: the picture of reliability: its size, and where its square and its histogram are
-WIDTH, SIDE, LEFT, TOP, HIST_TOP, HIST, HEIGHT = 560, 470, 66, 14, 524, 64, 616
-
-
-def common_axis(curves: Iterable[Curve], *, odds: bool = False) -> PageAxis:
-    """An axis of probabilities, or of log-odds, that holds the points of all curves."""
-    columns = [column for curve in curves for column in (curve.mean_p, curve.fraction)]
-    return logit_axis(columns) if odds else probability_axis(columns)
-
-
-# --- the large picture --------------------------------------------------------------------------
-
-
-def reliability(
-    methods: Sequence[Method], order: Sequence[int], words: tuple[str, str], *, odds: bool
-) -> Markup:
-    """Curves of all methods in one picture, each a group that can be hidden; histograms below.
-
-    ``order`` gives the look of each method; ``words`` are the names of both axes.
-    """
-    axis = common_axis((method.curve for method in methods), odds=odds)
-    place = PlotArea(LEFT, TOP, SIDE, SIDE, axis, axis)
-    spreads = [m.logit_spread if odds else m.spread for m in methods]
-    tallest = max(float(s.share.max(initial=0.0)) for s in spreads) or 1.0
-    below = PlotArea(LEFT, HIST_TOP, SIDE, HIST, axis, linear_axis(0.0, tallest))
-    series = []
-    for place_of, (method, spread, number) in enumerate(zip(methods, spreads, order, strict=True)):
-        group = element(
-            "g",
-            _histogram(spread, below),
-            _band(method.curve, place),
-            line_through(method.curve.mean_p, method.curve.fraction, place),
-            _points(method, place, number),
-            class_=f"series series-{place_of} {look(number)}",
-            role="group",
-            aria_label=f"{method.name}: {len(method.curve)} points",
-        )
-        series.append(group)
-    # what was chosen lies on top
-    series.sort(key=lambda group: "c1 d0" in group)
-    return picture(
-        "chart",
-        f"Reliability diagram, {'log-odds axes' if odds else 'probability axes'}",
-        (WIDTH, HEIGHT),
-        chart_frame(place, words[1]),
-        chart_text(LEFT + SIDE / 2, HEIGHT - 4, words[0], "middle"),
-        upright_text(HIST_TOP + HIST / 2, "share"),
-        element("path", class_="axis", d=f"M{LEFT} {HIST_TOP + HIST}h{SIDE}"),
-        *series,
-    )
-
-
-def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
-    """The outline of a histogram, from the ground up and down again."""
-    edges, share = np.repeat(spread.edges, 2), np.repeat(spread.share, 2)
-    y = np.concatenate(([0.0], share, [0.0]))
-    d = path_of(place.across(edges), place.down(y))
-    return element("path", class_="histogram", d=d)
-
-
-def _band(curve: Curve, place: PlotArea) -> Markup:
-    if curve.lower is None or curve.upper is None:
-        return Markup()
-    if len(curve) > 1:
-        return area_between(curve.mean_p, curve.lower, curve.upper, place)
-    ends = np.concatenate((curve.lower, curve.upper))
-    d = path_of(place.across(np.repeat(curve.mean_p, 2)), place.down(ends))
-    return element("path", class_="whisker", d=d)
-
-
-def _points(method: Method, place: PlotArea, number: int) -> Markup:
-    curve = method.curve
-    x, y = place.across(curve.mean_p), place.down(curve.fraction)
-    words = [(method.name, *_point_words(curve, i)) for i in range(len(curve))]
-    return told_points(x, y, words, number)
-
-
-def _point_words(curve: Curve, i: int) -> tuple[str, ...]:
-    """What a point says."""
-    places = 3 if curve.histogram_edges[-1] - curve.histogram_edges[0] > 0.2 else 5
-    words = [
-        f"predicted {curve.mean_p[i]:.{places}f}",
-        f"observed {curve.fraction[i]:.{places}f}",
-    ]
-    if curve.lower is not None and curve.upper is not None and curve.level is not None:
-        ends = f"{curve.lower[i]:.{places}f} to {curve.upper[i]:.{places}f}"
-        words.append(f"{100 * curve.level:g} % interval {ends}")
-    return (*words, f"weight {curve.weight[i]:,.10g}")
-
-
-# --- small pictures -----------------------------------------------------------------------------
-
-
-def small(curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None = None) -> Markup:
-    """Curves in a small square, for one method, segment, class or time; by default on an axis of
-    their own."""
-    axis = axis or common_axis([curve for curve, _ in curves])
-    place = PlotArea(34, 6, 160, 160, axis, axis)
-    shown = PageAxis(axis.low, axis.high, (axis.low, axis.high))
-    series = []
-    for curve, number in curves:
-        x, y = place.across(curve.mean_p), place.down(curve.fraction)
-        marks = (
-            element("path", class_="mark", d=mark_of(number), transform=f"{at} scale(.7)")
-            for at in (f"translate({a:.1f} {b:.1f})" for a, b in zip(x, y, strict=True))
-        )
-        line = line_through(curve.mean_p, curve.fraction, place)
-        kind = f"series {look(number)}"
-        series.append(element("g", _band(curve, place), line, *marks, class_=kind))
-    return picture(
-        "small",
-        name,
-        (208, 190),
-        chart_frame(replace(place, x=shown, y=shown)),
-        chart_text(30, 14, numbered(axis.high), "end"),
-        chart_text(30, 168, numbered(axis.low), "end"),
-        chart_text(194, 182, numbered(axis.high), "end"),
-        chart_text(34, 182, numbered(axis.low), "start"),
-        *series,
-        role="img",
-    )
-
-
-def forest(method: Method, ends: tuple[float, float]) -> Markup:
-    """The gain of a method with its interval, beside the line of no gain."""
-    low, high = method.gain_low, method.gain_high
-    if method.gain is None or low is None or high is None or not np.isfinite([low, high]).all():
-        return Markup()
-    axis = linear_axis(*ends)
-    place = PlotArea(6, 4, 148, 12, axis, linear_axis(0.0, 1.0))
-    zero, at = float(place.across(0.0)), float(place.across(method.gain))
-    first, last = place.across(np.array([low, high]))
-    kind = "good" if low > 0 else "bad" if high < 0 else "even"
-    return element(
-        "svg",
-        element("path", class_="zero", d=f"M{zero:.1f} 0v20"),
-        element("path", class_="line", d=f"M{first:.1f} 10H{last:.1f}"),
-        element("circle", class_="dot", cx=f"{at:.1f}", cy="10", r="4"),
-        class_=f"forest {kind}",
-        viewBox="0 0 160 20",
-        aria_hidden="true",
-    )
-
-
-def map_picture(curve: MapCurve) -> Markup:
-    """The chosen map: from scores to probabilities, with its band and its knots if they are few."""
-    low, high = float(curve.x[0]), float(curve.x[-1])
-    across = linear_axis(low, high)
-    columns = [c for c in (curve.p, curve.lower, curve.upper) if c is not None]
-    up = probability_axis(columns)
-    if curve.domain == "probability" and (low, high) == (0.0, 1.0):
-        up = across
-    place = PlotArea(LEFT, TOP, SIDE, SIDE, across, up)
-    parts = []
-    if curve.lower is not None and curve.upper is not None:
-        parts.append(area_between(curve.x, curve.lower, curve.upper, place))
-    parts.append(line_through(curve.x, curve.p, place))
-    if 0 < len(curve.knots) <= 200:
-        at = place.across(curve.knots)
-        d = "".join(f"M{a:.1f} {TOP + SIDE}v-7" for a in at)
-        parts.append(element("path", class_="knots", d=d))
-    return picture(
-        "chart",
-        "The map from score to calibrated probability",
-        (WIDTH, 532),
-        chart_frame(place, "calibrated probability"),
-        chart_text(LEFT + SIDE / 2, 526, "score", "middle"),
-        element("g", *parts, class_=f"series {look(1)}"),
-        role="img",
-    )
-
-
 # --- What pictures are drawn with: frames, words, lines, areas, and points that can be asked ------
 
 
@@ -603,6 +448,46 @@ def told_points(x: Array, y: Array, words: Sequence[Sequence[str]], number: int)
         )
         points.append(point)
     return join(points)
+
+
+def small(curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None = None) -> Markup:
+    """Curves in a small square, for one method, segment, class or time; by default on an axis of
+    their own."""
+    axis = axis or common_axis([curve for curve, _ in curves])
+    place = PlotArea(34, 6, 160, 160, axis, axis)
+    shown = PageAxis(axis.low, axis.high, (axis.low, axis.high))
+    series = []
+    for curve, number in curves:
+        x, y = place.across(curve.mean_p), place.down(curve.fraction)
+        marks = (
+            element("path", class_="mark", d=mark_of(number), transform=f"{at} scale(.7)")
+            for at in (f"translate({a:.1f} {b:.1f})" for a, b in zip(x, y, strict=True))
+        )
+        line = line_through(curve.mean_p, curve.fraction, place)
+        kind = f"series {look(number)}"
+        series.append(element("g", _band(curve, place), line, *marks, class_=kind))
+    return picture(
+        "small",
+        name,
+        (208, 190),
+        chart_frame(replace(place, x=shown, y=shown)),
+        chart_text(30, 14, numbered(axis.high), "end"),
+        chart_text(30, 168, numbered(axis.low), "end"),
+        chart_text(194, 182, numbered(axis.high), "end"),
+        chart_text(34, 182, numbered(axis.low), "start"),
+        *series,
+        role="img",
+    )
+
+
+def _band(curve: Curve, place: PlotArea) -> Markup:
+    if curve.lower is None or curve.upper is None:
+        return Markup()
+    if len(curve) > 1:
+        return area_between(curve.mean_p, curve.lower, curve.upper, place)
+    ends = np.concatenate((curve.lower, curve.upper))
+    d = path_of(place.across(np.repeat(curve.mean_p, 2)), place.down(ends))
+    return element("path", class_="whisker", d=d)
 
 
 # --- HTML and SVG as text, where whatever is not markup already is escaped ------------------------
@@ -792,6 +677,12 @@ def logit_axis(columns: Iterable[Array]) -> PageAxis:
     if len(written) > 8:  # quarters make way for powers of ten
         written = tuple(w for w in written if w not in (0.25, 0.75))
     return PageAxis(first, last, written, logit=True)
+
+
+def common_axis(curves: Iterable[Curve], *, odds: bool = False) -> PageAxis:
+    """An axis of probabilities, or of log-odds, that holds the points of all curves."""
+    columns = [column for curve in curves for column in (curve.mean_p, curve.fraction)]
+    return logit_axis(columns) if odds else probability_axis(columns)
 
 
 def _ends(columns: Iterable[Array]) -> tuple[float, float]:

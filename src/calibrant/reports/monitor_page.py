@@ -27,11 +27,15 @@ from calibrant.reports.kit import (
     Column,
     Markup,
     PageAxis,
+    PageValue,
     PlotArea,
+    Recipe,
     Word,
     area_between,
     chart_frame,
     chart_text,
+    check_output,
+    check_texts,
     common_axis,
     element,
     explained,
@@ -47,19 +51,13 @@ from calibrant.reports.kit import (
     picture,
     recipe_section,
     small,
+    source_facts,
     ticks,
     tile_row,
     told_points,
     verdict_section,
-    whole_page,
-)
-from calibrant.reports.value import (
-    PageValue,
-    Recipe,
-    check_output,
-    check_texts,
-    source_facts,
     version_facts,
+    whole_page,
 )
 from calibrant.result_tables import PlainFields, counted, shown_percent
 

@@ -3,59 +3,233 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.array_types import Index
-from calibrant.data.attributes import read_attributes as read_features
-from calibrant.data.door import Rows, check_lengths
-from calibrant.data.score_table import ScoreTable
-from calibrant.data.segments import read_segments, segment_titles
-from calibrant.diagrams.curve import reliability_curve
-from calibrant.errors import InputError
+from calibrant.array_types import Array
+from calibrant.data.frozen import Frozen
+from calibrant.diagrams.curve import Curve, MapCurve
+from calibrant.errors import InputError, quoted
+from calibrant.export.sql import to_sql
 from calibrant.fitting.fitted import Fitted
-from calibrant.methods.uncalibrated import Uncalibrated
-from calibrant.metrics.evaluating import Evaluation, MulticlassEvaluation
-from calibrant.metrics.formulas import clopper_pearson
-from calibrant.metrics.groups import GroupError, Multicalibration, multicalibration_of_rows
+from calibrant.fitting.registry import in_plain_words
+from calibrant.metrics.evaluating import Evaluation, MulticlassEvaluation, from_to
+from calibrant.metrics.facts import SAME_ORDER, Verdict
+from calibrant.metrics.groups import GroupError, Multicalibration
 from calibrant.reports.kit import (
     Column,
     Markup,
+    PageValue,
     PlotArea,
+    Recipe,
     Word,
+    _band,
+    area_between,
+    chart_frame,
     chart_text,
+    common_axis,
     element,
     explained,
     fact_section,
     figure,
     folded,
-    forest,
     join,
+    line_through,
     linear_axis,
     look,
-    map_picture,
     page_section,
     page_table,
+    path_of,
     picture,
+    probability_axis,
     radio_buttons,
     recipe_section,
-    reliability,
     signed,
     small,
     small_text,
     swatch,
     tile_row,
     told_points,
+    upright_text,
     verdict_section,
     whole_page,
 )
-from calibrant.reports.value import Method, Panel, Report
-from calibrant.result_tables import counted, short_value, shown_percent, shown_value
-from calibrant.rules.base import Map
+from calibrant.result_tables import counted, json_ready, short_value, shown_percent, shown_value
+from calibrant.rules.base import VectorMap
+from calibrant.rules.sigmoids import Identity
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(PageValue):
+    """Everything that a report shows, as a value: the same data give the same page, byte for byte.
+
+    Attributes
+    ----------
+    title : str
+    verdict : pair of str
+        What to do, and how much better it is.
+    how : str
+        How the figures were obtained.
+    methods : tuple of Method
+        The leaderboard: the scores as they are first, then the others, best first.
+    evaluation : Evaluation or MulticlassEvaluation
+        All measures of the chosen method, beside those of the scores as they are.
+    map_curve : MapCurve or None
+        The chosen map, if it is one of a single score.
+    panels : tuple of Panel
+        Segments of the rows, or the classes of a multiclass model.
+    panel_kind : {"segment", "class"}
+    advice : tuple of str
+        What deserves a look, in sentences.
+    facts : mapping of str to str
+        Where it comes from: rows, weights, files, fingerprint of the data, versions.
+    recipes : tuple of Recipe
+        How to apply the chosen map.
+    fitted : Fitted or None
+        The chosen map as a value: ``cal.save(report.fitted, "calibrator.json")``.
+    level : float
+        Of all intervals.
+    caution : bool
+        Whether the verdict is about the scores themselves (one class, their direction, that they
+        say nothing, or too few rows): then nothing on the page is green.
+    groups : Multicalibration or None
+        Where the chosen map is wrong, if features were given: the worst groups of rows.
+    """
+
+    title: str
+    verdict: tuple[str, str]
+    how: str
+    methods: tuple[Method, ...]
+    evaluation: Evaluation | MulticlassEvaluation
+    map_curve: MapCurve | None = None
+    panels: tuple[Panel, ...] = ()
+    panel_kind: str = "segment"
+    advice: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    recipes: tuple[Recipe, ...] = ()
+    fitted: Fitted | None = None
+    level: float = 0.95
+    caution: bool = False
+    groups: Multicalibration | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("methods", "panels", "advice", "recipes"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        super().__post_init__()
+        if not self.methods or sum(method.chosen for method in self.methods) != 1:
+            raise InputError("a report needs methods, exactly one of which is the chosen one.")
+
+    @property
+    def raw(self) -> Method:
+        """The scores as they are."""
+        return self.methods[0]
+
+    @property
+    def chosen(self) -> Method:
+        """What the verdict is about."""
+        return next(method for method in self.methods if method.chosen)
+
+    def to_html(self) -> str:
+        """The page: one file that needs no other and no network."""
+        return to_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""
+        document = {
+            name: json_ready(value)
+            for name, value in self._items()
+            if name not in ("evaluation", "fitted")
+        }
+        document["evaluation"] = self.evaluation.to_dict()
+        document["fitted"] = None if self.fitted is None else self.fitted.to_dict()
+        return document
+
+    def _repr_html_(self) -> str:
+        """The verdict and the measures, for notebooks."""
+        return super()._repr_html_() + self.evaluation._repr_html_()
+
+    def __repr__(self) -> str:
+        count = len(self.methods) - 1
+        plural = "s" if count != 1 else ""
+        return f"Report({self.title!r}, {count} method{plural}, {self.chosen.name!r} chosen)"
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSpread(Frozen):
+    """How predictions are spread: the share of all weight between neighbouring edges."""
+
+    edges: Array
+    share: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Method(Frozen):
+    """A line of the leaderboard, and its curve.
+
+    Attributes
+    ----------
+    name : str
+    log_loss, log_loss_se, brier, brier_se : float
+        Mean loss out of fold, and its standard error (None if unknown).
+    gain, gain_low, gain_high : float or None
+        Log loss of the scores as they are minus its own: positive is better; with its interval.
+    auc, auc_change : float or None
+        The AUC, and what it gained over that of the scores; of these themselves only where they
+        are points, of which one rate for all rows is kept.
+    distinct : int or None
+        Different predictions.
+    curve : Curve
+        Its reliability curve out of fold.
+    spread, logit_spread : PredictionSpread
+        Its predictions in cells of the axis, and of the axis of log-odds.
+    chosen : bool
+    """
+
+    name: str
+    log_loss: float
+    brier: float
+    curve: Curve
+    spread: PredictionSpread
+    logit_spread: PredictionSpread
+    log_loss_se: float | None = None
+    brier_se: float | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    auc: float | None = None
+    auc_change: float | None = None
+    distinct: int | None = None
+    chosen: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Panel(Frozen):
+    """A segment of the rows, or a class against the rest: curves and a few figures.
+
+    Attributes
+    ----------
+    name : str
+    before, after : Curve
+    figures : mapping of str to float
+        ``weight``, ``events``, ``observed`` with ``low`` and ``high`` (its interval), and the mean
+        prediction ``before`` and ``after``.
+    """
+
+    name: str
+    before: Curve
+    after: Curve
+    figures: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+
+# --- the page as HTML ---------------------------------------------------------------------------
+
 
 #: figures at a glance
 TILES = 3
@@ -211,7 +385,7 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
         f"(by weight), its band a {100 * report.level:g} % interval; below it, how "
         "predictions are spread."
     )
-    table = folded("The points in numbers", _points(report.methods))
+    table = folded("The points in numbers", _points_table(report.methods))
     both = element("div", *parts, class_="pair")
     return page_section("diagrams", "Before and after", both, explained(told), table)
 
@@ -230,7 +404,7 @@ def _toggles(methods: Sequence[Method], order: Sequence[int]) -> Markup:
     return element("fieldset", element("legend", "Methods"), *boxes, class_="toggles")
 
 
-def _points(methods: Sequence[Method]) -> Markup:
+def _points_table(methods: Sequence[Method]) -> Markup:
     """The points of the diagram in numbers, for those who do not see it."""
     points = [(m.name, m.curve, i) for m in methods for i in range(len(m.curve))]
     columns = (
@@ -350,48 +524,143 @@ def _fit_word(predicted: float, low: float, high: float) -> Word:
     return Word("too low" if predicted < low else "too high", "worse")
 
 
+# --- The pictures of curves: SVG, whose colours come from the page's style sheet ------------------
+
+
+#: the picture of reliability: its size, and where its square and its histogram are
+WIDTH, SIDE, LEFT, TOP, HIST_TOP, HIST, HEIGHT = 560, 470, 66, 14, 524, 64, 616
+
+
+def reliability(
+    methods: Sequence[Method], order: Sequence[int], words: tuple[str, str], *, odds: bool
+) -> Markup:
+    """Curves of all methods in one picture, each a group that can be hidden; histograms below.
+
+    ``order`` gives the look of each method; ``words`` are the names of both axes.
+    """
+    axis = common_axis((method.curve for method in methods), odds=odds)
+    place = PlotArea(LEFT, TOP, SIDE, SIDE, axis, axis)
+    spreads = [m.logit_spread if odds else m.spread for m in methods]
+    tallest = max(float(s.share.max(initial=0.0)) for s in spreads) or 1.0
+    below = PlotArea(LEFT, HIST_TOP, SIDE, HIST, axis, linear_axis(0.0, tallest))
+    series = []
+    for place_of, (method, spread, number) in enumerate(zip(methods, spreads, order, strict=True)):
+        group = element(
+            "g",
+            _histogram(spread, below),
+            _band(method.curve, place),
+            line_through(method.curve.mean_p, method.curve.fraction, place),
+            _curve_points(method, place, number),
+            class_=f"series series-{place_of} {look(number)}",
+            role="group",
+            aria_label=f"{method.name}: {len(method.curve)} points",
+        )
+        series.append(group)
+    # what was chosen lies on top
+    series.sort(key=lambda group: "c1 d0" in group)
+    return picture(
+        "chart",
+        f"Reliability diagram, {'log-odds axes' if odds else 'probability axes'}",
+        (WIDTH, HEIGHT),
+        chart_frame(place, words[1]),
+        chart_text(LEFT + SIDE / 2, HEIGHT - 4, words[0], "middle"),
+        upright_text(HIST_TOP + HIST / 2, "share"),
+        element("path", class_="axis", d=f"M{LEFT} {HIST_TOP + HIST}h{SIDE}"),
+        *series,
+    )
+
+
+def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
+    """The outline of a histogram, from the ground up and down again."""
+    edges, share = np.repeat(spread.edges, 2), np.repeat(spread.share, 2)
+    y = np.concatenate(([0.0], share, [0.0]))
+    d = path_of(place.across(edges), place.down(y))
+    return element("path", class_="histogram", d=d)
+
+
+def _curve_points(method: Method, place: PlotArea, number: int) -> Markup:
+    curve = method.curve
+    x, y = place.across(curve.mean_p), place.down(curve.fraction)
+    words = [(method.name, *_point_words(curve, i)) for i in range(len(curve))]
+    return told_points(x, y, words, number)
+
+
+def _point_words(curve: Curve, i: int) -> tuple[str, ...]:
+    """What a point says."""
+    places = 3 if curve.histogram_edges[-1] - curve.histogram_edges[0] > 0.2 else 5
+    words = [
+        f"predicted {curve.mean_p[i]:.{places}f}",
+        f"observed {curve.fraction[i]:.{places}f}",
+    ]
+    if curve.lower is not None and curve.upper is not None and curve.level is not None:
+        ends = f"{curve.lower[i]:.{places}f} to {curve.upper[i]:.{places}f}"
+        words.append(f"{100 * curve.level:g} % interval {ends}")
+    return (*words, f"weight {curve.weight[i]:,.10g}")
+
+
+def forest(method: Method, ends: tuple[float, float]) -> Markup:
+    """The gain of a method with its interval, beside the line of no gain."""
+    low, high = method.gain_low, method.gain_high
+    if method.gain is None or low is None or high is None or not np.isfinite([low, high]).all():
+        return Markup()
+    axis = linear_axis(*ends)
+    place = PlotArea(6, 4, 148, 12, axis, linear_axis(0.0, 1.0))
+    zero, at = float(place.across(0.0)), float(place.across(method.gain))
+    first, last = place.across(np.array([low, high]))
+    kind = "good" if low > 0 else "bad" if high < 0 else "even"
+    return element(
+        "svg",
+        element("path", class_="zero", d=f"M{zero:.1f} 0v20"),
+        element("path", class_="line", d=f"M{first:.1f} 10H{last:.1f}"),
+        element("circle", class_="dot", cx=f"{at:.1f}", cy="10", r="4"),
+        class_=f"forest {kind}",
+        viewBox="0 0 160 20",
+        aria_hidden="true",
+    )
+
+
+def map_picture(curve: MapCurve) -> Markup:
+    """The chosen map: from scores to probabilities, with its band and its knots if they are few."""
+    low, high = float(curve.x[0]), float(curve.x[-1])
+    across = linear_axis(low, high)
+    columns = [c for c in (curve.p, curve.lower, curve.upper) if c is not None]
+    up = probability_axis(columns)
+    if curve.domain == "probability" and (low, high) == (0.0, 1.0):
+        up = across
+    place = PlotArea(LEFT, TOP, SIDE, SIDE, across, up)
+    parts = []
+    if curve.lower is not None and curve.upper is not None:
+        parts.append(area_between(curve.x, curve.lower, curve.upper, place))
+    parts.append(line_through(curve.x, curve.p, place))
+    if 0 < len(curve.knots) <= 200:
+        at = place.across(curve.knots)
+        d = "".join(f"M{a:.1f} {TOP + SIDE}v-7" for a in at)
+        parts.append(element("path", class_="knots", d=d))
+    return picture(
+        "chart",
+        "The map from score to calibrated probability",
+        (WIDTH, 532),
+        chart_frame(place, "calibrated probability"),
+        chart_text(LEFT + SIDE / 2, 526, "score", "middle"),
+        element("g", *parts, class_=f"series {look(1)}"),
+        role="img",
+    )
+
+
 # --- The section of a page that tells in which groups of rows predictions are wrong ---------------
 
 
 #: groups that a page holds, of all that were looked at
 MOST_GROUPS = 30
 #: the picture: its width, what is free at the sides, the height of a group and of the axis
-WIDTH, SIDE, EACH, AXIS = 420, 14, 44, 44
+GROUP_WIDTH, GROUP_SIDE, GROUP, GROUP_AXIS = 420, 14, 44, 44
 #: letters of a name that fit the picture
 LETTERS = 52
-
-
-# --- from rows ------------------------------------------------------------------------------------
-
-
-def check_features(scores: Any, features: Any, *, several: bool) -> None:
-    """Refuse features that cannot be looked at, before anything is fitted."""
-    if several:
-        raise InputError("features are looked at for two classes, but several columns came.")
-    if isinstance(scores, ScoreTable):
-        raise InputError(
-            "features belong to rows, but a ScoreTable came, which has none. Pass scores and y."
-        )
-    check_lengths(scores=len(scores), features=len(read_features(features)))
-
-
-def groups_of(rows: Rows, features: Any, fitted: Fitted | None, level: float) -> Multicalibration:
-    """Where the final map is wrong, on the rows that it was fitted to: the worst groups."""
-    if fitted is None:
-        raise InputError(
-            "features need a map of the score, but probabilities came. Pass a calibrator, or use "
-            "metrics.multicalibration."
-        )
-    predicted = replace(rows, scores=np.clip(fitted.map(rows.scores), 0.0, 1.0))
-    return for_page(multicalibration_of_rows(predicted, features, level=level))
 
 
 def for_page(found: Multicalibration) -> Multicalibration:
     """The same with as many groups as a page holds."""
     return replace(found, groups=found.groups[:MOST_GROUPS])
-
-
-# --- on the page ----------------------------------------------------------------------------------
 
 
 def where_section(found: Multicalibration | None) -> Markup:
@@ -414,39 +683,41 @@ def where_section(found: Multicalibration | None) -> Markup:
         "groups",
         "Where is it wrong?",
         element("p", found.verdict()),
-        figure("large", "Observed − predicted, group by group", _picture(found)),
-        _table(found),
+        figure("large", "Observed − predicted, group by group", _group_picture(found)),
+        _group_table(found),
         explained(told),
         *(explained(f"{note[:1].upper()}{note[1:]}.") for note in found.notes),
     )
 
 
-def _picture(found: Multicalibration) -> Markup:
+def _group_picture(found: Multicalibration) -> Markup:
     """A line for each group: its name, and the difference with its interval."""
     groups = found.shown
     ends = [end for one in groups for end in (one.low, one.high)]
     axis = linear_axis(min(0.0, *ends), max(0.0, *ends))
-    height = EACH * len(groups)
-    place = PlotArea(SIDE, 0, WIDTH - 2 * SIDE, height, axis, linear_axis(0.0, 1.0))
+    height = GROUP * len(groups)
+    place = PlotArea(
+        GROUP_SIDE, 0, GROUP_WIDTH - 2 * GROUP_SIDE, height, axis, linear_axis(0.0, 1.0)
+    )
     zero = float(place.across(0.0))
     parts = [
         element("path", class_="axis", d=f"M{zero:.1f} 0V{height}"),
-        element("path", class_="axis", d=f"M{SIDE} {height}h{WIDTH - 2 * SIDE}"),
+        element("path", class_="axis", d=f"M{GROUP_SIDE} {height}h{GROUP_WIDTH - 2 * GROUP_SIDE}"),
     ]
     for tick in axis.ticks:
         parts.append(chart_text(float(place.across(tick)), height + 17, axis.said(tick), "middle"))
     words = "← predicted too high · predicted too low →"
-    parts.append(chart_text(WIDTH / 2, height + 37, words, "middle"))
+    parts.append(chart_text(GROUP_WIDTH / 2, height + 37, words, "middle"))
     return picture(
         "dots",
         "Observed minus predicted in the worst groups, with intervals",
-        (WIDTH, height + AXIS),
+        (GROUP_WIDTH, height + GROUP_AXIS),
         element("g", *parts, aria_hidden="true"),
-        *(_line(one, EACH * i, place, found.level) for i, one in enumerate(groups)),
+        *(_group_line(one, GROUP * i, place, found.level) for i, one in enumerate(groups)),
     )
 
 
-def _line(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
+def _group_line(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
     number = 1 if one.wrong else 0
     low, at, high = place.across(np.array([one.low, one.difference, one.high]))
     down = top + 30
@@ -468,7 +739,7 @@ def _line(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
     )
 
 
-def _table(found: Multicalibration) -> Markup:
+def _group_table(found: Multicalibration) -> Markup:
     groups = found.shown
     differences = []
     for one in groups:
@@ -487,62 +758,195 @@ def _table(found: Multicalibration) -> Markup:
     return page_table("Where predictions are wrong", columns)
 
 
-# --- The panels of a page: curves before and after, for each segment of the rows or each class ----
+# --- What came of a calibration, in two sentences -------------------------------------------------
 
 
-#: of more segments the smallest are put together; of more classes the rarest are left out
-MOST_PANELS = 24
-OTHERS = "all others"
+#: what the page calls the scores without a calibrator
+AS_THEY_ARE = "scores as they are"
+#: and where they are points, which stand for no probability
+ONE_RATE = "points (one rate for all rows)"
 
 
-def panel_of(name: str, before: ScoreTable, after: ScoreTable, *, bins: int, level: float) -> Panel:
-    """The curves of tables of probabilities, how often the event came, and the mean predictions."""
-    share = np.array([after.total_positive / after.total])
-    size = np.array([after.effective_size])
-    low, high = clopper_pearson(size, share, (1.0 - level) / 2)
-    figures = {
-        "weight": after.total,
-        "events": after.total_positive,
-        "observed": float(share[0]),
-        "low": float(low[0]),
-        "high": float(high[0]),
-        "before": _mean(before),
-        "after": _mean(after),
-    }
-    first, second = (
-        reliability_curve(table, bins=bins, binning="mass", level=level)
-        for table in (before, after)
+def word_of(evaluation: Evaluation | MulticlassEvaluation) -> Verdict | None:
+    """What the table of measures says of the log loss; None where there is nothing to compare."""
+    known = evaluation.before is not None and "log_loss" in evaluation.before
+    return evaluation.verdict("log_loss") if known else None
+
+
+def under(
+    headline: str, found: tuple[str, str], methods: tuple[Method, ...], *, useless: bool
+) -> tuple[str, str]:
+    """The verdict where a headline comes before it; of ``useless`` scores only the figures."""
+    if not useless:
+        return headline, " ".join(found)
+    raw, chosen = methods[0], next(m for m in methods if m.chosen)
+    if chosen is raw:
+        return headline, f"The log loss of the {raw.name} is {short_value(raw.log_loss)}."
+    losses = f"log loss {from_to(raw.log_loss, chosen.log_loss)}"
+    return headline, f"All the same, {chosen.name} was fitted ({losses})."
+
+
+def verdict_of(
+    methods: tuple[Method, ...],
+    *,
+    level: float = 0.95,
+    where: str = "On rows it had not seen",
+    single: bool = True,
+    word: Verdict | None = None,
+) -> tuple[str, str]:
+    """Two sentences on the chosen method against the scores as they are: what to do, and why.
+
+    The first of the methods is the scores as they are. With ``single`` the chosen one stands there
+    because nothing else was asked about; else it was preferred to them, and so is to be used.
+    ``word`` is what the table of measures says of the log loss; without it the gain decides.
+    """
+    raw, chosen = methods[0], next(m for m in methods if m.chosen)
+    if chosen is raw:
+        return _keep(raw, methods[1:], level, where)
+    over = "" if raw.name == AS_THEY_ARE else f", against {raw.name}"
+    facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}{over}"
+    certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
+    known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
+    to_do = _LIKELY if certain == 0 and not single else known[certain]
+    name = in_plain_words(chosen.name) if to_do.startswith("Calibrate") else chosen.name
+    return to_do.format(name), f"{where}, {facts}; {_order(raw, chosen)}."
+
+
+_CERTAIN = {"better": 1, "worse": -1}
+_TO_DO = {
+    1: "Calibrate these scores with {} before using them as probabilities.",
+    0: "Keep the scores as they are: {} shows no gain beyond noise.",
+    -1: "Keep the scores as they are: {} makes them worse.",
+}
+_TO_DO_OF_POINTS = {
+    1: _TO_DO[1],
+    0: "Use one rate for all rows: {} shows no gain beyond noise.",
+    -1: "Use one rate for all rows: {} is worse.",
+}
+_LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
+
+
+def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tuple[str, str]:
+    others = [m for m in rest if m.gain is not None]
+    first = "Keep the scores as they are: no method improves on them beyond noise."
+    if raw.name == ONE_RATE:
+        first = "Use one rate for all rows: no method improves on it beyond noise."
+    if not others:
+        its = "Its" if raw.name == ONE_RATE else "Their"
+        return first, f"{its} log loss is {short_value(raw.log_loss)}."
+    best = max(others, key=lambda m: m.gain if m.gain is not None else -math.inf)
+    return first, (
+        f"{where}, the best of them, {best.name}, had log loss "
+        f"{short_value(best.log_loss)} against {short_value(raw.log_loss)}{_gained(best, level)}."
     )
-    return Panel(name, first, second, figures)
 
 
-def _mean(table: ScoreTable) -> float:
-    return float(table.weight @ table.scores) / table.total
+def _certain(method: Method) -> int:
+    """1 if surely better than the scores as they are, −1 if surely worse, 0 if nobody can tell."""
+    if method.gain is None:
+        return 0
+    low = method.gain if method.gain_low is None else method.gain_low
+    high = method.gain if method.gain_high is None else method.gain_high
+    return (low > 0) - (high < 0)
 
 
-def segment_panels(
-    table: ScoreTable, rows: Rows, segments: Any, fitted_map: Map, level: float
-) -> tuple[Panel, ...]:
-    """A panel for each segment under one map, the heaviest first."""
-    values, codes = read_segments(segments)
-    check_lengths(scores=len(rows.scores), segments=len(codes))
-    names, codes = _with_small_joined(np.array(segment_titles(values), dtype=object), codes, rows)
-    unchanged = Uncalibrated().fit_table(table).map_
-    panels = []
-    for code, name in enumerate(names):
-        own = ScoreTable.from_rows(rows.take(codes == code))
-        if own:
-            before, after = own.through(unchanged), own.through(fitted_map)
-            panels.append(panel_of(name, before, after, bins=5, level=level))
-    return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
+def _went(old: float, new: float) -> str:
+    if short_value(old) == short_value(new):
+        return f"stayed at {short_value(new)}"
+    return f"{'fell' if new < old else 'rose'} {from_to(old, new)}"
 
 
-def _with_small_joined(names: NDArray[Any], codes: Index, rows: Rows) -> tuple[list[str], Index]:
-    """The segments, the smallest of too many joined to one."""
-    if len(names) <= MOST_PANELS:
-        return list(names), codes
-    weight = np.bincount(codes, rows.weight)
-    order = np.argsort(-weight, kind="stable")
-    place = np.empty(len(names), dtype=np.intp)
-    place[order] = np.minimum(np.arange(len(names)), MOST_PANELS - 1)
-    return [*names[order[: MOST_PANELS - 1]], OTHERS], place[codes]
+def _gained(method: Method, level: float) -> str:
+    if method.gain is None or method.gain_low is None or method.gain_high is None:
+        return ""
+    if not math.isfinite(method.gain):
+        return ", since a probability of 0 or 1 was wrong"
+    better = method.gain >= 0
+    ends = (method.gain_low, method.gain_high) if better else (-method.gain_high, -method.gain_low)
+    return (
+        f", {short_value(abs(method.gain))} {'better' if better else 'worse'} "
+        f"({100 * level:g} % interval {short_value(ends[0])} to {short_value(ends[1])})"
+    )
+
+
+def _order(raw: Method, chosen: Method) -> str:
+    if raw.auc is None or chosen.auc is None:
+        return "the ranking cannot be judged"
+    old = raw.auc - (raw.auc_change or 0.0)  # that of the scores, not of one rate for all rows
+    if abs(old - chosen.auc) < SAME_ORDER:
+        return f"the ranking is kept (AUC {chosen.auc:.3f})"
+    return f"AUC moved {from_to(old, chosen.auc)}"
+
+
+# --- How to apply a map elsewhere: lines to copy --------------------------------------------------
+
+
+#: characters of a query that a page shows; a longer one is for a file
+LONGEST = 6_000
+#: the query of a map with more knots is longer for sure
+MOST_KNOTS = 300
+
+
+def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
+    """Python, the command line and SQL, as far as the map allows.
+
+    ``score`` is the name of the column of scores and ``file`` that of the saved calibrator. Both
+    and the labels come from data: they are quoted as each language wants it.
+    """
+    if fitted.map == Identity():
+        return (Recipe("Nothing to do", "", "The scores are the probabilities: use them so."),)
+    load = f"import calibrant as cal\n\ncalibrator = cal.load({file!r})\n"
+    saved = (
+        f"The calibrator is the file {file}. In Python cal.save(report.fitted, {file!r}) writes "
+        f"it; on the command line, calibrant report ... --save {quoted(file)}"
+    )
+    if isinstance(fitted.map, VectorMap):
+        return _of_classes(fitted, load, saved, file)
+    what = f"the probability of {fitted.pos_label!r}"
+    python = f"{load}p = calibrator.calibrate(scores)  # {what}"
+    shell = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv --score {quoted(score)}"
+    return (
+        Recipe("Python", python, saved),
+        Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
+        _sql(fitted, score, file, what),
+    )
+
+
+def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recipe, ...]:
+    """Python, the command line and SQL for a calibrator of several classes."""
+    columns = f"# one column for each of {list(fitted.classes)!r}"
+    apply = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv"
+    export = f"calibrant export {quoted(file)} --to sql --table TABLE"
+    named = "Name the columns of scores by --score CLASS=COLUMN if the file does not know them."
+    return (
+        Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}", saved),
+        Recipe("Command line", apply, f"Adds a column probability_CLASS for each class. {named}"),
+        Recipe("SQL", export, "This command writes the query; --dialect names another database."),
+    )
+
+
+def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
+    """The query where it is short, or why there is none, and the command that writes it."""
+    writes = f"calibrant export {quoted(file)} --to sql --score {quoted(score)}"
+    columns = fitted.map.n_segment_columns
+    for i in range(columns):
+        writes += f" --segment {'SEGMENT' if columns == 1 else f'SEGMENT_{i + 1}'}"
+    writes += " --dialect DIALECT"
+    note = (
+        f"Gives {what}, the same as Python to about twelve digits, and NULL where there is no "
+        "finite score."
+    )
+    given = fitted.map
+    short = given.segments is None and len(np.unique(given.knots(*given.span))) <= MOST_KNOTS
+    if short:
+        try:
+            text = to_sql(fitted, column=score, form="expression")
+        except InputError as refused:
+            return Recipe("SQL", "", str(refused))
+        if len(text) <= LONGEST:
+            inner = text.replace("\n", "\n  ")
+            query = f"SELECT *,\n  {inner} AS probability\nFROM scores"
+            table = "Write the name of your table in place of scores."
+            return Recipe("SQL", query, f"For DuckDB. {note} {table} For others: {writes}")
+    others = "Put duckdb, postgres, spark, bigquery or another for DIALECT."
+    return Recipe("SQL", writes, f"This command writes it. {note} {others}")

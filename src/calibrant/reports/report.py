@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import hashlib
 import os
 import warnings
 from abc import ABC, abstractmethod
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.array_types import Array
+from calibrant.array_types import Array, Index
 from calibrant.auto.advice import SAID_FIRST, advise_table, segment_gaps
 from calibrant.auto.auto import KINDS, AutoCalibrator, count_distinct, fits_of
 from calibrant.auto.why import Leaderboard
+from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.columns import as_in_fit, plain, to_matrix
 from calibrant.data.door import (
     Rows,
@@ -30,8 +31,14 @@ from calibrant.data.door import (
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.data.segments import read_segments, segment_titles
-from calibrant.diagrams.curve import cell_edges, histogram_of, reliability_curve, window
-from calibrant.diagrams.map_lines import MapCurve, map_curve
+from calibrant.diagrams.curve import (
+    MapCurve,
+    cell_edges,
+    histogram_of,
+    map_curve,
+    reliability_curve,
+    window,
+)
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import matrix_provenance, score_range_of_matrix
@@ -48,9 +55,9 @@ from calibrant.fitting.held_out import (
     standings,
     try_all,
 )
-from calibrant.fitting.registry import BEFORE, calibrators_of, in_plain_words, named_methods
+from calibrant.fitting.registry import BEFORE, calibrators_of, named_methods
 from calibrant.methods.codes.codes import read_code
-from calibrant.methods.uncalibrated import as_they_came
+from calibrant.methods.uncalibrated import Uncalibrated, as_they_came
 from calibrant.metrics.arguments import class_table, top_table
 from calibrant.metrics.evaluating import (
     Evaluation,
@@ -58,32 +65,39 @@ from calibrant.metrics.evaluating import (
     chosen_records,
     evaluate,
     evaluate_held_out,
-    from_to,
     with_auc_within_folds,
     without_praise,
 )
-from calibrant.metrics.facts import SAME_ORDER, Verdict
+from calibrant.metrics.formulas import clopper_pearson
+from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
 from calibrant.metrics.headlines import ClassNames, LabelNames, class_look, first_look
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
 from calibrant.metrics.tests import chance_that_right
-from calibrant.reports.kit import PageAxis, common_axis, recipes_for
-from calibrant.reports.page import MOST_PANELS, check_features, groups_of, panel_of, segment_panels
-from calibrant.reports.value import (
-    Method,
-    Panel,
-    PredictionSpread,
+from calibrant.reports.kit import (
+    PageAxis,
     Recipe,
-    Report,
     check_output,
     check_texts,
-    fingerprint,
-    map_facts,
+    common_axis,
     source_facts,
     version_facts,
 )
+from calibrant.reports.page import (
+    AS_THEY_ARE,
+    ONE_RATE,
+    Method,
+    Panel,
+    PredictionSpread,
+    Report,
+    for_page,
+    recipes_for,
+    under,
+    verdict_of,
+    word_of,
+)
 from calibrant.result_tables import counted, short_value, shown_percent
-from calibrant.rules.base import VectorMap
+from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.combiners import singled_out
 from calibrant.rules.sigmoids import Identity
 
@@ -996,121 +1010,103 @@ class TwoClasses(ReportData):
         return facts
 
 
-# --- What came of a calibration, in two sentences -------------------------------------------------
+# --- What a report has beside its curves: groups, panels and facts --------------------------------
 
 
-#: what the page calls the scores without a calibrator
-AS_THEY_ARE = "scores as they are"
-#: and where they are points, which stand for no probability
-ONE_RATE = "points (one rate for all rows)"
+def check_features(scores: Any, features: Any, *, several: bool) -> None:
+    """Refuse features that cannot be looked at, before anything is fitted."""
+    if several:
+        raise InputError("features are looked at for two classes, but several columns came.")
+    if isinstance(scores, ScoreTable):
+        raise InputError(
+            "features belong to rows, but a ScoreTable came, which has none. Pass scores and y."
+        )
+    check_lengths(scores=len(scores), features=len(read_features(features)))
 
 
-def word_of(evaluation: Evaluation | MulticlassEvaluation) -> Verdict | None:
-    """What the table of measures says of the log loss; None where there is nothing to compare."""
-    known = evaluation.before is not None and "log_loss" in evaluation.before
-    return evaluation.verdict("log_loss") if known else None
+def groups_of(rows: Rows, features: Any, fitted: Fitted | None, level: float) -> Multicalibration:
+    """Where the final map is wrong, on the rows that it was fitted to: the worst groups."""
+    if fitted is None:
+        raise InputError(
+            "features need a map of the score, but probabilities came. Pass a calibrator, or use "
+            "metrics.multicalibration."
+        )
+    predicted = replace(rows, scores=np.clip(fitted.map(rows.scores), 0.0, 1.0))
+    return for_page(multicalibration_of_rows(predicted, features, level=level))
 
 
-def under(
-    headline: str, found: tuple[str, str], methods: tuple[Method, ...], *, useless: bool
-) -> tuple[str, str]:
-    """The verdict where a headline comes before it; of ``useless`` scores only the figures."""
-    if not useless:
-        return headline, " ".join(found)
-    raw, chosen = methods[0], next(m for m in methods if m.chosen)
-    if chosen is raw:
-        return headline, f"The log loss of the {raw.name} is {short_value(raw.log_loss)}."
-    losses = f"log loss {from_to(raw.log_loss, chosen.log_loss)}"
-    return headline, f"All the same, {chosen.name} was fitted ({losses})."
+#: of more segments the smallest are put together; of more classes the rarest are left out
+MOST_PANELS = 24
+OTHERS = "all others"
 
 
-def verdict_of(
-    methods: tuple[Method, ...],
-    *,
-    level: float = 0.95,
-    where: str = "On rows it had not seen",
-    single: bool = True,
-    word: Verdict | None = None,
-) -> tuple[str, str]:
-    """Two sentences on the chosen method against the scores as they are: what to do, and why.
-
-    The first of the methods is the scores as they are. With ``single`` the chosen one stands there
-    because nothing else was asked about; else it was preferred to them, and so is to be used.
-    ``word`` is what the table of measures says of the log loss; without it the gain decides.
-    """
-    raw, chosen = methods[0], next(m for m in methods if m.chosen)
-    if chosen is raw:
-        return _keep(raw, methods[1:], level, where)
-    over = "" if raw.name == AS_THEY_ARE else f", against {raw.name}"
-    facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}{over}"
-    certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
-    known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
-    to_do = _LIKELY if certain == 0 and not single else known[certain]
-    name = in_plain_words(chosen.name) if to_do.startswith("Calibrate") else chosen.name
-    return to_do.format(name), f"{where}, {facts}; {_order(raw, chosen)}."
-
-
-_CERTAIN = {"better": 1, "worse": -1}
-_TO_DO = {
-    1: "Calibrate these scores with {} before using them as probabilities.",
-    0: "Keep the scores as they are: {} shows no gain beyond noise.",
-    -1: "Keep the scores as they are: {} makes them worse.",
-}
-_TO_DO_OF_POINTS = {
-    1: _TO_DO[1],
-    0: "Use one rate for all rows: {} shows no gain beyond noise.",
-    -1: "Use one rate for all rows: {} is worse.",
-}
-_LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
-
-
-def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tuple[str, str]:
-    others = [m for m in rest if m.gain is not None]
-    first = "Keep the scores as they are: no method improves on them beyond noise."
-    if raw.name == ONE_RATE:
-        first = "Use one rate for all rows: no method improves on it beyond noise."
-    if not others:
-        its = "Its" if raw.name == ONE_RATE else "Their"
-        return first, f"{its} log loss is {short_value(raw.log_loss)}."
-    best = max(others, key=lambda m: m.gain if m.gain is not None else -math.inf)
-    return first, (
-        f"{where}, the best of them, {best.name}, had log loss "
-        f"{short_value(best.log_loss)} against {short_value(raw.log_loss)}{_gained(best, level)}."
+def panel_of(name: str, before: ScoreTable, after: ScoreTable, *, bins: int, level: float) -> Panel:
+    """The curves of tables of probabilities, how often the event came, and the mean predictions."""
+    share = np.array([after.total_positive / after.total])
+    size = np.array([after.effective_size])
+    low, high = clopper_pearson(size, share, (1.0 - level) / 2)
+    figures = {
+        "weight": after.total,
+        "events": after.total_positive,
+        "observed": float(share[0]),
+        "low": float(low[0]),
+        "high": float(high[0]),
+        "before": _mean(before),
+        "after": _mean(after),
+    }
+    first, second = (
+        reliability_curve(table, bins=bins, binning="mass", level=level)
+        for table in (before, after)
     )
+    return Panel(name, first, second, figures)
 
 
-def _certain(method: Method) -> int:
-    """1 if surely better than the scores as they are, −1 if surely worse, 0 if nobody can tell."""
-    if method.gain is None:
-        return 0
-    low = method.gain if method.gain_low is None else method.gain_low
-    high = method.gain if method.gain_high is None else method.gain_high
-    return (low > 0) - (high < 0)
+def _mean(table: ScoreTable) -> float:
+    return float(table.weight @ table.scores) / table.total
 
 
-def _went(old: float, new: float) -> str:
-    if short_value(old) == short_value(new):
-        return f"stayed at {short_value(new)}"
-    return f"{'fell' if new < old else 'rose'} {from_to(old, new)}"
+def segment_panels(
+    table: ScoreTable, rows: Rows, segments: Any, fitted_map: Map, level: float
+) -> tuple[Panel, ...]:
+    """A panel for each segment under one map, the heaviest first."""
+    values, codes = read_segments(segments)
+    check_lengths(scores=len(rows.scores), segments=len(codes))
+    names, codes = _with_small_joined(np.array(segment_titles(values), dtype=object), codes, rows)
+    unchanged = Uncalibrated().fit_table(table).map_
+    panels = []
+    for code, name in enumerate(names):
+        own = ScoreTable.from_rows(rows.take(codes == code))
+        if own:
+            before, after = own.through(unchanged), own.through(fitted_map)
+            panels.append(panel_of(name, before, after, bins=5, level=level))
+    return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
 
 
-def _gained(method: Method, level: float) -> str:
-    if method.gain is None or method.gain_low is None or method.gain_high is None:
-        return ""
-    if not math.isfinite(method.gain):
-        return ", since a probability of 0 or 1 was wrong"
-    better = method.gain >= 0
-    ends = (method.gain_low, method.gain_high) if better else (-method.gain_high, -method.gain_low)
-    return (
-        f", {short_value(abs(method.gain))} {'better' if better else 'worse'} "
-        f"({100 * level:g} % interval {short_value(ends[0])} to {short_value(ends[1])})"
-    )
+def _with_small_joined(names: NDArray[Any], codes: Index, rows: Rows) -> tuple[list[str], Index]:
+    """The segments, the smallest of too many joined to one."""
+    if len(names) <= MOST_PANELS:
+        return list(names), codes
+    weight = np.bincount(codes, rows.weight)
+    order = np.argsort(-weight, kind="stable")
+    place = np.empty(len(names), dtype=np.intp)
+    place[order] = np.minimum(np.arange(len(names)), MOST_PANELS - 1)
+    return [*names[order[: MOST_PANELS - 1]], OTHERS], place[codes]
 
 
-def _order(raw: Method, chosen: Method) -> str:
-    if raw.auc is None or chosen.auc is None:
-        return "the ranking cannot be judged"
-    old = raw.auc - (raw.auc_change or 0.0)  # that of the scores, not of one rate for all rows
-    if abs(old - chosen.auc) < SAME_ORDER:
-        return f"the ranking is kept (AUC {chosen.auc:.3f})"
-    return f"AUC moved {from_to(old, chosen.auc)}"
+def fingerprint(*columns: NDArray[Any]) -> str:
+    """SHA-256 of arrays: the same rows in any order, and as a table, have the same one."""
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def map_facts(fitted: Fitted | None) -> dict[str, str]:
+    """What was fitted."""
+    if fitted is None:
+        return {}
+    given = {k: v for k, v in fitted.params.items() if k not in ("pos_label", "classes")}
+    facts = {"method": fitted.method or "(not said)"}
+    if given:
+        facts["parameters"] = ", ".join(f"{k}={v}" for k, v in given.items())
+    return {**facts, "map": repr(fitted.map)}

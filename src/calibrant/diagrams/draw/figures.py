@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from calibrant.diagrams.curve import Curve, Frame, tick_words
-from calibrant.diagrams.map_lines import MapCurve
+from calibrant.diagrams.curve import Curve, Frame, MapCurve, tick_words
 from calibrant.errors import InputError, ParameterError, import_extra
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.compare.summary import Comparison
 from calibrant.compare.tests import CriticalDifference, stacked_levels
+from calibrant.diagrams.curve import MapCurve, map_curve
 from calibrant.diagrams.decision import DecisionCurve
 from calibrant.diagrams.draw.figures import (
     BLACK,
@@ -45,7 +46,6 @@ from calibrant.diagrams.draw.figures import (
     titled_figure,
 )
 from calibrant.diagrams.learning import LearningCurve, in_short
-from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.diagrams.monitor_curve import MonitorCurve, monitor_curve
 from calibrant.errors import InputError, import_extra
 from calibrant.metrics.groups import Multicalibration

@@ -14,8 +14,10 @@ from calibrant.diagrams.curve import (
     Curve,
     CurveOptions,
     Frame,
+    MapCurve,
     compare_curves,
     frame_of,
+    map_curve,
     one_of,
     read_several,
 )
@@ -49,7 +51,6 @@ from calibrant.diagrams.draw.figures import (
     x_words,
 )
 from calibrant.diagrams.draw.others import map_panel
-from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.diagrams.panels import Panels, Segments, classes_by, panels_of, segments_by
 from calibrant.errors import InputError, ParameterError, in_our_words
 from calibrant.metrics.arguments import check_whole

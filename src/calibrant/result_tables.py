@@ -222,12 +222,14 @@ def shown_loss(value: float) -> str:
     return short_value(value, 4)
 
 
-def shown_p(p: float) -> str:
-    """A p-value in two digits.
+def shown_p(p: float | None) -> str:
+    """A p-value in two digits, and a dash where there is none.
 
-    >>> shown_p(0.0312), shown_p(1e-40)
-    ('0.031', '< 1e-16')
+    >>> shown_p(0.0312), shown_p(1e-40), shown_p(None)
+    ('0.031', '< 1e-16', '–')
     """
+    if p is None:
+        return "–"
     return "< 1e-16" if p < 1e-16 else f"{p:.2g}"
 
 

@@ -10,7 +10,7 @@ import pytest
 import calibrant as cal
 from calibrant.diagrams.curve import map_curve, reliability_curve
 from calibrant.diagrams.draw import map_diagram, panel_diagram, reliability_diagram, render
-from calibrant.diagrams.draw.figures import looks_of
+from calibrant.diagrams.draw.figures import curve_styles
 from calibrant.diagrams.draw.reliability import class_diagram
 from calibrant.diagrams.panels import reliability_panels, reliability_segments
 from calibrant.maps import Identity, Interval, Logistic, Piecewise
@@ -112,16 +112,17 @@ def test_several_predictions_in_one_panel(curve):
     assert render(again, "svg") == render(figure, "svg")
 
 
-def test_looks_differ_in_colour_or_marker_or_dashes():
-    looks = looks_of([str(i) for i in range(12)])
-    for one, other in itertools.combinations(looks, 2):
+def test_styles_differ_in_colour_or_marker_or_dashes():
+    styles = curve_styles([str(i) for i in range(24)])
+    for one, other in itertools.combinations(styles, 2):
         assert (one.color, one.marker, str(one.dashes)) != (
             other.color,
             other.marker,
             str(other.dashes),
         )
-    assert len({look.color for look in looks[:6]}) == 6
-    assert len({look.marker for look in looks[:7]}) == 7
+    assert len({style.color for style in styles[:6]}) == 6
+    assert len({style.marker for style in styles[:6]}) == 6
+    assert len({str(style.dashes) for style in styles[:5]}) == 5
 
 
 def test_a_map_over_several_predictions():

@@ -24,6 +24,7 @@ from calibrant.result_tables import (
     TableRow,
     first_left,
     frame_of,
+    shown_p,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -80,13 +81,6 @@ def shown_number(value: float | None, digits: int = 3) -> str:
     small = 0.0 < abs(value) < 0.5 * 10.0**-digits
     text = f"{value:.{digits}g}" if small else f"{value:.{digits}f}"
     return text.replace("-", "−") if float(text) != 0.0 else text.lstrip("-")
-
-
-def shown_p(value: float | None) -> str:
-    """Three decimals, and more for small ones."""
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if value >= 0.001 or value == 0.0 else f"{value:.1e}"
 
 
 def percent(level: float) -> str:

@@ -6,7 +6,7 @@ import string
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.compare.scores import Ranks, Tabular, percent, ranks_of, shown_number, shown_p
+from calibrant.compare.scores import Ranks, Tabular, percent, ranks_of, shown_number
 from calibrant.compare.tests import (
     CriticalDifference,
     FriedmanResult,
@@ -16,6 +16,7 @@ from calibrant.compare.tests import (
     nemenyi,
 )
 from calibrant.metrics.arguments import check_number
+from calibrant.result_tables import sure_p
 
 #: with fewer datasets p-values are rough, and only large differences can show
 FEW = 10
@@ -107,9 +108,9 @@ class Comparison(Tabular):
         test, better = self.friedman, "larger" if self.larger_is_better else "smaller"
         lines = [
             f"{self.ranks.datasets} datasets, {better} is better; "
-            f"χ² {shown_number(test.statistic, 2)} (p {shown_p(test.p_value)}), "
+            f"χ² {shown_number(test.statistic, 2)} ({sure_p(test.p_value)}), "
             f"F_F {shown_number(test.f_statistic, 2)} "
-            f"(df {test.f_df[0]}, {test.f_df[1]}; p {shown_p(test.f_p_value)})"
+            f"(df {test.f_df[0]}, {test.f_df[1]}; {sure_p(test.f_p_value)})"
         ]
         level = percent(self.level)
         if self.holm is not None:
@@ -194,8 +195,8 @@ def compare(
     ──────  ─────────  ───────  ────  ───────  ────────  ────────
     BLS         1.100        9     –        –         –   control
     Platt       2.000        1  2.01    0.044     0.044     worse
-    raw         2.900        0  4.02  5.7e-05   1.1e-04     worse
-    10 datasets, smaller is better; χ² 16.20 (p 3.0e-04), F_F 38.37 (df 2, 18; p 3.2e-07)
+    raw         2.900        0  4.02  5.7e-05   0.00011     worse
+    10 datasets, smaller is better; χ² 16.20 (p = 0.0003), F_F 38.37 (df 2, 18; p = 3.2e-07)
     Holm at 5 % against BLS
     >>> result.verdicts["raw"]
     'worse'

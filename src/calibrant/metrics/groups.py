@@ -38,6 +38,7 @@ from calibrant.result_tables import (
     counted,
     frame_of,
     short_value,
+    shown_p,
     shown_value,
 )
 
@@ -926,7 +927,7 @@ class Multicalibration(PrintsAsTable, PlainFields, Frozen):
             shown_value(one.observed),
             _signed(one.difference),
             f"{_signed(one.low)} to {_signed(one.high)}",
-            short_value(one.p_value),
+            shown_p(one.p_value),
         )
 
     def _below(self) -> list[str]:

@@ -58,7 +58,14 @@ from calibrant.reports.kit import (
     verdict_section,
     whole_page,
 )
-from calibrant.result_tables import counted, json_ready, short_value, shown_percent, shown_value
+from calibrant.result_tables import (
+    counted,
+    json_ready,
+    short_value,
+    shown_p,
+    shown_percent,
+    shown_value,
+)
 from calibrant.rules.base import VectorMap
 from calibrant.rules.sigmoids import Identity
 
@@ -752,7 +759,7 @@ def _group_table(found: Multicalibration) -> Markup:
         Column("predicted", [shown_value(one.predicted) for one in groups]),
         Column("observed", [shown_value(one.observed) for one in groups]),
         Column(f"difference, {100 * found.level:g} % interval", differences),
-        Column("p", [short_value(one.p_value) for one in groups]),
+        Column("p", [shown_p(one.p_value) for one in groups]),
         Column("", [Word(one.verdict, sense[one.verdict]) for one in groups], ""),
     )
     return page_table("Where predictions are wrong", columns)

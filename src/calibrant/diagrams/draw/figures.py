@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
 PURPLE, ORANGE, SKY, BLACK = "#CC79A7", "#E69F00", "#56B4E9", "#222222"
 SMALL, TINY = 8, 7
-#: a colour and a marker for each of several lines; after six the lines are dashed
-LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
-DASHES = ("-", "--", ":")
+#: a colour and a marker for each of several lines; a fitted map is green, so that comes last
+COLORS = ((BLUE, "o"), (VERMILION, "s"), (PURPLE, "^"), (ORANGE, "D"), (SKY, "v"), (GREEN, "P"))
+#: their dashes differ, too, so that any one of the three is enough
+DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
 
 #: inches; the width is one column of a printed page
 WIDTH, LEFT, PANEL, TOP, BOTTOM, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.14
@@ -194,11 +195,9 @@ def panel_with_legend(
     return figure
 
 
-def look_of(number: int) -> tuple[str, str, str]:
-    """Colour, marker and dashes of one of several lines; colours come again after the last."""
-    again, place = divmod(number, len(LOOKS))
-    color, marker = LOOKS[place]
-    return color, marker, DASHES[min(again, len(DASHES) - 1)]
+def line_style(number: int) -> tuple[str, str, Any]:
+    """Colour, marker and dashes of one of several lines: all differ up to thirty lines."""
+    return *COLORS[number % len(COLORS)], DASHES[number % len(DASHES)]
 
 
 def round_ticks(axis: Any, most: int, steps: Sequence[float] = (1, 2, 5, 10)) -> None:
@@ -262,10 +261,6 @@ def _with_steady_ids(svg: bytes) -> bytes:
 # --- How curves, bands, histograms and axes look; one place for all diagrams of reliability -------
 
 
-#: colours, markers and dashes all differ, so that one of them is enough
-COLORS = (BLUE, VERMILION, PURPLE, ORANGE, BLACK, SKY)
-MARKERS = ("o", "s", "^", "D", "v", "X", "P")
-LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
 #: what the legend calls the diagonal
 IDEAL = "ideal"
 #: what stands along the upright axis
@@ -303,16 +298,10 @@ class CurveStyle:
     order: float
 
 
-def looks_of(names: Sequence[str], used: int = 0) -> tuple[CurveStyle, ...]:
-    """A look for each name, the first in front; the first looks may be in use already."""
+def curve_styles(names: Sequence[str], used: int = 0) -> tuple[CurveStyle, ...]:
+    """A style for each name, the first in front; so many of the first may be ``used`` already."""
     return tuple(
-        CurveStyle(
-            plain_words(name),
-            COLORS[(used + place) % len(COLORS)],
-            MARKERS[(used + place) % len(MARKERS)],
-            LINE_STYLES[(used + place) % len(LINE_STYLES)],
-            4 - place / len(names),
-        )
+        CurveStyle(plain_words(name), *line_style(used + place), order=4 - place / len(names))
         for place, name in enumerate(names)
     )
 

@@ -32,7 +32,7 @@ from calibrant.diagrams.draw.figures import (
     draw_axes,
     label_axes,
     legend_below,
-    look_of,
+    line_style,
     new_figure,
     one_panel,
     panel_with_legend,
@@ -381,7 +381,8 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
 def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
     columns = zip(_labels(curve), curve.mean, curve.low, curve.high, strict=True)
     for number, (label, mean, low, high) in enumerate(columns):
-        color, marker, dashes = _look(number)
+        # the first is the scores as they came
+        color, marker, dashes = line_style(number - 1) if number else (GREY, "", "--")
         style: dict[str, Any] = {"marker": marker, "ms": 3.5, "lw": 1.1, "ls": dashes}
         lower, upper = _seen(low), _seen(high)
         ax.fill_between(curve.sizes, lower, upper, color=color, alpha=0.2, lw=0, zorder=2)
@@ -411,13 +412,6 @@ def _labels(curve: LearningCurve) -> list[str]:
 
 def _band(curve: LearningCurve) -> str:
     return f"{100 * curve.level:g} % band of the mean"
-
-
-def _look(number: int) -> tuple[str, str, str]:
-    """Colour, marker and dashes of a method; the first is the scores as they came."""
-    if number == 0:
-        return GREY, "", "--"
-    return look_of(number - 1)
 
 
 def _seen(values: Any) -> list[float]:
@@ -560,7 +554,7 @@ def _decision_panel(ax: Axes, curve: DecisionCurve) -> None:
     x = curve.thresholds
     marker = "o" if len(x) == 1 else ""  # a line of one point would not be seen
     for number, name in enumerate(curve.names):
-        color, _, dashes = look_of(number)
+        color, _, dashes = line_style(number)
         if curve.lower is not None and curve.upper is not None:
             ends = curve.lower[number], curve.upper[number]
             ax.fill_between(x, *ends, color=color, alpha=0.18, lw=0, zorder=2)

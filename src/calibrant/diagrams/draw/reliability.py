@@ -39,11 +39,11 @@ from calibrant.diagrams.draw.figures import (
     PanelCurves,
     axes_at,
     band_key,
+    curve_styles,
     label_axes,
     legend_below,
     legend_inside,
     legend_room,
-    looks_of,
     refuse_other_axes,
     render,
     set_title,
@@ -167,7 +167,7 @@ def reliability_diagram(
             y, p, raw=raw, rule=rule, sample_weight=sample_weight, pos_label=pos_label
         )
         return comparison_diagram(both, names, fitted_map, ax=ax, title=title)
-    return _drawn(shown.curves, looks_of(shown.names), fitted_map, None, ax, title)
+    return _drawn(shown.curves, curve_styles(shown.names), fitted_map, None, ax, title)
 
 
 def comparison_diagram(
@@ -185,7 +185,7 @@ def comparison_diagram(
         raise ParameterError(f"names must be two strings, but {names!r} came.")
     before = f"{names[1]}, {both.reading}" if both.reading else names[1]
     used = 0 if ax is None else len(_diagonals(ax))
-    looks = looks_of((names[0], before), used)[: len(both.curves)]
+    looks = curve_styles((names[0], before), used)[: len(both.curves)]
     return _drawn(both.curves, looks, fitted_map, both, ax, title)
 
 
@@ -574,12 +574,12 @@ def class_diagram(
 
 def _drawing(panels: Panels | Segments) -> CurveDrawing:
     if isinstance(panels, Segments):
-        looks, curves = looks_of(panels.predictions), panels.curves
+        looks, curves = curve_styles(panels.predictions), panels.curves
         pairs = zip(panels.names, panels.panels, strict=True)
         columns = [PanelCurves(name, inner.curves) for name, inner in pairs]
     else:
         before = f"before, {panels.reading}" if panels.reading else "before"
-        looks = looks_of(["calibrated", before] if panels.before else ["predictions"])
+        looks = curve_styles(["calibrated", before] if panels.before else ["predictions"])
         curves = (*panels.curves, *panels.before)
         sides = [panels.curves, panels.before] if panels.before else [panels.curves]
         triples = zip(panels.names, zip(*sides, strict=True), panels.lines, strict=True)

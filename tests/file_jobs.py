@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.data.lazy import Names
 from calibrant.engines import duckdb, spark_files
-from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import Engine, open_engine
 from calibrant.engines.rows import FileTable, read_rows
 from calibrant.engines.spark import Spark

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.maps import Identity, Logistic, Piecewise
 from cases import CASES

@@ -39,7 +39,7 @@ from calibrant.cli.sources import (
     words_beside,
 )
 from calibrant.data.segments import NewSegments
-from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import Engine
 from calibrant.errors import InputError, ParameterError, did_you_mean, quoted
 from calibrant.fitting.files import to_json

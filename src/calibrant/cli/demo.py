@@ -17,7 +17,7 @@ from calibrant.cli import jobs, reading, sources
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
 from calibrant.cli.judging import measure
 from calibrant.cli.sources import FileSource, OutputOption, check_places, load_map
-from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError, quoted
 from calibrant.metrics.evaluating import in_words

@@ -245,9 +245,15 @@ def outside_message(known: ScoreRange, name: str, count: int, total: int, first:
     """The error text for scores outside [0, 1] where the calibrator was fitted to probabilities."""
     example = f" (first at {first})" if first else ""
     return (
-        f"{name} must be probabilities in [0, 1], as those are that the calibrator was fitted on "
-        f"({known.low:.6g} to {known.high:.6g}): {how_many({'not': count}, total)}{example}. "
-        f"{WHAT_TO_DO}"
+        f"{name} must {as_fitted(known)}: {how_many({'not': count}, total)}{example}. {WHAT_TO_DO}"
+    )
+
+
+def as_fitted(known: ScoreRange) -> str:
+    """What scores must be for a calibrator of probabilities."""
+    return (
+        "be probabilities in [0, 1], as those are that the calibrator was fitted on "
+        f"({known.low:.6g} to {known.high:.6g})"
     )
 
 

@@ -15,6 +15,7 @@ from calibrant.array_types import Array, Flags
 from calibrant.data.attributes import Attribute
 from calibrant.data.columns import (
     as_double,
+    check_segment_columns,
     class_column_names,
     first_row,
     is_finite,
@@ -22,21 +23,23 @@ from calibrant.data.columns import (
     is_missing,
     is_nan,
     names_as_in_fit,
+    object_array,
     segment_columns_of,
     series_of_doubles,
     unknown_column,
 )
-from calibrant.data.door import check_distributions, check_word, read_scores, sum_tolerance
+from calibrant.data.door import check_word, sum_tolerance
 from calibrant.data.lazy import count_rows, plain_names, refuse_streams, renamed
-from calibrant.data.scale import OnRange, check_score_range
-from calibrant.data.segments import NewSegments, finest_example
-from calibrant.engines.apply_options import (
-    ApplyOptions,
-    RangeWatch,
-    all_finite,
-    check_segment,
-    expected_range,
+from calibrant.data.scale import (
+    FEW,
+    ON_RANGE,
+    OnRange,
+    ScoreRange,
+    check_score_range,
+    outside_message,
+    warn_of_far_scores,
 )
+from calibrant.data.segments import NewSegments, finest_example
 from calibrant.engines.files.spelling import MISSING, number_of
 from calibrant.engines.frame_printer import (
     EXPRESSION,
@@ -54,7 +57,7 @@ from calibrant.engines.frame_printer import (
     total,
     usable_keys,
 )
-from calibrant.errors import InputError, how_many
+from calibrant.errors import InputError, ParameterError, how_many
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.methods.features.rule import TreeRounds
 from calibrant.rules.base import Map, VectorMap
@@ -150,19 +153,17 @@ def add_probabilities(
     opened = open_frame(frame)
     check_segment(map_, segments)
     _check_columns(opened, options, new)
-    for name in segments:
-        kind_of_segment(opened.collect_schema(), name)
-    if isinstance(opened, nw.DataFrame):
-        made = _in_memory(map_, opened, options, watch, new)
-        judge_new(map_, opened, segments, on_new_segment)
-        return made.to_native()
+    for i, name in enumerate(segments):
+        check_keys(map_, i, kind_of_segment(opened.collect_schema(), name), name)
+    eager = opened if isinstance(opened, nw.DataFrame) else None
     run = on_missing == "error" or watch.refuses or options.takes_distributions(map_)
-    if run:
-        refuse_streams(opened)
-        _refuse_scores(map_, opened, options, watch)
-    if run or on_new_segment == "error":
+    if run and (eager is None or len(eager)):
+        _refuse_scores(map_, opened.lazy(), options, watch, warns=eager is None)
+    if run or eager is not None or on_new_segment == "error":
         judge_new(map_, opened, segments, on_new_segment)
-    return _lazily(map_, opened, options, watch, new)
+    if eager is not None:
+        return _in_memory(map_, eager, options, watch, new).to_native()
+    return _lazily(map_, opened.lazy(), options, watch, new)
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -215,13 +216,19 @@ def _check_columns(
             )
 
 
-# --- lazy frames --------------------------------------------------------------------------------
+# --- rows that are refused, counted where they are ----------------------------------------------
+
+
+#: what to do about rows without a score or a segment
+LEFT_OUT = 'Filter or impute them first, or give them no probability: on_missing="null".'
 
 
 def _refuse_scores(
-    map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch
+    map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch, *, warns: bool
 ) -> None:
-    """Count the rows without usable scores or a segment, and refuse them."""
+    """Count the rows without usable scores or a segment, and refuse them; ``warns`` of scores
+    beyond those of the fit."""
+    refuse_streams(frame)
     frame, called = plain_names(frame)
     columns = [as_double(frame, called[name]) for name in options.scores]
     if isinstance(map_, VectorMap):
@@ -236,22 +243,25 @@ def _refuse_scores(
         must += f" and segment column {name!r} complete"
     flags = {**missing, **watch.flags(columns)}
     if options.takes_distributions(map_):
-        off = (total([watch.moved(own) for own in columns]) - 1.0).abs()
+        off = (total([watch.inside(own) for own in columns]) - 1.0).abs()
         flags["sums"] = all_finite(columns) & (off > sum_tolerance(len(columns)))
     counts, rows = count_rows(frame, flags, lambda ask: ask())
     found = {word: counts[word] for word in missing}
     if any(found.values()) and options.on_missing == "error":
-        raise InputError(
-            f"{must}: {how_many(found, rows)}. Filter or impute them first, or give them no "
-            'probability: on_missing="null".'
-        )
-    watch.judge(counts, rows, options)
+        raise InputError(f"{must}: {how_many(found, rows)}. {LEFT_OUT}")
+    if watch.known is not None and watch.refuses and counts["outside"]:
+        raise InputError(outside_message(watch.known, options.said, counts["outside"], rows))
     if counts.get("sums"):
         raise InputError(
             f"{options.said} must be probabilities that sum to 1 in each row: "
             f"{counts['sums']:,} of {rows:,} do not. Is there a column for every class? If the "
             'rows are right: on_range="allow".'
         )
+    if warns and "below" in counts:
+        watch.warn(counts["below"], counts["above"], rows, options.scores[0])
+
+
+# --- lazy frames --------------------------------------------------------------------------------
 
 
 def _lazily(
@@ -265,15 +275,15 @@ def _lazily(
     frame, called = plain_names(frame)
     builder = FrameBuilder(frame)
     numbers = [as_double(frame, called[name]) for name in options.scores]
-    moved = [watch.moved(own) for own in numbers]
+    inside = [watch.inside(own) for own in numbers]
     if isinstance(map_, VectorMap):
         known = builder.keep(all_finite(numbers))
         # a row that lacks a score is computed as a row of zeros, and left out in the end
-        given = [nw.when(known).then(own).otherwise(nw.lit(0.0)) for own in moved]
+        given = [nw.when(known).then(own).otherwise(nw.lit(0.0)) for own in inside]
         values = of_classes(map_, builder, builder.add_all(given))
     else:
         # NULL for all that is no number
-        name = builder.add(nw.when(is_finite(numbers[0])).then(moved[0]))
+        name = builder.add(nw.when(is_finite(numbers[0])).then(inside[0]))
         # engines disagree on what the larger of NULL and a number is
         known = ~nw.col(name).is_null()
         plan = map_.plan(EXPRESSION)
@@ -289,7 +299,7 @@ def _lazily(
     return renamed(result, [*called, *new]).to_native()
 
 
-# --- frames in memory ---------------------------------------------------------------------------
+# --- frames in memory: the rule itself, on one block --------------------------------------------
 
 
 def _in_memory(
@@ -300,53 +310,18 @@ def _in_memory(
     new: Sequence[str],
 ) -> nw.DataFrame[Any]:
     """The frame with the new columns, computed by the map itself."""
-    columns = [_scores_in_memory(frame, name, options.on_missing) for name in options.scores]
-    several = isinstance(map_, VectorMap)
-    scores = np.column_stack(columns) if several else columns[0]
-    finite: Flags = np.isfinite(scores)
-    good: Flags = np.asarray(finite.all(axis=1)) if several else finite
-    clean = scores if good.all() else scores[good]
-    clean = check_score_range(clean, watch.known, watch.on_range, name=options.said)
-    if options.takes_distributions(map_):
-        check_distributions(clean, options.said)
-    p = np.full((len(good), len(new)) if several else len(good), np.nan)
-    if map_.segments is not None:
-        named = _with_segments(map_, frame, options)
-        clean, good = clean[named[good]], good & named
-    if good.any():  # else there is nothing to filter by
-        if map_.segments is None:
-            p[good] = map_(clean)
-        else:
-            kept = frame.filter(good.tolist())
-            theirs = [kept.get_column(segment).to_native() for segment in options.segments]
-            p[good] = map_.by_segment(clean, theirs)
+    columns = [series_of_doubles(frame.get_column(name)).to_numpy() for name in options.scores]
+    complete, beside = np.ones(len(frame), dtype=bool), []
+    for name in options.segments:
+        there = ~frame.get_column(name).is_null().to_numpy()
+        complete &= there
+        values = frame.get_column(name)
+        beside.append(values.to_numpy() if there.all() else object_array(values.to_list()))
+    rule = BlockRule(map_, options, watch)
+    p, known = rule(columns, complete, beside)
+    p[~known] = np.nan
     made = zip(new, np.atleast_2d(p.T), strict=True)
     return frame.with_columns(*(_as_series(frame, name, own) for name, own in made))
-
-
-def _scores_in_memory(frame: nw.DataFrame[Any], name: str, on_missing: str) -> Array:
-    """A column of scores; those that are missing are refused, or are NaN."""
-    column = frame.get_column(name)
-    if on_missing == "error" and len(column):
-        return read_scores(column.to_native(), name=f"score column {name!r}")
-    scores: Array = series_of_doubles(column).to_numpy() + 0.0
-    return scores
-
-
-def _with_segments(map_: Map, frame: nw.DataFrame[Any], options: ApplyOptions) -> Flags:
-    """Which rows have a segment, in all columns; those that have none may be refused."""
-    known = np.ones(len(frame), dtype=bool)
-    for i, segment in enumerate(options.segments):
-        check_keys(map_, i, kind_of_segment(frame.collect_schema(), segment), segment)
-        named = ~frame.get_column(segment).is_null().to_numpy()
-        if options.on_missing == "error" and not named.all():
-            raise InputError(
-                f"segment column {segment!r} must be complete: {int((~named).sum()):,} of "
-                f"{len(named):,} are NULL. Give those rows a segment of their own, or no "
-                'probability: on_missing="null".'
-            )
-        known &= named
-    return known
 
 
 def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
@@ -356,6 +331,235 @@ def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
         return made
     known = nw.when(~nw.col(name).is_nan()).then(name).alias(name)
     return made.to_frame().select(known).get_column(name)
+
+
+# --- What to do when probabilities are added to rows: the options, checked once -------------------
+
+
+ON_MISSING = ("error", "null")
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """How files are copied with one more column, the calibrated probability of ``pos_label``.
+
+    With a calibrator of several classes there is a new column for each class.
+
+    Parameters
+    ----------
+    score : str, or tuple of str
+        The column of scores; of several classes one for each, in the order of the classes.
+    into : str, default="probability"
+        The new column. Of several classes: what the names of the new columns begin with, followed
+        by ``_`` and the class.
+    segment : str or tuple of str, optional
+        The column of segments, needed where the calibrator has a map for each segment; several
+        from coarse to fine, as in the fit. Segments are compared as text, so 1 and ``"1"`` are the
+        same. Blanks around the text do not count. If all segments of the calibrator are whole
+        numbers, 01 and 1.0 are the same as 1. Segments that the calibrator has not seen get the map
+        of all rows, or of the coarser segment.
+    on_missing : {"error", "null"}, default="error"
+        What to do with rows that have no score, or no segment where one is needed. ``"null"``
+        leaves their probability empty.
+    on_range : {"error", "clip", "allow"}, default="error"
+        What to do with scores outside [0, 1] where the calibrator was fitted on probabilities:
+        refuse them, count them as 0 or 1, or take them as they are.
+    overwrite_column : bool, default=False
+        Allow ``into`` to replace a column of that name, in its place.
+    force : bool, default=False
+        Allow Spark to replace a folder of the output's name. DuckDB replaces a file as it is.
+    """
+
+    score: str | tuple[str, ...]
+    into: str = "probability"
+    segment: str | tuple[str, ...] | None = None
+    on_missing: str = "error"
+    on_range: str = "error"
+    overwrite_column: bool = False
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        check_word("on_missing", self.on_missing, ON_MISSING)
+        check_word("on_range", self.on_range, ON_RANGE)
+        segment_columns_of(self.segment)
+        if not isinstance(self.into, str) or not self.into.strip():
+            raise ParameterError(
+                f"into must be the name of the new column, but {self.into!r} came."
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [*self.scores, *self.segments]
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The columns of segments: none, one or several."""
+        return segment_columns_of(self.segment)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The columns of scores, one or several."""
+        return (self.score,) if isinstance(self.score, str) else self.score
+
+    @property
+    def said(self) -> str:
+        """The columns of scores in words."""
+        names = self.scores
+        if isinstance(self.score, str):
+            return f"score column {self.score!r}"
+        return f"score columns {', '.join(map(repr, names[:6]))}{', …' if len(names) > 6 else ''}"
+
+    def takes_distributions(self, map_: Map) -> bool:
+        """Whether the scores of a row must be probabilities that sum to one."""
+        several = isinstance(map_, VectorMap) and map_.reads == "probability"
+        return several and self.on_range != "allow"
+
+    def new_columns(self, fitted: Fitted) -> list[str]:
+        """The names of the new columns: one, or one for each of several classes."""
+        if not isinstance(fitted.map, VectorMap):
+            return [self.into]
+        return class_column_names(self.into, fitted.classes)
+
+    def check_fitted(self, fitted: Fitted) -> None:
+        """Refuse a calibrator that these options do not fit."""
+        wanted = fitted.map.n_columns if isinstance(fitted.map, VectorMap) else 1
+        if len(self.scores) != wanted:
+            need = "one column" if wanted == 1 else f"{wanted} columns"
+            raise InputError(
+                f"this calibrator reads {need} of scores, but {len(self.scores)} came: "
+                f"{', '.join(map(repr, self.scores[:8]))}. Name as many as it reads."
+            )
+        check_segment(fitted.map, self.segments)
+
+    def check_columns(self, new: Sequence[str], names: Sequence[str], file: str) -> None:
+        """Refuse a file that has a new column already, unless it may be replaced."""
+        there = [name for name in new if name in names]
+        if there and not self.overwrite_column:
+            raise InputError(
+                f"{file} already has a column {there[0]!r}. Give the new one another name (into), "
+                "or allow the old one to be replaced (overwrite-column)."
+            )
+
+
+def check_segment(fitted_map: Map, segments: Sequence[str]) -> None:
+    """A calibrator of segments needs their columns, and no other can use one."""
+    if fitted_map.segments is not None and not segments:
+        raise InputError(
+            "the calibrator has a map for each segment: name the column of segments (segment=)."
+        )
+    if fitted_map.segments is None and segments:
+        raise InputError(
+            f"the calibrator has one map for all rows, but a column of segments came: "
+            f"{', '.join(map(repr, segments))}. Leave it out."
+        )
+    check_segment_columns(segments, fitted_map.n_segment_columns)
+
+
+# --- Scores that a calibrator is not for, counted and moved where the rows are --------------------
+
+
+def expected_range(calibrator: Any) -> ScoreRange | None:
+    """The scores that a calibrator of any form is for; a bare map is one of any number."""
+    if isinstance(calibrator, Fitted):
+        return calibrator.expects
+    known = getattr(calibrator, "score_range_", None)
+    return known if isinstance(known, ScoreRange) else None
+
+
+def all_finite(columns: Sequence[nw.Expr]) -> nw.Expr:
+    """Whether a row has a finite number in all of the columns."""
+    finite = (~own.is_null() & is_finite(own) for own in columns)
+    return nw.all_horizontal(*finite, ignore_nulls=False)
+
+
+class RangeWatch:
+    """Watches for scores that a calibrator is not for: counts, moves, refuses, or warns of them."""
+
+    def __init__(self, known: ScoreRange | None, on_range: str) -> None:
+        check_word("on_range", on_range, ON_RANGE)
+        self.known = None if on_range == "allow" else known
+        self.on_range = on_range
+
+    @property
+    def refuses(self) -> bool:
+        """Whether some scores must be refused, so that they have to be counted first."""
+        return self.known is not None and self.known.probabilities and self.on_range == "error"
+
+    def flags(self, columns: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
+        """What is counted: rows with scores outside [0, 1]; and of a single column, with scores
+        below and above those of the fit."""
+        if self.known is None:
+            return {}
+        usable = all_finite(columns)
+        outside = ((own < 0.0) | (own > 1.0) for own in columns)
+        found = {"outside": usable & nw.any_horizontal(*outside, ignore_nulls=False)}
+        if len(columns) == 1:
+            found["below"] = usable & (columns[0] < self.known.low)
+            found["above"] = usable & (columns[0] > self.known.high)
+        return found
+
+    def warn(self, below: int, above: int, rows: int, column: str) -> None:
+        """Warn if most scores lie beyond those of the fit; a few may well do so."""
+        if self.known is not None and rows >= FEW:
+            warn_of_far_scores(self.known, below, above, rows, name=f"scores of column {column!r}")
+
+    def inside(self, score: nw.Expr) -> nw.Expr:
+        """The score as the map gets it."""
+        if self.on_range != "clip" or self.known is None or not self.known.probabilities:
+            return score
+        inside = nw.when(score > 1.0).then(nw.lit(1.0)).otherwise(score)
+        return nw.when(score < 0.0).then(nw.lit(0.0)).otherwise(inside)
+
+    def of_block(self, scores: Array, name: str) -> Array:
+        """The scores of a block as the map gets them."""
+        return check_score_range(scores, self.known, self.on_range, name=name)
+
+
+# --- The rule itself on blocks of rows: frames in memory, and files block by block ----------------
+
+
+class BlockRule:
+    """A map as a function of blocks of rows.
+
+    Parameters
+    ----------
+    map_ : Map or VectorMap
+    options : ApplyOptions
+    watch : RangeWatch
+    of_rows : the probabilities of complete rows, from their scores and from what is beside them;
+        the map's own by default
+    """
+
+    def __init__(
+        self,
+        map_: Map,
+        options: ApplyOptions,
+        watch: RangeWatch,
+        of_rows: Callable[[Array, Sequence[NDArray[Any]]], Array] | None = None,
+    ) -> None:
+        self.several = isinstance(map_, VectorMap)
+        self.classes = map_.n_classes if isinstance(map_, VectorMap) else 1
+        self.options, self.watch = options, watch
+        with_segments = map_.segments is not None
+        self.of_rows = of_rows or (
+            lambda s, own: map_.by_segment(s, own) if with_segments else map_(s)
+        )
+
+    def __call__(
+        self, columns: Sequence[Array], complete: Flags, beside: Sequence[NDArray[Any]]
+    ) -> tuple[Array, Flags]:
+        """The probabilities of rows, a column of them for each of several classes, and which rows
+        have one: those with finite scores that are ``complete`` beside them."""
+        scores = np.column_stack(columns) if self.several else columns[0]
+        finite = np.isfinite(scores)
+        known: Flags = complete & (finite.all(axis=1) if self.several else finite)
+        p = np.zeros((len(known), self.classes) if self.several else len(known))
+        if known.any():
+            rows: Any = slice(None) if known.all() else known
+            given = self.watch.of_block(scores[rows] + 0.0, self.options.said)
+            p[rows] = self.of_rows(given, [own[rows] for own in beside])
+        return p, known
 
 
 # --- Calibrators of segments, applied to files, which tell segments by their text -----------------

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.data.lazy import Names, check_names
 from calibrant.data.segments import NewSegments
-from calibrant.engines.apply import RowFitted
-from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.apply import ApplyOptions, RowFitted
 from calibrant.engines.files.files import PLAIN_READING, ReadOptions, spool
 from calibrant.engines.rows import RowsOfFiles
 from calibrant.errors import InputError, ParameterError, did_you_mean

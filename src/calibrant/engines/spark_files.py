@@ -23,8 +23,12 @@ from calibrant.data.lazy import (
     refuse_labels,
 )
 from calibrant.data.segments import NewSegments
-from calibrant.engines.apply import add_probabilities, count_new_segments, segment_keys
-from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.apply import (
+    ApplyOptions,
+    add_probabilities,
+    count_new_segments,
+    segment_keys,
+)
 from calibrant.engines.files.files import kind_of, one_kind, output_kind
 from calibrant.engines.files.spelling import Label, typed_present
 from calibrant.engines.rows import OUTSIDE_ADVICE, RowsOfFiles

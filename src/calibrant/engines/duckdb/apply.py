@@ -7,21 +7,30 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.array_types import Flags
+from calibrant.array_types import Array
 from calibrant.data.door import are_distributions
-from calibrant.data.scale import ScoreRange
+from calibrant.data.scale import WHAT_TO_DO, ScoreRange, as_fitted
 from calibrant.data.segments import NewSegments
-from calibrant.engines.apply import CategoryFamilies, RowFitted, SegmentKeys, segment_keys
-from calibrant.engines.apply_options import ApplyOptions, RangeWatch
-from calibrant.engines.duckdb.rows import (
-    BEYOND,
-    INFINITE,
+from calibrant.engines.apply import (
     LEFT_OUT,
+    ApplyOptions,
+    BlockRule,
+    CategoryFamilies,
+    RangeWatch,
+    RowFitted,
+    SegmentKeys,
+    segment_keys,
+)
+from calibrant.engines.duckdb.rows import (
+    INFINITE,
+    MISSING,
+    OUTSIDE,
     SUMS_TO_APPLY,
     TEXT,
     NumberColumns,
@@ -202,8 +211,10 @@ class _Job:
     def refuse(self, *, beyond: bool) -> None:
         """Say which rows cannot be calibrated, once it is known that there are some."""
         session, sources, options = self.session, self.sources, self.options
-        missing = (LEFT_OUT,) if options.on_missing == "error" else ()
-        of_scores = (*missing, *((BEYOND,) if beyond else ()))
+        missing = [replace(MISSING, advice=LEFT_OUT)] if options.on_missing == "error" else []
+        of_scores, known = list(missing), self.fitted.expects
+        if beyond and known is not None:
+            of_scores.append(replace(OUTSIDE, must=as_fitted(known), advice=WHAT_TO_DO))
         for column, role in self.numbers.roles.items():
             written = self.numbers.written[column]
             checks = (TEXT, INFINITE, *(of_scores if role == "score" else ()))
@@ -388,8 +399,8 @@ class BlockWatch(RangeWatch):
         self.blocks: list[tuple[int, int, int]] = []  # threads append to it
         self.families = CategoryFamilies()
 
-    def look(self, scores: Any) -> Any:
-        """The scores for the map."""
+    def of_block(self, scores: Array, name: str) -> Array:
+        """The scores of a block as the map gets them."""
         known = self.known
         if known is None:
             return scores
@@ -420,73 +431,49 @@ def calibrating(
     list of probabilities.
     """
     pyarrow = import_extra("pyarrow", extra="cli")
-    classes = fitted.map.n_classes if isinstance(fitted.map, VectorMap) else None
-    allow_missing = options.on_missing == "null"
-    probabilities = _probabilities(fitted, keys, options, watch)
-    complete = _complete(keys, new)
+    several = isinstance(fitted.map, VectorMap)
+    scores = len(options.scores)
+    rule = BlockRule(fitted.map, options, watch, _of_rows(fitted, keys, options, watch))
+    seen, lock = set(keys.map.seen) if keys else set(), threading.Lock()
 
     def of_block(*columns: Any) -> Any:
         arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
-        scores, *beside = arrays if classes is None else [np.column_stack(arrays)]
-        finite = np.isfinite(scores)
-        usable = (finite if classes is None else finite.all(axis=1)) & complete(beside)
-        if not usable.all() and (not allow_missing or np.isinf(scores).any()):
+        complete = np.ones(len(arrays[0]), dtype=bool)
+        if keys:
+            for column in columns[scores:]:
+                complete &= column.is_valid().to_numpy(zero_copy_only=False)
+        if any(own.dtype != object and np.isinf(own).any() for own in arrays):
+            raise StopError  # a wrong number: a score, or a feature
+        p, known = rule(arrays[:scores], complete, arrays[scores:])
+        if options.on_missing == "error" and not known.all():
             raise StopError
-        result = np.zeros(len(usable) if classes is None else (len(usable), classes))
-        if usable.any():
-            given = watch.look(scores[usable])
-            result[usable] = probabilities(given, [own[usable] for own in beside])
-        if classes is None:
-            return pyarrow.array(result, mask=~usable)
-        flat = pyarrow.array(result.ravel())
-        return pyarrow.FixedSizeListArray.from_arrays(flat, classes, mask=pyarrow.array(~usable))
+        if new is not None and seen:
+            some = [own[complete] for own in arrays[scores:]]
+            with lock:
+                new.add(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
+        if not several:
+            return pyarrow.array(p, mask=~known)
+        flat, missing = pyarrow.array(p.ravel()), pyarrow.array(~known)
+        return pyarrow.FixedSizeListArray.from_arrays(flat, p.shape[1], mask=missing)
 
     return of_block
 
 
-def _complete(
-    keys: SegmentKeys | None, new: NewSegments | None
-) -> Callable[[Sequence[Any]], Flags | bool]:
-    """Whether rows have all that they need beside the score; rows of new segments are counted.
-
-    Features may be missing, but an infinite one is a wrong number.
-    """
-
-    def of_features(columns: Sequence[Any]) -> bool:
-        if any(own.dtype != object and np.isinf(own).any() for own in columns):
-            raise StopError
-        return True
-
-    if keys is None:
-        return of_features
-    seen, lock = set(keys.map.seen), threading.Lock()
-
-    def of_segments(columns: Sequence[Any]) -> Flags:
-        known = np.array([None not in row for row in zip(*columns, strict=True)], dtype=bool)
-        if new is not None and seen:
-            some = [own[known] for own in columns]
-            with lock:
-                new.add(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
-        return known
-
-    return of_segments
-
-
-def _probabilities(
+def _of_rows(
     fitted: Fitted, keys: SegmentKeys | None, options: ApplyOptions, watch: BlockWatch
-) -> Callable[[Any, Sequence[Any]], Any]:
-    """What complete rows of scores, and the columns beside them, become."""
-    if isinstance(fitted.map, VectorMap):
-        distributions = options.takes_distributions(fitted.map)
-
-        def of_rows(scores: Any, beside: Sequence[Any]) -> Any:
-            if distributions and not are_distributions(scores):
-                raise StopError
-            return fitted.predict_proba(scores, on_range="allow")
-
-        return of_rows
+) -> Callable[[Array, Sequence[Any]], Array] | None:
+    """The probabilities of complete rows, where the map alone does not give them."""
     if isinstance(fitted, RowFitted):
         return lambda scores, beside: fitted.of_columns(scores, beside, watch.families)
     if keys is not None:
         return keys.map
-    return lambda scores, beside: fitted.calibrate(scores, on_range="allow")
+    map_ = fitted.map
+    if not options.takes_distributions(map_):
+        return None
+
+    def of_distributions(scores: Array, beside: Sequence[Any]) -> Array:
+        if not are_distributions(scores):
+            raise StopError
+        return map_(scores)
+
+    return of_distributions

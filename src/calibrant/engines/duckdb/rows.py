@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -25,9 +25,7 @@ from calibrant.data.lazy import (
     distinct_labels,
     refuse_nested,
 )
-from calibrant.data.scale import WHAT_TO_DO
 from calibrant.engines.apply import POWER, WHOLE, KeySpelling
-from calibrant.engines.apply_options import AS_FITTED
 from calibrant.engines.duckdb.session import Session, Source, literal
 from calibrant.engines.files.files import find_files, kind_of, one_kind
 from calibrant.engines.files.spelling import MISSING as MISSING_WORDS
@@ -468,16 +466,12 @@ MISSING = Check(
     "are missing",
     "Drop those rows with --missing drop, or fill them in first.",
 )
-LEFT_OUT = replace(
-    MISSING, advice="Leave their probability empty with --on-missing null, or fill them in first."
-)
 INFINITE = Check("isinf(x)", "be finite", "are infinite", "Correct or drop those rows.")
 NEGATIVE = Check("x < 0", "be at least 0", "are negative", "Correct or drop those rows.")
 HEAVY = Check(
     f"x > {HEAVIEST!r}", f"be at most {HEAVIEST:g}", "are more", "Divide all weights by their mean."
 )
 OUTSIDE = Check("x < 0 OR x > 1", "be probabilities in [0, 1]", "are not", OUTSIDE_ADVICE)
-BEYOND = replace(OUTSIDE, must=AS_FITTED, advice=WHAT_TO_DO)
 
 
 def refuse(

@@ -121,8 +121,6 @@ def show(found: Paper, told: argparse.Namespace) -> Judged:
     told_of = judged(found, told.into)
     parts = blocks(told_of)
     say(f"wrote {render(found, told.into, parts)}")
-    if is_ours(told.into):
-        fill_docs(found.name, parts, DOCS)
     return told_of
 
 

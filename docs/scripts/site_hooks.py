@@ -8,6 +8,7 @@ fails at warnings.
 
 from __future__ import annotations
 
+import html
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -116,6 +117,36 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
             fence = ""
 
 
+#: on a page: the table of results that stands here on the site
+FOLD = re.compile(r"^<!-- fold (.+?) -->$", re.M)
+#: in the results: a part with its heading
+MARKED = re.compile(r"^## ([^\n]+)\n+<!-- ([^\n]+?) -->\n(.*?)<!-- end -->$", re.M | re.S)
+
+
+def folded(text: str, results: Path) -> tuple[str, list[str]]:
+    """A page with the tables of its results behind folds, and which of them are not there."""
+    if not FOLD.search(text):
+        return text, []
+    found: dict[str, tuple[str, str]] = {}
+    if results.is_file():
+        parts = MARKED.findall(results.read_text(encoding="utf-8"))
+        found = {name: (title, body) for title, name, body in parts}
+    wrong: list[str] = []
+
+    def put(match: re.Match[str]) -> str:
+        if match[1] not in found:
+            wrong.append(f"{results.name} has no part {match[1]!r}")
+            return match[0]
+        title, body = found[match[1]]
+        body = re.sub(r"^#+ (.+)$", r"**\1**", body, flags=re.M)  # no headings within a fold
+        return (
+            f'<details markdown="1"><summary>{html.escape(title)}</summary>\n\n'
+            f"{body.strip()}\n\n</details>\n"
+        )
+
+    return FOLD.sub(put, text), wrong
+
+
 def expanded(nav: Any, docs: Path, repo_url: str) -> Any:
     """The navigation with ``folder/*.md`` and ``../file`` written out."""
     named = set(_named(nav))
@@ -164,9 +195,11 @@ def on_config(config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Turn links, and complain of those that lead nowhere."""
-    source = Path(page.file.abs_src_path)
-    text, wrong = linked(markdown, source, Path(config["docs_dir"]), config["repo_url"])
-    for words in wrong:
+    source, docs = Path(page.file.abs_src_path), Path(config["docs_dir"])
+    results = docs.parent / "experiments" / "results" / source.name
+    whole, missing = folded(markdown, results)
+    text, wrong = linked(whole, source, docs, config["repo_url"])
+    for words in [*missing, *wrong]:
         log.warning("%s: %s", page.file.src_uri, words)
     return wrapped(spaced(text))
 

@@ -1,25 +1,31 @@
 """Published figures beside ours: is each as near as chance lets it be, is the order kept?
 
-A published figure of one run is judged by the spread of one run of ours. One that is a mean of
-several runs is judged by the standard error of the difference between the two means.
+A published figure of one run is held against the prediction interval of one more run of ours. One
+that is a mean of several runs is held against the interval of the difference of the two means. Both
+are Student's, so that a perfect replication falls within as often with three runs as with two
+hundred, if runs are normal; with few runs the intervals are wide, and what lies within says little.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from experiments import table
 from experiments.data import definition
 from experiments.papers.published import NOT_LEGIBLE
 
 __all__ = [
-    "SPREAD",
+    "FEW",
+    "LEVEL",
+    "MOST",
     "Beside",
     "beside",
     "count",
@@ -30,11 +36,14 @@ __all__ = [
     "pick",
     "positives",
     "tall",
+    "told_within",
     "wide",
 ]
 
-#: how many standard deviations of a run, or standard errors of a difference, count as within
-SPREAD = 2.5
+#: the share of perfect replications whose figure lies within
+LEVEL = 0.99
+#: with fewer runs figures that lie outside say something, those within do not
+FEW = 10
 #: share of the published figures that must be within for a table to be called repeated
 MOST = 0.95
 
@@ -56,39 +65,44 @@ class Beside(NamedTuple):
     repetitions: int = 1
 
     @property
-    def error(self) -> float:
-        """What the distance is measured by: the sd of a run, or the error of a difference of means.
+    def reach(self) -> float:
+        """How far from our mean the published figure may lie.
 
         Where the paper prints no standard deviation, its runs are taken to vary as ours do.
         """
         if self.repetitions < 2:
-            return self.sd
-        theirs = self.sd if math.isnan(self.published_sd) else self.published_sd
-        return math.sqrt(self.sd**2 / self.runs + theirs**2 / self.repetitions)
+            return self.reach_of_a_run
+        if math.isnan(self.published_sd):
+            freedom, unit = self.runs - 1, self.sd * math.sqrt(1 / self.runs + 1 / self.repetitions)
+        else:
+            ours, theirs = self.sd**2 / self.runs, self.published_sd**2 / self.repetitions
+            unit = math.sqrt(ours + theirs)
+            parts = ours**2 / (self.runs - 1) + theirs**2 / (self.repetitions - 1)
+            freedom = unit**4 / parts if parts > 0 else self.runs - 1
+        return _quantile(freedom) * unit
 
     @property
-    def apart(self) -> float:
-        """Distance of the published figure from our mean, beyond its rounding, in such units."""
-        return self._units(self.error)
+    def reach_of_a_run(self) -> float:
+        """How far from our mean one more run may lie."""
+        if self.runs < 2:
+            return math.nan
+        return _quantile(self.runs - 1) * self.sd * math.sqrt(1 + 1 / self.runs)
 
     @property
     def within(self) -> bool | None:
         """None where there is nothing to stand beside, or no spread to judge by."""
-        return self._is_near(self.error)
+        return self._is_near(self.reach)
 
     @property
     def within_a_run(self) -> bool | None:
-        """The same by the spread of one run, whatever the published figure is the mean of."""
-        return self._is_near(self.sd)
+        """The same by the interval of one run, whatever the published figure is the mean of."""
+        return self._is_near(self.reach_of_a_run)
 
-    def _units(self, unit: float) -> float:
-        gap = max(abs(self.published - self.mean) - 0.5 * 10.0**-self.digits, 0.0)
-        return gap / unit if unit > 0 else (0.0 if gap == 0 else math.inf)
-
-    def _is_near(self, unit: float) -> bool | None:
+    def _is_near(self, reach: float) -> bool | None:
         if math.isnan(self.published) or self.runs < 2:
             return None
-        return bool(self._units(unit) <= SPREAD)
+        gap = max(abs(self.published - self.mean) - 0.5 * 10.0**-self.digits, 0.0)
+        return bool(gap <= reach)
 
     @property
     def ours(self) -> str:
@@ -106,6 +120,12 @@ class Beside(NamedTuple):
     @property
     def verdict(self) -> str:
         return {True: "yes", False: "no", None: "–"}[self.within]
+
+
+@lru_cache
+def _quantile(freedom: float) -> float:
+    """Student's quantile of an interval that holds `LEVEL`."""
+    return float(student.ppf(0.5 + LEVEL / 2, freedom))
 
 
 def beside(
@@ -156,7 +176,26 @@ def tall(groups: Mapping[str, Mapping[str, Beside]], first: str = "measure") -> 
 
 def _within_what(cells: Iterable[Beside]) -> str:
     means = any(cell.repetitions > 1 for cell in cells)
-    return f"within {SPREAD:g} standard errors" if means else "within the spread"
+    return "within the interval of a difference of means" if means else "within"
+
+
+def told_within(cells: Iterable[Beside]) -> str:
+    """What "within" is in a table: the interval, its width, and what it says of a replication."""
+    judged = [cell for cell in cells if cell.within is not None]
+    runs = sorted({cell.runs for cell in judged})
+    if not runs:
+        return ""
+    far = sorted({_quantile(n - 1) * math.sqrt(1 + 1 / n) for n in runs})
+    number, width = (
+        f"{form.format(found[0])}" + (f" to {form.format(found[-1])}" if len(found) > 1 else "")
+        for form, found in (("{}", runs), ("{:.1f}", far))
+    )
+    what = f"{LEVEL:.0%} prediction interval of a run ({number} runs: mean ± {width} sd)"
+    if any(cell.repetitions > 1 for cell in judged):
+        what = f"{LEVEL:.0%} interval of the difference of two means ({number} runs of ours)"
+    said = f"Within: in the {what}. A figure of a perfect replication is within in {LEVEL:.0%}"
+    few = " of cases, but so are many others: with so few runs only what lies outside says much"
+    return f"{said}{few if runs[0] < FEW else ' of cases'}."
 
 
 def wide(groups: Mapping[str, Mapping[str, Beside]], first: str = "dataset") -> str:
@@ -184,18 +223,24 @@ def count(cells: Iterable[Beside]) -> str:
 
 
 def counted(cells: Sequence[Beside]) -> str:
-    """Both counts of published means: by the error of the difference, and by the sd of a run."""
+    """Both counts of published means: by the difference of means, and by one run."""
     run = [cell.within_a_run for cell in cells if cell.within_a_run is not None]
     return (
-        f"{count(cells)} within {SPREAD:g} standard errors of the difference of means "
-        f"({sum(run)} of {len(run)} within {SPREAD:g} standard deviations of one run)"
+        f"{count(cells)} within the {LEVEL:.0%} interval of the difference of means "
+        f"({sum(run)} of {len(run)} within that of one run)"
     )
 
 
 def is_repeated(cells: Iterable[Beside]) -> bool | None:
-    """Whether enough of the published figures are near; None where none can be judged."""
-    judged = [cell.within for cell in cells if cell.within is not None]
-    return bool(np.mean(judged) >= MOST) if judged else None
+    """Whether enough of the published figures are near; None where that cannot be judged.
+
+    With few runs of ours, figures that lie outside refute, but those within do not confirm.
+    """
+    judged = [cell for cell in cells if cell.within is not None]
+    if not judged:
+        return None
+    near = bool(np.mean([cell.within for cell in judged]) >= MOST)
+    return None if near and min(cell.runs for cell in judged) < FEW else near
 
 
 def positives(tasks: Iterable[str]) -> str:

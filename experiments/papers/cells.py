@@ -22,6 +22,8 @@ Cell = dict[str, str | int]
 Row = Mapping[str, float | str | int]
 
 SECONDS = "seconds"
+#: how the text of a claim begins that is another reading, or a part, of the one before
+READING = "… "
 #: the run that a cell was computed in; cells computed before runs were recorded have none
 RUN = "run"
 
@@ -67,6 +69,7 @@ class Claim:
     """What a paper says, its figures, ours, and whether it holds (None: cannot be judged).
 
     ``tables`` names those whose cells ours rest on, ``selection`` which part of them is looked at.
+    A text that begins with … is another reading, or a part, of the claim before it.
     """
 
     text: str
@@ -76,6 +79,11 @@ class Claim:
     note: str = ""
     tables: tuple[str, ...] = ()
     selection: str = ""
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether this is the claim before in other words: shown, but not counted."""
+        return self.text.startswith(READING)
 
     def resting_on(self, *tables: str, selection: str = "") -> Claim:
         """The same claim with what it rests on."""

@@ -22,6 +22,8 @@ BLOCK = re.compile(
 )
 #: <!-- from naeini2018 3-6 -->, the share of the cells of that table, <!-- /from -->; "all": of all
 SHARE = re.compile(r"(<!-- from (\w+) ([\w-]+) -->).*?(<!-- /from -->)", re.DOTALL)
+#: <!-- verdicts naeini2018 -->, how many claims hold, <!-- /verdicts -->
+TALLY = re.compile(r"(<!-- verdicts (\w+) -->).*?(<!-- /verdicts -->)", re.DOTALL)
 #: of a table in <!-- from -->: all tables of the paper
 EVERY = "all"
 VERDICTS = {True: "yes", False: "**no**", None: "–"}
@@ -34,6 +36,11 @@ class Judged(NamedTuple):
     frames: dict[str, pd.DataFrame]
     claims: list[Claim]
     cells: dict[str, tuple[int, int]]
+
+    @property
+    def verdicts(self) -> list[bool | None]:
+        """Of all distinct claims."""
+        return [claim.holds for claim in self.claims if not claim.is_reading]
 
     def rests_on(self, claim: Claim) -> str:
         """The share of cells behind a claim, and which part of them is looked at."""
@@ -113,9 +120,11 @@ def blocks(found: Judged) -> dict[str, str]:
 
 def page(paper: Paper, parts: dict[str, str]) -> str:
     """Everything about a paper, as Markdown, of the blocks of its results."""
-    text = [f"# {paper.title}", paper.notes.strip(), "## What the paper claims", parts["claims"]]
+    claims = "## What the paper claims\n\n<!-- claims -->\n<!-- end -->"
+    text = [f"# {paper.title}", paper.notes.strip(), fill(claims, parts)]
     for table in paper.tables:
-        text += [f"## {table.title}", parts[f"table {table.name}"]]
+        marked = f"## {table.title}\n\n<!-- table {table.name} -->\n<!-- end -->"
+        text.append(fill(marked, parts))
     text.append(f"Made by `python -m experiments {paper.name}`.")
     return "\n\n".join(text) + "\n"
 
@@ -143,7 +152,12 @@ def fill(text: str, parts: dict[str, str]) -> str:
 
 
 def fill_shares(text: str, papers: Mapping[str, Judged]) -> str:
-    """A page with the shares of cells that it tells in its sentences."""
+    """A page with the shares of cells and the verdicts that it tells in its sentences."""
+
+    def tally(match: re.Match[str]) -> str:
+        verdicts = papers[match[2]].verdicts
+        yes, no, open_ = (verdicts.count(each) for each in (True, False, None))
+        return f"{match[1]}{yes} hold, {no} do not, {open_} cannot be judged{match[3]}"
 
     def put(match: re.Match[str]) -> str:
         paper, table = match[2], match[3]
@@ -153,7 +167,7 @@ def fill_shares(text: str, papers: Mapping[str, Judged]) -> str:
         pairs = found.values() if table == EVERY else [found[table]]
         return f"{match[1]}{share(*map(sum, zip(*pairs, strict=True)))}{match[4]}"
 
-    return SHARE.sub(put, text)
+    return TALLY.sub(tally, SHARE.sub(put, text))
 
 
 def fill_docs(name: str, parts: dict[str, str], docs: Path) -> Path | None:

@@ -15,10 +15,10 @@ NAME = "what_holds"
 
 
 def counts(papers: Sequence[Judged]) -> str:
-    """Claims by verdict, and the share of all cells, paper by paper."""
+    """Distinct claims by verdict, and the share of all cells, paper by paper."""
     rows = []
     for found in papers:
-        verdicts = [claim.holds for claim in found.claims]
+        verdicts = found.verdicts
         cells = share(*map(sum, zip(*found.cells.values(), strict=True)))
         rows.append((_link(found), *(verdicts.count(each) for each in (True, False, None)), cells))
     totals = (sum(int(row[i]) for row in rows) for i in (1, 2, 3))

@@ -259,7 +259,7 @@ def test_pages_and_claims_are_made_of_the_committed_results(paper, committed, pa
         for name in part("problems").PROBLEMS if table.name != "figure1" else ("BAYES",):
             assert name in text
     found = paper.claims(committed)
-    assert len(found) == 28
+    assert len(found) == 30
     assert {claim.tables for claim in found} == {(table.name,) for table in paper.tables}
     assert all("nan" not in claim.ours for claim in found)
     assert {claim.holds for claim in found} == {True, False}

@@ -43,6 +43,27 @@ def test_every_page_is_in_the_navigation(hooks):
     assert set(named) == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
 
 
+def test_tables_of_results_are_folded_into_a_page(hooks, tmp_path):
+    results = tmp_path / "paper.md"
+    text = "# P\n\n## Table 1: <all>\n\n<!-- table 1 -->\n\n### part\n\n| a |\n\n<!-- end -->\n"
+    results.write_text(text, encoding="utf-8")
+    page, wrong = hooks.folded("Text.\n\n<!-- fold table 1 -->\n\nMore.", results)
+    assert not wrong
+    assert (
+        '<details markdown="1"><summary>Table 1: &lt;all&gt;</summary>\n\n**part**\n\n| a |' in page
+    )
+    assert hooks.folded("<!-- fold table 2 -->", results)[1] == ["paper.md has no part 'table 2'"]
+    assert hooks.folded("Text.", tmp_path / "none.md") == ("Text.", [])
+
+
+def test_every_fold_has_its_table(hooks):
+    results = ROOT / "experiments" / "results"
+    for page in (DOCS / "evidence" / "papers").glob("*.md"):
+        text, wrong = hooks.folded(page.read_text(encoding="utf-8"), results / page.name)
+        assert not wrong
+        assert "<!-- fold" not in text
+
+
 def test_navigation_is_written_out(hooks):
     nav = ["a.md", {"Papers": ["evidence/papers/README.md", "evidence/papers/*.md"]}]
     first, papers = hooks.expanded([*nav, {"Changes": "../CHANGELOG.md"}], DOCS, URL)[:2]

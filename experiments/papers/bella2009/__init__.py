@@ -42,8 +42,8 @@ once for four models. MSE is divided by rows and classes.
 SPECTF's training part of 80 rows.
 
 **Published / ours ± standard deviation** over repetitions; a run is the mean over the four models.
-Published figures are means of 100 repetitions, as ours are. † marks those more than 2.5 standard
-errors of the difference of both means apart; the paper's runs are taken to vary as ours do.
+Published figures are means of 100 repetitions, as ours are. † marks those outside the
+99 % interval of the difference of both means; the paper's runs are taken to vary as ours do.
 
 **Out of scope**: the supplement with the paper's experiments by classification method, its tests
 and its multiclass experiments is not at hand. What we measured instead is below, with nothing

@@ -16,7 +16,7 @@ from experiments.papers.bella2009.repetition import (
     METHODS,
 )
 from experiments.papers.bella2009.summaries import by_dataset, by_model, complete, p_text, runs
-from experiments.papers.beside import Beside, beside, counted, orders, positives, wide
+from experiments.papers.beside import Beside, beside, counted, orders, positives, told_within, wide
 from experiments.papers.published import published
 
 __all__ = [
@@ -82,7 +82,8 @@ def by_dataset_page(frame: pd.DataFrame, measure: str) -> str:
     pairs = f"{sum(int(k[0]) for k in kept)} of {sum(int(k[2]) for k in kept)}"
     told = (
         f"Of the published figures {counted(single)}; {pairs} pairs of methods are in the "
-        f"published order; mean distance from the published figures {gap:.4f}."
+        f"published order; mean distance from the published figures {gap:.4f}. "
+        f"{told_within(single)}"
     )
     numbered = {
         f"{DATASETS.index(name) + 1} {name}" if name in DATASETS else f"**{name}**": cells

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from experiments.papers.beside import MOST, SPREAD
+from experiments.papers.beside import LEVEL, MOST
 from experiments.papers.naeini2015.adult import ENCODINGS
 from experiments.papers.naeini2015.claims import AS_WELL
 
 NOTES = f"""
 Each part of Table 1 prints one draw (or, for SPECT, one split): a figure for each method and
 measure. Here are mean ± standard deviation over many draws. "Within the spread": the published
-figure lies at most {SPREAD:g} standard deviations from our mean. "Order kept": of the pairs of
-methods that the paper's line tells apart, how many are in the same order in our means. "†":
-outside the spread.
+figure lies in the {LEVEL:.0%} prediction interval of one more run of ours (Student's). "Order
+kept": of the pairs of methods that the paper's line tells apart, how many are in the same order in
+our means. "†": outside the spread.
 
 **Methods.** Histogram binning with ten bins of equal counts (the paper does not say how many);
 Platt's sigmoid of the score as it is (`scale="raw"`); isotonic regression with steps. The paper

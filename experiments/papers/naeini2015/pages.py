@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import table
-from experiments.papers.beside import Beside, beside, count, pick, positives, wide
+from experiments.papers.beside import Beside, beside, count, pick, positives, told_within, wide
 from experiments.papers.naeini2015 import adult, orders, simulated, spect
 from experiments.papers.naeini2015.methods import ACP, BASE, MEASURES, METHODS, READINGS
 from experiments.papers.published import published
@@ -105,7 +105,7 @@ def section(name: str, frame: pd.DataFrame, judge: Judge = by_draws) -> str:
     has_acp = "ACP" in printed(name)["AUC"]
     parts = [
         f"Published / ours; {count(flat(found))} published figures lie within the spread "
-        "(† marks the others).",
+        f"(† marks the others). {told_within(flat(found))}",
         wide(named(name, found), "measure"),
     ]
     if has_acp:

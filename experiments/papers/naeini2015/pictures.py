@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.papers.beside import SPREAD
 from experiments.papers.naeini2015 import adult, orders, pages, simulated
 from experiments.papers.naeini2015.methods import BASE, MEASURES, METHODS, Array
 
@@ -123,7 +122,7 @@ def draw_lr(frame: pd.DataFrame, folder: Path) -> list[str]:
                 axes.errorbar(
                     cell.mean,
                     -i + shift,
-                    xerr=SPREAD * cell.sd,
+                    xerr=cell.reach_of_a_run,
                     fmt="o",
                     color=colour,
                     ms=5,

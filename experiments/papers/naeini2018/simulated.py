@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from experiments import table
-from experiments.papers.beside import Beside, beside, counted, pick, tall
+from experiments.papers.beside import Beside, beside, counted, pick, tall, told_within
 from experiments.papers.cells import Cell, Table
 from experiments.papers.naeini2018.methods import (
     COLUMN,
@@ -137,7 +137,7 @@ def page(frame: pd.DataFrame) -> str:
         text += [
             f"### Table 1 ({part}): {problem}",
             tall(found),
-            f"The published figures are means of ten runs: {counted(every)}.",
+            f"The published figures are means of ten runs: {counted(every)}. {told_within(every)}",
             readings(frame, problem),
         ]
     return "\n\n".join(text)

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from experiments import table
-from experiments.papers.beside import Beside, beside, count, positives, wide
+from experiments.papers.beside import Beside, beside, count, positives, told_within, wide
 from experiments.papers.niculescu2005.figures import PAPER
 from experiments.papers.niculescu2005.problems import OTHER, PROBLEMS, TASKS
 from experiments.papers.niculescu2005.selection import MEAN, chosen, mean_of_problems
@@ -85,7 +85,7 @@ def page(frame: pd.DataFrame) -> str:
         parts += [
             f"### Boosted {learner}: cross-entropy in bits",
             f"Published / ours (mean ± sd over random splits); {count(cells)} published figures of "
-            "the four problems lie within 2.5 sd of our mean, † marks the others.",
+            f"the four problems lie within, † marks the others. {told_within(cells)}",
             wide(groups, "problem"),
             "Squared error (the paper prints none):",
             _ours(best, learner, "squared"),

@@ -218,7 +218,7 @@ def news_figures(frames: Frames) -> Found:
     """Whether Table 5 itself comes back."""
     cells = [cell for group in news_groups(frames).values() for cell in group.values()]
     said = (f"{len(cells)} figures, means of ten splits", counted(cells), is_repeated(cells))
-    rule = f"holds: at least {MOST:.0%} within the standard errors"
+    rule = f"holds: at least {MOST:.0%} within"
     return Found(*said, rule, *of_news(frames))
 
 
@@ -332,7 +332,7 @@ CLAIMS: tuple[tuple[str, Judge], ...] = (
         "Adult: binning is always worse than PAV (bins of 5 to 50 training rows)",
         always_worse("rows in a bin"),
     ),
-    ("Adult: the same, if 5 to 50 is the number of bins", always_worse("bins")),
+    ("… if 5 to 50 is the number of bins", always_worse("bins")),
     (
         "Pendigits: PAV before combining lowers MSE and error, whatever the combiner",
         calibrated_digits,

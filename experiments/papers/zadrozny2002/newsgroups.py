@@ -12,7 +12,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 from experiments import table
 from experiments.data import read_arrays
-from experiments.papers.beside import Beside, beside, counted, tall
+from experiments.papers.beside import Beside, beside, counted, tall, told_within
 from experiments.papers.cells import Cell, Row, Table
 from experiments.papers.published import published
 from experiments.papers.zadrozny2002.coding import Labels
@@ -168,7 +168,7 @@ classes divided by 20: the published figures can only be that. One against the r
 naive Bayes on word counts, 1 added to each count (α), PAV on the training rows. Words of the
 message body; the paper does not say which it took, nor how it counted them. ±: standard deviation
 over splits. The published figures are means of ten splits, too, and have their own standard
-deviations: {counted}.
+deviations: {counted}. {within}
 
 {main}
 
@@ -204,7 +204,8 @@ def page(frame: pd.DataFrame) -> str:
         splits=len(main),
         rounds=ROUNDS,
         main=tall(groups := stands(frame, **MAIN)),
-        counted=counted([cell for cells_ in groups.values() for cell in cells_.values()]),
+        counted=counted(cells := [cell for some in groups.values() for cell in some.values()]),
+        within=told_within(cells),
         every=every(frame),
         words=by_words(frame, "19997"),
         bydate=table(("", *heads(EVERY)), ways(dated, EVERY)),

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
@@ -63,7 +62,7 @@ from calibrant.metrics.evaluating import (
     with_auc_within_folds,
     without_praise,
 )
-from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
+from calibrant.metrics.headlines import ClassLook, class_look, first_look
 from calibrant.metrics.intervals import PairedCells, read_interval_options
 from calibrant.outputs import write_whole
 from calibrant.result_tables import shown_percent
@@ -190,10 +189,14 @@ def fit(
         work = _of_scores(asked)
     if isinstance(work.read, FileTable) and not allow_one_class:
         jobs.refuse_one_class(work.read)
-    result = run_with_status(work.fit, f"fitting {work.title}", json)
-    if pos_label is None:
-        jobs.refuse_wrong_way(result.read, result.fitted)
-    result = recorded(result, times)
+
+    def learned() -> FitResult:
+        result = completed(work.fit(), times)
+        if pos_label is None:
+            jobs.refuse_wrong_way(result.read, result.fitted)
+        return result
+
+    result = run_with_status(learned, f"fitting {work.title}", json)
     write_fit(result, written)
     if json:
         say_json(fit_document(result, written))
@@ -401,12 +404,19 @@ def check_folds(folds: int) -> None:
         raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {folds} came.")
 
 
-def recorded(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
-    """The same fit with more in its provenance: these facts, and its measures."""
-    more = dict(facts)
+def completed(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
+    """The fit with these facts and its measures in its provenance, and with what is said of it."""
+    more, read, calibrator = dict(facts), result.read, result.calibrator
     if result.evaluation is not None:
         more["measures"] = evaluation_facts(result.evaluation, OUT_OF_FOLD, result.folds)
-    return replace(result, fitted=with_facts(result.fitted, more))
+    look = getattr(calibrator, "look_", None)
+    if not isinstance(read, FileMatrix):
+        look = first_look(read.table)
+    elif not isinstance(look, ClassLook):
+        look = class_look(read.matrix)
+    said = calibrator.explain(names=result.names) if hasattr(calibrator, "explain") else None
+    fitted = with_facts(result.fitted, more)
+    return replace(result, fitted=fitted, look=look, verdict=said)
 
 
 @jobs.quietly()
@@ -461,6 +471,8 @@ def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
 
 def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
     """Rows that look like probabilities but do not sum to one are read as logits: a likely slip."""
+    from calibrant.auto.advice import Advice
+
     scores = matrix.scores
     if scores.min() < 0.0 or are_distributions(scores):
         return ()
@@ -486,7 +498,8 @@ class FitResult:
     """A fitted calibrator, and how it does on rows it has not seen.
 
     ``read`` is what it was fitted to. ``evaluation``, and the tables ``before`` and ``after`` that
-    it compares, are None where nothing could be held out.
+    it compares, are None where nothing could be held out. ``look`` is what the scores themselves
+    show, and ``verdict`` the automatic choice in words, if there was one.
     """
 
     #: what the diagram shows, where that must be said
@@ -502,25 +515,14 @@ class FitResult:
     evaluation: Evaluation | MulticlassEvaluation | None = None
     before: ScoreTable | None = None
     after: ScoreTable | None = None
+    look: Any = None
+    verdict: str | None = None
 
     @property
     def segments(self) -> tuple[Any, ...]:
         """What became of each segment, if there are some."""
         found: tuple[Any, ...] = getattr(self.calibrator, "segments_", ())
         return found
-
-    @property
-    def verdict(self) -> str | None:
-        """The automatic choice in words, if there was one."""
-        if not hasattr(self.calibrator, "explain"):
-            return None
-        said: str = self.calibrator.explain(names=self.names)
-        return said
-
-    @cached_property
-    def look(self) -> FirstLook | ClassLook:
-        """What the scores themselves show."""
-        return first_look(self.read.table)
 
     @property
     def names(self) -> Any:
@@ -581,11 +583,6 @@ class ClassFitResult(FitResult):
         pairs = zip(self.read.classes, shares, strict=True)
         each = [f"{share:.3g} % {label!r}" for label, share in pairs]
         return f"{some_of(each)}; {len(each)} classes.{_few_rows(self.read)}"
-
-    @cached_property
-    def look(self) -> ClassLook:
-        known = getattr(self.calibrator, "look_", None)
-        return known if isinstance(known, ClassLook) else class_look(self.read.matrix)
 
     def picture(self, format: str) -> bytes:
         if self.unseen is None:

@@ -367,9 +367,8 @@ def too_few(table: ScoreTable) -> bool:
 
 def refuse_one_class(read: FileTable) -> None:
     """Refuse to learn from rows of one class."""
-    look = first_look(read.table)
-    if look.found == "one class":
-        first = look.headline(names_of(file_facts(read)))
+    if not (read.table.total_positive and read.table.total_negative):
+        first = first_look(read.table).headline(names_of(file_facts(read)))
         raise InputError(
             f"{first} Add rows of the other class; or, if you want a calibrator all the same, say "
             "--allow-one-class."

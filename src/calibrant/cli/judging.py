@@ -173,19 +173,20 @@ def report(
     methods = jobs.check_methods(method or usual, several=source.several)
     read, rows, size = read_scores(source, features=features)
 
-    def judged() -> Report:
+    def judged() -> tuple[Report, str]:
         auto = jobs.compare(read, methods, cv)
         page = jobs.page_of(auto, read, title=title, saved_as=save, measures=measures)
-        return with_groups(page, rows)
+        page = with_groups(page, rows)
+        if save is not None and pos_label is None:
+            jobs.refuse_wrong_way(read, page.fitted)
+        return page, page.to_html()
 
     # before the thread begins: one that is left behind may be amid an import that others wait for
     importlib.import_module("calibrant.auto")
     importlib.import_module("calibrant.reports.report")
     importlib.import_module("calibrant.reports.page")
-    page = run_with_status(judged, f"judging {size}", json)
-    if save is not None and pos_label is None:
-        jobs.refuse_wrong_way(read, page.fitted)
-    page.save(output)
+    page, html = run_with_status(judged, f"judging {size}", json)
+    write_whole(output, html)
     if save is not None:
         jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)
     if json:

@@ -13,7 +13,7 @@ from calibrant.auto import auto as room
 from calibrant.auto.auto import left_out, members_for
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.fitting import folds
-from calibrant.fitting.folds import matrix_pairs, single_part
+from calibrant.fitting.folds import count_large_parts, split_matrix
 from calibrant.solvers.weights import mixture_weights
 
 
@@ -30,7 +30,7 @@ def test_few_classes_have_the_members_that_were_studied():
     for k in (3, 20, 26, room.FEW_CLASSES):
         assert list(members_for(k, rows=10)) == names
         assert left_out(k, 10) == ()
-        assert single_part(ScoreMatrix(np.zeros((9, k)), np.zeros(9, dtype=int)), 5) == 0
+        assert count_large_parts(ScoreMatrix(np.zeros((9, k)), np.zeros(9, dtype=int)), 5) == 0
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_it_helps_and_says_what_was_left_out(kind, tmp_path):
 def test_a_large_matrix_holds_out_a_single_part(monkeypatch):
     z, y = draw(600, 40)
     matrix = ScoreMatrix(z, y)
-    pairs, clusters = matrix_pairs(matrix, np.arange(40), 5, None, 0)
+    pairs, clusters = split_matrix(matrix, np.arange(40), 5, None, 0)
     assert len(pairs) == 5
     monkeypatch.setattr(folds, "FOLDED_NUMBERS", 1000)
-    [(train, test)], clusters = matrix_pairs(matrix, np.arange(40), 5, None, 0)
+    [(train, test)], clusters = split_matrix(matrix, np.arange(40), 5, None, 0)
     assert clusters is None
     assert len(test) == 120
     assert sorted([*train, *test]) == list(range(600))
     monkeypatch.setattr(folds, "HELD_NUMBERS", 2400)
     monkeypatch.setattr(folds, "LEAST_HELD", 50)
-    [(train, test)], _ = matrix_pairs(matrix, np.arange(40), 5, None, 0)
+    [(train, test)], _ = split_matrix(matrix, np.arange(40), 5, None, 0)
     assert len(test) == 60
     auto = cal.AutoCalibrator().fit(z, y)
     assert auto.leaderboard_.folds == 1

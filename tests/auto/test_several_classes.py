@@ -17,7 +17,7 @@ from calibrant.auto import auto as room
 from calibrant.auto.auto import members_for, view_of
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.fitting import folds as dealers
-from calibrant.fitting.folds import matrix_pairs
+from calibrant.fitting.folds import split_matrix
 from calibrant.fitting.held_out import HeldOutMatrix
 from calibrant.maps import Softmax, VectorMixture
 from calibrant.rules.softmax import seen_by_members
@@ -125,7 +125,7 @@ def test_mixture_against_plain_steps():
 def test_only_the_ratios_of_weights_count_for_shares_and_judgement():
     z, y = draw(200)
     matrix = ScoreMatrix(z, y, np.full(200, 1e-6))
-    pairs, _ = matrix_pairs(matrix, np.arange(3), 4, None, 0)
+    pairs, _ = split_matrix(matrix, np.arange(3), 4, None, 0)
     light, whole = (HeldOutMatrix(one, pairs) for one in (matrix, ScoreMatrix(z, y)))
     one, other = (
         room.judge_classes({}, held, progress=False)["temperature"].log_loss
@@ -155,7 +155,7 @@ def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     for name in ("uncalibrated", "temperature", "mixture"):
         one, other = auto.leaderboard_[name], all_rows.leaderboard_[name]
         assert abs(one.log_loss - other.log_loss) < 4 * one.log_loss_se
-    kept = [np.concatenate(pair) for pair in matrix_pairs(ScoreMatrix(z, y), None, 5, None, 0)[0]]
+    kept = [np.concatenate(pair) for pair in split_matrix(ScoreMatrix(z, y), None, 5, None, 0)[0]]
     assert all(sorted(rows) == list(range(900)) for rows in kept)
 
 

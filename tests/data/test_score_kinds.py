@@ -210,7 +210,7 @@ def test_folds_of_several_classes_read_rows_as_the_whole_does(one_row_beyond, cv
 
 
 def test_the_gate_of_neighbours_reads_rows_as_the_whole_does(one_row_beyond, monkeypatch):
-    monkeypatch.setattr("calibrant.methods.uncalibrated.calibrator_of", lambda name: WatchedRows())
+    monkeypatch.setattr("calibrant.methods.uncalibrated.to_calibrator", lambda name: WatchedRows())
     scores, y = one_row_beyond
     cal.SimilarityBinning().fit(scores, y, features=scores[:, :1])
     assert set(SEEN) == {"logit"}
@@ -227,7 +227,7 @@ def test_members_read_rows_of_several_classes_as_the_whole_does(one_row_beyond, 
 def test_members_with_neighbours_read_scores_as_the_whole_does(one_beyond, monkeypatch):
     p, y = one_beyond
     monkeypatch.setattr(
-        "calibrant.methods.uncalibrated.calibrator_of",
+        "calibrant.methods.uncalibrated.to_calibrator",
         lambda name: cal.Uncalibrated() if name == "uncalibrated" else Watched(),
     )
     X = np.column_stack((p, np.arange(400) % 7))

@@ -10,7 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.registry import METHODS, calibrator_of
+from calibrant.fitting.registry import METHODS, to_calibrator
 from held_out import out_of_fold
 
 #: how far the map of a pooled table may be from that of the rows, where the map is smooth; a method
@@ -44,12 +44,12 @@ def test_every_calibrator_fits_a_pooled_table(name):
     exact, pooled = tables()
     assert len(pooled) < 300
     assert 0.0 < pooled.error < 0.01
-    fitted = calibrator_of(name).fit_table(pooled)
+    fitted = to_calibrator(name).fit_table(pooled)
     at = np.quantile(exact.scores, np.linspace(0.01, 0.99, 99))
     found = fitted.calibrate(at)
     assert ((found >= 0.0) & (found <= 1.0)).all()
     if name in NEAR:
-        apart = np.abs(found - calibrator_of(name).fit_table(exact).calibrate(at))
+        apart = np.abs(found - to_calibrator(name).fit_table(exact).calibrate(at))
         assert apart.max() <= NEAR[name]
     if name not in ("logistic-correction", "rescale", "uncalibrated", "temperature"):
         mean = np.average(fitted.map_(exact.scores), weights=exact.weight)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.fitting.files import pack, unpack
+from calibrant.fitting.files import arrays_of_npz, npz_of_arrays
 from calibrant.maps import Coded, Identity, Map, Piecewise, Segmented, Softmax, VectorMixture
 from saved import saved, use
 
@@ -189,7 +189,7 @@ def test_damaged_rules_are_refused_or_work(folder, data):
     if data.draw(st.booleans()):
         document = data.draw(damaged(document))
     path = folder / "l.json"
-    write_pair(path, document, pack(arrays))
+    write_pair(path, document, npz_of_arrays(arrays))
     reason = outcome(lambda: cal.load(path), saved_again(folder))
     assert reason is None or reason.startswith(str(path))
     assert len(reason or "") < 1000
@@ -231,7 +231,7 @@ def test_damaged_bytes_are_refused_or_work(folder, data):
         path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
     else:
         document, arrays = saved()["acp"].to_dict(), saved()["acp"].rule.arrays
-        write_pair(path, document, data.draw(damaged_bytes(pack(arrays))))
+        write_pair(path, document, data.draw(damaged_bytes(npz_of_arrays(arrays))))
     reason = outcome(lambda: cal.load(path), saved_again(folder))
     assert reason is None or reason.startswith(str(path))
 
@@ -525,7 +525,7 @@ ARRAYS = {
 def test_arrays_that_are_not_what_they_say(name):
     content, words = ARRAYS[name]
     with pytest.raises(cal.errors.InputError, match=words):
-        unpack(content)
+        arrays_of_npz(content)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")
@@ -554,16 +554,16 @@ def test_archives_whose_members_share_their_bytes_are_refused():
     entries = b"".join(entry.replace(b"a.npy", name) for name in names)
     last = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 20, 20, len(entries), start, 0)
     with pytest.raises(cal.errors.InputError, match="larger than the file"):
-        unpack(content[:start] + entries + last)
+        arrays_of_npz(content[:start] + entries + last)
     assert end > start
     with pytest.warns(UserWarning, match="Duplicate name"):
         twins = archive(("a.npy", npy()), ("a.npy", npy()))
     with pytest.raises(cal.errors.InputError, match="different names"):
-        unpack(twins)
+        arrays_of_npz(twins)
     locked = bytearray(archive(("a.npy", npy())))
     locked[locked.index(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(cal.errors.InputError, match="encrypted"):
-        unpack(bytes(locked))
+        arrays_of_npz(bytes(locked))
 
 
 def test_arrays_of_all_shapes_survive():
@@ -576,7 +576,7 @@ def test_arrays_of_all_shapes_survive():
         "wide": np.empty((3, 0), dtype=bool),
         "whole": np.arange(3),
     }
-    for name, array in unpack(pack(arrays)).items():
+    for name, array in arrays_of_npz(npz_of_arrays(arrays)).items():
         assert array.dtype == arrays[name].dtype
         assert array.shape == arrays[name].shape
         assert np.array_equal(array, arrays[name])

@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 import calibrant as cal
 from calibrant.fitting import base_classes as base
-from calibrant.fitting.registry import calibrator_of
+from calibrant.fitting.registry import to_calibrator
 from calibrant.solvers.weights import mixture_weights
 from twins import scaling as naive
 
@@ -119,4 +119,4 @@ def test_extreme_logits():
 
 @pytest.mark.parametrize("name", ["ets", "ETS", "ensemble-temperature", "EnsembleTemperature"])
 def test_by_its_names(name):
-    assert isinstance(calibrator_of(name), cal.EnsembleTemperature)
+    assert isinstance(to_calibrator(name), cal.EnsembleTemperature)

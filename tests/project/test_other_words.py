@@ -74,9 +74,9 @@ def test_a_measure_misspelt():
 
 def test_words_of_scikit_learn_that_are_ours_too():
     assert cal.CalibratedClassifier(None, "sigmoid").calibrator == "sigmoid"
-    from calibrant.fitting.registry import calibrator_of
+    from calibrant.fitting.registry import to_calibrator
 
-    assert repr(calibrator_of("sigmoid")) == "Platt()"
+    assert repr(to_calibrator("sigmoid")) == "Platt()"
 
 
 def test_other_mistakes_are_pythons_own():

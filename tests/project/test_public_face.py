@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import calibrant as cal
 from calibrant import compare, metrics, multiclass
-from calibrant.fitting.registry import METHODS, OF_MORE, calibrator_of
+from calibrant.fitting.registry import METHODS, OF_MORE, to_calibrator
 
 #: what may come by place although it has a default: rows, their parts, and what is wrapped
 BY_PLACE = {"y", "Y", "p", "sample_weight", "segments", "estimator", "calibrator"}
@@ -71,10 +71,10 @@ def rows(n=300, seed=0):
 
 @pytest.mark.parametrize("name", [*METHODS, *OF_MORE])
 def test_every_method_goes_by_its_name_and_by_that_of_its_class(name):
-    one = calibrator_of(name)
-    assert type(one) is type(calibrator_of(type(one).__name__))
+    one = to_calibrator(name)
+    assert type(one) is type(to_calibrator(type(one).__name__))
     assert one.get_params() == type(one)().get_params()
-    assert calibrator_of(one) is one
+    assert to_calibrator(one) is one
 
 
 def test_names_are_taken_wherever_a_calibrator_is():

@@ -20,8 +20,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.fitting.base import few_events_warning
-from calibrant.fitting.held_out import HeldOutCells, Trial, fit_bare, try_all, unit_losses
-from calibrant.fitting.registry import calibrator_of
+from calibrant.fitting.held_out import HeldOutCells, Trial, fit_copies, losses_of_units, try_all
+from calibrant.fitting.registry import to_calibrator
 from calibrant.losses import logit, sigmoid
 from calibrant.methods.splines.bls import BLS
 from calibrant.metrics.headlines import FEW, ClassLook, Face, FirstLook, LabelNames, first_look
@@ -96,7 +96,7 @@ def advise(
     rows = read_binary(scores, y, sample_weight, **options)
     table = ScoreTable.from_rows(rows)
     names = LabelNames.of(rows.classes, rows.pos_label)
-    advice = list(advise_table(table, calibrator_of(calibrator), names=names))
+    advice = list(advise_table(table, to_calibrator(calibrator), names=names))
     if held_out is not None:
         other = ScoreTable.from_arrays(*_pair(held_out), **options)
         better = list(better_than_held_out(table, other))
@@ -395,7 +395,7 @@ def shifted(
         held = HeldOutCells.of_table(some, FOLDS, 0)
         if not held.folds:
             return
-        judged = held, try_all({"BLS": fit_bare(BLS())}, held)["BLS"]
+        judged = held, try_all({"BLS": fit_copies(BLS())}, held)["BLS"]
     mended = _mended(*judged, table.effective_size)
     if mended is None or mended < MOST_OF_IT:
         return
@@ -419,8 +419,8 @@ def _mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
 
     def losses(p: Array) -> Array:
         """The Brier score and the log loss of predictions that are no nearer to 0 and 1."""
-        brier = unit_losses(p[cell], positive)[1]
-        log_loss = unit_losses(np.clip(p[cell], least, 1.0 - least), positive)[0]
+        brier = losses_of_units(p[cell], positive)[1]
+        log_loss = losses_of_units(np.clip(p[cell], least, 1.0 - least), positive)[0]
         return np.array([mean(brier), mean(log_loss)])
 
     # a constant is found as well on cells

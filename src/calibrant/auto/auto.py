@@ -38,9 +38,9 @@ from calibrant.fitting.folds import (
     FEW_CLASSES,
     FOLDED_NUMBERS,
     FOLDS,
-    Splits,
-    matrix_pairs,
-    table_cv,
+    CvLimit,
+    is_fold_count,
+    split_matrix,
 )
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
@@ -51,13 +51,13 @@ from calibrant.fitting.held_out import (
     HeldOutMatrix,
     Trial,
     choose,
-    fit_bare,
+    fit_copies,
     progress_bar,
     standings,
     try_all,
 )
-from calibrant.fitting.model_scores import counting_rows
-from calibrant.fitting.registry import BEFORE, calibrators_of, check_orientation, named_methods
+from calibrant.fitting.model_scores import take_weights_as_counts
+from calibrant.fitting.registry import BEFORE, check_pos_labels, named_methods, to_calibrators
 from calibrant.methods.codes.calibrator import CodedCalibrator, TopLabelCalibrator
 from calibrant.methods.features.calibrator import (
     FEATURES,
@@ -93,7 +93,7 @@ class Candidates:
     def allows(self, value: Any) -> bool:
         if not isinstance(value, (list, tuple, Mapping)):
             return False
-        calibrators = calibrators_of(value)
+        calibrators = to_calibrators(value)
         inside = calibrators.values() if isinstance(calibrators, Mapping) else calibrators
         return all(isinstance(one, KINDS) for one in inside)
 
@@ -204,7 +204,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     _takes: ClassVar[frozenset[str]] = frozenset({"features"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "candidates": (Candidates(), OneOf((None,))),
-        "cv": (Splits(),),
+        "cv": (CvLimit(),),
         "level": (Number(0, 1 - 1e-9, open=True),),
         "weights": (WEIGHTS,),
         "progress": (OneOf((True, False)),),
@@ -277,8 +277,8 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         if y is not None and count_columns(scores) > 2:
             return self._fit_classes(scores, y, sample_weight, groups)
         rows = self._read(scores, y, sample_weight)
-        if groups is not None or rows.share is not None or not table_cv(self.cv):
-            check_orientation(self._named((Calibrator,)), rows)
+        if groups is not None or rows.share is not None or not is_fold_count(self.cv):
+            check_pos_labels(self._named((Calibrator,)), rows)
             return self._learn_by_rows(rows, self._hold_out(rows, self.cv, groups))
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         facts = rows.facts
@@ -299,7 +299,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
                 "Leave features out."
             )
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
-        check_orientation(self._named((Calibrator,)), rows)
+        check_pos_labels(self._named((Calibrator,)), rows)
         cv, notes = self._feature_cv(rows.count)
         local = FeatureCalibrator(
             cv=cv,
@@ -320,7 +320,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
 
     def _feature_cv(self, rows: int) -> tuple[Any, tuple[str, ...]]:
         """The splits, as a value that can be used twice, and a note."""
-        if table_cv(self.cv):
+        if is_fold_count(self.cv):
             if rows > MANY_ROWS:
                 return HELD_PART, (f"judged on {HELD_PART:.0%} of the rows, held out once",)
             return (FOLDS if self.cv is None else self.cv), ()
@@ -359,7 +359,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         return table_in_rows(table, "counts") if self.weights == "counts" else table
 
     def _fit(self, table: ScoreTable) -> Map:
-        if not table_cv(self.cv):
+        if not is_fold_count(self.cv):
             raise ParameterError(
                 "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
                 f"split, but {self.cv!r} came."
@@ -394,7 +394,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             return self._cannot_judge(table)
         notes = (*notes, *held.notes, *([POINTS] if self.scores_are_ == "points" else []))
         bar = progress_bar(len(named) * (held.folds + 1), show=self.progress)
-        fits = {name: fit_bare(one) for name, one in named.items()}
+        fits = {name: fit_copies(one) for name, one in named.items()}
         tried = try_all(fits, held, table, keep_maps=correct is not None, bar=bar)
         trials = {BEFORE: as_they_came(table, held), **tried}
         next(bar, None)  # ends the bar
@@ -492,7 +492,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         self.look_, self.scores_are_ = class_look(matrix, self.weights), "distributions"
         weight = read_weight(sample_weight, len(to_column(y, "y")))
         present = None if weight is None else weight > 0
-        pairs, groups = matrix_pairs(matrix, classes, self.cv, groups, self.random_state, present)
+        pairs, groups = split_matrix(matrix, classes, self.cv, groups, self.random_state, present)
         if len(matrix) < 2 or not pairs:
             raise InputError("scores of several classes must have two rows or more to be judged.")
         held = HeldOutMatrix(matrix, pairs, self.weights, groups)
@@ -551,8 +551,10 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         return getattr(self, "chosen_", "") == FEATURES
 
     @property
-    def _applied(self) -> RuleReader:  # type: ignore[override]
-        applied: RuleReader = self.calibrator_._applied if self._by_features else super()._applied
+    def _rule_reader(self) -> RuleReader:  # type: ignore[override]
+        applied: RuleReader = (
+            self.calibrator_._rule_reader if self._by_features else super()._rule_reader
+        )
         return applied
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -611,7 +613,7 @@ def view_of(matrix: ScoreMatrix) -> View:
     if matrix.n_classes > FEW_CLASSES:
         return View("score", 0.0, 1.0)
     kind = matrix.kind()
-    factor = min(1.0, 1.0 / fit_bare(Temperature())(matrix).temperature_)
+    factor = min(1.0, 1.0 / fit_copies(Temperature())(matrix).temperature_)
     smallest = 1.0
     for rows in row_blocks(*matrix.scores.shape):
         part = seen_by_members(matrix.scores[rows], kind, 0.0, factor)
@@ -626,7 +628,7 @@ def judge_classes(
     """The scores as they came, the mixture, its members and every candidate on rows held out."""
     matrix, weights = held.matrix, held.weights
     if weights == "counts":
-        named = {name: counting_rows(clone(one)) for name, one in named.items()}
+        named = {name: take_weights_as_counts(clone(one)) for name, one in named.items()}
     view = view_of(matrix)
     members = members_for(matrix.n_classes, weights, rows=len(matrix))
     softened = view.of(matrix)
@@ -643,7 +645,7 @@ def judge_classes(
 def fits_of(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
     """The fits of calibrators to matrices; those of one score are fitted one class at a time.
 
-    ``classes`` is as in `fit_bare`.
+    ``classes`` is as in `fit_copies`.
     """
 
     def of_all_classes(one: Any) -> Any:
@@ -651,7 +653,7 @@ def fits_of(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> di
             return one
         return CodedCalibrator(clone(one).set_params(pos_label=None, classes=None))
 
-    return {name: fit_bare(of_all_classes(one), classes) for name, one in named.items()}
+    return {name: fit_copies(of_all_classes(one), classes) for name, one in named.items()}
 
 
 def _mix(inner: Mapping[str, Trial], held: HeldOutMatrix, view: View) -> Trial:

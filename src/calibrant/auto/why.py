@@ -9,7 +9,7 @@ from typing import Any
 from calibrant.data.documents import OUT_OF_FOLD
 from calibrant.data.score_table import ScoreTable
 from calibrant.fitting.held_out import LEVEL, Standing
-from calibrant.fitting.registry import BEFORE, in_plain_words
+from calibrant.fitting.registry import BEFORE, describe_method
 from calibrant.metrics.facts import SAME_ORDER
 from calibrant.result_tables import (
     PrintsAsTable,
@@ -274,7 +274,7 @@ def explanation(
         finite = math.isfinite(chosen.gain) and before.log_loss > 0
         share = f"{shown_percent(chosen.gain / before.log_loss, 2)}: " if finite else ""
         gained = _gained(chosen, board, scores_are, share)
-        name = in_plain_words(chosen.name)
+        name = describe_method(chosen.name)
         parts = [
             f"{name[:1].upper()}{name[1:]} was chosen. On rows it had not seen "
             f"({_held_out(board)}), it {gained}.",

@@ -331,13 +331,13 @@ def _of_choice(calibrator: Any) -> Unseen | None:
 
 def _held_out(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
     """The predictions of rows held out in turn."""
-    from calibrant.fitting.held_out import HeldOutCells, fit_bare, ranked_as, try_all
+    from calibrant.fitting.held_out import HeldOutCells, fit_copies, auc_and_gain, try_all
     from calibrant.methods.uncalibrated import as_they_came
 
     held = HeldOutCells.of_table(table, folds, 0)
     before = as_they_came(table, held)
-    after = try_all({"after": fit_bare(calibrator)}, held)["after"]
-    aucs = (before.whole_auc, ranked_as(after, before)[0])
+    after = try_all({"after": fit_copies(calibrator)}, held)["after"]
+    aucs = (before.whole_auc, auc_and_gain(after, before)[0])
     return Unseen(held.predictions(after), held.paired(after), aucs, held.folds)
 
 
@@ -453,18 +453,18 @@ class UnseenClasses(NamedTuple):
 def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
     """The predictions of rows held out; an automatic choice has made them already."""
     from calibrant.auto.auto import fits_of
-    from calibrant.fitting.folds import matrix_pairs
-    from calibrant.fitting.held_out import HeldOutMatrix, ranked_as, try_all
+    from calibrant.fitting.folds import split_matrix
+    from calibrant.fitting.held_out import HeldOutMatrix, auc_and_gain, try_all
 
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
         oof, aucs = calibrator.oof_, (board[BEFORE].scores_auc, board.chosen.auc)
         return UnseenClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
     labels = label_array(tuple(classes))
-    held = HeldOutMatrix(matrix, matrix_pairs(matrix, labels, folds, None, 0)[0])
+    held = HeldOutMatrix(matrix, split_matrix(matrix, labels, folds, None, 0)[0])
     trials = {BEFORE: held.unchanged(), **try_all(fits_of({"after": calibrator}, labels), held)}
     before, after = trials.values()
-    aucs = (before.whole_auc, ranked_as(after, before)[0])
+    aucs = (before.whole_auc, auc_and_gain(after, before)[0])
     made = held.predictions(before), held.predictions(after)
     return UnseenClasses(*made, aucs, held.folds, {"held": held, "trials": trials})
 

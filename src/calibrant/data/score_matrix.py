@@ -29,7 +29,7 @@ from calibrant.data.door import (
 )
 from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import ScoreScale
-from calibrant.data.score_table import ScoreTable, weight_in_rows
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.solvers.block_arrays import RowFacts, TensorOps, can_fuse, row_facts, tensor_ops
 from calibrant.tensors import library_of, on_host
@@ -445,8 +445,3 @@ class ScoreTensor(ScoreMatrix):
 
     def leading(self, columns: int) -> Array:
         return np.asarray(on_host(self.scores[:, :columns]), np.float64)
-
-
-def matrix_in_rows(matrix: ScoreMatrix, weights: str | None) -> ScoreMatrix:
-    """The matrix with its weights in units of rows."""
-    return replace(matrix, weight=weight_in_rows(matrix.weight, weights))

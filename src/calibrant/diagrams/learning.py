@@ -21,7 +21,7 @@ from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import printed_columns
 from calibrant.errors import InputError, ParameterError, did_you_mean
-from calibrant.fitting.registry import BEFORE, bare, check_orientation, named_methods
+from calibrant.fitting.registry import BEFORE, check_pos_labels, copy_for_tables, named_methods
 from calibrant.metrics.arguments import check_number, check_whole, read_generator
 from calibrant.metrics.facts import Measure, TableFacts
 from calibrant.metrics.measures import MEASURES
@@ -294,9 +294,11 @@ def learning_curve(
     rows = read_binary(scores, y, sample_weight, pos_label=pos_label)
     if rows.weight is not None:
         rows = rows.take(rows.weight > 0)
-    check_orientation(named, rows)
+    check_pos_labels(named, rows)
     kept, dropped = checked_sizes(sizes, len(rows.scores))
-    trials = Trials(rows, [None, *(bare(calibrator) for calibrator in named.values())], judge)
+    trials = Trials(
+        rows, [None, *(copy_for_tables(calibrator) for calibrator in named.values())], judge
+    )
     reading = IN_SHORT.get(trials.whole.scale.kind, "")
     values = np.empty((1 + len(named), len(kept), repeats))
     one_class = np.zeros(len(kept), dtype=np.int64)

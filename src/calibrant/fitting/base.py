@@ -1,4 +1,4 @@
-"""The base of all calibrators: scikit-learn's contract, and fit."""
+"""The base of all calibrators: scikit-learn's contract, reading rows, and fit."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class KeepsRule:
 
     @property
     def _class_labels(self) -> Any:
-        """What the columns of probabilities are called."""
+        """The labels of the columns of probabilities."""
         return self.classes_
 
     @property
     def _fitted_range(self) -> ScoreRange | None:
-        """The scores of the fit; None for an estimator pickled before that was kept."""
+        """The range of the scores of the fit; None for old pickles, which do not know it."""
         return getattr(self, "score_range_", None)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -121,7 +121,8 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
 
     @contextmanager
     def _part_of(self, whole: ScoreScale | None) -> Iterator[Self]:
-        """While it is fitted to a part of the rows: the whole says what their scores are."""
+        """Inside this block the calibrator is fitted to a part of the rows of a ``whole``, whose
+        scale its scores have."""
         if whole is not None:
             self._whole = whole
         try:
@@ -141,16 +142,13 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
 
     @property
-    def _positive_column(self) -> int:
-        label = getattr(self, "pos_label_", None)
-        return int(label is None or self.classes_[0] != label)
-
-    @property
-    def _applied(self) -> RuleReader:
+    def _rule_reader(self) -> RuleReader:
+        """The rule, and how new scores are read for it."""
         check_is_fitted(self)
         rule: Rule = getattr(self, self._kept_as)
         known: dict[str, Any] = getattr(self, "_provenance", {})
-        labels, column = self._class_labels, self._positive_column
+        labels, positive = self._class_labels, getattr(self, "pos_label_", None)
+        column = int(positive is None or labels[0] != positive)
         return RuleReader(rule, labels, column, self._fitted_range, known, self._takes)
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
@@ -159,7 +157,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         Where the scores of the fit were probabilities, so must these be: others are refused
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        return self._applied.of_classes(scores, RowInputs(), on_range)
+        return self._rule_reader.of_classes(scores, RowInputs(), on_range)
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (of a tie the first of ``classes_``).
@@ -167,7 +165,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         ``on_range`` is as in `predict_proba`.
         """
-        return self._applied.most_probable(scores, RowInputs(), on_range)
+        return self._rule_reader.most_probable(scores, RowInputs(), on_range)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -211,7 +209,7 @@ class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
 
 
 def _jsonable(value: Any) -> Any:
-    """A parameter as JSON can hold it; what it cannot, as its repr."""
+    """The parameter as JSON can hold it; its repr where it cannot."""
     value = plain(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -232,7 +230,7 @@ WEIGHTS: OneOf = OneOf(tuple(score_table.WEIGHTS))
 
 
 def uses_logit_scale(scale: str, table: ScoreTable) -> bool:
-    """Whether a method with this ``scale`` fits against the logit of the table's scores."""
+    """Whether a method with this ``scale`` fits to the logits of the table's scores."""
     if scale == "logit" and not table.scale.probabilities:
         low, high, _ = table.scale
         raise InputError(
@@ -306,7 +304,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
-        """The rows of a fit, checked; their labels may be soft."""
+        """The checked rows of a fit; their labels may be soft."""
         self._check_fit(scores, y)
         names = {"pos_label": self.pos_label, "classes": self.classes}
         return read_binary(scores, y, sample_weight, **names, soft=True)
@@ -330,6 +328,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         pos_label: Any,
         fit: Callable[[ScoreTable], Map] | None = None,
     ) -> Self:
+        """Fit to a table, by `_fit` or by ``fit``, and set the fitted attributes."""
         if self._whole is not None:
             table = table.part_of(self._whole)
         self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
@@ -339,6 +338,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        """The table with weights in units of rows, as ``weights`` says what they mean."""
         return score_table.table_in_rows(table, self.weights)
 
     @abstractmethod
@@ -355,7 +355,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         the fit were probabilities, so must these be: others are refused (``on_range="error"``),
         moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        return self._applied.positive(scores, RowInputs(), on_range)
+        return self._rule_reader.positive(scores, RowInputs(), on_range)
 
     def score_at(self, probability: Any) -> ScoreAt:
         """Which score has this probability of ``pos_label_``? As `Fitted.score_at`.
@@ -368,13 +368,13 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
 
 
 def score_range_of_table(table: ScoreTable) -> ScoreRange:
-    """The scores of a table that is not empty."""
+    """The range of the scores of a table that is not empty."""
     least, most = float(table.scores[0]), float(table.scores[-1])
     return ScoreRange.between(least, most, probabilities=table.scale.probabilities)
 
 
 def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
-    """The warning if a class has fewer rows than the calibrator wants; else an empty text.
+    """The text of the warning if a class has too few rows for the calibrator; else empty.
 
     Rows of unequal weight count by (Σw)²/Σw².
     """
@@ -389,7 +389,7 @@ def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
 
 
 def _rate_range(found: float, rows: float) -> str:
-    """How far off the rate may be: Clopper and Pearson's interval, as multiples of the rate."""
+    """A phrase with Clopper and Pearson's interval of a rate, in multiples of the rate."""
     rest = max(rows - found, found)
     if found == 0.0:
         return ""
@@ -402,7 +402,7 @@ def _rate_range(found: float, rows: float) -> str:
 
 
 def table_provenance(table: ScoreTable) -> dict[str, Any]:
-    """Facts about the data of a fit, given as a table."""
+    """Facts about the table of a fit, for its provenance."""
     return {
         "calibrant": __version__,
         "weight": table.total,
@@ -414,7 +414,7 @@ def table_provenance(table: ScoreTable) -> dict[str, Any]:
 
 
 def row_provenance(weight: Array, codes: Index | None = None, classes: int = 2) -> dict[str, Any]:
-    """Facts about the rows of a fit, given their weights and which of the classes each is."""
+    """Facts about the rows of a fit, for its provenance, from their weights and class codes."""
     size = weight / weight.max()  # squares of tiny weights would vanish
     facts = {
         "calibrant": __version__,

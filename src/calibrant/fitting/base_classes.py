@@ -14,7 +14,8 @@ from calibrant.array_types import Array, Index
 from calibrant.data.columns import plain, score_column_facts, to_matrix
 from calibrant.data.door import Number
 from calibrant.data.scale import OnRange, ScoreRange
-from calibrant.data.score_matrix import ScoreMatrix, matrix_in_rows, read_matrix
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
+from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import InputError
 from calibrant.fitting.base import Calibrator, ScoreEstimator, ScoreTransformer
 from calibrant.losses import SMALLEST
@@ -32,7 +33,7 @@ ROUGH = 1 << 20
 
 
 class ClassViews:
-    """Two ways to look at a distribution: its top label, and one class at a time."""
+    """Two views of predicted distributions: the top label, and the probability of one class."""
 
     classes_: NDArray[Any]
     predict_proba: Callable[..., Array]
@@ -52,14 +53,14 @@ class ClassViews:
 
 
 class KeepsClassMap(ClassViews):
-    """What calibrators share whose map takes rows of scores, one column for each class."""
+    """A calibrator whose map takes a column of scores for each class."""
 
     map_: Any
 
     def _learn_rows(
         self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any], scores: Any
     ) -> None:
-        """Keep a map that was fitted to a matrix of scores, and the facts of that fit."""
+        """Set the fitted attributes: the map, the classes, and facts about the scores."""
         self.map_, self.classes_ = fitted, classes
         self.score_range_ = score_range_of_matrix(matrix, fitted)
         self._provenance = matrix_provenance(matrix) | score_column_facts(scores)
@@ -115,18 +116,22 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, KeepsClassMap):
         matrix, classes = self._read(scores, y, sample_weight)
         if self._whole is not None:
             matrix = replace(matrix, whole=self._whole)
-        fitted = self._fit(matrix_in_rows(matrix, self.weights))
+        weight = weight_in_rows(matrix.weight, self.weights)
+        fitted = self._fit(replace(matrix, weight=weight))
         self._learn_rows(fitted, matrix, classes, scores)
         self.n_features_in_ = matrix.n_classes
         return self
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
-        """The rows and the classes; a subclass may leave tensors where they are."""
+        """The matrix of the rows, and the classes; a subclass may leave tensors on their device."""
         return read_matrix(scores, y, sample_weight, self.classes)
 
     @abstractmethod
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        """The map for a matrix in units of rows. May set further ``name_`` attributes."""
+        """The map for a matrix whose weights are in units of rows.
+
+        May set further ``name_`` attributes.
+        """
 
 
 class OneScoreOrMany(Calibrator, KeepsClassMap):
@@ -141,6 +146,7 @@ class OneScoreOrMany(Calibrator, KeepsClassMap):
         self.pos_label_ = None
 
     def _refuse_pos_label(self) -> None:
+        """Refuse ``pos_label`` beside several classes."""
         if self.pos_label is not None:
             raise InputError(
                 "pos_label must be None for scores of several classes, but "
@@ -149,7 +155,7 @@ class OneScoreOrMany(Calibrator, KeepsClassMap):
 
 
 def count_columns(scores: Any) -> int:
-    """How many columns there are; 1 for what has no second dimension."""
+    """The number of columns of scores; 1 for scores in one dimension."""
     shape = getattr(scores, "shape", None)
     if not isinstance(shape, tuple):
         shape = to_matrix(scores, "scores").shape
@@ -163,7 +169,7 @@ def score_range_of_matrix(matrix: ScoreMatrix, fitted: Map) -> ScoreRange:
 
 
 def matrix_provenance(matrix: ScoreMatrix) -> dict[str, Any]:
-    """Facts about the rows of a fit."""
+    """Facts about the matrix of a fit, for its provenance."""
     return {
         "calibrant": __version__,
         "weight": matrix.total,
@@ -175,7 +181,8 @@ def matrix_provenance(matrix: ScoreMatrix) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RowReading:
-    """How the rows of a matrix are read: as logits or as probabilities, and the least of these.
+    """How the rows of a matrix are read: ``input`` is "logit" or "probability", and probabilities
+    are raised to at least ``floor``.
 
     `calibrant.maps.Softmax` reads new rows the same way, and explains ``inner``.
     """
@@ -185,13 +192,13 @@ class RowReading:
     floor: float
 
     def map(self, matrix: Any, bias: Any, inner: float | None = None) -> Softmax:
-        """The map that reads rows this way."""
+        """The map softmax(matrix·x + bias) that reads rows x this way."""
         return Softmax(matrix, bias, self.input, self.floor, inner)
 
     def source(
         self, *, inner: float | None = None, size: float = 1.0
     ) -> Callable[[], Iterator[tuple[Array, Index, Array]]]:
-        """A function that makes the blocks (x / size, codes, weights) of the rows' features."""
+        """A function that gives the rows block by block: (features / size, codes, weights)."""
         reader = self.map(1.0, np.zeros(self.matrix.n_classes), inner)
         matrix, totals = self.matrix, None
         small = matrix.size <= KEPT
@@ -214,7 +221,7 @@ class RowReading:
         return lambda: iter(kept)
 
     def temperature(self, *, smoothing: float = 0.0) -> TemperatureFit:
-        """The best temperature for the rows."""
+        """The fit of a temperature to the rows."""
         step, start = -(-self.matrix.size // ROUGH), None
         if step > 1:  # a pass over all rows takes long: begin near the optimum
             some = replace(self, matrix=self.matrix.every(step))
@@ -222,18 +229,17 @@ class RowReading:
         return fit_temperature(self.sums(), smoothing=smoothing, start=start)
 
     def sums(self) -> TemperatureSums:
-        """What a fit of a temperature asks of the rows."""
+        """The sums over rows that a fit of a temperature needs."""
         fused = self.matrix.temperature_sums() if self.input == "logit" else None
         return BlockSums(self.source()) if fused is None else fused
 
 
 def read_as(matrix: ScoreMatrix, scale: str) -> RowReading:
-    """Read a matrix as ``scale`` says.
+    """How the rows of a matrix are read where the parameter ``scale`` has this value.
 
-    ``"logit"``: rows are distributions, and their logarithm is read; ``"raw"``: rows are logits;
-    ``"auto"``: what they look like. Probabilities are raised to at least half the smallest positive
-    one: so a zero, which a model may have rounded to, costs no more than the finest step the model
-    can make.
+    ``"logit"``: as probabilities, whose logarithm is taken; ``"raw"``: as logits; ``"auto"``: as
+    what they look like. Probabilities are raised to at least half the smallest positive one: so a
+    zero, which a model may have rounded to, costs no more than the finest step the model can make.
     """
     if scale == "logit":
         matrix.check_distributions()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -66,42 +67,42 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         groups: Any = None,
         inputs: RowInputs | None = None,
     ) -> Self:
-        """Fit on a model's scores of the rows X.
+        """Fit to a model's scores of the rows X.
 
-        Rows of one group are a single row that was scored several times. ``inputs`` is what the
-        companions of the models of the scores found for these rows, if `judges_inputs`.
+        Rows of one group are a single row that was scored several times. ``inputs`` are what the
+        models' `companion` functions give for these rows, if the calibrator `judges_inputs`.
         """
 
     @property
     def judges_inputs(self) -> bool:
-        """Whether `fit_rows` asks for what companions find for the rows of the fit."""
+        """Whether `fit_rows` needs its ``inputs``."""
         return False
 
     @abstractmethod
     def companion(
         self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
-        """A function that finds, for new rows, what is needed beside the model's scores.
+        """A function from a model's new rows to what `predict_rows` needs beside their scores.
 
         The model was fitted to the ``rows`` of ``train`` (None: all of them). ``train`` is None if
-        that is not known. ``method`` gives the model's scores.
+        that is not known. ``method`` says how the model is asked for scores.
         """
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
-        """Check the parameters and the rows, code the labels, and drop rows of weight zero."""
+        """The rows of a fit, checked, without those of weight zero."""
         self._check_fit(scores, y)
-        classes, codes, pos_label = self._labels(y)
-        column = int(classes[0] != pos_label) if len(classes) == 2 else 1
-        self._check_columns(scores, classes)
-        if len(classes) == 2:
-            check_two_column_order(scores, self.classes, classes)
-        clean = read_class_scores(scores, classes, column)
-        check_lengths(scores=len(clean), y=len(codes))
-        known = read_weight(sample_weight, len(codes)), classes, pos_label
-        rows = Rows(clean, codes, *known, columns=score_column_facts(scores), scale=self._whole)
+        rows = self._read_labels(y)
+        self._check_columns(scores, rows.classes)
+        if len(rows.classes) == 2:
+            check_two_column_order(scores, self.classes, rows.classes)
+        clean = read_class_scores(scores, rows)
+        check_lengths(scores=len(clean), y=len(rows.codes))
+        weight, columns = read_weight(sample_weight, len(clean)), score_column_facts(scores)
+        rows = replace(rows, scores=clean, weight=weight, columns=columns, scale=self._whole)
         return rows.without_weightless()
 
-    def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
+    def _read_labels(self, y: Any) -> Rows:
+        """Rows without scores, of two classes or, where the calibrator takes them, of more."""
         if self.multiclass:
             many, codes = read_class_labels(y, self.classes)
             if len(many) > 2:
@@ -110,7 +111,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
                         f"pos_label must be None with {len(many)} classes, but "
                         f"{self.pos_label!r} came."
                     )
-                return many, codes, None
+                return Rows(np.empty(0), codes, None, many, None)
         try:
             two = read_labels(y, pos_label=self.pos_label, classes=self.classes)
         except InputError:
@@ -122,10 +123,10 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
                 f"supported), but y holds {len(many)}: {[plain(c) for c in many][:20]}. Calibrate "
                 "one class against the rest, or all of them at once with SimilarityBinning."
             ) from None
-        return two.classes, two.positive.astype(np.intp), two.pos_label
+        return replace(two, codes=two.positive.astype(np.intp))
 
     def _check_columns(self, scores: Any, classes: NDArray[Any]) -> None:
-        """Refuse scores of more classes than are known: those that y lacks must be named."""
+        """Refuse three or more columns of scores where only two classes are known."""
         if not self.multiclass or len(classes) > 2:
             return
         shape = to_matrix(scores, "scores").shape
@@ -137,7 +138,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
             )
 
     def _keep(self, rule: Rule, rows: Rows) -> Self:
-        """Set the fitted attributes."""
+        """Set the fitted attributes: the rule, the labels, and facts about the rows."""
         self.rule_ = rule
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
         self.score_range_ = ScoreRange.between(float(rows.scores.min()), float(rows.scores.max()))
@@ -151,8 +152,11 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return self
 
     def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
-        """As predict_proba, for the model's own scores and what `companion` found."""
-        return self._applied.of_classes(scores, rows, "allow")
+        """The probability of each class for scores of the model of the fit, which may be any.
+
+        ``rows`` are what the function of `companion` gives.
+        """
+        return self._rule_reader.of_classes(scores, rows, "allow")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -160,11 +164,11 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return tags
 
 
-def read_class_scores(scores: Any, classes: NDArray[Any], positive_column: int) -> Array:
+def read_class_scores(scores: Any, labels: Rows) -> Array:
     """Finite scores: (n,) of the positive class for two classes, (n, k) for more."""
-    k = len(classes)
+    classes, k = labels.classes, len(labels.classes)
     if k == 2:
-        return read_scores(scores, positive_column=positive_column, classes=classes)
+        return read_scores(scores, positive_column=labels.positive_column, classes=classes)
     matrix = to_matrix(scores, "scores")
     if matrix.ndim != 2 or matrix.shape[1] != k:
         raise InputError(
@@ -176,7 +180,7 @@ def read_class_scores(scores: Any, classes: NDArray[Any], positive_column: int) 
 
 
 class ReadsFeatures:
-    """What the local calibrators share that look at the features of each row."""
+    """A local calibrator that reads the features of each row."""
 
     _takes: ClassVar[frozenset[str]] = frozenset({"features"})
     n_features_in_: int
@@ -198,7 +202,7 @@ class ReadsFeatures:
         return table, Schema.learn(table, nominal)
 
     def _keep_names(self, schema: Schema) -> None:
-        """Set how many features there are, and their names if they came with words for names."""
+        """Set the number of features, and their names where all of them are text."""
         self.n_features_in_ = len(schema)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

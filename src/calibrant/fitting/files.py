@@ -1,4 +1,4 @@
-"""Calibrators as files: JSON, and an .npz of arrays beside it if the calibrator keeps rows."""
+"""Calibrators as files: JSON, and a second file of arrays if the calibrator keeps rows."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def save(
     refuse_models(calibrator)
     target = find_target(path)
     file = target.path
-    fitted = _with_record(calibrator.to_fitted(), period, evaluation, notes)
-    old = None if target.old is None or target.stream else _arrays_of(file)
+    fitted = _with_facts(calibrator.to_fitted(), period, evaluation, notes)
+    old = None if target.old is None or target.stream else _array_path_of_file(file)
     document, arrays = fitted.to_dict(), fitted.rule.arrays
     if not arrays:
         _write_json(file, document)
@@ -105,7 +105,7 @@ def save(
         raise InputError(
             f"{fitted.method} is saved as two files, but {path} is a pipe or a device. Name a file."
         )
-    content = pack(arrays)
+    content = npz_of_arrays(arrays)
     checksum = hashlib.sha256(content).hexdigest()
     beside = file.with_name(f"{file.name}.{checksum[:12]}.npz")
     entry = {"file": beside.name, "sha256": checksum}
@@ -160,8 +160,8 @@ def load(path: str | os.PathLike[str]) -> Fitted:
         raise InputError(f"{file}: {wrong}") from wrong
 
 
-def _with_record(fitted: Any, period: Any, evaluation: Any, notes: Any) -> Any:
-    """The same calibrator with what its maker says of it."""
+def _with_facts(fitted: Any, period: Any, evaluation: Any, notes: Any) -> Any:
+    """The calibrator with the period, evaluation and notes in its provenance."""
     facts: dict[str, Any] = {}
     if period is not None:
         facts["period"] = read_period(period)
@@ -173,6 +173,7 @@ def _with_record(fitted: Any, period: Any, evaluation: Any, notes: Any) -> Any:
 
 
 def _write_json(file: Path, document: dict[str, Any]) -> None:
+    """Write the JSON file of a calibrator, whole or not at all."""
     try:
         content = json_text(document).encode("utf-8")
     except UnicodeEncodeError as wrong:
@@ -184,8 +185,8 @@ def _write_json(file: Path, document: dict[str, Any]) -> None:
 
 
 def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:
-    """The arrays that a JSON file names, if they are what was saved with it."""
-    beside = _beside(file, entry)
+    """The arrays of the file that a JSON file names; refused unless they were saved together."""
+    beside = _array_path(file, entry)
     if beside is None:
         raise InputError("the file is damaged: it names no file of arrays.")
     if not beside.exists():  # nor need a link to the JSON file have one to the arrays beside it
@@ -201,21 +202,24 @@ def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:
     if hashlib.sha256(content).hexdigest() != entry.get("sha256"):
         raise InputError(f"{beside.name} is not what was saved with it: the checksum differs.")
     try:
-        return unpack(content)
+        return arrays_of_npz(content)
     except InputError as wrong:
         raise InputError(f"{beside.name}: {wrong}") from wrong
 
 
-def _beside(file: Path, entry: Any) -> Path | None:
-    """The file of arrays: always a plain name in the same folder."""
+def _array_path(file: Path, entry: Any) -> Path | None:
+    """The path of the file of arrays that the ``entry`` of a JSON file names; None if it is wrong.
+
+    It must be a plain name in the same folder.
+    """
     name = entry.get("file") if isinstance(entry, dict) else None
     if not isinstance(name, str) or Path(name).name != name or not name.endswith(".npz"):
         return None
     return None if "\0" in name else file.with_name(name)
 
 
-def _arrays_of(file: Path) -> Path | None:
-    """The file of arrays that an existing calibrator file uses, if it is one of ours."""
+def _array_path_of_file(file: Path) -> Path | None:
+    """The path of the file of arrays that belongs to a calibrator file; None if there is none."""
     try:
         with file.open("rb") as stream:
             head = stream.read(100)  # both words come first
@@ -226,7 +230,7 @@ def _arrays_of(file: Path) -> Path | None:
         return None
     if not isinstance(document, dict) or document.get("format") not in (FORMAT, OLD_FORMAT):
         return None
-    found = _beside(file, document.get("arrays"))
+    found = _array_path(file, document.get("arrays"))
     return found if found is not None and found.name.startswith(file.name + ".") else None
 
 
@@ -255,10 +259,10 @@ BROKEN = (
 )
 
 
-def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The arrays as an .npz file.
+def npz_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The content of an .npz file of these arrays.
 
-    >>> unpack(pack({"a": np.arange(3.0)}))
+    >>> arrays_of_npz(npz_of_arrays({"a": np.arange(3.0)}))
     {'a': array([0., 1., 2.])}
     """
     stream = io.BytesIO()
@@ -269,16 +273,18 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return stream.getvalue()
 
 
-def unpack(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file that `pack` made; anything else is refused with a reason.
+def arrays_of_npz(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file that `npz_of_arrays` made; anything else is refused with a reason.
 
     Cost: O(bytes) of time and memory, whatever the file says of itself.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-            _check(members, len(content))
-            return {one.filename[:-4]: _array(archive.read(one), one.filename) for one in members}
+            _check_members(members, len(content))
+            return {
+                one.filename[:-4]: _read_array(archive.read(one), one.filename) for one in members
+            }
     except InputError:
         raise
     except BROKEN as wrong:
@@ -286,7 +292,7 @@ def unpack(content: bytes) -> dict[str, NDArray[Any]]:
         raise InputError(f"it does not hold arrays: {reason}") from wrong
 
 
-def _check(members: list[zipfile.ZipInfo], size: int) -> None:
+def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     if any(one.compress_type != zipfile.ZIP_STORED or one.flag_bits & 1 for one in members):
         raise InputError("it must hold plain arrays, not compressed or encrypted ones.")
     names = {one.filename for one in members}
@@ -296,7 +302,7 @@ def _check(members: list[zipfile.ZipInfo], size: int) -> None:
         raise InputError("its arrays are larger than the file that holds them.")
 
 
-def _array(content: bytes, filename: str) -> NDArray[Any]:
+def _read_array(content: bytes, filename: str) -> NDArray[Any]:
     name = brief(filename)
     if not content.startswith(MAGIC):
         raise InputError(f"it does not hold arrays of format version 1.0, but {name}.")
@@ -362,7 +368,7 @@ def to_json(calibrator: Any) -> str:
 
 
 def json_text(document: dict[str, Any]) -> str:
-    """A document as text, with a line for each member of an object, and for every few numbers.
+    """A document as JSON text, with a line for each member of an object, and for every few numbers.
 
     >>> print(json_text({"x": [0.5, 1.0], "terms": [["z", 2.0]]}), end="")
     {
@@ -373,25 +379,25 @@ def json_text(document: dict[str, Any]) -> str:
     }
     """
     try:
-        return _text(document, "\n") + "\n"
+        return _indented(document, "\n") + "\n"
     except (TypeError, ValueError) as wrong:
         raise InputError(f"this calibrator cannot be written as JSON: {wrong}") from wrong
 
 
-def _text(value: Any, margin: str) -> str:
+def _indented(value: Any, margin: str) -> str:
     inner = margin + " "
     if isinstance(value, dict) and value:
-        parts = [f"{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]
+        parts = [f"{json.dumps(key)}: {_indented(item, inner)}" for key, item in value.items()]
         return f"{{{inner}{f',{inner}'.join(parts)}{margin}}}"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-        return f"[{inner}{f',{inner}'.join(_text(item, inner) for item in value)}{margin}]"
+        return f"[{inner}{f',{inner}'.join(_indented(item, inner) for item in value)}{margin}]"
     if isinstance(value, list) and set(map(type, value)) == {float}:
-        numbers = _plain(value)[1:-1].split(", ")
+        numbers = _on_one_line(value)[1:-1].split(", ")
         starts = range(0, len(numbers), PER_LINE)
         lines = [", ".join(numbers[start : start + PER_LINE]) for start in starts]
         return f"[{f',{inner}'.join(lines)}]"
-    return _plain(value)
+    return _on_one_line(value)
 
 
-def _plain(value: Any) -> str:
+def _on_one_line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

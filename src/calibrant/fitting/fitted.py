@@ -1,4 +1,4 @@
-"""The value that is saved and loaded: a rule, the labels it speaks of, and where it came from."""
+"""The fitted calibrator as a plain value, which is saved and loaded; and its predictions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BESIDE = ("features", "segments", "lower", "upper")
 class PredictsByRule:
     """The predictions of calibrators whose rule may need more of a row than its score."""
 
-    _applied: RuleReader
+    _rule_reader: RuleReader
 
     def calibrate(
         self,
@@ -76,7 +76,7 @@ class PredictsByRule:
             moved to 0 or 1, or taken as they are.
         """
         rows = RowInputs(features, segments, lower, upper, getattr(self, "progress", False))
-        return self._applied.positive(scores, rows, on_range)
+        return self._rule_reader.positive(scores, rows, on_range)
 
     def predict_proba(
         self,
@@ -93,7 +93,7 @@ class PredictsByRule:
         What comes beside the scores is as in `calibrate`.
         """
         rows = RowInputs(features, segments, lower, upper, getattr(self, "progress", False))
-        return self._applied.of_classes(scores, rows, on_range)
+        return self._rule_reader.of_classes(scores, rows, on_range)
 
     def predict(
         self,
@@ -111,7 +111,7 @@ class PredictsByRule:
         What comes beside the scores is as in `calibrate`.
         """
         rows = RowInputs(features, segments, lower, upper, getattr(self, "progress", False))
-        return self._applied.most_probable(scores, rows, on_range)
+        return self._rule_reader.most_probable(scores, rows, on_range)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,7 +197,7 @@ class Fitted(PredictsByRule, Frozen):
 
     @property
     def positive_column(self) -> int | None:
-        """Which column of predict_proba is pos_label's."""
+        """The column of `predict_proba` with the probability of ``pos_label``, if there is one."""
         for column, label in enumerate(self.classes):
             if type(label) is type(self.pos_label) and label == self.pos_label:
                 return column
@@ -205,13 +205,13 @@ class Fitted(PredictsByRule, Frozen):
 
     @property
     def expects(self) -> ScoreRange | None:
-        """The scores that it is for: those of the fit, or what the map says of them."""
+        """The range of the scores of the fit; where that is not known, what the map needs."""
         if self.score_range is None and self.rule.takes_probabilities:
             return ScoreRange("probability", 0.0, 1.0)
         return self.score_range
 
     @property
-    def _applied(self) -> RuleReader:  # type: ignore[override]
+    def _rule_reader(self) -> RuleReader:  # type: ignore[override]
         column, unused = self.positive_column or 0, self.provenance.get("unused")
         takes = frozenset(map(str, unused if isinstance(unused, tuple) else ()))
         return RuleReader(self.rule, self.classes, column, self.expects, self.provenance, takes)
@@ -237,7 +237,7 @@ class Fitted(PredictsByRule, Frozen):
         return f"<div><b>{first}</b><br>{'<br>'.join(rest)}</div>"
 
     def to_fitted(self) -> Fitted:
-        """Itself: what `save` asks of everything it is given."""
+        """The value itself (`save` calls this method of whatever it is given)."""
         return self
 
     def to_dict(self) -> dict[str, Any]:
@@ -258,8 +258,8 @@ class Fitted(PredictsByRule, Frozen):
 
     @staticmethod
     def from_dict(document: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Fitted:
-        """Read the object that `to_dict` wrote, and the ``arrays`` of its rule; anything else is
-        refused with a reason."""
+        """The value that `to_dict` wrote, with the ``arrays`` of its rule; anything else is refused
+        with a reason."""
         if isinstance(document, Mapping) and document.get("format") == OLD_FORMAT:
             document = _upgraded(document)
         check_version(document, FORMAT, VERSION, "a calibrant calibrator")
@@ -280,8 +280,10 @@ class Fitted(PredictsByRule, Frozen):
 
 
 def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document of the format "calibrant-local", in which rules that need more than scores were
-    once saved, in the form of today."""
+    """A document of the old format "calibrant-local" in today's format.
+
+    Rules that need more than scores were once saved in the old one.
+    """
     check_version(document, OLD_FORMAT, VERSION, "a calibrant calibrator")
     rule: Any = document.get("rule")
     complete = isinstance(rule, dict) and isinstance(rule.get("state"), dict)
@@ -297,7 +299,10 @@ def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_version(document: Any, form: str, newest: int, what: str) -> None:
-    """Refuse a document of another format, or of a version that is not known."""
+    """Refuse a document whose format is not ``form``, or whose version is above the ``newest``.
+
+    ``what`` is what it should be, for the error.
+    """
     if not isinstance(document, Mapping) or document.get("format") != form:
         came = document.get("format") if isinstance(document, Mapping) else document
         raise InputError(
@@ -316,11 +321,11 @@ def check_version(document: Any, form: str, newest: int, what: str) -> None:
         )
 
 
-# --- How new rows are read for a rule, and what it gives for them ---------------------------------
+# --- Predictions: new scores, and what comes beside them, are read for a rule ---------------------
 
 
 class RuleReader(NamedTuple):
-    """A rule, and how scores and what is beside them are read for it.
+    """A rule that reads new scores, and what comes beside them, as those of its fit.
 
     Calibrators and `Fitted` predict by it.
 
@@ -328,15 +333,15 @@ class RuleReader(NamedTuple):
     ----------
     rule : Rule
     labels : sequence of labels
-        The classes or labels; a frame whose columns bear their names must have them in this order.
+        The classes or labels; a frame whose columns have these names must have them in this order.
     positive_column : int
-        Of a binary rule: which column of probabilities is that of the positive class.
+        With two classes: which column of probabilities is that of the positive class.
     expects : ScoreRange or None
         The scores that the rule is for.
     provenance : mapping
-        What is known of the fit: the names of several columns of scores or segments are among it.
+        Facts about the fit: among them the names of several columns of scores or segments.
     takes : set of str
-        What may come beside the scores even where the rule does not look at it: a calibrator that
+        What may come beside the scores even where the rule does not need it: a calibrator that
         takes features may have kept a map of the score.
     """
 
@@ -348,7 +353,7 @@ class RuleReader(NamedTuple):
     takes: frozenset[str] = frozenset()
 
     def positive(self, scores: Any, rows: RowInputs, on_range: str) -> Any:
-        """The probability of the positive class of each row, (n,); of a series, a series."""
+        """The probability of the positive class of each row, (n,); for a series, a series."""
         if not self.rule.binary:
             raise InputError(
                 "calibrate gives the probability of one of two classes, but this calibrator gives "
@@ -384,7 +389,7 @@ class RuleReader(NamedTuple):
         return known.take(best)
 
     def read(self, scores: Any, on_range: str) -> NDArray[Any]:
-        """Scores as the rule takes them, checked against those of the fit."""
+        """Scores as the rule takes them, checked against the range of the fit."""
         rule, labels = self.rule, self.labels
         ordered = as_in_fit(scores, self.provenance, labels)
         if rule.binary:
@@ -397,7 +402,7 @@ class RuleReader(NamedTuple):
         return clean
 
     def _evaluated(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
-        """What the rule gives for these scores and what is beside them."""
+        """What the rule gives for these scores and what comes beside them."""
         self._check_inputs(rows)
         clean, rule = self.read(scores, on_range), self.rule
         if isinstance(rule, Segmented):
@@ -405,7 +410,7 @@ class RuleReader(NamedTuple):
         return rule(clean, rows) if rule.needs else rule(clean)
 
     def _check_inputs(self, rows: RowInputs) -> None:
-        """Refuse what the rule does not look at, and rows without their segments."""
+        """Refuse inputs that the rule does not need, and rows without segments where it does."""
         given = {name for name in BESIDE if getattr(rows, name) is not None}
         needless = sorted(given - self.rule.needs - self.takes)
         if needless:
@@ -422,7 +427,7 @@ class RuleReader(NamedTuple):
             )
 
     def _find(self, rule: Segmented, segments: Any) -> Index:
-        """The number of each row's segment; a warning if most rows are of segments never seen."""
+        """The number of each row's segment; a warning if most rows have a new segment."""
         known: Any = self.provenance.get("segment_column")
         several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
         names = tuple(known) if several else ()
@@ -439,9 +444,9 @@ class RuleReader(NamedTuple):
 
 
 def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
-    """Finite scores of shape (n, columns); of one column also (n,).
+    """Finite scores of shape (n, columns); one column may also come as (n,).
 
-    Columns that bear the names of the classes or labels must be in the order of ``labels``.
+    Columns that have the names of the classes or labels must be in the order of ``labels``.
     """
     if columns > 1:
         return read_score_matrix(scores, columns, classes=labels)
@@ -453,14 +458,14 @@ def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
     return read_scores(matrix)[:, None]
 
 
-# --- What exports are given: a fitted calibrator, what `load` returns, or a map -------------------
+# --- Maps and values of what exports are given: a calibrator, what `load` returns, or a map -------
 
 
 def refuse_models(calibrator: Any) -> None:
-    """Refuse a model with its calibrator where the calibrator alone would be taken.
+    """Refuse a model with its calibrator (a class with ``takes_rows``) where only a calibrator can
+    be used.
 
-    Whatever is made of it would take scores, where the object itself takes rows. Classes of such
-    objects say so by ``takes_rows``.
+    What is made of it would take scores, while the object itself takes rows.
     """
     if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
         return
@@ -474,14 +479,14 @@ def refuse_models(calibrator: Any) -> None:
 
 
 def tree_parts_of(calibrator: Any) -> TreeParts | None:
-    """The trees of a calibrator that has some; None for all others."""
+    """The trees of a calibrator; None where it has none."""
     fitted = to_fitted_value(calibrator)
     parts = getattr(None if fitted is None else fitted.rule, "tree_parts", None)
     return None if parts is None else parts(fitted)
 
 
 def map_of(calibrator: Any) -> Map:
-    """The map of a fitted calibrator, of what `load` returns, or a map itself.
+    """The map of a fitted calibrator, of what `load` returns, or of a map (itself).
 
     >>> from calibrant.maps import Identity
     >>> map_of(Identity())
@@ -501,7 +506,7 @@ def map_of(calibrator: Any) -> Map:
 
 
 def to_fitted_value(calibrator: Any) -> Fitted | None:
-    """The value that `save` writes; None for a bare map and for what is no calibrator."""
+    """The calibrator as a `Fitted`, as `save` writes it; None for a map or another object."""
     if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
         return None
     refuse_models(calibrator)
@@ -510,9 +515,9 @@ def to_fitted_value(calibrator: Any) -> Fitted | None:
 
 
 def to_fitted_map(calibrator: Any) -> Fitted | None:
-    """The fitted value of a map with its labels; None for a bare map.
+    """The calibrator as a `Fitted` whose rule is a map; None for a map.
 
-    A calibrator that needs more of a row than its scores has no map to write, and is refused.
+    A calibrator that needs more of a row than its scores has no map, and is refused.
     """
     fitted = to_fitted_value(calibrator)
     if fitted is not None and not isinstance(fitted.rule, Map):
@@ -525,6 +530,7 @@ class NoMapError(InputError, AttributeError):
 
 
 def _why_no_map(fitted: Fitted) -> str:
+    """The error text for a calibrator that needs more of a row than its scores."""
     needed = " and ".join(sorted(fitted.rule.needs))
     return (
         f"{fitted.method or 'this calibrator'} has no map and cannot be exported: it is no "
@@ -545,7 +551,7 @@ def fingerprint(map_: Map) -> str:
 
 
 def name_type(value: object) -> str:
-    """What came instead of a calibrator, in a word or two.
+    """The name of an object's type, for an error; of a class, that it is one.
 
     >>> name_type(0.5), name_type(Map)
     ('float', 'the class Map')
@@ -560,7 +566,7 @@ Label = str | int | float | bool
 
 
 def check_label(value: Any) -> Label:
-    """A label that a file can hold, as a Python value."""
+    """The label as a Python value, which a file must be able to hold."""
     value = plain(value)
     kind = type(value)
     if kind is bool or (kind is int and fits_64_bits(value)):
@@ -574,7 +580,7 @@ def check_label(value: Any) -> Label:
 
 
 def check_labels(values: Any) -> tuple[Label, ...]:
-    """Labels that a file can hold, each of them once; 1, 1.0, True and "1" are different."""
+    """The labels as Python values, which must differ; 1, 1.0, True and "1" are different."""
     labels = tuple(check_label(value) for value in values)
     if len({(type(label), label) for label in labels}) < len(labels):
         raise InputError(f"classes must be different labels, but {brief(labels)} came.")
@@ -582,7 +588,7 @@ def check_labels(values: Any) -> tuple[Label, ...]:
 
 
 def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
-    """The labels as an array that gives each of them back as it is, whatever NumPy thinks.
+    """The labels as an array that keeps the type of each.
 
     >>> label_array(("b", "a")).dtype.kind, label_array((1, "1")).tolist()
     ('U', [1, '1'])
@@ -603,7 +609,7 @@ WIDEST = 160
 
 
 def _summary_lines(fitted: Fitted) -> list[str]:
-    """At most five lines: what it gives, its map or rule, labels, scores, origin."""
+    """The lines that print a fitted calibrator: method, rule, labels, scores, origin."""
     method = fitted.method or "an unknown method"
     if fitted.pos_label is None:
         first = f"probabilities of {len(fitted.classes)} classes by {method}"

@@ -1,4 +1,4 @@
-"""Folds of tables, of rows, and of matrices: what is learned from, and what is held out."""
+"""Folds of tables, rows and matrices: the part to learn from, and the part held out, of each."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ Pair = tuple[Index, Index]
 FOLDS = 5
 
 
-def pairs_of(fold: Index, k: int) -> list[Pair]:
-    """The pairs of k folds, given the fold of each row; rows of fold k and above are left out."""
+def fold_pairs(fold: Index, k: int) -> list[Pair]:
+    """The rows to learn from and the rows held out, for each of k folds.
+
+    ``fold`` is the fold of each row; rows of fold k and above are left out.
+    """
     return [(np.flatnonzero((fold != f) & (fold < k)), np.flatnonzero(fold == f)) for f in range(k)]
 
 
@@ -105,14 +108,14 @@ class TableFolds:
 
 
 def soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
-    """The cells of both classes that hold less than one row of a class."""
+    """Flags of the cells that hold both classes, and less than one row of one of them."""
     pairs = zip(weights, squares, strict=True)
     less = [(q > SMALLEST) & (n * n < q * (1.0 - 1e-9)) for n, q in pairs]
     return np.asarray((weights[0] > 0.0) & (weights[1] > 0.0) & (less[0] | less[1]))
 
 
 class _ClassFolds:
-    """How the rows of one class, or those with halves of both, fall to the folds."""
+    """Rows of one class (or rows with soft labels) of a table, dealt into folds."""
 
     def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
         present = weight > 0
@@ -135,15 +138,15 @@ class _ClassFolds:
         return np.asarray(held / np.maximum(self.rows, 1))
 
 
-def table_cv(cv: Any) -> bool:
-    """Whether folds can be dealt from a table, without its rows."""
+def is_fold_count(cv: Any) -> bool:
+    """Whether ``cv`` is a number of folds, which can be dealt from a table without its rows."""
     return cv is None or isinstance(cv, Integral)
 
 
-def possible_folds(wanted: int, rarest: float) -> int:
-    """As many folds as wanted, at most one for each row of the rarer class; 0 below two.
+def limit_folds(wanted: int, rarest: float) -> int:
+    """The number of folds wanted, or fewer: one for each row of the rarer class; 0 instead of 1.
 
-    >>> possible_folds(5, 3.0), possible_folds(5, 1.0)
+    >>> limit_folds(5, 3.0), limit_folds(5, 1.0)
     (3, 0)
     """
     folds = min(wanted, int(rarest + 1e-6))
@@ -159,7 +162,7 @@ SPLITTING = ("folds", "fraction")
 LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
 
 
-def split_present(
+def split_rows_with_weight(
     cv: Any,
     rows: Rows | ScoreMatrix,
     classes: NDArray[Any],
@@ -167,13 +170,13 @@ def split_present(
     groups: Any,
     random_state: Any,
 ) -> tuple[list[Pair], Index | None]:
-    """Splits of the rows of positive weight, for any ``cv`` that picks rows, and which rows belong
-    together.
+    """Splits of the rows of positive weight, for any ``cv``, and the cluster of each row.
 
-    These are rows of a group, or each row by itself if some are held out more than once; None if
-    all rows are independent. ``rows`` are those of positive weight alone. ``present`` says which of
-    all rows they are (None: all); ``groups``, and ``cv`` where it is a list of rows, speak of all
-    rows. Splits without rows to learn from, or to judge on, are left out.
+    Rows of a cluster are not independent: those of a group; each row is its own cluster if some are
+    held out more than once. None if all rows are independent. ``rows`` are those of positive weight
+    alone, and ``present`` flags them among all rows (None: they are all); ``groups``, and ``cv``
+    where it is a list of splits, are of all rows. Splits without rows to learn from, or to judge
+    on, are left out.
     """
     codes = rows.codes.astype(np.intp)
     data = Rows.unscored(rows.scores, codes, rows.weight, classes)
@@ -185,7 +188,7 @@ def split_present(
         check_lengths(scores=len(present), groups=len(column))
         groups = column[present]
         cluster = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    splits = row_pairs(_of_present(cv, present), data, groups, random_state, complete=False)
+    splits = split_rows(_splits_of_present(cv, present), data, groups, random_state, complete=False)
     pairs = [(train, test) for train, test in splits if len(train) and len(test)]
     if not pairs:
         raise InputError(
@@ -197,7 +200,7 @@ def split_present(
     return pairs, cluster
 
 
-def row_pairs(
+def split_rows(
     cv: Any,
     rows: Rows,
     groups: Any,
@@ -205,7 +208,7 @@ def row_pairs(
     *,
     complete: bool = True,
 ) -> list[Any]:
-    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came.
+    """The rows to train on and the rows to score in each split, for any ``cv``; None for all rows.
 
     With ``complete`` every split must train on two classes or more.
     """
@@ -216,11 +219,11 @@ def row_pairs(
         groups = to_column(groups, "groups")
         check_lengths(groups=len(groups), y=len(rows.codes))
     if kind == "fraction":
-        pairs = _hold_out(float(cv), rows, groups, random_state, complete)
+        pairs = _hold_out_fraction(float(cv), rows, groups, random_state, complete)
     else:
         pairs = _row_folds(cv, rows, groups, complete)
     if complete:
-        _check_pairs(pairs, rows)
+        _check_splits(pairs, rows)
     return pairs
 
 
@@ -249,8 +252,8 @@ def _kind(cv: Any) -> str | None:
     return "folds" if splits else None
 
 
-class Splits:
-    """The limits of ``cv``: a number of folds, a fraction, a splitter or splits."""
+class CvLimit:
+    """The limit of a parameter ``cv``: a number of folds, a fraction, a splitter or splits."""
 
     def allows(self, value: Any) -> bool:
         empty = isinstance(value, (list, tuple)) and not value
@@ -264,7 +267,7 @@ class Splits:
 
 
 def _row_folds(cv: Any, rows: Rows, groups: NDArray[Any] | None, complete: bool) -> list[Pair]:
-    """The rows to train on and to score, fold by fold.
+    """The rows to train on and the rows to score in each fold.
 
     A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
     groups stratified folds that keep each group together. Rows with soft labels are dealt in the
@@ -280,18 +283,20 @@ def _row_folds(cv: Any, rows: Rows, groups: NDArray[Any] | None, complete: bool)
             _check_enough(k, rows)
         if groups is not None:
             _check_groups(k, groups)
-            cv = (StratifiedGroupKFold if strict or _least_common(rows) >= k else GroupKFold)(k)
+            cv = (StratifiedGroupKFold if strict or _rarest_label_count(rows) >= k else GroupKFold)(
+                k
+            )
         else:
-            cv = StratifiedKFold(k) if strict else _dealt(k, rows)
+            cv = StratifiedKFold(k) if strict else _deal_by_label(k, rows)
     splits = cv.split(rows.X, rows.labels, groups) if hasattr(cv, "split") else cv
-    pairs = _given_pairs(splits, len(rows.codes))
+    pairs = _read_splits(splits, len(rows.codes))
     if not pairs:
         raise InputError("cv must give at least one split, but it gave none. Was it used up?")
     return pairs
 
 
-def _dealt(k: int, rows: Rows) -> list[Pair]:
-    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k.
+def _deal_by_label(k: int, rows: Rows) -> list[Pair]:
+    """k folds, to which the rows of each class are dealt in turn; a class may be smaller than k.
 
     Rows with soft labels are dealt in the order of these.
     """
@@ -301,14 +306,14 @@ def _dealt(k: int, rows: Rows) -> list[Pair]:
     labels = rows.codes if rows.share is None else rows.share
     fold = np.empty(n, dtype=np.intp)
     fold[np.argsort(labels, kind="stable")] = np.arange(n) % k  # one class after the other
-    return pairs_of(fold, k)
+    return fold_pairs(fold, k)
 
 
-def deal_soft(rows: Rows, k: int, seed: int) -> list[Pair]:
-    """Rows with soft labels dealt into k folds at random, those of ½ and more apart from the
-    others.
+def deal_soft_labels(rows: Rows, k: int, seed: int) -> list[Pair]:
+    """k folds, to which rows with soft labels are dealt at random.
 
-    Whatever their order is, rows of the same score, label and weight fall to the same folds.
+    Rows with labels of ½ and more are dealt by themselves. The folds do not depend on the order of
+    the rows.
     """
     keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
     order = np.lexsort([key for key in keys if key is not None])
@@ -317,10 +322,10 @@ def deal_soft(rows: Rows, k: int, seed: int) -> list[Pair]:
     low = int(np.count_nonzero(~rows.positive))
     for some in (order[:low], order[low:]):
         fold[some] = rng.permutation(np.arange(len(some)) % k)
-    return pairs_of(fold, k)
+    return fold_pairs(fold, k)
 
 
-def _hold_out(
+def _hold_out_fraction(
     fraction: float, rows: Rows, groups: NDArray[Any] | None, random_state: Any, complete: bool
 ) -> list[Pair]:
     """One split that holds out a fraction of the rows of each class, drawn at random.
@@ -334,7 +339,7 @@ def _hold_out(
     nothing = np.zeros(len(rows.codes))
     options = {"test_size": fraction, "random_state": random_state}
     k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
-    if (not complete or rows.share is not None) and _least_common(rows) < k:
+    if (not complete or rows.share is not None) and _rarest_label_count(rows) < k:
         free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
         return list(free.split(nothing, groups=groups))
     if groups is None:
@@ -351,17 +356,17 @@ def _hold_out(
     return [(train, test) if fraction <= 0.5 else (test, train)]
 
 
-def _of_present(cv: Any, present: Flags) -> Any:
-    """Splits given as indices or masks of all rows, as indices of the rows that are present."""
+def _splits_of_present(cv: Any, present: Flags) -> Any:
+    """Splits of all rows, as splits of the rows that are ``present``; other kinds of cv stay."""
     if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
     position = np.cumsum(present) - 1
-    pairs = _given_pairs(cv, len(present))
+    pairs = _read_splits(cv, len(present))
     return [tuple(position[rows[present[rows]]] for rows in pair) for pair in pairs]
 
 
-def _given_pairs(splits: Iterable[Any], n: int) -> list[Pair]:
-    """Splits of n rows, given as numbers or as True and False for each row, as numbers."""
+def _read_splits(splits: Iterable[Any], n: int) -> list[Pair]:
+    """Splits that the user gave, by numbers of rows or by flags, as numbers of n rows."""
     every, pairs = np.arange(n), []
     for number, split in enumerate(splits, start=1):
         try:
@@ -383,7 +388,7 @@ def _given_pairs(splits: Iterable[Any], n: int) -> list[Pair]:
 
 
 def _are_rows(given: NDArray[Any], n: int) -> bool:
-    """Whether these are numbers of n rows, or True and False for each of them."""
+    """Whether these are numbers of n rows, or flags of them."""
     if given.ndim != 1 or given.dtype.kind == "b":
         return given.dtype.kind == "b" and given.shape == (n,)
     if not given.size:
@@ -391,14 +396,15 @@ def _are_rows(given: NDArray[Any], n: int) -> bool:
     return given.dtype.kind in "iu" and bool(given.min() >= -n and given.max() < n)
 
 
-def _least_common(rows: Rows) -> int:
-    """The number of rows of the rarer label, as those who stratify see it."""
+def _rarest_label_count(rows: Rows) -> int:
+    """The number of rows of the rarest class, by which stratified folds are limited."""
     soft = rows.share is not None
     counts = np.bincount(rows.codes, minlength=2) if soft else rows.class_counts()
     return int(counts.min())
 
 
 def _check_enough(k: int, rows: Rows) -> None:
+    """Refuse more folds than a class has rows."""
     counts = rows.class_counts()
     rarest = int(np.argmin(counts))
     if counts[rarest] < k:
@@ -410,11 +416,13 @@ def _check_enough(k: int, rows: Rows) -> None:
 
 
 def _check_groups(k: int, groups: NDArray[Any]) -> None:
+    """Refuse more folds than there are groups."""
     if (count := len(np.unique(groups))) < k:
         raise InputError(f"{k} folds need at least {k} groups, but {count} came. Use fewer folds.")
 
 
-def _check_pairs(pairs: list[Pair], rows: Rows) -> None:
+def _check_splits(pairs: list[Pair], rows: Rows) -> None:
+    """Refuse splits without rows to score, or that train on fewer than two classes."""
     for number, (train, test) in enumerate(pairs, start=1):
         if not len(test):
             raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
@@ -422,11 +430,11 @@ def _check_pairs(pairs: list[Pair], rows: Rows) -> None:
         if missing.sum() > len(missing) - 2:
             raise InputError(
                 "every fold must train on two classes or more, but "
-                f"{_lack(number, len(pairs), rows, missing)}. {LESS_RARE}"
+                f"{_lacking_class(number, len(pairs), rows, missing)}. {LESS_RARE}"
             )
 
 
-def warn_of_missing(pairs: list[Any], rows: Rows, fits: ModelFits) -> None:
+def warn_of_missing_classes(pairs: list[Any], rows: Rows, fits: ModelFits) -> None:
     """Warn of folds that train without one of several classes: their model gives it probability 0.
 
     This concerns models with predict_proba; others are refused once they are fitted.
@@ -435,20 +443,21 @@ def warn_of_missing(pairs: list[Any], rows: Rows, fits: ModelFits) -> None:
         missing = rows.class_counts(train) == 0
         if missing.any() and score_method(fits.estimator, fits.method) == "predict_proba":
             warnings.warn(
-                f"{_lack(number, len(pairs), rows, missing)}, so that its model gives that class a "
-                f"probability of 0. {LESS_RARE}",
+                f"{_lacking_class(number, len(pairs), rows, missing)}, so that its model gives "
+                f"that class a probability of 0. {LESS_RARE}",
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
 
 
-def _lack(number: int, folds: int, rows: Rows, missing: Flags) -> str:
+def _lacking_class(number: int, folds: int, rows: Rows, missing: Flags) -> str:
+    """A phrase on the class that the training rows of a fold lack."""
     first = plain(rows.classes[int(np.argmax(missing))])
     return f"the training rows of fold {number} of {folds} lack {first!r}"
 
 
-def check_calibrating(pairs: list[Pair], rows: Rows) -> None:
-    """Refuse folds of one class where each fold has a calibrator of its own."""
+def check_folds_have_classes(pairs: list[Pair], rows: Rows) -> None:
+    """Refuse folds with rows of one class only, where a calibrator is fitted to each fold."""
     for number, (_, test) in enumerate(pairs, start=1):
         if (rows.class_counts(test) > 0).sum() < 2:
             raise InputError(
@@ -474,7 +483,7 @@ HELD_NUMBERS, LEAST_HELD = 1 << 20, 2000
 MOST_SORTED = 1 << 22
 
 
-def matrix_pairs(
+def split_matrix(
     matrix: ScoreMatrix,
     classes: NDArray[Any],
     cv: Any,
@@ -482,26 +491,28 @@ def matrix_pairs(
     random_state: Any,
     present: Flags | None = None,
 ) -> tuple[Sequence[Pair], Index | None]:
-    """Rows to learn from and to judge on, and which rows belong together.
+    """The rows to learn from and to judge on in each split, and the cluster of each row.
 
-    A number of folds is dealt from the rows in the order of their scores; if there are more than
-    `MOST_JUDGED` rows, only so many of them are dealt. Of large matrices with many classes a single
-    part is held out. Any other ``cv``, and ``present``, are as in `split_present`.
+    For a number of folds, rows are dealt in the order of their scores, at most `MOST_JUDGED` of
+    them. Of large matrices with many classes a single part is held out. Any other ``cv``,
+    ``present`` and clusters are as in `split_rows_with_weight`.
     """
     cv = FOLDS if cv is None else cv
     if not isinstance(cv, (int, np.integer)) or groups is not None:
-        return split_present(cv, matrix, classes, present, groups, random_state)
+        return split_rows_with_weight(cv, matrix, classes, present, groups, random_state)
     count = min(int(cv), len(matrix))
-    if parts := single_part(matrix, count):
+    if parts := count_large_parts(matrix, count):
         fold = deal_by_scores(matrix, parts)
         return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None
     step = -(-len(matrix) // MOST_JUDGED)
-    return pairs_of(deal_by_scores(matrix, count * step), count), None
+    return fold_pairs(deal_by_scores(matrix, count * step), count), None
 
 
-def single_part(matrix: ScoreMatrix, count: int) -> int:
-    """How many parts a large matrix of many classes is dealt into, of which one is held out; 0
-    where ``count`` folds take no long time."""
+def count_large_parts(matrix: ScoreMatrix, count: int) -> int:
+    """The number of parts of a large matrix of many classes, of which one is held out.
+
+    0 where ``count`` folds do not take long.
+    """
     n, k = len(matrix), matrix.n_classes
     if k <= FEW_CLASSES or n * k <= FOLDED_NUMBERS or count < 2:
         return 0
@@ -517,12 +528,12 @@ def deal_by_scores(matrix: ScoreMatrix, count: int) -> Index:
     columns only.
     """
     fold = np.empty(len(matrix), dtype=np.intp)
-    fold[sorted_rows(matrix)] = np.arange(len(matrix)) % count
+    fold[rows_by_score(matrix)] = np.arange(len(matrix)) % count
     return fold
 
 
-def sorted_rows(matrix: ScoreMatrix) -> Index:
-    """Rows by their scores, then class and weight."""
+def rows_by_score(matrix: ScoreMatrix) -> Index:
+    """The rows in the order of their scores, then of class and weight."""
     columns = matrix.leading(matrix.n_classes if matrix.size <= MOST_SORTED else 2).T
     least = [] if matrix.weight is None else [matrix.weight]
     return np.lexsort((*least, matrix.codes, *columns))

@@ -1,4 +1,4 @@
-"""Rows held out: candidates are fitted to the others, and judged by what they say of these.
+"""Cross-validation: candidates are fitted to a part of the rows, and judged on the rows held out.
 
 `HeldOut` says what each fold learns from and what it holds out, `try_all` fits every candidate to
 each fold once, and `choose` takes one of them by its losses.
@@ -28,12 +28,12 @@ from calibrant.fitting.folds import (
     FOLDS,
     Pair,
     TableFolds,
-    deal_soft,
-    possible_folds,
-    split_present,
-    table_cv,
+    deal_soft_labels,
+    is_fold_count,
+    limit_folds,
+    split_rows_with_weight,
 )
-from calibrant.fitting.registry import BEFORE, bare
+from calibrant.fitting.registry import BEFORE, copy_for_tables
 from calibrant.metrics.arguments import class_tables
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.point_measures import area, one_class
@@ -53,7 +53,7 @@ POOLED_CELLS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A candidate on what was held out.
+    """The predictions and losses of a candidate on rows held out.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Trial:
     seconds : float
         The time of that fit.
     maps : tuple
-        What it gave in each fold, where that was kept.
+        Its map in each fold, where these were kept.
     """
 
     p: NDArray[Any]
@@ -101,11 +101,11 @@ def try_all(
     keep_maps: bool = False,
     bar: Iterator[Any] = WITHOUT_BAR,
 ) -> dict[str, Trial]:
-    """Fit every candidate to the rest of each fold, judge it on the fold, and fit it to the whole.
+    """The trial of each candidate: fitted without each fold, judged on it, and fitted to ``whole``.
 
-    ``whole`` are all data (None: it is not fitted to these). With ``by_rows`` candidates are given
-    the numbers of rows to learn from and to predict. With ``keep_maps`` trials hold what each fold
-    gave. ``bar`` moves by one with each fit.
+    ``whole`` are all data (None: no fit to these). With ``by_rows`` candidates are given the
+    numbers of rows to learn from and to predict. With ``keep_maps`` trials keep the map of each
+    fold. ``bar`` moves by one with each fit.
     """
     trials = {}
     for name, fit in fits.items():
@@ -113,7 +113,7 @@ def try_all(
         outputs: list[Array] = []
         for rest, asked in held.pairs if by_rows else held.parts():
             next(bar)
-            predict = _map_of(fit(rest))  # the calibrator itself may be large
+            predict = _map_or_function(fit(rest))  # the calibrator itself may be large
             outputs.append(predict(asked))
             maps += [predict] * keep_maps
         trial = replace(held.trial(np.concatenate(outputs)), maps=tuple(maps))
@@ -127,20 +127,20 @@ def try_all(
     return trials
 
 
-def _map_of(fitted: Any) -> Any:
+def _map_or_function(fitted: Any) -> Any:
     """The map of a calibrator; a function as it is."""
     return getattr(fitted, "map_", fitted)
 
 
-def fit_bare(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:
-    """The fit of copies of a calibrator to tables, or to matrices, whatever it calls the labels.
+def fit_copies(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:
+    """A function that fits a copy of a calibrator to a table or a matrix.
 
-    Columns of matrices stand for these ``classes`` (None: 0, 1, 2, …).
+    The ``classes`` are those of the columns of matrices (None: 0, 1, 2, …).
     """
 
     def fit(data: ScoreTable | ScoreMatrix) -> Any:
         if isinstance(data, ScoreTable):
-            return bare(calibrator).fit_table(data)
+            return copy_for_tables(calibrator).fit_table(data)
         labels = np.arange(data.n_classes) if classes is None else classes
         one = clone(calibrator).set_params(classes=list(labels))
         with one._part_of(data.whole):
@@ -154,13 +154,13 @@ def progress_bar(fits: int, *, show: bool) -> Iterator[int]:
     return iter(track(range(fits), fits, "calibrators", show=show))
 
 
-def path_losses(
+def held_out_path_losses(
     table: ScoreTable, folds: int, losses: Callable[[CellColumns, CellColumns], Array]
 ) -> Array:
-    """The summed losses of the candidates of a path, such as numbers of bins, on rows held out.
+    """The losses on rows held out of several candidates at once, such as numbers of bins, summed.
 
-    ``losses`` fits them all to what is left of a fold, and gives their losses on what it holds out.
-    Whole weights are numbers of rows.
+    ``losses`` fits them all to the rest of a fold, and gives their losses on what the fold holds
+    out. Whole weights are numbers of rows.
     """
     deal = TableFolds(table, folds, repetitions=True)
     held = (deal.held(fold) for fold in range(folds))
@@ -171,7 +171,7 @@ def path_losses(
 
 
 class HeldOut(ABC):
-    """Data in folds: what is learned from, what is held out, and what happened to it."""
+    """Data in folds: the part to learn from, the part held out, and its labels, of each fold."""
 
     #: the numbers of the rows to learn from and to judge on, where there are rows
     pairs: Sequence[Pair]
@@ -179,20 +179,23 @@ class HeldOut(ABC):
     @property
     @abstractmethod
     def folds(self) -> int:
-        """How often rows are held out."""
+        """The number of folds."""
 
     @abstractmethod
     def parts(self) -> Iterable[Part]:
-        """What each fold learns from, and the scores that it is asked for."""
+        """The data to learn from, and the scores to predict, of each fold."""
 
     @property
     @abstractmethod
     def sample(self) -> Sample:
-        """The weights of the units that losses are found for."""
+        """The weights of the units that have a loss: rows, or cells of equal rows."""
 
     @abstractmethod
     def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
-        """How predictions did, fold after fold. With ``ranks`` they are the scores as they came."""
+        """The trial of these predictions, which come fold after fold.
+
+        With ``ranks`` they are the scores as they came, which are ranked over all folds, too.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +235,7 @@ class HeldOutCells(HeldOut):
         There are fewer folds where a class has fewer rows, and none below two. A table of more than
         `MOST_CELLS` scores is pooled first.
         """
-        folds = possible_folds(folds, table.rarest)
+        folds = limit_folds(folds, table.rarest)
         notes: tuple[str, ...] = ()
         if folds and len(table) > MOST_CELLS:
             notes = (f"judged on {POOLED_CELLS:,} cells of {len(table):,} distinct scores",)
@@ -249,7 +252,7 @@ class HeldOutCells(HeldOut):
                 filled.append(table.scores[some])
         return cls(
             np.concatenate(filled),
-            joined(held),
+            concatenate_columns(held),
             [len(scores) for scores in filled],
             rests.__getitem__,
             notes=notes,
@@ -273,12 +276,12 @@ class HeldOutCells(HeldOut):
         """
         rows = rows if rows.present is not None else rows.without_weightless()
         table, present = ScoreTable.from_rows(rows), rows.present
-        if rows.share is not None and table_cv(cv) and groups is None:
-            folds = possible_folds(FOLDS if cv is None else int(cv), table.rarest)
+        if rows.share is not None and is_fold_count(cv) and groups is None:
+            folds = limit_folds(FOLDS if cv is None else int(cv), table.rarest)
             if not folds:
                 return cls(rows.scores[:0], table.columns.take(slice(0)), ())
-            cv, present = deal_soft(rows, folds, seed), None
-        pairs, cluster = split_present(cv, rows, rows.classes, present, groups, seed)
+            cv, present = deal_soft_labels(rows, folds, seed), None
+        pairs, cluster = split_rows_with_weight(cv, rows, rows.classes, present, groups, seed)
         if cluster is None and rows.share is not None and not counts:
             cluster = np.arange(len(rows.scores))
         test = np.concatenate([test for _, test in pairs])
@@ -304,7 +307,7 @@ class HeldOutCells(HeldOut):
 
     @classmethod
     def of_all(cls, scores: Array, columns: CellColumns) -> HeldOutCells:
-        """Everything at once, for predictions that were made before."""
+        """All cells in a single fold, to judge predictions that were made before."""
         return cls(scores, columns, [len(scores)])
 
     @property
@@ -324,16 +327,16 @@ class HeldOutCells(HeldOut):
 
     @cached_property
     def cells(self) -> list[slice]:
-        """The cells of each fold."""
+        """The slice of the cells of each fold."""
         ends = np.cumsum(self.sizes).tolist()
         return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
 
     @cached_property
     def units(self) -> tuple[Index, Flags]:
-        """The cell of each unit, and whether it is of the positive class.
+        """The cell of each unit, and whether the unit is of the positive class.
 
-        Rows are in their order. Of tables come, fold after fold, the negatives of all cells and
-        then the positives.
+        Units of rows are in the order of the rows. Those of tables are in the order of folds, and
+        in each fold the negatives of all cells come before the positives.
         """
         some = np.array([self.columns.negative > 0.0, self.columns.positive > 0.0])
         if self.pairs:
@@ -352,11 +355,14 @@ class HeldOutCells(HeldOut):
         return Sample(weight, square, None if self.cluster is None else self.cluster[cell])
 
     def trial(self, p: NDArray[Any], *, ranks: bool = False) -> Trial:
-        """How predictions did. With ``ranks`` the order is that of the scores themselves: as
-        probabilities some may be equal."""
+        """The trial of these predictions.
+
+        With ``ranks`` the order is that of the scores themselves: as probabilities some may be
+        equal.
+        """
         cell, positive = self.units
         q = p[cell]
-        surprise, square = unit_losses(q, positive)
+        surprise, square = losses_of_units(q, positive)
         certain = bool(q.min(initial=1.0) <= 0.0 or q.max(initial=0.0) >= 1.0)
         order = self.scores if ranks else p
         tables = [self._table(order[here], here) for here in self.cells]
@@ -371,7 +377,7 @@ class HeldOutCells(HeldOut):
         return ScoreTable.from_counts(values, *self.columns.take(cells))
 
     def predictions(self, trial: Trial) -> ScoreTable:
-        """The predictions of a candidate, with what happened."""
+        """The predictions of a candidate on the rows held out, with their labels."""
         return self._table(trial.p, slice(None))
 
     def paired(self, trial: Trial) -> PairedCells:
@@ -381,7 +387,7 @@ class HeldOutCells(HeldOut):
         return PairedCells(trial.p[cell], self.scores[cell], *rows)
 
 
-def unit_losses(p: Array, positive: Flags) -> tuple[Array, Array]:
+def losses_of_units(p: Array, positive: Flags) -> tuple[Array, Array]:
     """The log loss and the Brier score of the probability of the positive class in each unit."""
     surprise = np.empty(len(p))
     with np.errstate(divide="ignore"):
@@ -389,13 +395,13 @@ def unit_losses(p: Array, positive: Flags) -> tuple[Array, Array]:
     return surprise, np.square(np.where(positive, 1.0 - p, p))
 
 
-def joined(parts: Sequence[CellColumns]) -> CellColumns:
-    """The columns of several folds, one after the other."""
+def concatenate_columns(parts: Sequence[CellColumns]) -> CellColumns:
+    """The columns of several folds as one."""
     return CellColumns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def pairs_in_order(table: ScoreTable) -> tuple[float, float]:
-    """How many pairs of a negative and a positive there are, and how many are in order."""
+    """The number of pairs of a negative and a positive, and how many have ascending scores."""
     if one_class(table):
         return 0.0, 0.0
     pairs = table.total_negative * table.total_positive
@@ -435,31 +441,32 @@ class HeldOutMatrix(HeldOut):
         return self._scaled.take(train), self.matrix.scores[test]
 
     def reading(self, matrix: ScoreMatrix) -> HeldOutMatrix:
-        """The same folds of the same rows, with other scores for the candidates."""
+        """The same folds of the same rows, with the scores of another matrix."""
         return replace(self, matrix=matrix)
 
     @cached_property
     def rows(self) -> Index:
-        """The places of the rows held out."""
+        """The numbers of the rows held out."""
         return np.concatenate([test for _, test in self.pairs])
 
     @cached_property
     def fold(self) -> Index:
-        """The fold of each of them."""
+        """The fold of each row held out."""
         return np.repeat(np.arange(self.folds), [len(test) for _, test in self.pairs])
 
     @cached_property
     def codes(self) -> Index:
-        """Their classes."""
+        """The class of each row held out."""
         return self.matrix.codes[self.rows]
 
     def _shared(self, weight: Array | None) -> Array:
+        """The weight of each row held out, divided by how often it is held out."""
         share = 1.0 / np.bincount(self.rows)[self.rows]
         return share if weight is None else weight[self.rows] * share
 
     @cached_property
     def size(self) -> Array:
-        """Their weights in units of rows."""
+        """The weight of each row held out, in units of rows."""
         return self._shared(weight_in_rows(self.matrix.weight, self.weights))
 
     @cached_property
@@ -469,7 +476,7 @@ class HeldOutMatrix(HeldOut):
         return Sample(weight, square, None if self.groups is None else self.groups[self.rows])
 
     def unchanged(self) -> Trial:
-        """The scores as they came: distributions as they are, logits through the softmax."""
+        """The trial of the scores as they came: distributions, or the softmax of logits."""
         before, scores = unchanged(self.matrix), self.matrix.scores[self.rows]
         p = before(scores)
         if before.input == "probability":
@@ -504,13 +511,13 @@ class HeldOutMatrix(HeldOut):
         return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
 
     def predictions(self, trial: Trial) -> ScoreMatrix:
-        """The predictions of a candidate, with what happened."""
+        """The predictions of a candidate on the rows held out, with their labels."""
         weight = self.matrix.weight
         return ScoreMatrix(trial.p, self.codes, None if weight is None else weight[self.rows])
 
 
 def unchanged(matrix: ScoreMatrix) -> Softmax:
-    """The map that keeps distributions as they are, and turns logits into such by the softmax."""
+    """The map that returns distributions unchanged, and the softmax of logits."""
     return Softmax.unchanged(matrix.n_classes, matrix.kind())
 
 
@@ -561,7 +568,7 @@ def choose(
         if not np.isfinite(sample.mean(losses[name])):
             continue
         hopeless = not np.isfinite(sample.mean(losses[taken]))
-        if hopeless or errors_behind(losses[taken], losses[name], sample) > BENEFIT:
+        if hopeless or standard_errors_behind(losses[taken], losses[name], sample) > BENEFIT:
             taken, tied = name, {name}
     return taken, tied
 
@@ -573,21 +580,25 @@ def _choose(
     right: float | None,
     errors: float,
 ) -> tuple[str, set[str]]:
-    """The choice among candidates of which none asks more than the others."""
+    """The choice of `choose` among candidates of which none is demanding."""
     finite = {name: loss for name, loss in losses.items() if np.isfinite(sample.mean(loss))}
     finite = {name: loss for name, loss in finite.items() if name not in certain} or finite
     first, second, *_ = losses
     if not finite:
         return first, set(losses)
     best = min(finite, key=lambda name: sample.mean(finite[name]))
-    behind = {name: errors_behind(loss, finite[best], sample) for name, loss in finite.items()}
+    behind = {
+        name: standard_errors_behind(loss, finite[best], sample) for name, loss in finite.items()
+    }
     tied = {name for name, count in behind.items() if count <= 1.0}
 
     def beats_the_scores(name: str) -> bool:
         if first not in finite:
             return True
         refuted = right is not None and right <= LEVEL
-        return errors_behind(finite[first], finite[name], sample) > (0.0 if refuted else errors)
+        return standard_errors_behind(finite[first], finite[name], sample) > (
+            0.0 if refuted else errors
+        )
 
     if not beats_the_scores(best):
         return first, tied
@@ -595,9 +606,8 @@ def _choose(
     return (second if own else best), tied
 
 
-def errors_behind(one: Array, other: Array, sample: Sample) -> float:
-    """By how many standard errors of the paired difference one loss is above the other; at least
-    0."""
+def standard_errors_behind(one: Array, other: Array, sample: Sample) -> float:
+    """The mean difference of two losses in its standard errors; 0 if the first is smaller."""
     difference = one - other
     mean, error = sample.mean(difference), sample.error(difference)
     if one is other or mean <= ROUNDING * abs(sample.mean(other)):
@@ -610,7 +620,7 @@ def errors_behind(one: Array, other: Array, sample: Sample) -> float:
 
 @dataclass(frozen=True)
 class Standing:
-    """One candidate, judged out of fold.
+    """The figures of one candidate on rows held out, as a leaderboard shows them.
 
     Attributes
     ----------
@@ -670,12 +680,12 @@ def standings(
     tied: set[str],
     distinct: Mapping[str, int],
 ) -> tuple[Standing, ...]:
-    """A row for each candidate, the least log loss first; equal ones stay in the given order."""
+    """The standing of each candidate, the least log loss first."""
     before = trials[BEFORE]
     rows = []
     for name, one in trials.items():
-        gain, low, high = _gain(before.log_loss, one.log_loss, sample, level)
-        auc, change = ranked_as(one, before)
+        gain, low, high = _mean_gain(before.log_loss, one.log_loss, sample, level)
+        auc, change = auc_and_gain(one, before)
         if auc is not None and change is not None and distinct[name] == 1:
             auc, change = 0.5, change + (0.5 - auc)  # one rate for all rows ranks nothing
         rows.append(
@@ -698,7 +708,7 @@ def standings(
     return tuple(sorted(rows, key=lambda row: row.log_loss))
 
 
-def ranked_as(one: Trial, before: Trial) -> tuple[float | None, float | None]:
+def auc_and_gain(one: Trial, before: Trial) -> tuple[float | None, float | None]:
     """The AUC of a candidate, and what it gains over the scores as they came.
 
     The gain is counted within the folds, and added to the AUC of the scores over all pairs. So the
@@ -713,7 +723,9 @@ def ranked_as(one: Trial, before: Trial) -> tuple[float | None, float | None]:
     return min(max(before.whole_auc + change, 0.0), 1.0), change
 
 
-def _gain(before: Array, after: Array, sample: Sample, level: float) -> tuple[float, float, float]:
+def _mean_gain(
+    before: Array, after: Array, sample: Sample, level: float
+) -> tuple[float, float, float]:
     """Mean loss before minus mean loss after, with the interval of the paired difference."""
     old, new = sample.mean(before), sample.mean(after)
     if np.isinf(new):
@@ -730,7 +742,9 @@ def _gain(before: Array, after: Array, sample: Sample, level: float) -> tuple[fl
 
 @dataclass(frozen=True)
 class Sample:
-    """The weights of what every candidate was judged on: cells of equal rows, or single rows.
+    """The weights of the units that candidates are judged on; means over them, and their errors.
+
+    A unit is a row, or a cell of equal rows.
 
     Parameters
     ----------
@@ -757,7 +771,7 @@ class Sample:
 
     @cached_property
     def size(self) -> float:
-        """The number of independent units of equal weight that tell as much: (Σw)²/Σw² (Kish)."""
+        """The effective number of independent units: (Σw)²/Σw² (Kish)."""
         squares = self.square.sum()
         if self.cluster is not None:
             squares = np.square(np.bincount(self.cluster, self.weight)).sum()

@@ -133,15 +133,17 @@ class ModelFits:
         many and does not stop early.
         """
         model = clone(self.estimator, safe=False)
-        learned, y, weight = halves_of(rows, some)
+        learned, y, weight = training_rows(rows, some)
         params = self._keywords(learned, len(rows.codes))
         if rounds is not None:
             params = without_stopping(model, params, rounds)
         elif held is not None and self.on_fold:
-            judged, its_y, its_weight = halves_of(rows, held)
-            params |= self._evaluation_set(model, take(rows.X, judged), its_y, its_weight)
+            judged, its_y, its_weight = training_rows(rows, held)
+            params |= self._evaluation_set(model, take_rows(rows.X, judged), its_y, its_weight)
         name = None if weight is None else weight_argument(model)
-        model.fit(take(rows.X, learned), y, **({} if name is None else {name: weight}), **params)
+        model.fit(
+            take_rows(rows.X, learned), y, **({} if name is None else {name: weight}), **params
+        )
         return model
 
     def fit_again(self, rows: Rows, fold_models: list[Any]) -> Any:
@@ -152,13 +154,15 @@ class ModelFits:
         """
         rounds = None
         if self.on_fold:
-            kept = [_rounds(model) for model in fold_models]
+            kept = [_kept_rounds(model) for model in fold_models]
             rounds = max(1, round(sum(kept) / len(kept)))
         return self.fit(rows, rounds=rounds)
 
     def scores(self, model: Any, rows: Rows, some: Index | None = None) -> Array:
         """The scores that a fitted model gives to some of the rows (all of them by default)."""
-        return model_scores(model, take(rows.X, some), rows.classes, self.positive, self.method)
+        return model_scores(
+            model, take_rows(rows.X, some), rows.classes, self.positive, self.method
+        )
 
     def fit_and_score(
         self, rows: Rows, train: Index | None, test: Index | None
@@ -223,14 +227,14 @@ class ModelFits:
             )
 
     def _keywords(self, some: Index | None, n: int) -> dict[str, Any]:
-        """The keywords for a fit to some of n rows (None: all), but for the set of a fold."""
+        """The keywords for a fit to some of n rows (None: all), without ``eval_set="fold"``."""
         given = {k: v for k, v in self.given.items() if not (k == "eval_set" and self.on_fold)}
         if some is None:
             return given
-        return {name: _cut(value, some, n) for name, value in given.items()}
+        return {name: _take_if_rows(value, some, n) for name, value in given.items()}
 
     def _evaluation_set(self, model: Any, X: Any, y: Any, weight: Any) -> dict[str, Any]:
-        """The evaluation set of a fold, with the rows' weights where the fit takes them."""
+        """The keywords that give a fit its evaluation set, with weights where it takes them."""
         made: dict[str, Any] = {"eval_set": [(X, y)]}
         if has_fit_parameter(model, "eval_X"):  # LightGBM's later words for the same
             made = {"eval_X": (X,), "eval_y": (y,)}
@@ -240,17 +244,23 @@ class ModelFits:
         return made
 
 
-def halves_of(rows: Rows, some: Index | None) -> tuple[Index | None, NDArray[Any], Array | None]:
-    """Some rows (None: all), their labels and weights as models learn them: of soft labels, both
-    halves of each row."""
+def training_rows(
+    rows: Rows, some: Index | None
+) -> tuple[Index | None, NDArray[Any], Array | None]:
+    """The numbers, labels and weights of some rows (None: all) for the fit of a model.
+
+    Of soft labels they are both halves of each row.
+    """
     if rows.share is None:
-        return some, take(rows.labels, some), take(rows.weight, some)
-    halves, codes, weight = split_soft_labels(take(rows.share, some), take(rows.weight, some))
+        return some, take_rows(rows.labels, some), take_rows(rows.weight, some)
+    halves, codes, weight = split_soft_labels(
+        take_rows(rows.share, some), take_rows(rows.weight, some)
+    )
     return halves if some is None else some[halves], rows.classes[codes], weight
 
 
-def take(values: Any, rows: Index | None) -> Any:
-    """Some rows of anything that has rows (None: all, as they came)."""
+def take_rows(values: Any, rows: Index | None) -> Any:
+    """Some rows of an array, a frame or a list; None stands for all of them."""
     return values if rows is None or values is None else _safe_indexing(values, rows)
 
 
@@ -283,8 +293,8 @@ def weight_argument(estimator: Any) -> str | None:
     return weight_argument(estimator.estimator) if isinstance(estimator, BaseSearchCV) else None
 
 
-def _cut(value: Any, rows: Index, n: int) -> Any:
-    """Some rows of a column or matrix of n rows; anything else as it is."""
+def _take_if_rows(value: Any, rows: Index, n: int) -> Any:
+    """Some rows, if the value is a column or matrix of n rows; any other value as it is."""
     if isinstance(value, (str, bytes, Mapping)) or not (
         hasattr(value, "__len__") or hasattr(value, "shape")
     ):
@@ -293,7 +303,7 @@ def _cut(value: Any, rows: Index, n: int) -> Any:
         fits = _num_samples(value) == n
     except TypeError:  # a single number in an array
         return value
-    return take(value, rows) if fits else value
+    return take_rows(value, rows) if fits else value
 
 
 # --- Rows in, scores of a model out ---------------------------------------------------------------
@@ -317,9 +327,11 @@ _OTHER_CLASS: dict[str | None, Callable[[Array], Array]] = {
 }
 
 
-def refuse_dispatched(X: Any, model: Any) -> None:
-    """Refuse tensors where scikit-learn's models would keep them as such: labels, weights and
-    calibrators are NumPy's."""
+def refuse_array_api(X: Any, model: Any) -> None:
+    """Refuse tensors where scikit-learn's array_api_dispatch is on.
+
+    Its models would keep them as tensors, while labels, weights and calibrators are NumPy's.
+    """
     library = library_of(X)
     hands_on = type(model).__module__.partition(".")[0] in ("sklearn", "calibrant")
     if library is None or not hands_on or not get_config()["array_api_dispatch"]:
@@ -332,8 +344,10 @@ def refuse_dispatched(X: Any, model: Any) -> None:
 
 
 def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArray[Any], Index]:
-    """The classes, and which of them each row has: those of a fitted model, if there is one; else
-    those given; else those found in y."""
+    """The classes in ascending order, and the position of each row's label among them.
+
+    The classes are those of the fitted ``model``, else those in ``classes``, else those found in y.
+    """
     if y is None:
         raise InputError("this classifier requires y to be passed, but the target y is None.")
     known = getattr(model, "classes_", None)
@@ -350,7 +364,7 @@ def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArr
 
 
 def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
-    """With two classes: which of them a high score means."""
+    """The position of the positive class of two: of that which a high score means."""
     pos_label = getattr(calibrator, "pos_label", None)
     if len(classes) == 2:
         ordered, label = read_class_pair(list(classes), pos_label)
@@ -371,8 +385,8 @@ def model_scores(
     Columns go by the model's own ``classes_``, if it has them, and not by their place.
     """
     name = score_method(model, method)
-    what = f"the scores of {_name(model)}"
-    refuse_dispatched(X, model)
+    what = f"the scores of {_model_name(model)}"
+    refuse_array_api(X, model)
     if name == "decision_function" and len(classes) > 2:
         _refuse_pairs(model)
     if callable(method):
@@ -380,7 +394,7 @@ def model_scores(
     else:
         given = model(X) if name is None else getattr(model, name)(X)
     raw = to_matrix(given, what)
-    order = _class_order(model, classes, partly=name == "predict_proba")
+    order = _columns_of_classes(model, classes, partly=name == "predict_proba")
     if (order < 0).any():  # a fold's model has not seen all classes
         raw = np.column_stack((raw, np.zeros(len(raw))))
         order = np.where(order < 0, raw.shape[1] - 1, order)
@@ -411,12 +425,15 @@ def model_scores(
 
 
 def _refuse_pairs(model: Any) -> None:
-    """Three classes have three pairs: columns of pairs must not pass for columns of classes."""
+    """Refuse a model whose decision_function gives a column for each pair of classes.
+
+    Three classes have three pairs, so that these could pass for columns of classes.
+    """
     inner = model
     for _ in range(10):  # pipelines and searches may lie in each other
         if getattr(inner, "decision_function_shape", "ovr") == "ovo":
             raise InputError(
-                f"the scores of {_name(model)} must have one column per class, but "
+                f"the scores of {_model_name(model)} must have one column per class, but "
                 'decision_function_shape="ovo" gives one for each pair of classes. Set '
                 f'decision_function_shape="ovr": the model stays the same. {PAIRS}'
             )
@@ -436,23 +453,23 @@ def score_method(model: Any, method: Method) -> str | None:
         return None
     wanted = "predict_proba or decision_function" if method == "auto" else method
     raise ParameterError(
-        f"estimator must have {wanted}, but {_name(model)} has not. Pass an instance that has, or "
-        'with cv="prefit" a function from rows to scores, such as model.predict.'
+        f"estimator must have {wanted}, but {_model_name(model)} has not. Pass an instance that "
+        'has, or with cv="prefit" a function from rows to scores, such as model.predict.'
     )
 
 
 def may_be_probabilities(model: Any, method: Method) -> bool:
-    """Whether a model's scores can be meant as probabilities: not the values of decisions."""
+    """Whether a model's scores may be probabilities: they are not from its decision_function."""
     return score_method(model, method) in ("predict_proba", None)
 
 
-def chosen_method(method: Method, calibrator: Any) -> Method:
-    """The method given, or the one that the calibrator wants where it is "auto"."""
+def preferred_method(method: Method, calibrator: Any) -> Method:
+    """The method of the model that gives scores; for "auto" the one that the calibrator prefers."""
     return calibrator.score_method if isinstance(method, str) and method == "auto" else method
 
 
 def model_to_fit(estimator: Any, hint: str = "") -> Any:
-    """The estimator, if it is an instance that can be fitted; by default a logistic regression."""
+    """The estimator, which must be an instance with ``fit``; for None a logistic regression."""
     if estimator is None:
         from sklearn.linear_model import LogisticRegression
 
@@ -465,7 +482,7 @@ def model_to_fit(estimator: Any, hint: str = "") -> Any:
 
 
 def warn_no_weights(estimator: Any) -> None:
-    """Say that a model's fit cannot take the weights that came."""
+    """Warn that a model's fit takes no weights."""
     warnings.warn(
         f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrator uses "
         "the weights: the model is fitted as if all rows counted once.",
@@ -475,7 +492,7 @@ def warn_no_weights(estimator: Any) -> None:
 
 
 def warn_refitted(estimator: Any) -> None:
-    """Say that a model which is fitted already will not be used as it is."""
+    """Warn that a fitted model is not used as it is, but fitted anew."""
     if not hasattr(estimator, "__dict__") or not _is_fitted(estimator):
         return
     warnings.warn(
@@ -488,36 +505,35 @@ def warn_refitted(estimator: Any) -> None:
     )
 
 
-def unseen(model: Any, classes: NDArray[Any]) -> Flags:
-    """Which of several classes a model has not seen, being fitted on a fold that lacks them."""
+def unseen_classes(model: Any, classes: NDArray[Any]) -> Flags:
+    """Flags of the classes that a model does not know, since its fold lacked them."""
     own = getattr(model, "classes_", None)
     if own is None or len(classes) == 2:
         return np.zeros(len(classes), dtype=bool)
-    return np.asarray(_columns_of(own, classes) < 0)
+    return np.asarray(_find_columns(own, classes) < 0)
 
 
-def _class_order(model: Any, classes: NDArray[Any], *, partly: bool) -> Index:
-    """For each class, the column of the model that speaks of it.
+def _columns_of_classes(model: Any, classes: NDArray[Any], *, partly: bool) -> Index:
+    """The column of a model's scores for each class.
 
-    If ``partly``, −1 for those of several classes that the model, which knows two or more of them
-    and no other, has not seen.
+    If ``partly``, the model need not know all of several classes: −1 for those that it lacks.
     """
     own = getattr(model, "classes_", None)
     if own is None:
         return np.arange(len(classes))
-    columns = _columns_of(own, classes)
+    columns = _find_columns(own, classes)
     missing = np.count_nonzero(columns < 0)
     allowed = not missing or (partly and len(own) >= 2)
     if allowed and missing == len(classes) - len(own):
         return columns
     raise InputError(
-        f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
-        f"{[plain(c) for c in own][:20]}. Calibrate it with the labels that it was fitted on; "
-        "with folds that lack a class, use stratified ones or a model with predict_proba."
+        f"{_model_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but "
+        f"it knows {[plain(c) for c in own][:20]}. Calibrate it with the labels that it was fitted "
+        "on; with folds that lack a class, use stratified ones or a model with predict_proba."
     )
 
 
-def _columns_of(own: Any, classes: NDArray[Any]) -> Index:
+def _find_columns(own: Any, classes: NDArray[Any]) -> Index:
     """The column of each class in a model that knows its ``own``; −1 for one that it lacks."""
     columns = (
         next((column for column, known in enumerate(on_host(own)) if np.all(known == label)), -1)
@@ -526,7 +542,8 @@ def _columns_of(own: Any, classes: NDArray[Any]) -> Index:
     return np.fromiter(columns, dtype=np.intp)
 
 
-def _name(model: Any) -> str:
+def _model_name(model: Any) -> str:
+    """The name of a model's class, or of a function, for errors."""
     return str(getattr(model, "__name__", type(model).__name__))
 
 
@@ -556,8 +573,8 @@ _ROUNDS = (
 )
 
 
-def _rounds(model: Any) -> int:
-    """The number of rounds that a booster kept."""
+def _kept_rounds(model: Any) -> int:
+    """The number of rounds of a fitted booster that stopped early."""
     best = getattr(model, "best_iteration_", None)  # LightGBM: how many rounds are best
     if isinstance(best, (int, np.integer)) and best > 0:
         return int(best)
@@ -585,15 +602,15 @@ def without_stopping(model: Any, given: Mapping[str, Any], rounds: int) -> dict[
     model.set_params(**dict.fromkeys(names, rounds))
     model.set_params(**{name: None for name in _STOPPING if known.get(name)})
     if known.get("callbacks"):  # XGBoost's are options of the model
-        model.set_params(callbacks=_lasting(known["callbacks"]) or None)
+        model.set_params(callbacks=_without_early_stopping(known["callbacks"]) or None)
     kept = {name: value for name, value in given.items() if not name.startswith("eval_")}
     if kept.get("callbacks"):
-        kept["callbacks"] = _lasting(kept["callbacks"])
+        kept["callbacks"] = _without_early_stopping(kept["callbacks"])
     return kept
 
 
-def _lasting(callbacks: Any) -> list[Any]:
-    """The callbacks that do not stop early."""
+def _without_early_stopping(callbacks: Any) -> list[Any]:
+    """The callbacks without those that stop a booster early."""
     return [
         one
         for one in callbacks
@@ -609,12 +626,12 @@ Part = tuple[Array, Index | None]
 
 
 @contextmanager
-def pooled(
+def pooled_scores(
     calibrator: Any, data: Rows, parts: list[Part]
 ) -> Iterator[tuple[Array, Index, Array | None]]:
-    """The scores of all parts, the rows that they belong to, and the weights of the scores.
+    """The scores of all parts as one column, with the row and the weight of each score.
 
-    The calibrator is to be fitted to them inside the block.
+    The calibrator must be fitted to them inside the block.
 
     With repeated splits a row that is scored r times counts 1/r each time, so that all its scores
     together count as one row. Weights are then in units of rows, and inside the block the
@@ -625,25 +642,25 @@ def pooled(
     rows = np.concatenate([np.arange(n) if test is None else test for _, test in parts])
     times = np.bincount(rows, minlength=n)
     if times.max(initial=1) <= 1:
-        yield scores, rows, take(data.weight, rows)
+        yield scores, rows, take_rows(data.weight, rows)
         return
-    given = _weights_of(calibrator)
+    given = _weights_parameters(calibrator)
     size = np.ones(n)
     if data.weight is not None:
         scored = times > 0
         in_rows = weight_in_rows(data.weight[scored], next(iter(given.values()), "importance"))
         size[scored] = 1.0 if in_rows is None else in_rows
-    counting_rows(calibrator)
+    take_weights_as_counts(calibrator)
     yield scores, rows, (size / np.maximum(times, 1))[rows]
     calibrator.set_params(**given)  # the parameters that are saved are those of the user
 
 
-def counting_rows(calibrator: Any) -> Any:
-    """The calibrator; for it, and any inside it, weights are now numbers of rows."""
-    return calibrator.set_params(**dict.fromkeys(_weights_of(calibrator), "counts"))
+def take_weights_as_counts(calibrator: Any) -> Any:
+    """The calibrator, set to read weights as numbers of rows, as any calibrator inside it."""
+    return calibrator.set_params(**dict.fromkeys(_weights_parameters(calibrator), "counts"))
 
 
-def _weights_of(calibrator: Any) -> dict[str, str]:
+def _weights_parameters(calibrator: Any) -> dict[str, str]:
     """The parameters ``weights`` of a calibrator and of any inside it, with their values."""
     params = calibrator.get_params()
     return {name: value for name, value in params.items() if name.split("__")[-1] == "weights"}

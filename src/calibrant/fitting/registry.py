@@ -1,4 +1,4 @@
-"""The names of methods, wherever one is asked for: the class, and one line on each."""
+"""The names of methods, as commands and arguments take them: the class and one line on each."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OF_MORE: dict[str, str] = {
 }
 
 
-#: what a method draws, in words that need no name
+#: the kind of map that a method fits, in everyday words
 PLAIN: dict[str, str] = {
     "BLS": "a smooth curve",
     "Platt": "a sigmoid",
@@ -78,26 +78,28 @@ PLAIN: dict[str, str] = {
 }
 
 
-def in_plain_words(name: str) -> str:
-    """A method as everyone reads it: what it draws, with its name in brackets.
+def describe_method(name: str) -> str:
+    """A method in everyday words, with its name in brackets; other names stay as they are.
 
-    >>> in_plain_words("BLS"), in_plain_words("one-vs-rest BLS"), in_plain_words("mine")
+    >>> describe_method("BLS"), describe_method("one-vs-rest BLS"), describe_method("mine")
     ('a smooth curve (BLS)', 'one-vs-rest BLS', 'mine')
     """
-    known = {_bare(cls): words for cls, words in PLAIN.items()}
-    words = known.get(_bare(name))
+    known = {_letters(cls): words for cls, words in PLAIN.items()}
+    words = known.get(_letters(name))
     return name if words is None else f"{words} ({name})"
 
 
 def method_name(given: str) -> str:
-    """The registered name that a word stands for: case, dashes and class names do not matter.
+    """The registered name of a method, from a name in any spelling or from the name of its class.
 
     >>> method_name("VennAbers"), method_name("venn_abers"), method_name("sigmoid")
     ('venn-abers', 'venn-abers', 'platt')
     """
     known = _classes()
-    words = {_bare(name): name for name in known} | {_bare(cls): n for n, cls in known.items()}
-    name = words.get(_bare(given), METHODS_ALSO.get(_bare(given)))
+    words = {_letters(name): name for name in known} | {
+        _letters(cls): n for n, cls in known.items()
+    }
+    name = words.get(_letters(given), METHODS_ALSO.get(_letters(given)))
     if name is None:
         hint = did_you_mean(given, [*known, *METHODS_ALSO])
         raise ParameterError(
@@ -106,7 +108,7 @@ def method_name(given: str) -> str:
     return name
 
 
-def _bare(word: str) -> str:
+def _letters(word: str) -> str:
     return "".join(letter for letter in word.lower() if letter.isalnum())
 
 
@@ -115,18 +117,18 @@ def _classes() -> dict[str, str]:
 
 
 def calibrator_class(name: str) -> type[Any]:
-    """The class that a name stands for, imported when it is asked for."""
+    """The class of a method, by its name in any spelling."""
     cls = _classes()[method_name(name)]
     found: type[Any] = getattr(importlib.import_module("calibrant"), cls)
     return found
 
 
-def calibrator_of(given: Any) -> Any:
+def to_calibrator(given: Any) -> Any:
     """A calibrator with its default options for a name; anything else as it came.
 
-    >>> calibrator_of("isotonic"), calibrator_of("sigmoid")
+    >>> to_calibrator("isotonic"), to_calibrator("sigmoid")
     (Isotonic(), Platt())
-    >>> calibrator_of("isotonik")
+    >>> to_calibrator("isotonik")
     Traceback (most recent call last):
     ...
     calibrant.errors.ParameterError: the method must be one of ... Did you mean 'isotonic'?
@@ -134,16 +136,16 @@ def calibrator_of(given: Any) -> Any:
     return calibrator_class(given)() if isinstance(given, str) else given
 
 
-def calibrators_of(given: Any) -> Any:
-    """The same for one calibrator, a list of them, or a dict of names."""
+def to_calibrators(given: Any) -> Any:
+    """One calibrator, a list or a dict of them, in which names became calibrators."""
     if isinstance(given, Mapping):
-        return {name: calibrator_of(one) for name, one in given.items()}
+        return {name: to_calibrator(one) for name, one in given.items()}
     if isinstance(given, (list, tuple)):
-        return [calibrator_of(one) for one in given]
-    return calibrator_of(given)
+        return [to_calibrator(one) for one in given]
+    return to_calibrator(given)
 
 
-# --- Calibrators that are judged side by side: their names, and the class that they speak of ------
+# --- Calibrators that are judged side by side -----------------------------------------------------
 
 
 #: the name of the scores as they came
@@ -165,7 +167,7 @@ def named_methods(
     from calibrant.fitting.base import Calibrator  # needs scikit-learn, drawing does without
 
     kinds = (Calibrator,) if kinds is None else kinds
-    calibrators = calibrators_of(calibrators)
+    calibrators = to_calibrators(calibrators)
     if isinstance(calibrators, kinds):
         calibrators = [calibrators]
     if isinstance(calibrators, Mapping):
@@ -195,15 +197,15 @@ def named_methods(
     return named
 
 
-def bare(calibrator: Any) -> Any:
-    """A clone with the labels 0 and 1, as tables have them."""
+def copy_for_tables(calibrator: Any) -> Any:
+    """An unfitted copy of a calibrator for the labels 0 and 1, which tables have."""
     from sklearn.base import clone
 
     return clone(calibrator).set_params(pos_label=None, classes=None)
 
 
-def check_orientation(named: Mapping[str, Any], rows: Rows) -> None:
-    """Refuse a method whose own pos_label is not what high scores are read as."""
+def check_pos_labels(named: Mapping[str, Any], rows: Rows) -> None:
+    """Refuse a calibrator whose ``pos_label`` is not the positive class of the rows."""
     for name, calibrator in named.items():
         given = calibrator.pos_label
         if given is not None and given != rows.pos_label:

@@ -33,7 +33,12 @@ from calibrant.data.door import (
 from calibrant.data.score_table import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.model_scores import model_scores, refuse_dispatched, take, weight_argument
+from calibrant.fitting.model_scores import (
+    model_scores,
+    refuse_array_api,
+    take_rows,
+    weight_argument,
+)
 from calibrant.losses import sigmoid
 
 
@@ -229,7 +234,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weight = np.ones(len(codes))
         elif not weight.all():
             rows = np.flatnonzero(weight)
-            X, codes, weight = take(X, rows), codes[rows], weight[rows]
+            X, codes, weight = take_rows(X, rows), codes[rows], weight[rows]
             _check_two(classes[np.unique(codes)])
         size = weight_in_rows(weight, self.weights)
         size = np.ones(len(codes)) if size is None else size
@@ -447,7 +452,7 @@ def _learners(
         drawn = random.choice(len(y), len(y), p=weights)
         labels = y[drawn]
         if (labels != labels[0]).any():
-            yield learner.fit(take(X, drawn), labels, None, random)
+            yield learner.fit(take_rows(X, drawn), labels, None, random)
 
 
 #: ln of the weight that a loss gives to a row of margin yF
@@ -772,7 +777,7 @@ def _make_trees(name: str, options: Mapping[str, Any], votes: str) -> Trees:
 
 def _checked(model: Any, X: Any, **options: Any) -> Any:
     """X as scikit-learn checks it, its refusals as InputError."""
-    refuse_dispatched(X, model)
+    refuse_array_api(X, model)
     try:
         return validate_data(model, X, **options)
     except ValueError as wrong:

@@ -24,7 +24,7 @@ from calibrant.fitting.base_classes import (
     count_columns,
     read_as,
 )
-from calibrant.fitting.folds import FOLDS, deal_by_scores, sorted_rows
+from calibrant.fitting.folds import FOLDS, deal_by_scores, rows_by_score
 from calibrant.fitting.held_out import CLASS_ERRORS, HeldOut, Sample, Trial, choose, try_all
 from calibrant.losses import logit
 from calibrant.rules.base import Map, VectorMap, in_blocks
@@ -845,7 +845,7 @@ class Family:
         step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
             return self
-        some = replace(self.read, matrix=matrix.take(np.sort(sorted_rows(matrix)[::step])))
+        some = replace(self.read, matrix=matrix.take(np.sort(rows_by_score(matrix)[::step])))
         return Family(
             some, full=self.full, smoothing=self.smoothing, inner=self.inner, tuned=self.tuned
         )

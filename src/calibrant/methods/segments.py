@@ -42,14 +42,14 @@ from calibrant.fitting.base import (
 from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.folds import (
     FOLDS,
-    Splits,
+    CvLimit,
     TableFolds,
-    possible_folds,
-    split_present,
-    table_cv,
+    is_fold_count,
+    limit_folds,
+    split_rows_with_weight,
 )
-from calibrant.fitting.held_out import HeldOutCells, joined, unit_losses
-from calibrant.fitting.registry import bare, calibrator_of
+from calibrant.fitting.held_out import HeldOutCells, concatenate_columns, losses_of_units
+from calibrant.fitting.registry import copy_for_tables, to_calibrator
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.methods.splines.bls import BLS
 from calibrant.metrics.intervals import PairedCells
@@ -63,7 +63,7 @@ class OneScore:
     """The limits of ``calibrator``: None, or a calibrator of one score or its name."""
 
     def allows(self, value: Any) -> bool:
-        return value is None or isinstance(calibrator_of(value), Calibrator)
+        return value is None or isinstance(to_calibrator(value), Calibrator)
 
     def __str__(self) -> str:
         return "None or a calibrator of one score or its name, such as Platt() or 'isotonic'"
@@ -150,7 +150,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         "shrinkage": (OneOf(("cv",)), Number(0.0)),
         "min_rows": (Number(0.0),),
         "min_events": (Number(0.0),),
-        "cv": (Splits(),),
+        "cv": (CvLimit(),),
         "weights": (WEIGHTS,),
         "random_state": (Number(0, whole=True),),
     }
@@ -235,7 +235,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         present = {key: table for key, table in tables.items() if table}
         if self._whole is not None:
             present = {key: table.part_of(self._whole) for key, table in present.items()}
-        if groups is None and table_cv(self.cv):
+        if groups is None and is_fold_count(self.cv):
             return LevelData(present)
         options: dict[str, Any] = {"cv": self.cv, "seed": int(self.random_state), "groups": groups}
         options |= {"rows": rows, "keys": keys, "codes": codes, "counts": self.weights == "counts"}
@@ -248,7 +248,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         GROUP BY of segment and cell of score gives them.
         """
         check_parameters(self, self._limits)
-        if not table_cv(self.cv):
+        if not is_fold_count(self.cv):
             raise ParameterError(
                 "cv of SegmentedCalibrator must be a number of folds for tables, which have no "
                 f"rows to split, but {self.cv!r} came."
@@ -270,7 +270,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         method = (
             SigmoidOfCommon()
             if self.calibrator is None
-            else CalibratorOfEach(calibrator_of(self.calibrator))
+            else CalibratorOfEach(to_calibrator(self.calibrator))
         )
         whole = SegmentCells.of(data[0].tables).whole()
         common = method.fit_common(whole)
@@ -530,7 +530,7 @@ def cross_validate(
         """−ln of the probability of the label; a wrong 0 or 1 counts as the nearest number."""
         share = shares(rows, kappa)
         p = np.clip(share * own + (1.0 - share) * common, SMALLEST, LARGEST)
-        return unit_losses(p, positive)[0]
+        return losses_of_units(p, positive)[0]
 
     grid, kappa = [0.0], FINEST
     while kappa <= FURTHEST * float(stack.rows[mine].max()):
@@ -550,7 +550,9 @@ def cross_validate(
 def _held_out_cells(stack: SegmentCells, held: Sequence[CellColumns]) -> HeldOutCells:
     """The cells of all segments, once for each fold, with what the fold holds out of them."""
     size = len(stack.scores)
-    return HeldOutCells(np.tile(stack.scores, len(held)), joined(held), [size] * len(held))
+    return HeldOutCells(
+        np.tile(stack.scores, len(held)), concatenate_columns(held), [size] * len(held)
+    )
 
 
 def pooled_tables(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
@@ -611,7 +613,7 @@ class CalibratorOfEach:
 
     def fit_common(self, table: ScoreTable) -> Map:
         """The map of all rows."""
-        fitted: Map = bare(self.calibrator).fit_table(table).map_
+        fitted: Map = copy_for_tables(self.calibrator).fit_table(table).map_
         return fitted
 
     def fit_segments(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
@@ -619,7 +621,7 @@ class CalibratorOfEach:
         maps: list[Map | None] = []
         for i in wanted.tolist():
             table = stack.table(i)
-            maps.append(bare(self.calibrator).fit_table(table).map_ if table else None)
+            maps.append(copy_for_tables(self.calibrator).fit_table(table).map_ if table else None)
         return maps
 
 
@@ -875,7 +877,7 @@ MakeFolds = Callable[[SegmentCells], list[SegmentFold]]
 
 def folds_of_tables(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]:
     """k folds, rows dealt class by class; fewer where a class has fewer rows, none below two."""
-    k = possible_folds(k, stack.whole().rarest)
+    k = limit_folds(k, stack.whole().rarest)
     if not k:
         return []
     numbers = np.arange(len(stack.scores), dtype=np.float64)
@@ -905,7 +907,7 @@ def folds_of_rows(
     cell = _cells_of_rows(stack, rows.scores, keys, codes)[present]
     weight, positive = weight[present], rows.positive[present]
     some = rows.take(np.flatnonzero(present))
-    pairs, _ = split_present(cv, some, np.array([False, True]), present, groups, seed)
+    pairs, _ = split_rows_with_weight(cv, some, np.array([False, True]), present, groups, seed)
     square = weight if counts else weight**2
 
     def sums(part: Index, share: Array) -> CellColumns:

@@ -13,7 +13,7 @@ from calibrant.data.door import Limit, OneOf, Rows
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.fitting.base import Calibrator
-from calibrant.fitting.folds import FOLDS, split_present
+from calibrant.fitting.folds import FOLDS, split_rows_with_weight
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     ONE_SIDED,
@@ -22,11 +22,11 @@ from calibrant.fitting.held_out import (
     HeldOutMatrix,
     Trial,
     choose,
-    fit_bare,
+    fit_copies,
     try_all,
     unchanged,
 )
-from calibrant.fitting.registry import BEFORE, calibrator_of
+from calibrant.fitting.registry import BEFORE, to_calibrator
 from calibrant.metrics.tests import chance_that_right
 from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise
@@ -162,14 +162,14 @@ def kept_of_three(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) ->
     held: HeldOutMatrix | HeldOutCells
     if several:
         matrix = _matrix_of(rows)
-        pairs, cluster = split_present(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
+        pairs, cluster = split_rows_with_weight(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
         held = HeldOutMatrix(matrix, pairs, weights, cluster)
         trials, right, smooth, errors = {BEFORE: held.unchanged()}, None, FACTOR, CLASS_ERRORS
     else:
         held = HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
         trials, right = before_of(rows, weights, held)
         smooth, errors = SMOOTH, ONE_SIDED
-    trials |= try_all({smooth: fit_bare(calibrator_of(smooth))}, held)
+    trials |= try_all({smooth: fit_copies(to_calibrator(smooth))}, held)
     trials |= try_all({name: fit}, held, by_rows=True)
     kept, _ = choose(trials, held.sample, right=right, errors=errors, demanding=(name,), by="brier")
     return kept
@@ -199,5 +199,5 @@ def score_map(name: str, rows: Rows, weights: str) -> Map:
         data = _matrix_of(rows)
         if name == BEFORE:
             return unchanged(data)
-    fitted: Map = fit_bare(calibrator_of(name))(data).map_
+    fitted: Map = fit_copies(to_calibrator(name))(data).map_
     return fitted

@@ -14,8 +14,8 @@ from scipy.optimize import brentq
 from scipy.spatial.distance import cdist, pdist
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.score_matrix import ScoreMatrix, matrix_in_rows
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import InputError, in_our_words
 from calibrant.metrics.arguments import (
     LabelledMatrix,
@@ -550,7 +550,7 @@ Pairs = TablePairs | MatrixPairs
 def _row_weights(matrix: ScoreMatrix, weights: str) -> tuple[Index, Array]:
     """The rows to pair, and the weight of each row of the matrix; counts repeat rows."""
     check_weights(weights)
-    rows, weight = np.arange(len(matrix)), matrix_in_rows(matrix, weights).weight
+    rows, weight = np.arange(len(matrix)), weight_in_rows(matrix.weight, weights)
     if weight is None or weights != "counts":
         return rows, np.ones(len(matrix)) if weight is None else weight
     check_counts(weight, weights)

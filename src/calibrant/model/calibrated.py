@@ -44,10 +44,10 @@ from calibrant.fitting.base_rows import LocalCalibrator
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import (
     SPLITTING,
-    check_calibrating,
+    check_folds_have_classes,
     cv_kind,
-    row_pairs,
-    warn_of_missing,
+    split_rows,
+    warn_of_missing_classes,
 )
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
@@ -56,22 +56,22 @@ from calibrant.fitting.model_scores import (
     ModelFits,
     Part,
     PredictsRows,
-    chosen_method,
     may_be_probabilities,
     model_classes,
     model_scores,
     model_to_fit,
-    pooled,
+    pooled_scores,
     positive_class,
-    refuse_dispatched,
+    preferred_method,
+    refuse_array_api,
     score_method,
-    take,
-    unseen,
+    take_rows,
+    unseen_classes,
     warn_no_weights,
     warn_refitted,
     weight_argument,
 )
-from calibrant.fitting.registry import calibrator_of
+from calibrant.fitting.registry import to_calibrator
 from calibrant.methods.codes.calibrator import CodedCalibrator
 from calibrant.methods.codes.codes import one_vs_rest, read_code
 from calibrant.methods.segments import SegmentedCalibrator
@@ -262,7 +262,7 @@ class CalibratedClassifier(ModelClassifier):
         rows = self._read(X, y, sample_weight, kind, estimator, calibrator)
         fits = ModelFits(
             estimator,
-            chosen_method(self.response_method, calibrator),
+            preferred_method(self.response_method, calibrator),
             positive_class(calibrator, rows.classes),
             keywords_of_fit(self, estimator, fit_params, kind),
         )
@@ -300,7 +300,7 @@ class CalibratedClassifier(ModelClassifier):
             return model_to_fit(estimator, hint), calibrator
         if estimator is None:
             raise ParameterError('cv="prefit" needs a fitted estimator, but None came.')
-        score_method(estimator, chosen_method(self.response_method, calibrator))
+        score_method(estimator, preferred_method(self.response_method, calibrator))
         if self.decision == "model" and not hasattr(estimator, "predict"):
             raise ParameterError(
                 'decision="model" needs an estimator with predict, but a function came. Use '
@@ -319,7 +319,7 @@ class CalibratedClassifier(ModelClassifier):
     ) -> Rows:
         """The rows, checked; a warning where the model cannot be used as it came."""
         fitted = kind == "prefit"
-        refuse_dispatched(X, estimator)
+        refuse_array_api(X, estimator)
         classes, codes, share = labels_of_model(y, estimator, calibrator, fitted=fitted)
         if kind in SPLITTING or (share is not None and not fitted):
             (X,) = indexable(X)
@@ -377,7 +377,7 @@ class CalibratedClassifier(ModelClassifier):
         if self.decision == "calibrated":
             return super().predict(X)
         X = self._rows(X)
-        refuse_dispatched(X, self.members_[0].estimator)
+        refuse_array_api(X, self.members_[0].estimator)
         votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
         if len(votes) == 1:
             return votes[0]
@@ -586,7 +586,7 @@ class Member(PredictsRows):
 
     def _probabilities(self, X: Any) -> Array:
         scores = model_scores(self.estimator, X, self.classes, self.positive, self.method)
-        return _without(self._calibrated(scores, X), unseen(self.estimator, self.classes))
+        return _without(self._calibrated(scores, X), unseen_classes(self.estimator, self.classes))
 
     def _calibrated(self, scores: Array, X: Any) -> Array:
         """The calibrator's probabilities; scores of the same model as in the fit may be any."""
@@ -639,11 +639,11 @@ def fit_models(
     if kind == "prefit":
         whole = fits.estimator, None
         return [ModelToKeep(whole, [(fits.scores(fits.estimator, rows), None)], [whole])]
-    pairs = row_pairs(classifier.cv, rows, groups, classifier.random_state)
+    pairs = split_rows(classifier.cv, rows, groups, classifier.random_state)
     if kind in SPLITTING:
-        warn_of_missing(pairs, rows, fits)
+        warn_of_missing_classes(pairs, rows, fits)
     if classifier.ensemble:
-        check_calibrating(pairs, rows)
+        check_folds_have_classes(pairs, rows)
     scored = Parallel(n_jobs=classifier.n_jobs)(
         delayed(fits.fit_and_score)(rows, train, test) for train, test in pairs
     )
@@ -663,7 +663,7 @@ def scale_of_scores(data: Rows, models: list[ModelToKeep]) -> ScoreScale:
     parts = [part for kept in models for part in kept.parts]
     scores = [s for s, _ in parts]
     if data.weight is not None:
-        scores = [s[take(data.weight > 0.0, rows)] for s, rows in parts]
+        scores = [s[take_rows(data.weight > 0.0, rows)] for s, rows in parts]
     scores = [s for s in scores if s.size]
     if not scores:  # the calibrator says so
         return ScoreScale(0.0, 1.0)
@@ -712,7 +712,7 @@ class MemberFits:
             fitted = self._with_labels(calibrator)
             labels = rows.labels if rows.share is None else rows.share
             with (
-                pooled(fitted, rows, parts) as (scores, scored, weight),
+                pooled_scores(fitted, rows, parts) as (scores, scored, weight),
                 fitted._part_of(self.scale),
             ):
                 fitted.fit(scores, labels[scored], weight)
@@ -753,7 +753,10 @@ class MemberFits:
         if one_column:  # both columns are made of one score
             rows_are = self.scale._replace(rows="logit" if margins else "probability")
             known = None if isinstance(whole, CodedCalibrator) else rows_are
-        with pooled(whole, self.rows, parts) as (scores, rows, weight), whole._part_of(known):
+        with (
+            pooled_scores(whole, self.rows, parts) as (scores, rows, weight),
+            whole._part_of(known),
+        ):
             columns = _pair(scores, margins) if one_column else scores
             whole.fit(columns, self.rows.labels[rows], weight)
         return whole, margins
@@ -769,7 +772,7 @@ class MemberFits:
         inputs = None
         if local.judges_inputs:
             ends = [
-                self._companion(local, model, learned)(take(data.X, rows))
+                self._companion(local, model, learned)(take_rows(data.X, rows))
                 for (model, learned), (_, rows) in zip(kept.scored_by, parts, strict=True)
             ]
             lower, upper = (
@@ -778,8 +781,11 @@ class MemberFits:
             )
             inputs = RowInputs(lower=lower, upper=upper)
         whole = len(parts) == 1 and parts[0][1] is None
-        with pooled(local, data, parts) as (scores, rows, weight), local._part_of(self.scale):
-            X = data.X if whole else take(data.X, rows)
+        with (
+            pooled_scores(local, data, parts) as (scores, rows, weight),
+            local._part_of(self.scale),
+        ):
+            X = data.X if whole else take_rows(data.X, rows)
             local.fit_rows(scores, data.labels[rows], X, weight, groups=rows, inputs=inputs)
         return local
 
@@ -792,9 +798,9 @@ class MemberFits:
             raise InputError(f"segments are for two classes, but {len(data.classes)} came.")
         one: SegmentedCalibrator = self._with_labels(calibrator)
         segments = segments_of(data.X, self.segments)
-        with pooled(one, data, parts) as (scores, rows, weight), one._part_of(self.scale):
+        with pooled_scores(one, data, parts) as (scores, rows, weight), one._part_of(self.scale):
             groups = None if len(np.unique(rows)) == len(rows) else rows
-            picked = take(segments, rows)
+            picked = take_rows(segments, rows)
             one.fit(scores, data.labels[rows], weight, segments=picked, groups=groups)
         return one
 
@@ -840,7 +846,7 @@ def segments_of(X: Any, columns: Any) -> Any:
 
 def segmented_of(given: Any) -> SegmentedCalibrator:
     """The calibrator of segments: the one given, or one whose maps are of the kind given."""
-    made = None if given is None else calibrator_of(given)
+    made = None if given is None else to_calibrator(given)
     if isinstance(made, SegmentedCalibrator):
         return made
     if made is None or isinstance(made, Calibrator):
@@ -853,7 +859,7 @@ def segmented_of(given: Any) -> SegmentedCalibrator:
 
 def any_calibrator_of(given: Any) -> AnyCalibrator:
     """The calibrator that was given, by name or left to the default."""
-    calibrator = AutoCalibrator() if given is None else calibrator_of(given)
+    calibrator = AutoCalibrator() if given is None else to_calibrator(given)
     if isinstance(calibrator, SegmentedCalibrator):
         raise ParameterError(
             "a SegmentedCalibrator needs the columns of X that hold the segments: "

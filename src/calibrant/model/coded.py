@@ -27,20 +27,20 @@ from calibrant.errors import (
 )
 from calibrant.fitting.base import Calibrator, KeepsRule, row_provenance
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.folds import SPLITTING, cv_kind, row_pairs
+from calibrant.fitting.folds import SPLITTING, cv_kind, split_rows
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
     Method,
     ModelClassifier,
     ModelFits,
     Part,
-    chosen_method,
     may_be_probabilities,
     model_classes,
     model_scores,
     model_to_fit,
-    pooled,
-    refuse_dispatched,
+    pooled_scores,
+    preferred_method,
+    refuse_array_api,
     score_method,
     warn_no_weights,
     weight_argument,
@@ -201,7 +201,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
             )
         estimator = model_to_fit(self.estimator)
         calibrator = None if self.calibrator is None else column_calibrator(self.calibrator)
-        refuse_dispatched(X, estimator)
+        refuse_array_api(X, estimator)
         classes, codes = model_classes(y)
         (X,) = indexable(X)
         check_lengths(X=_num_samples(X), y=len(codes))
@@ -220,7 +220,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         fits = ModelFits(estimator, self._method(estimator, calibrator))
         pairs = []
         if calibrator is not None and kind in SPLITTING:
-            pairs = row_pairs(self.cv, rows, groups, self.random_state, complete=False)
+            pairs = split_rows(self.cv, rows, groups, self.random_state, complete=False)
         columns = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_column)(rows, fits, code.matrix[codes, b], calibrator, pairs, kind)
             for b in range(len(code))
@@ -234,7 +234,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if calibrator is not None:
-            return chosen_method(self.response_method, calibrator)
+            return preferred_method(self.response_method, calibrator)
         if callable(self.response_method) or self.response_method not in ("auto", "predict_proba"):
             raise ParameterError(
                 "without calibrator, response_method must be 'auto' or 'predict_proba', but "
@@ -351,7 +351,7 @@ def _fit_column(
         parts = [(part, test) for (_, part), (_, test) in zip(scored, whole, strict=True)]
         model = scored[0][0] if kind == "fraction" else fits.fit(data, everyone)
     one = clone(calibrator)
-    with pooled(one, data, parts) as (scores, tested, weight):
+    with pooled_scores(one, data, parts) as (scores, tested, weight):
         fitted = fit_column(one, scores, signs[tested], weight)
     return ColumnModel(model, fitted, Identity() if fitted is None else fitted.map_)
 

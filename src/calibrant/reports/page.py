@@ -16,7 +16,7 @@ from calibrant.diagrams.curve import Curve, MapCurve
 from calibrant.errors import InputError, quoted
 from calibrant.export.sql import to_sql
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.registry import in_plain_words
+from calibrant.fitting.registry import describe_method
 from calibrant.metrics.evaluating import Evaluation, MulticlassEvaluation, from_to
 from calibrant.metrics.facts import SAME_ORDER, Verdict
 from calibrant.metrics.groups import GroupError, Multicalibration
@@ -815,7 +815,7 @@ def verdict_of(
     certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
     known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
     to_do = _LIKELY if certain == 0 and not single else known[certain]
-    name = in_plain_words(chosen.name) if to_do.startswith("Calibrate") else chosen.name
+    name = describe_method(chosen.name) if to_do.startswith("Calibrate") else chosen.name
     return to_do.format(name), f"{where}, {facts}; {_order(raw, chosen)}."
 
 

@@ -43,7 +43,7 @@ from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import matrix_provenance, score_range_of_matrix
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.folds import matrix_pairs, soft_cells, table_cv
+from calibrant.fitting.folds import is_fold_count, soft_cells, split_matrix
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     HeldOutCells,
@@ -51,11 +51,11 @@ from calibrant.fitting.held_out import (
     Sample,
     Trial,
     choose,
-    fit_bare,
+    fit_copies,
     standings,
     try_all,
 )
-from calibrant.fitting.registry import BEFORE, calibrators_of, named_methods
+from calibrant.fitting.registry import BEFORE, to_calibrators, named_methods
 from calibrant.methods.codes.codes import read_code
 from calibrant.methods.uncalibrated import Uncalibrated, as_they_came
 from calibrant.metrics.arguments import class_table, top_table
@@ -485,7 +485,7 @@ class ReportData(ABC):
 
     def contest(self, calibrator: Any) -> Contest:
         """Judge whatever came as ``calibrator``."""
-        calibrator = AutoCalibrator() if calibrator is None else calibrators_of(calibrator)
+        calibrator = AutoCalibrator() if calibrator is None else to_calibrators(calibrator)
         if isinstance(calibrator, AutoCalibrator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
@@ -673,7 +673,7 @@ class SeveralClasses(ReportData):
 
     def folds(self) -> HeldOutMatrix:
         return HeldOutMatrix(
-            self.matrix, matrix_pairs(self.matrix, self.classes, FOLDS, None, 0)[0]
+            self.matrix, split_matrix(self.matrix, self.classes, FOLDS, None, 0)[0]
         )
 
     def all_rows(self, *, apart: bool) -> HeldOutMatrix:
@@ -831,7 +831,7 @@ class TwoClasses(ReportData):
 
     def fit_automatic(self, auto: AutoCalibrator) -> AutoCalibrator:
         auto.set_params(classes=list(self.classes), pos_label=self.pos_label)
-        if self.rows is None or table_cv(auto.cv):
+        if self.rows is None or is_fold_count(auto.cv):
             return auto.fit_table(self.table)
         labels = np.asarray(self.classes)
         positive, negative = labels[self.positive_column], labels[1 - self.positive_column]
@@ -864,7 +864,7 @@ class TwoClasses(ReportData):
     def fit_all(
         self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
     ) -> dict[str, Trial]:
-        return try_all({name: fit_bare(one) for name, one in named.items()}, held, self.table)
+        return try_all({name: fit_copies(one) for name, one in named.items()}, held, self.table)
 
     def predicted(self, name: str, made: Any, held: HeldOutCells) -> Array:
         if not isinstance(made, Fitted):

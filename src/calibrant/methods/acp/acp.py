@@ -17,7 +17,7 @@ from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator
-from calibrant.fitting.model_scores import Method, score_method, take, weight_argument
+from calibrant.fitting.model_scores import Method, score_method, take_rows, weight_argument
 from calibrant.methods.acp.intervals import (
     LEVEL,
     SCALE,
@@ -260,7 +260,7 @@ class ACP(LocalCalibrator):
 
         Scores and ``on_range`` are as in `predict_proba`.
         """
-        clean = self._applied.read(scores, on_range)
+        clean = self._rule_reader.read(scores, on_range)
         if not isinstance(self.rule_, IntervalBins):
             raise InputError(
                 f"the gate kept {self.kept_!r}, so that there are no bins. Use calibrate, or fit "
@@ -294,7 +294,7 @@ class ACP(LocalCalibrator):
         learned = None
         if train is not None:
             weight = train.weight if weight_argument(model) is not None else None
-            learned = take(train.X, rows), take(weight, rows)
+            learned = take_rows(train.X, rows), take_rows(weight, rows)
         intervals = Intervals.of(model, learned, level=self.level, scale=self.scale)
         return IntervalsOfModel(intervals, flip)
 

@@ -13,7 +13,7 @@ from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.errors import InputError, in_our_words
 from calibrant.fitting.base import WEIGHTS, Calibrator
-from calibrant.fitting.held_out import path_losses
+from calibrant.fitting.held_out import held_out_path_losses
 from calibrant.losses import sigmoid
 from calibrant.rules.base import Map
 from calibrant.rules.chain import after_sigmoid
@@ -160,4 +160,4 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
             losses[j] -= float(loss) / table.total
         return losses
 
-    return dict(zip(candidates, path_losses(table, 5, path).tolist(), strict=True))
+    return dict(zip(candidates, held_out_path_losses(table, 5, path).tolist(), strict=True))

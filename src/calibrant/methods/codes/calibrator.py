@@ -26,7 +26,7 @@ from calibrant.fitting.base import (
 )
 from calibrant.fitting.base_classes import ClassViews, VectorCalibrator, count_columns, read_as
 from calibrant.fitting.fitted import read_column_scores
-from calibrant.fitting.registry import calibrator_of
+from calibrant.fitting.registry import to_calibrator
 from calibrant.methods.codes.codes import NEEDS, Code, read_code
 from calibrant.methods.splines.bls import BLS
 from calibrant.rules.base import Map, VectorMap
@@ -446,7 +446,7 @@ def column_calibrator(given: Any) -> Calibrator:
     """The calibrator of a column's scores, given as an instance or by name."""
     if given is None:
         raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
-    calibrator = calibrator_of(given)
+    calibrator = to_calibrator(given)
     if not isinstance(calibrator, Calibrator):
         raise ParameterError(
             "calibrator must be a Calibrator of one score, such as Platt() or Isotonic(), or its "

@@ -20,8 +20,8 @@ from calibrant.data.score_table import row_sizes
 from calibrant.errors import AdviceWarning, InputError, caller_level, import_extra
 from calibrant.fitting.base import WEIGHTS
 from calibrant.fitting.base_rows import LocalCalibrator, ReadsFeatures
-from calibrant.fitting.folds import FOLDS, Splits
-from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose, fit_bare, try_all
+from calibrant.fitting.folds import FOLDS, CvLimit
+from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose, fit_copies, try_all
 from calibrant.fitting.registry import BEFORE
 from calibrant.losses import logit, sigmoid, softplus
 from calibrant.methods.features.rule import (
@@ -151,7 +151,7 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         "learning_rate": (Number(0, 1, open=True),),
         "min_rows": (Number(1, whole=True),),
         "ridge": (Number(0),),
-        "cv": (Splits(), OneOf((None,))),
+        "cv": (CvLimit(), OneOf((None,))),
         "random_state": (Number(0, 2**31 - 1, whole=True),),
         "weights": (WEIGHTS,),
     }
@@ -226,7 +226,7 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
             counts = self.weights == "counts"
             held = HeldOutCells.of_rows(rows, cv, groups, int(self.random_state), counts=counts)
             trials, right = before_of(rows, self.weights, held)
-            curve = try_all({SMOOTH: fit_bare(BLS())}, held, keep_maps=True)
+            curve = try_all({SMOOTH: fit_copies(BLS())}, held, keep_maps=True)
             return held, trials | curve, right
 
         return self._fit_rows(rows, features, judge)

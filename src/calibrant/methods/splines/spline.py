@@ -13,7 +13,7 @@ from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.frozen import read_only
 from calibrant.data.score_table import CellColumns, ScoreTable
 from calibrant.fitting.base import WEIGHTS, Calibrator
-from calibrant.fitting.held_out import path_losses
+from calibrant.fitting.held_out import held_out_path_losses
 from calibrant.losses import logit
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.piecewise import Piecewise
@@ -375,4 +375,4 @@ def _by_folds(basis: Basis, cells: ScoreTable, monotone: bool) -> tuple[Array, A
             losses[j] += held.negative @ np.logaddexp(0.0, eta)
         return losses
 
-    return GRID.copy(), -path_losses(cells, FOLDS, path) / cells.total
+    return GRID.copy(), -held_out_path_losses(cells, FOLDS, path) / cells.total

@@ -331,7 +331,7 @@ def _of_choice(calibrator: Any) -> Unseen | None:
 
 def _held_out(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
     """The predictions of rows held out in turn."""
-    from calibrant.fitting.held_out import HeldOutCells, fit_copies, auc_and_gain, try_all
+    from calibrant.fitting.held_out import HeldOutCells, auc_and_gain, fit_copies, try_all
     from calibrant.methods.uncalibrated import as_they_came
 
     held = HeldOutCells.of_table(table, folds, 0)

@@ -55,7 +55,7 @@ from calibrant.fitting.held_out import (
     standings,
     try_all,
 )
-from calibrant.fitting.registry import BEFORE, to_calibrators, named_methods
+from calibrant.fitting.registry import BEFORE, named_methods, to_calibrators
 from calibrant.methods.codes.codes import read_code
 from calibrant.methods.uncalibrated import Uncalibrated, as_they_came
 from calibrant.metrics.arguments import class_table, top_table

@@ -1,4 +1,7 @@
-"""What can go wrong, by name. An error says what must be, what came, and what to do."""
+"""Errors and warnings, and the words that errors share.
+
+An error says what must be, what came, and what to do.
+"""
 
 from __future__ import annotations
 
@@ -79,10 +82,10 @@ def caller_level() -> int:
     return outside or level
 
 
-def how_many(counts: Mapping[str, int], total: int) -> str:
-    """How many of a total are what, in words; nothing is said of zeros.
+def counts_in_words(counts: Mapping[str, int], total: int) -> str:
+    """A phrase with the counts of a total that are not zero.
 
-    >>> how_many({"missing": 1, "NaN": 0, "infinite": 2}, 4000)
+    >>> counts_in_words({"missing": 1, "NaN": 0, "infinite": 2}, 4000)
     '1 of 4,000 is missing and 2 of 4,000 are infinite'
     """
     return " and ".join(
@@ -104,7 +107,7 @@ def import_extra(module: str, extra: str) -> Any:
         package = module.split(".", maxsplit=1)[0]
         raise MissingExtraError(
             f"this feature needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install {quoted(f'calibrant[{extra}]')}"
+            f"Install it with: pip install {shell_quoted(f'calibrant[{extra}]')}"
         ) from missing
 
 
@@ -171,20 +174,20 @@ def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     return next((f" Did you mean {words[one]!r}?" for one in near if one in words), "")
 
 
-def our_measure(name: str, known: Iterable[str]) -> str:
-    """What to call instead of a measure of another name; or the known name that is nearest.
+def measure_hint(name: str, known: Iterable[str]) -> str:
+    """A hint at our measure for a name that other libraries use, or at the nearest known name.
 
-    >>> our_measure("sce", ["classwise_ece"]), our_measure("brir", ["brier"])
+    >>> measure_hint("sce", ["classwise_ece"]), measure_hint("brir", ["brier"])
     (' Here it is classwise_ece(y, p).', " Did you mean 'brier'?")
     """
     ours = MEASURES.get(name.lower())
     return f" Here it is {ours}." if ours else did_you_mean(name, known)
 
 
-def our_parameter(name: str, known: Iterable[str], value: Any = None) -> str:
-    """What to write instead of a parameter of scikit-learn; nothing where there is no such one.
+def parameter_hint(name: str, known: Iterable[str], value: Any = None) -> str:
+    """A hint at our parameter for one of scikit-learn's; empty where there is none.
 
-    >>> our_parameter("strategy", ["bins", "binning"], "quantile")
+    >>> parameter_hint("strategy", ["bins", "binning"], "quantile")
     "scikit-learn's strategy is called binning here: write binning='mass'."
     """
     ours = PARAMETERS.get(name)
@@ -195,10 +198,10 @@ def our_parameter(name: str, known: Iterable[str], value: Any = None) -> str:
     return f"{said}: write {ours}={shown!r}." if isinstance(shown, (str, int)) else f"{said}."
 
 
-def in_our_words(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which refuses scikit-learn's words for its parameters and says its own.
+def refuse_foreign_names(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator: scikit-learn's names of parameters are refused with a hint at ours.
 
-    >>> @in_our_words
+    >>> @refuse_foreign_names
     ... def count(*, bins=10):
     ...     return bins
     >>> count(n_bins=5)
@@ -212,7 +215,7 @@ called bins here: write bins=5.
     @functools.wraps(function)
     def asked(*args: P.args, **kwargs: P.kwargs) -> R:
         for name, value in kwargs.items():
-            if name not in known and (ours := our_parameter(name, known, value)):
+            if name not in known and (ours := parameter_hint(name, known, value)):
                 called = function.__qualname__.removesuffix(".__init__")
                 raise ParameterError(f"{called} has no parameter {name!r}: {ours}")
         return function(*args, **kwargs)
@@ -228,12 +231,12 @@ WINDOWS = os.name == "nt"
 _PLAIN = re.compile(r"[A-Za-z0-9_+=:./\\-]+")
 
 
-def quoted(word: str) -> str:
-    """A word of a command, in quotes where the shell would read it as something else.
+def shell_quoted(word: str) -> str:
+    """A word of a command, quoted where the shell needs it.
 
     Windows has two shells, and only double quotes mean the same to both.
 
-    >>> quoted("calibrator.json")
+    >>> shell_quoted("calibrator.json")
     'calibrator.json'
     """
     if not WINDOWS:
@@ -258,15 +261,14 @@ _MAP = re.compile(
 _BESIDE = re.compile(r"\b[a-z]\w*=\S+ \((?:on the command line )?(--[^()]+)\)")
 
 
-def in_options(message: str, options: Mapping[str, str]) -> str:
-    """A message of the library in the words of a command: its options, not Python's arguments.
+def as_command_options(message: str, options: Mapping[str, str]) -> str:
+    """A message of the library with the options of a command in place of Python's arguments.
 
-    ``options`` are those of the command, by the names that they have in Python. What is no option
-    of it stays as it is.
+    ``options`` are those of the command, by the names of the arguments. Other arguments stay.
 
-    >>> in_options('say on_range="clip", or fit anew.', {"on_range": "--on-range"})
+    >>> as_command_options('say on_range="clip", or fit anew.', {"on_range": "--on-range"})
     'say --on-range clip, or fit anew.'
-    >>> in_options("cv must be at least 2, but 1 came.", {"cv": "--cv"})
+    >>> as_command_options("cv must be at least 2, but 1 came.", {"cv": "--cv"})
     '--cv must be at least 2, but 1 came.'
     """
 
@@ -275,7 +277,7 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
         if name not in options:
             return found[0]
         value = next(value for value in values if value is not None)
-        return options[name] if value == "True" else f"{options[name]} {quoted(value)}"
+        return options[name] if value == "True" else f"{options[name]} {shell_quoted(value)}"
 
     said = _MAP.sub("", _BESIDE.sub(r"\1", message))
     said = _ARGUMENT.sub(option, said)

@@ -1,4 +1,4 @@
-"""The one place that writes results to files: whole or not at all, and never over what is read."""
+"""How results are written to files: whole or not at all, and never over a file that is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from calibrant.errors import InputError
-from calibrant.running import unbroken
+from calibrant.running import signals_delayed
 
 Name = str | os.PathLike[str]
 
@@ -58,19 +58,19 @@ def whole_file(path: Name) -> Iterator[Path]:
     """
     target = find_target(path)
     if target.stream:
-        with _stream(target.path):
+        with _open_stream(target.path):
             yield target.path
         return
     final = target.path
     mode = 0o666 if target.old is None else 0o600  # less the umask; no one else reads it meanwhile
-    with own_place(final) as temporary:
+    with reserved_name(final) as temporary:
         try:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
             yield temporary
             with temporary.open("r+b") as stream:
                 os.fsync(stream.fileno())  # some disks say only now that they are full
             keep_mode(temporary, final)
-            _put(temporary, final)
+            _move_into_place(temporary, final)
         finally:
             with suppress(PermissionError):  # on Windows of a writer that has not let go
                 temporary.unlink(missing_ok=True)
@@ -81,7 +81,7 @@ def write_whole(path: Name, content: bytes | str) -> None:
     data = content.encode("utf-8") if isinstance(content, str) else content
     target = find_target(path)
     if target.stream:  # once: a second stream would wait forever for a reader that went away
-        with _stream(target.path) as stream:
+        with _open_stream(target.path) as stream:
             stream.write(data)
         return
     with whole_file(path) as temporary, temporary.open("wb") as stream:
@@ -89,30 +89,33 @@ def write_whole(path: Name, content: bytes | str) -> None:
 
 
 @contextmanager
-def own_place(final: Path) -> Iterator[Path]:
-    """A free name beside a file or folder, which no other writer of it takes meanwhile.
+def reserved_name(final: Path) -> Iterator[Path]:
+    """A free name for a temporary file beside an output, which no other writer of it takes.
 
-    Each of the names has a lock beside it. If nobody holds it, the writer of what is there is gone.
+    Each of these names has a lock beside it. If nobody holds the lock, the writer is gone.
     """
     for number in range(MOST_WRITERS):
-        place = _beside(final, str(number))
-        with _held(place.with_suffix(".lock")) as alone:
+        place = _temporary_name(final, str(number))
+        with _locked(place.with_suffix(".lock")) as alone:
             if alone is None:  # no locks on this disk: then nothing tells what is stale
                 break
-            if alone and _removed(place):
+            if alone and _remove_path(place):
                 _remove_stale(final, number)
                 yield place
                 return
-    yield _beside(final, secrets.token_hex(4))
+    yield _temporary_name(final, secrets.token_hex(4))
 
 
-def _beside(final: Path, word: str) -> Path:
+def _temporary_name(final: Path, word: str) -> Path:
+    """The path of a temporary file beside an output, with this word in its name."""
     return final.with_name(f".{final.name[:45]}.calibrant-{_machine()}-{word}.tmp")
 
 
 def _machine() -> str:
-    """What tells this machine from others: on some shared disks (NFS, Lustre) locks keep out only
-    processes of the same one."""
+    """Letters that identify this machine.
+
+    On some shared disks (NFS, Lustre) locks keep out only processes of the same machine.
+    """
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
@@ -129,18 +132,18 @@ def _remove_stale(final: Path, own: int) -> None:
         return
     alone = own == 0
     for number in range(own + 1, MOST_WRITERS):
-        place = _beside(final, str(number))
+        place = _temporary_name(final, str(number))
         if os.path.lexists(place.with_suffix(".lock")):  # of some numbers the writer has ended well
             alone = False
-            with _held(place.with_suffix(".lock")) as free:
+            with _locked(place.with_suffix(".lock")) as free:
                 if free:
-                    _removed(place)
+                    _remove_path(place)
     if alone and len(_ALONE) < MOST_ALONE:
         _ALONE.add(output)
 
 
-def _removed(path: Path) -> bool:
-    """Whether nothing is there any more: neither a file nor a folder with all that it holds."""
+def _remove_path(path: Path) -> bool:
+    """Remove a file, or a folder with all that it holds; whether nothing is there any more."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -149,28 +152,28 @@ def _removed(path: Path) -> bool:
 
 
 @contextmanager
-def _held(lock: Path) -> Iterator[bool | None]:
-    """Whether this process has a lock, on a file that is removed at the end; see `try_lock`."""
+def _locked(lock: Path) -> Iterator[bool | None]:
+    """Whether this process got the lock of a file, which is removed at the end; see `try_lock`."""
     try:
         number = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except OSError:  # that of another user, or a link or folder of theirs
         yield False
         return
     alone = try_lock(number)
-    if alone and not is_still(lock, number):
+    if alone and not is_same_file(lock, number):
         alone = False
     try:
         yield alone
     finally:
         if alone is not False and not WINDOWS:
-            _removed(lock)
+            _remove_path(lock)
         os.close(number)
         if alone is not False and WINDOWS:  # where no open file can be removed
-            _removed(lock)
+            _remove_path(lock)
 
 
-def is_still(path: Path, number: int) -> bool:
-    """Whether an open file is still the one of that name: its owner may just have removed it."""
+def is_same_file(path: Path, number: int) -> bool:
+    """Whether an open file is still the one at this path: its owner may just have removed it."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(number))
     except OSError:
@@ -208,10 +211,11 @@ else:
         return True
 
 
-def _put(temporary: Path, final: Path, tries: int = 10) -> None:
-    """Let a new file take the place of the old one; Windows refuses that while the old is open.
+def _move_into_place(temporary: Path, final: Path, tries: int = 10) -> None:
+    """Replace the old file by the new one.
 
-    A program that looks at every new file, such as a virus scanner, lets go after a moment.
+    Windows refuses that while a program has the old file open. A virus scanner, which opens every
+    new file, closes it after a moment.
     """
     for left in reversed(range(tries if WINDOWS else 1)):
         try:
@@ -229,8 +233,8 @@ def _put(temporary: Path, final: Path, tries: int = 10) -> None:
 
 
 @contextmanager
-def _stream(path: Path) -> Iterator[IO[bytes]]:
-    """A pipe or device, open: a pipe's reader is waited for, and sees no end before ours."""
+def _open_stream(path: Path) -> Iterator[IO[bytes]]:
+    """An open pipe or device; waits for the reader of a pipe."""
     try:
         with path.open("wb") as stream:
             yield stream
@@ -253,7 +257,7 @@ def keep_mode(new: Path, old: Path) -> None:
         new.chmod(stat.S_IMODE(found.st_mode))
 
 
-# --- Files and folders for a while ----------------------------------------------------------------
+# --- Temporary files and folders ------------------------------------------------------------------
 
 
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):
@@ -265,19 +269,19 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
     """
 
     def __init__(self) -> None:
-        _remove_left_folders()
-        with unbroken():
+        _remove_stale_folders()
+        with signals_delayed():
             while True:
                 super().__init__(prefix=_FOLDERS, ignore_cleanup_errors=True)
                 lock = Path(self.name) / _folder_lock()
                 self._lock = lock.open("wb")
                 number = self._lock.fileno()
-                if try_lock(number) is not False and is_still(lock, number):
+                if try_lock(number) is not False and is_same_file(lock, number):
                     return
                 self.cleanup()  # another process took it for one that was left
 
     def cleanup(self) -> None:
-        with unbroken():
+        with signals_delayed():
             self._lock.close()  # Windows removes no open file
             super().cleanup()
 
@@ -287,12 +291,12 @@ _FOLDERS = "calibrant-"
 
 
 def _folder_lock() -> str:
-    """The file that only folders of temporary files of this machine hold."""
+    """The name of the lock in each folder of temporary files of this machine."""
     return f"temporary-folder-{_machine()}.lock"
 
 
-def _remove_left_folders() -> None:
-    """Remove the folders of processes that are gone: nobody holds their locks."""
+def _remove_stale_folders() -> None:
+    """Remove the temporary folders of processes that are gone: nobody holds their locks."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     left: list[os.DirEntry[str]] = []
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
@@ -311,7 +315,7 @@ def _remove_left_folders() -> None:
 
 @contextmanager
 def private_file(path: Name) -> Iterator[IO[bytes]]:
-    """A new file that only this user can read: a copy of data, in a folder of temporary files."""
+    """A new open file that only this user can read, for copies of data in temporary folders."""
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
         yield stream
 
@@ -338,7 +342,7 @@ class OutputTarget(NamedTuple):
 
 
 def find_target(path: Name) -> OutputTarget:
-    """What a path stands for, if a file can be written there; else an InputError that says why.
+    """The target of an output, if a file can be written there; else an InputError that says why.
 
     Links are followed. Nothing is opened: a check costs nothing, also on a pipe.
 
@@ -361,14 +365,14 @@ def find_target(path: Name) -> OutputTarget:
             )
         _refuse_protected(place)
         return OutputTarget(place, old)
-    final = follow(place)
-    check_folder(final.parent)
+    final = follow_links(place)
+    check_output_folder(final.parent)
     if old is not None:
         _refuse_protected(final)
     return OutputTarget(final, old)
 
 
-def follow(path: Path) -> Path:
+def follow_links(path: Path) -> Path:
     """The path that a link, or a link to a link, leads to; it need not exist."""
     seen: set[Path] = set()
     while os.path.islink(path):
@@ -380,7 +384,7 @@ def follow(path: Path) -> Path:
         folder = Path(os.path.realpath(path.parent))
         if folder.name == "fd" and folder.is_relative_to("/proc"):
             raise InputError(_OPENED.format(path))
-        path = folder / _short(os.readlink(path))
+        path = folder / _short_path(os.readlink(path))
     if path.parent.as_posix() == "/dev/fd":  # where macOS has no links to what is opened
         raise InputError(_OPENED.format(path))
     return path
@@ -389,19 +393,19 @@ def follow(path: Path) -> Path:
 _OPENED = "the output {} is a file that another program has opened. Name that file."
 
 
-def _short(path: str) -> str:
-    r"""A path as people write it: Windows gives where a link leads in its long form.
+def _short_path(path: str) -> str:
+    r"""The path without the prefix that Windows puts before the targets of links.
 
-    >>> print(_short(r"\\?\C:\data\c.json"), _short(r"\\?\UNC\host\data"), _short("data/c.json"))
-    C:\data\c.json \\host\data data/c.json
+    >>> print(_short_path(r"\\?\C:\data\c.json"), _short_path(r"\\?\UNC\host\data"))
+    C:\data\c.json \\host\data
     """
     if path.startswith(_LONG + "UNC\\"):
         return "\\\\" + path[len(_LONG) + 4 :]
     return path.removeprefix(_LONG)
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a folder in which nothing can be made."""
+def check_output_folder(folder: Path) -> None:
+    """Refuse an output's folder that does not exist or cannot be written to."""
     found = stat_of(folder)
     if found is None or not stat.S_ISDIR(found.st_mode):
         raise InputError(f"the output's folder {folder} does not exist. Make it first.")
@@ -410,6 +414,7 @@ def check_folder(folder: Path) -> None:
 
 
 def _refuse_protected(path: Path) -> None:
+    """Refuse an output that exists and may not be written to."""
     if not os.access(path, os.W_OK):
         allow = "attrib -r" if WINDOWS else "chmod u+w"
         raise InputError(
@@ -419,7 +424,7 @@ def _refuse_protected(path: Path) -> None:
 
 
 def path_of_url(rest: str, *, windows: bool = WINDOWS) -> Path:
-    """The path that stands behind ``file:`` in a URL of a file on this machine.
+    """The path of a file on this machine, from what is behind ``file:`` in its URL.
 
     >>> path_of_url("///tmp/a.csv").as_posix()
     '/tmp/a.csv'
@@ -432,7 +437,7 @@ def path_of_url(rest: str, *, windows: bool = WINDOWS) -> Path:
 
 
 def stat_of(path: Path) -> os.stat_result | None:
-    """What is behind a path, links followed; None if nothing is, an InputError if none can tell."""
+    """What `os.stat` says of a path, links followed; None if nothing is there."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -441,10 +446,10 @@ def stat_of(path: Path) -> os.stat_result | None:
         raise InputError(f"{path} cannot be looked at: {wrong.strerror}.") from wrong
 
 
-# --- What must not be written to ------------------------------------------------------------------
+# --- Outputs that would overwrite an input or one another -----------------------------------------
 
 
-def keep_apart(written: Mapping[str, Name], read: Iterable[Name] = ()) -> None:
+def check_different_files(written: Mapping[str, Name], read: Iterable[Name] = ()) -> None:
     """Refuse outputs that are one file, and outputs that are a file that is read.
 
     Parameters
@@ -459,42 +464,44 @@ def keep_apart(written: Mapping[str, Name], read: Iterable[Name] = ()) -> None:
     that differ in case where that makes no difference, are seen through. Of two files that are
     still to be made the names must differ in more than case.
 
-    >>> keep_apart({"--output": "a.json", "--report": "./A.json"})
+    >>> check_different_files({"--output": "a.json", "--report": "./A.json"})
     Traceback (most recent call last):
         ...
     calibrant.errors.InputError: --output and --report must be different files, but both are A.json.
     """
     outputs = [(what, Path(path), stat_of(Path(path))) for what, path in written.items()]
     for (first, one, found), (second, other, there) in combinations(outputs, 2):
-        if _same(one, found, other, there):
+        if _are_one_file(one, found, other, there):
             raise InputError(f"{first} and {second} must be different files, but both are {other}.")
     for source in map(Path, read):
         came = stat_of(source)
         for what, path, found in outputs:
-            if _same(path, found, source, came) or _holds(found, source):
+            if _are_one_file(path, found, source, came) or _is_inside(found, source):
                 raise InputError(
                     f"{what} must be another file than {source}, which is read: it would be lost. "
                     "Name another."
                 )
 
 
-def _same(
+def _are_one_file(
     one: Path, found: os.stat_result | None, other: Path, there: os.stat_result | None
 ) -> bool:
     if found is not None and there is not None:
         if found.st_ino or there.st_ino:
             return os.path.samestat(found, there)
-        return _spelled(one) == _spelled(other)  # a disk that does not number its files
-    return found is there and _spelled(one) == _spelled(other)
+        return _normalized_name(one) == _normalized_name(
+            other
+        )  # a disk that does not number its files
+    return found is there and _normalized_name(one) == _normalized_name(other)
 
 
-def _spelled(path: Path) -> str:
-    """A path that does not exist, as a file system that cares least about spelling knows it."""
+def _normalized_name(path: Path) -> str:
+    """The absolute path in one spelling, as file systems that ignore case compare it."""
     return unicodedata.normalize("NFC", os.path.realpath(path)).casefold()
 
 
-def _holds(folder: os.stat_result | None, file: Path) -> bool:
-    """Whether a file lies somewhere in a folder."""
+def _is_inside(folder: os.stat_result | None, file: Path) -> bool:
+    """Whether a file is in a folder, at any depth."""
     if folder is None or not stat.S_ISDIR(folder.st_mode):
         return False
     above = (stat_of(parent) for parent in Path(os.path.realpath(file)).parents)

@@ -1,4 +1,4 @@
-"""The one printer of results: as lines of text, in colour, as HTML, as frames and for JSON.
+"""How results are printed: as text, in colour, as HTML, as frames and as JSON.
 
 A result gives its `ResultTable`; `PrintsAsTable` turns that into everything else.
 """
@@ -39,7 +39,7 @@ class TableColumn(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """The cells of a row, what a notebook says under the mouse, and whether it is bold."""
+    """The cells of a row, its tooltip in a notebook, and whether it is bold."""
 
     cells: tuple[str, ...]
     tooltip: str = ""
@@ -59,7 +59,7 @@ class ResultTable(NamedTuple):
         return [tuple(column.title for column in self.columns), *(row.cells for row in self.rows)]
 
     def fitted_to(self, width: int) -> ResultTable:
-        """The table without the columns that a terminal of this width has no room for."""
+        """The table without expendable columns that do not fit into a terminal of this width."""
         needs = [max(map(len, cells)) + 3 for cells in zip(*self.lines, strict=True)]
         for place, column in enumerate(self.columns):
             if column.widest is not None:
@@ -135,7 +135,7 @@ def aligned(
 
 
 def first_left(columns: int) -> list[Side]:
-    """Words to the left in the first column, numbers to the right in the others."""
+    """The sides of columns whose first is aligned to the left, and all others to the right."""
     return ["left" if column == 0 else "right" for column in range(columns)]
 
 
@@ -188,7 +188,7 @@ def _short(value: Any) -> str:
 
 
 def shown_value(value: float | None) -> str:
-    """Four digits, more for small values, a true minus, and a dash for what is not there.
+    """A number for a table: four decimals, more for small values; a dash for None.
 
     >>> shown_value(0.12345), shown_value(-1.2345e-4), shown_value(float("inf"))
     ('0.1235', '−1.23e-04', '∞')
@@ -202,7 +202,7 @@ def shown_value(value: float | None) -> str:
 
 
 def short_value(value: float, digits: int = 3) -> str:
-    """So many digits, more for small values, and a true minus: for sentences.
+    """A number for a sentence: so many decimals, more for small values.
 
     >>> short_value(0.12345), short_value(-0.0012345), short_value(float("-inf"))
     ('0.123', '−0.0012', '−∞')
@@ -214,7 +214,7 @@ def short_value(value: float, digits: int = 3) -> str:
 
 
 def shown_loss(value: float) -> str:
-    """A loss, or a gain in it, as it stands in a sentence.
+    """A loss, or a gain in it, for a sentence: four decimals.
 
     >>> shown_loss(0.12345), shown_loss(-0.0012345)
     ('0.1235', '−0.0012')
@@ -244,7 +244,7 @@ def sure_p(p: float) -> str:
 
 
 def shown_percent(share: float, digits: int = 3) -> str:
-    """A share in percent, to so many digits; large ones are written out.
+    """A share in percent with so many significant digits.
 
     >>> shown_percent(0.2384), shown_percent(0.9971, 2), shown_percent(-0.5), shown_percent(1e-7)
     ('23.8 %', '100 %', '−50 %', '1e-05 %')
@@ -256,32 +256,32 @@ def shown_percent(share: float, digits: int = 3) -> str:
     return f"{text.replace('-', '−') if value < 0 and 'e' not in text else text} %"
 
 
-def counted(value: float) -> str:
-    """A number of rows, or a weight.
+def format_count(value: float) -> str:
+    """A number of rows or a weight, with commas.
 
-    >>> counted(12345.0), counted(0.25)
+    >>> format_count(12345.0), format_count(0.25)
     ('12,345', '0.25')
     """
     return f"{value:,.10g}"
 
 
-def worded(value: Any) -> str:
-    """A fact as people read it: numbers with commas, the items of lists and mappings in a row.
+def format_fact(value: Any) -> str:
+    """A fact as text: numbers with commas, the items of lists and mappings in a row.
 
-    >>> worded([12345, "a.csv"]), worded({"no": 1200, "yes": 300})
+    >>> format_fact([12345, "a.csv"]), format_fact({"no": 1200, "yes": 300})
     ('12,345, a.csv', 'no 1,200, yes 300')
     """
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(worded, value))
+        return ", ".join(map(format_fact, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {worded(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {format_fact(item)}" for key, item in value.items())
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return counted(value)
+        return format_count(value)
     return str(value)
 
 
 def rows_in_words(weight: float) -> str:
-    """How many rows there are, or their weight where that is not whole.
+    """A phrase with the number of rows, or with their weight where that is not whole.
 
     >>> rows_in_words(2000.0), rows_in_words(10.5)
     ('2,000 rows', 'rows of weight 10.5')
@@ -292,9 +292,7 @@ def rows_in_words(weight: float) -> str:
 
 
 def json_ready(value: Any) -> Any:
-    """The value as JSON can hold it, which has no infinity: "inf" and "-inf".
-
-    Arrays and tuples become lists, results and dataclasses become objects.
+    """The value as JSON can hold it: infinity as "inf", arrays as lists, results as objects.
 
     >>> json_ready({"a": (1.0, float("inf"))})
     {'a': [1.0, 'inf']}
@@ -304,7 +302,7 @@ def json_ready(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return json_ready(value.tolist())
     if is_dataclass(value):
-        return plain_fields(value)
+        return fields_as_dict(value)
     if isinstance(value, Mapping):
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
@@ -314,21 +312,22 @@ def json_ready(value: Any) -> Any:
     return value
 
 
-def plain_fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name, each as JSON can hold it."""
+def fields_as_dict(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass as a dict that JSON can hold."""
     return {field.name: json_ready(getattr(value, field.name)) for field in fields(value)}
 
 
 class PlainFields:
-    """A dataclass that turns into plain values, field by field."""
+    """A dataclass whose ``to_dict`` gives its fields as JSON can hold them."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON (which has no infinity: "inf")."""
-        return plain_fields(self)
+        """The fields as JSON can hold them (infinity as "inf")."""
+        return fields_as_dict(self)
 
 
 def frame_of(columns: Mapping[str, list[Any]], backend: str | None = None) -> Any:
-    """Columns as a frame: pandas, polars or Arrow, whichever is there."""
+    """The columns as a frame of ``backend``, by default the first installed of pandas, polars and
+    Arrow."""
     import narwhals as nw
 
     if backend is not None and backend not in FRAMES:

@@ -88,12 +88,12 @@ def off_main_thread(
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGINT is a KeyboardInterrupt inside this block, and SIGTERM a SystemExit: none is lost.
+    """Inside this block SIGINT raises KeyboardInterrupt and SIGTERM SystemExit; none is lost.
 
     Python drops an exception that comes inside a finaliser or a callback: the signal comes again a
     moment later. During an import it waits for the end: extension modules would make another error
     of it, and Python's own machinery could leave a lock behind, for which other threads wait for
-    ever. It also waits for the end of an `unbroken` block.
+    ever. It also waits for the end of an `signals_delayed` block.
 
     >>> with stoppable():
     ...     signal.raise_signal(signal.SIGTERM)
@@ -138,9 +138,11 @@ _unbroken: list[None] = []
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
-    """A signal that comes inside this block is raised after it; see `stoppable`. It is for short
-    work that must not be left half done, such as removing a folder."""
+def signals_delayed() -> Iterator[None]:
+    """Inside this block signals wait until its end; see `stoppable`.
+
+    It is for short work that must not be left half done, such as removing a folder.
+    """
     if threading.current_thread() is not threading.main_thread():  # only that one gets signals
         yield
         return
@@ -159,7 +161,7 @@ def _is_importing(frame: Any) -> bool:
 
 
 def _raise_later(number: int) -> None:
-    """Send a signal to the main thread in a moment, from a thread that needs no locks to start."""
+    """Send a signal to the main thread a moment later, from a new thread."""
 
     def send() -> None:
         time.sleep(0.01)

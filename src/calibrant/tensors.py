@@ -46,5 +46,5 @@ def on_host(values: Any) -> Any:
 
 
 def _is_narrow(dtype: Any) -> bool:
-    """Whether these are floats that NumPy cannot reckon with, such as JAX's bfloat16."""
+    """Whether these are floats that NumPy cannot compute with, such as JAX's bfloat16."""
     return bool(dtype.kind == "V" and "float" in dtype.name)

@@ -18,7 +18,7 @@ from calibrant.cli.checking import locked
 from calibrant.cli.reading import ColumnLook, label_rank
 from calibrant.engines.files.files import is_calibrator
 from calibrant.engines.files.spelling import PAIRS, classes_of, partner_of
-from calibrant.errors import InputError, RangeWarning, in_options
+from calibrant.errors import InputError, RangeWarning, as_command_options
 from sheets import write_xlsx
 
 FAST = ("-m", "platt", "--cv", "0")
@@ -242,12 +242,12 @@ def test_a_remedy_on_the_command_line_is_no_map_of_python(run):
 def test_files_and_columns_are_not_taken_for_arguments():
     options = {"level": "--level", "score": "--score"}
     for said in ("there is no file level=3.csv.", "no column 'score=1'", "a/level=3/b.csv"):
-        assert in_options(said, options) == said
-    assert in_options("weights=2 and level=0.5.", options) == "weights=2 and --level 0.5."
+        assert as_command_options(said, options) == said
+    assert as_command_options("weights=2 and level=0.5.", options) == "weights=2 and --level 0.5."
     text = 'mends 97 % of it: calibrant.maps.Logistic(0.5, (("z", 1.0),)).'
-    assert in_options(text, {}) == "mends 97 % of it."
+    assert as_command_options(text, {}) == "mends 97 % of it."
     page = "Did you mean pos_label='no' (--pos-label no)?"
-    assert in_options(page, {}) == "Did you mean --pos-label no?"
+    assert as_command_options(page, {}) == "Did you mean --pos-label no?"
 
 
 # --- files in each other's place ----------------------------------------------------------------

@@ -22,7 +22,13 @@ from calibrant.engines.files import files as data_files
 from calibrant.engines.spark import require_java
 from calibrant.engines.spark_files import local_url
 from calibrant.errors import InputError, MissingExtraError, import_extra
-from calibrant.outputs import find_target, follow, keep_apart, whole_file, write_whole
+from calibrant.outputs import (
+    check_different_files,
+    find_target,
+    follow_links,
+    whole_file,
+    write_whole,
+)
 
 
 @pytest.fixture
@@ -108,14 +114,14 @@ def test_files_without_numbers_are_told_by_name(monkeypatch, tmp_path):
     without_numbers(monkeypatch)
     found = data_files.find_files(["a.csv", "b.csv", "./a.csv"])
     assert [path.name for path in found] == ["a.csv", "b.csv"]
-    keep_apart({"--output": "a.csv"}, ["b.csv"])
+    check_different_files({"--output": "a.csv"}, ["b.csv"])
     with pytest.raises(InputError, match="must be another file"):
-        keep_apart({"--output": "a.csv"}, ["./a.csv"])
+        check_different_files({"--output": "a.csv"}, ["./a.csv"])
 
 
 def test_what_is_opened_already_on_macos():
     with pytest.raises(InputError, match="a file that another program has opened"):
-        follow(Path("/dev/fd/987654"))
+        follow_links(Path("/dev/fd/987654"))
 
 
 # --- words ----------------------------------------------------------------------------------------

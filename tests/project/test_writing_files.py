@@ -26,11 +26,11 @@ from calibrant.cli.sources import OutputOption, check_places
 from calibrant.errors import InputError
 from calibrant.outputs import (
     TemporaryFolder,
-    check_folder,
+    check_different_files,
+    check_output_folder,
     find_target,
-    follow,
-    keep_apart,
-    own_place,
+    follow_links,
+    reserved_name,
     whole_file,
     write_whole,
 )
@@ -232,7 +232,7 @@ def test_a_folder_or_no_folder_is_refused(tmp_path):
 def test_what_cannot_be_looked_at_is_refused(tmp_path, monkeypatch):
     (tmp_path / "round").symlink_to("round")
     for name, why in {"round": "symbolic links", "n" * 300: "too long"}.items():
-        for use in (find_target, lambda path: keep_apart({"--output": "new"}, [path])):
+        for use in (find_target, lambda path: check_different_files({"--output": "new"}, [path])):
             with pytest.raises(InputError, match=rf"cannot be looked at: .*{why}"):
                 use(tmp_path / name)
 
@@ -243,7 +243,7 @@ def test_what_cannot_be_looked_at_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"x cannot be looked at: Permission denied\."):
         find_target(tmp_path / "x")
     with pytest.raises(InputError, match=r"cannot be looked at: Permission denied\."):
-        check_folder(tmp_path)
+        check_output_folder(tmp_path)
 
 
 def test_links_that_lead_back_to_themselves_have_no_end(tmp_path):
@@ -252,7 +252,7 @@ def test_links_that_lead_back_to_themselves_have_no_end(tmp_path):
     (tmp_path / "sub").mkdir()
     for name in ("a", "b", "own", "to"):
         with pytest.raises(InputError, match=r"is a loop of links.*Name another"):
-            follow(tmp_path / name)
+            follow_links(tmp_path / name)
         with pytest.raises(InputError, match="is a loop of links"):
             check_places({"--output": OutputOption(tmp_path / name, folder=True)}, [])
     with pytest.raises(InputError, match="too long"):
@@ -303,20 +303,20 @@ def test_every_way_to_name_one_file_is_seen_through(tmp_path, monkeypatch):
     for name in ("data.csv", "./data.csv", tmp_path / "data.csv", "hard.csv", "soft.csv"):
         for turned in ((name, "data.csv"), ("data.csv", name)):
             with pytest.raises(InputError, match=r"must be another file than .*it would be lost"):
-                keep_apart({"--output": turned[0]}, [turned[1]])
+                check_different_files({"--output": turned[0]}, [turned[1]])
         with pytest.raises(InputError, match="--a and --b must be different files"):
-            keep_apart({"--a": name, "--b": "data.csv"})
-    keep_apart({"--a": "other.csv", "--b": "new.csv"}, ["data.csv", "none.csv"])
+            check_different_files({"--a": name, "--b": "data.csv"})
+    check_different_files({"--a": "other.csv", "--b": "new.csv"}, ["data.csv", "none.csv"])
     for one, other in (("new", "door/../new"), ("New", "nEW"), ("é", "e\u0301"), ("a/b", "A/B")):
         with pytest.raises(InputError, match="must be different files"):
-            keep_apart({"--a": one, "--b": other})
+            check_different_files({"--a": one, "--b": other})
     with pytest.raises(InputError, match="must be different files"):
-        keep_apart({"--a": "inner/x", "--b": "door/x"})
+        check_different_files({"--a": "inner/x", "--b": "door/x"})
     Path("lost").symlink_to("to come")
     with pytest.raises(InputError, match="must be different files"):
-        keep_apart({"--a": "lost", "--b": "to come"})
+        check_different_files({"--a": "lost", "--b": "to come"})
     with pytest.raises(InputError, match=r"must be another file than none\.csv"):
-        keep_apart({"--a": "none.csv"}, ["none.csv"])
+        check_different_files({"--a": "none.csv"}, ["none.csv"])
 
 
 def test_a_folder_that_is_replaced_holds_no_input(tmp_path):
@@ -325,9 +325,9 @@ def test_a_folder_that_is_replaced_holds_no_input(tmp_path):
     (tmp_path / "link.csv").symlink_to(tmp_path / "out.csv" / "deep" / "in.csv")
     for source in ("link.csv", "out.csv/deep/in.csv", "out.csv"):
         with pytest.raises(InputError, match="must be another file than"):
-            keep_apart({"the output": tmp_path / "out.csv"}, [tmp_path / source])
+            check_different_files({"the output": tmp_path / "out.csv"}, [tmp_path / source])
     (tmp_path / "in.csv").write_text("x")
-    keep_apart({"the output": tmp_path / "out.csv"}, [tmp_path / "in.csv"])
+    check_different_files({"the output": tmp_path / "out.csv"}, [tmp_path / "in.csv"])
 
 
 # --- the writers --------------------------------------------------------------------------------
@@ -508,17 +508,17 @@ def test_a_lone_writer_looks_once_for_what_others_left(tmp_path, monkeypatch):
 
 def test_a_folder_that_a_killed_process_left_is_removed(tmp_path):
     with ExitStack() as writers:
-        places = [writers.enter_context(own_place(tmp_path / "o.csv")) for _ in range(3)]
+        places = [writers.enter_context(reserved_name(tmp_path / "o.csv")) for _ in range(3)]
         for place in places:
             (place / "parts").mkdir(parents=True)
             (place / "parts" / "one").write_text("x")
         locks = [place.with_suffix(".lock") for place in places]
-        with own_place(tmp_path / "o.csv") as another:
+        with reserved_name(tmp_path / "o.csv") as another:
             assert another not in places
         assert all((place / "parts" / "one").exists() for place in places)  # in use
     for lock in locks:  # as if all three were killed
         lock.touch()
-    with own_place(tmp_path / "o.csv") as place:
+    with reserved_name(tmp_path / "o.csv") as place:
         assert not place.exists()
     assert names(tmp_path) == []
 

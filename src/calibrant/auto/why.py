@@ -16,9 +16,9 @@ from calibrant.result_tables import (
     ResultTable,
     TableColumn,
     TableRow,
+    fields_as_dict,
     frame_of,
     json_ready,
-    plain_fields,
     rows_in_words,
     shown_loss,
     shown_percent,
@@ -84,7 +84,7 @@ standard error
 
     def to_dict(self, *, times: bool = True) -> dict[str, Any]:
         """Plain values, ready for JSON; infinity becomes "inf". Seconds are left out on demand."""
-        fields = plain_fields(self)
+        fields = fields_as_dict(self)
         for row in () if times else fields["rows"]:
             del row["seconds"]
         if not self.left_out:

@@ -41,11 +41,11 @@ from calibrant.cli.sources import (
 from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import Engine
-from calibrant.errors import InputError, ParameterError, did_you_mean, quoted
+from calibrant.errors import InputError, ParameterError, did_you_mean, shell_quoted
 from calibrant.fitting.files import to_json
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import write_whole
-from calibrant.result_tables import shown_value, worded
+from calibrant.result_tables import format_fact, shown_value
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import ScoreAt
 
@@ -118,7 +118,7 @@ def apply(
     Rows keep their order and all other columns their values. Spark reads and writes by its own
     rules: a folder of that name, whose rows have no order.
     """
-    refuse_swapped(calibrator, files, f"apply {{calibrator}} {{files}} -o {quoted(output)}")
+    refuse_swapped(calibrator, files, f"apply {{calibrator}} {{files}} -o {shell_quoted(output)}")
     fitted = load_map(calibrator, by_row=True)
     if on_range == "clip" and fitted.expects is not None and not fitted.expects.probabilities:
         raise ParameterError(
@@ -563,7 +563,10 @@ def show(
     if not isinstance(fitted.rule, Map):
         return
     say()
-    say("Apply it: ", command("calibrant apply", quoted(str(calibrator)), "NEW.csv -o OUT.csv"))
+    say(
+        "Apply it: ",
+        command("calibrant apply", shell_quoted(str(calibrator)), "NEW.csv -o OUT.csv"),
+    )
 
 
 def score_in_words(found: ScoreAt, asked: float) -> str:
@@ -597,7 +600,7 @@ def facts(fitted: Fitted) -> dict[str, str]:
         known = {key: words for key, words in known.items() if key not in _OF_WEIGHTS}
     more = fitted.provenance.keys() - _PROVENANCE.keys() - _APART
     known |= {key: key.replace("_", " ") for key in sorted(more)}
-    shown |= {words: worded(fitted.provenance[key]) for key, words in known.items()}
+    shown |= {words: format_fact(fitted.provenance[key]) for key, words in known.items()}
     if isinstance(period := fitted.provenance.get("period"), tuple):
         shown[known["period"]] = " to ".join(map(str, period))
     shown |= _measured(fitted.provenance.get("measures"))

@@ -27,10 +27,10 @@ from calibrant.cli.sources import (
 from calibrant.data.segments import JOIN_COLUMNS
 from calibrant.engines.files.files import is_calibrator
 from calibrant.engines.rows import FileMatrix, FileTable
-from calibrant.errors import InputError, ParameterError, in_options, quoted
+from calibrant.errors import InputError, ParameterError, as_command_options, shell_quoted
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
-from calibrant.outputs import follow, is_still, try_lock, write_whole
+from calibrant.outputs import follow_links, is_same_file, try_lock, write_whole
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _check_score(
     found, todo = drift_in_words(drift, remedy, names_of(reading.file_facts(new), "check"))
     advised = drift.recommendation
     needs_fit = advised == "new map" or (advised == "refit" and not drift.calibrated)
-    words = (found, in_options(todo, {}))  # options of a command, and not Python
+    words = (found, as_command_options(todo, {}))  # options of a command, and not Python
     return _Result(drift, new, words, needs_fit and not _useless(drift), written)
 
 
@@ -368,7 +368,7 @@ def _fit_command(files: list[str], new: FileTable | FileMatrix) -> str:
         columns = [f"{label}={column}" for label, column in pairs]
     scores = [word for column in columns for word in ("-s", column)]
     words = ["calibrant", "fit", *files, *scores, "-l", new.facts["label_column"]]
-    return " ".join(map(quoted, [*words, "-o", "calibrator.json"]))
+    return " ".join(map(shell_quoted, [*words, "-o", "calibrator.json"]))
 
 
 # --- The command for a job that runs every night: a monitor whose state is a file -----------------
@@ -465,12 +465,12 @@ def monitor(
     all went well, and one command at a time works on it. With --exit-code the command
     ends with 3 from the alarm on.
     """
-    watch = f"monitor {quoted(str(state))} {{files}} --calibrator {{calibrator}}"
+    watch = f"monitor {shell_quoted(str(state))} {{files}} --calibrator {{calibrator}}"
     refuse_swapped(calibrator, files, watch)
     if is_calibrator(state):
         raise ParameterError(
             f"STATE must be a file of the monitor, which it makes, but {state} is a calibrator. "
-            f"Name that one with --calibrator {quoted(str(state))}."
+            f"Name that one with --calibrator {shell_quoted(str(state))}."
         )
     written = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
     check_places(written, [*files, calibrator, state])
@@ -485,7 +485,7 @@ def monitor(
     option, words = ("--score", score or []) if of_scores else ("--prob", [prob or ""])
     source = FileSource(files, words[:1], label or "", weight, pos_label, column, option=option)
     source = fitted_source(fitted, replace(source, place=place, quiet=json))
-    with locked(follow(state)):
+    with locked(follow_links(state)):
         watching = _begin(state, fitted, column, alpha, least, prob)
         with reading.opened(source) as (opened, known):
             wanted = sources.read_cells(cells)
@@ -525,7 +525,7 @@ def locked(state: Path) -> Iterator[None]:
     beside = state.with_name(f"{state.name}.lock")
     with open(os.open(beside, os.O_CREAT | os.O_RDWR, 0o600), "rb+") as stream:
         # a file system without locks keeps nobody out
-        if try_lock(stream.fileno()) is False or not is_still(beside, stream.fileno()):
+        if try_lock(stream.fileno()) is False or not is_same_file(beside, stream.fileno()):
             raise InputError(
                 f"only one command at a time may work on {state}, but another one does now. "
                 "Nothing was changed: run this one again when that one is done."

@@ -23,7 +23,7 @@ from calibrant.errors import (
     InputError,
     MissingExtraError,
     ParameterError,
-    in_options,
+    as_command_options,
 )
 from calibrant.running import off_main_thread
 from calibrant.solvers.threads import is_compiling
@@ -56,7 +56,7 @@ class Guarded(TyperGroup):
             if isinstance(wrong, BrokenPipeError) or _is_lost_pipe(wrong):
                 _drop_output()  # nothing to say to anyone
                 raise typer.Exit(141) from wrong
-            _complain("error: ", in_options(_in_one_line(wrong), self.options_of(ctx)))
+            _complain("error: ", as_command_options(_in_one_line(wrong), self.options_of(ctx)))
             raise typer.Exit(2) from wrong
         except KeyboardInterrupt as stopped:
             _complain("interrupted: ", "no partial output was left behind.")
@@ -82,7 +82,7 @@ def _spoken(options: Callable[[], Mapping[str, str]]) -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         if issubclass(category, CalibrationWarning):
-            warn(in_options(" ".join(str(message).split()), options()))
+            warn(as_command_options(" ".join(str(message).split()), options()))
         else:
             former(message, category, filename, lineno, file, line)
 
@@ -104,7 +104,7 @@ def tell(*parts: str | tuple[str, str]) -> None:
 def tell_advice(texts: Iterable[str]) -> None:
     """What deserves a look, a paragraph for each."""
     for text in texts:
-        tell(("look: ", "bold yellow"), in_options(text, {}))
+        tell(("look: ", "bold yellow"), as_command_options(text, {}))
 
 
 def show(renderable: Any, *, colour: bool = True) -> None:

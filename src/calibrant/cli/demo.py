@@ -19,7 +19,7 @@ from calibrant.cli.judging import measure
 from calibrant.cli.sources import FileSource, OutputOption, check_places, load_map
 from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import open_engine
-from calibrant.errors import InputError, quoted
+from calibrant.errors import InputError, shell_quoted
 from calibrant.metrics.evaluating import in_words
 from calibrant.metrics.intervals import read_interval_options
 from calibrant.outputs import write_whole
@@ -141,7 +141,7 @@ def demo(
     say_pairs({str(path): FILES[path.name] for path in paths})
     say()
     say("The same by hand:")
-    for line in (f"cd {quoted(str(folder))}", *BY_HAND):
+    for line in (f"cd {shell_quoted(str(folder))}", *BY_HAND):
         say("  ", command(line))
 
 

@@ -49,7 +49,7 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import Curve, reliability_curve
 from calibrant.engines.rows import FileMatrix, FileTable
-from calibrant.errors import InputError, ParameterError, quoted
+from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import save, to_json
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.fitting.registry import BEFORE, DEFAULT
@@ -667,7 +667,7 @@ def _how(result: FitResult) -> str:
 
 
 def apply_command(calibrator: Path | None) -> str:
-    name = "CALIBRATOR.json" if is_standard(calibrator) else quoted(str(calibrator))
+    name = "CALIBRATOR.json" if is_standard(calibrator) else shell_quoted(str(calibrator))
     return f"calibrant apply {name} NEW.csv -o OUT.csv"
 
 

@@ -27,8 +27,8 @@ from calibrant.errors import (
     InputError,
     ParameterError,
     did_you_mean,
-    our_parameter,
-    quoted,
+    parameter_hint,
+    shell_quoted,
 )
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
@@ -140,7 +140,7 @@ def _settings(method: str, settings: Sequence[str], *, several: bool = False) ->
         if not equals:
             raise ParameterError(f"a parameter must be written key=value, but {setting!r} came.")
         if key not in known:
-            ours = our_parameter(key, known, read_value(value))
+            ours = parameter_hint(key, known, read_value(value))
             hint = f" {ours[0].upper()}{ours[1:]}" if ours else did_you_mean(key, known)
             allowed = f"takes {', '.join(known)}" if known else "takes no parameters"
             raise ParameterError(f"{method} {allowed}, but {key!r} came.{hint}")
@@ -384,7 +384,7 @@ def refuse_wrong_way(read: Any, fitted: Fitted | None) -> None:
     given = fitted.map(read.table.scores)
     if look.found != "wrong way" or np.ptp(given) > 1e-9:
         return
-    option = f"--pos-label {quoted(str(fitted.pos_label))}"
+    option = f"--pos-label {shell_quoted(str(fitted.pos_label))}"
     raise InputError(
         f"{look.headline(names_of(file_facts(read)))} Nothing was written: the calibrator would "
         f"give all rows the same probability, {given[0]:.3g}. If {fitted.pos_label!r} is the "

@@ -37,7 +37,7 @@ from calibrant.data.door import check_word
 from calibrant.data.lazy import CellsOption, LazyRows
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.open_engine import Engine
-from calibrant.errors import InputError, ParameterError, in_options
+from calibrant.errors import InputError, ParameterError, as_command_options
 from calibrant.metrics.cells import Bins, check_bin_count
 from calibrant.metrics.evaluating import (
     Evaluation,
@@ -194,7 +194,7 @@ def report(
         say_json(reading.file_facts(read) | where | page.to_dict())
         return
     for sentence in page.verdict:
-        tell(in_options(sentence, {}))
+        tell(as_command_options(sentence, {}))
     tell_advice(page.advice)
     if page.groups is not None:
         tell(f"Where is it wrong? {page.groups.summary()}.")

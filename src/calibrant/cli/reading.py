@@ -42,7 +42,7 @@ from calibrant.engines.files.spelling import (
 )
 from calibrant.engines.open_engine import Engine, open_engine
 from calibrant.engines.rows import ColumnsRead, FileMatrix, FileTable, RowsOfFiles, read_rows
-from calibrant.errors import InputError, ParameterError, quoted
+from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.metrics.headlines import ClassNames, Face, LabelNames
 from calibrant.outputs import STANDARD
@@ -578,7 +578,7 @@ def _unmatched(
     rest = [one.column for one in asked if one.said is None]
     open_ = [label for label in found if label not in known]
     pairs = _guessed(rest, open_)[:SHOWN]
-    example = " ".join(f"{option} {quoted(f'{label}={column}')}" for label, column in pairs)
+    example = " ".join(f"{option} {shell_quoted(f'{label}={column}')}" for label, column in pairs)
     return (
         f"the names of the columns must tell which class each is for, one column for each of the "
         f"{len(found)} classes of {where}, but they do not. {_list('Columns', columns)} "
@@ -611,7 +611,7 @@ def _two_classes(
             f"{where} must hold several classes, but only one class came: {classes[0]!r}. "
             "Add rows of the others."
         )
-    column, positive = quoted(columns[classes[1]]), quoted(str(classes[1]))
+    column, positive = shell_quoted(columns[classes[1]]), shell_quoted(str(classes[1]))
     return (
         f"{where} has two classes, {classes[0]!r} and {classes[1]!r}: one column is enough. "
         f"Use {option} {column} --pos-label {positive}."
@@ -796,7 +796,7 @@ def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
     names = " or ".join(repr(look.name) for look in best[:5])
     several = ""
     if option != "label" and len(best) > 2:
-        each = " ".join(f"--{option} {quoted(look.name)}" for look in best[:3])
+        each = " ".join(f"--{option} {shell_quoted(look.name)}" for look in best[:3])
         several = f" If they are of several classes, name them all: {each} …"
     return f"The column of {what} may be {names}: name it with --{option} COL.{several}"
 
@@ -834,7 +834,7 @@ def positive_in_words(classes: Sequence[Any], pos_label: Any, *, asked: bool) ->
     pair = f"{pos_label}/{other}"
     if asked or not isinstance(pos_label, str) or yes_of(classes) is not None:
         return f"{pair}, {pos_label} is positive"
-    option = f"--pos-label {quoted(str(other))}"
+    option = f"--pos-label {shell_quoted(str(other))}"
     return f"{pair}, {pos_label} is taken as positive; if {other} is, add {option}"
 
 

@@ -22,17 +22,17 @@ from calibrant.engines.apply import RowFitted
 from calibrant.engines.files.files import KINDS, ReadOptions, is_calibrator
 from calibrant.engines.files.spelling import yes_of
 from calibrant.engines.open_engine import Engine, open_engine
-from calibrant.errors import InputError, ParameterError, quoted
+from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import load
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import (
     STANDARD,
     Name,
     TemporaryFolder,
-    check_folder,
+    check_different_files,
+    check_output_folder,
     find_target,
-    follow,
-    keep_apart,
+    follow_links,
     path_of_url,
     stat_of,
 )
@@ -224,7 +224,8 @@ def refuse_swapped(calibrator: Path | None, files: Sequence[str], order: str) ->
     data += [] if calibrator is None else [str(calibrator)]
     came = f", and {data[0]} does not" if data else ""
     meant = order.format(
-        calibrator=quoted(found[0]), files=" ".join(map(quoted, data)) if data else "FILE"
+        calibrator=shell_quoted(found[0]),
+        files=" ".join(map(shell_quoted, data)) if data else "FILE",
     )
     raise InputError(f"{found[0]} looks like a calibrator{came}. Did you mean: calibrant {meant}")
 
@@ -300,13 +301,15 @@ def check_places(outputs: Mapping[str, OutputOption], read: Iterable[Name | None
     # what is not there yet is no input: then there is no need to look into folders
     there = any(stat_of(path) is not None for path in written.values())
     names = [path for name in read if name is not None and (path := _local(name)) is not None]
-    keep_apart(written, (file for path in names for file in (_files(path) if there else [path])))
+    check_different_files(
+        written, (file for path in names for file in (_files(path) if there else [path]))
+    )
 
 
 def _check(path: Path, output: OutputOption) -> None:
     if output.folder and (os.path.isdir(path) or not os.path.exists(path)):
-        final = follow(path)
-        check_folder(final.parent)
+        final = follow_links(path)
+        check_output_folder(final.parent)
         stat_of(final)
     else:
         slash = str(output.path).endswith(("/", os.sep))  # which a Path drops

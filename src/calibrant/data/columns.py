@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.errors import InputError, how_many
+from calibrant.errors import InputError, counts_in_words
 from calibrant.tensors import on_host
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def _complete(array: NDArray[Any], name: str) -> NDArray[Any]:
 def _refuse_missing(missing: Flags, name: str) -> None:
     if missing.any():
         rows = np.asarray(missing.reshape(len(missing), -1).any(axis=1))
-        what = how_many({"missing, None or NaN": int(rows.sum())}, len(rows))
+        what = counts_in_words({"missing, None or NaN": int(rows.sum())}, len(rows))
         raise InputError(
             f"{name} must be complete: {what} (first at row {int(np.argmax(rows))}). Drop or "
             "impute them first."

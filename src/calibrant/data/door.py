@@ -27,7 +27,7 @@ from calibrant.data.columns import (
     to_matrix,
 )
 from calibrant.data.documents import brief
-from calibrant.errors import InputError, ParameterError, caller_level, did_you_mean, how_many
+from calibrant.errors import InputError, ParameterError, caller_level, counts_in_words, did_you_mean
 from calibrant.tensors import on_host
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
         return  # the sum overflowed, its terms are fine
     missing, n = int(np.isnan(array).sum()), len(array)
     infinite = int(bad.sum()) - missing
-    what = how_many({"NaN": missing, "infinite": infinite}, n)
+    what = counts_in_words({"NaN": missing, "infinite": infinite}, n)
     raise InputError(
         f"{name} must be finite: {what} (first at row {int(np.argmax(bad))}). "
         f"Drop or impute {'it' if bad.sum() == 1 else 'them'} first."

@@ -35,7 +35,7 @@ from calibrant.data.columns import (
 )
 from calibrant.data.door import HEAVIEST, read_labels, spelling_advice
 from calibrant.data.score_table import Cells, ScoreTable, cells_for, segment_cells_for
-from calibrant.errors import InputError, ParameterError, how_many, import_extra
+from calibrant.errors import InputError, ParameterError, counts_in_words, import_extra
 
 T = TypeVar("T")
 Lazy = nw.LazyFrame[Any]
@@ -627,7 +627,7 @@ def refuse_marked(frame: Lazy, must: str, checks: dict[str, nw.Expr], advice: st
     """An InputError if a check marks any row; else how many rows there are."""
     counts, rows = count_rows(frame, checks, run)
     if any(counts.values()):
-        raise InputError(f"{must}: {how_many(counts, rows)}. {advice}")
+        raise InputError(f"{must}: {counts_in_words(counts, rows)}. {advice}")
     return rows
 
 

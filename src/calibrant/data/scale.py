@@ -15,7 +15,7 @@ from calibrant.data.columns import as_float
 from calibrant.data.documents import brief
 from calibrant.data.door import check_word
 from calibrant.data.frozen import Frozen
-from calibrant.errors import InputError, RangeWarning, caller_level, how_many
+from calibrant.errors import InputError, RangeWarning, caller_level, counts_in_words
 
 Kind = Literal["probabilities", "percentages", "margins", "points"]
 
@@ -244,9 +244,8 @@ def check_score_range(
 def outside_message(known: ScoreRange, name: str, count: int, total: int, first: str = "") -> str:
     """The error text for scores outside [0, 1] where the calibrator was fitted to probabilities."""
     example = f" (first at {first})" if first else ""
-    return (
-        f"{name} must {as_fitted(known)}: {how_many({'not': count}, total)}{example}. {WHAT_TO_DO}"
-    )
+    what = counts_in_words({"not": count}, total)
+    return f"{name} must {as_fitted(known)}: {what}{example}. {WHAT_TO_DO}"
 
 
 def as_fitted(known: ScoreRange) -> str:

@@ -16,7 +16,7 @@ from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, r
 from calibrant.data.frozen import Frozen
 from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import InputError, ParameterError, did_you_mean, in_our_words
+from calibrant.errors import InputError, ParameterError, did_you_mean, refuse_foreign_names
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.arguments import (
@@ -43,7 +43,7 @@ from calibrant.result_tables import PlainFields, Side, aligned
 from calibrant.rules.base import Map, Rule, VectorMap
 
 
-@in_our_words
+@refuse_foreign_names
 def reliability_curve(
     y: Any,
     p: Any = None,

@@ -27,7 +27,7 @@ from calibrant.diagrams.curve import (
     span_of,
     window,
 )
-from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import (
     LabelledMatrix,
     check_flag,
@@ -110,7 +110,7 @@ class Panels(Frozen):
         return "\n\n".join(f"{name}\n{curve}" for name, curve in pairs)
 
 
-@in_our_words
+@refuse_foreign_names
 def reliability_panels(
     y: Any,
     predictions: Mapping[str, Any],
@@ -192,7 +192,7 @@ def panels_of(
     return Panels(tuple(tables), curves, lines)
 
 
-@in_our_words
+@refuse_foreign_names
 def boosting_panels(
     model: Any,
     X: Any,
@@ -346,7 +346,7 @@ class Segments(Frozen):
         return "\n\n".join(f"{name}: {panels}" for name, panels in pairs)
 
 
-@in_our_words
+@refuse_foreign_names
 def reliability_segments(
     y: Any,
     p: Any,
@@ -439,7 +439,7 @@ def segments_by(
 TOP = "top label"
 
 
-@in_our_words
+@refuse_foreign_names
 def class_reliability(
     y: Any,
     p: Any,

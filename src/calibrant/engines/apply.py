@@ -57,7 +57,7 @@ from calibrant.engines.frame_printer import (
     total,
     usable_keys,
 )
-from calibrant.errors import InputError, ParameterError, how_many
+from calibrant.errors import InputError, ParameterError, counts_in_words
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.methods.features.rule import TreeRounds
 from calibrant.rules.base import Map, VectorMap
@@ -248,7 +248,7 @@ def _refuse_scores(
     counts, rows = count_rows(frame, flags, lambda ask: ask())
     found = {word: counts[word] for word in missing}
     if any(found.values()) and options.on_missing == "error":
-        raise InputError(f"{must}: {how_many(found, rows)}. {LEFT_OUT}")
+        raise InputError(f"{must}: {counts_in_words(found, rows)}. {LEFT_OUT}")
     if watch.known is not None and watch.refuses and counts["outside"]:
         raise InputError(outside_message(watch.known, options.said, counts["outside"], rows))
     if counts.get("sums"):

@@ -35,7 +35,14 @@ from calibrant.engines.rows import OUTSIDE_ADVICE, RowsOfFiles
 from calibrant.engines.spark import Spark, name_of
 from calibrant.errors import InputError, import_extra
 from calibrant.fitting.fitted import Fitted
-from calibrant.outputs import check_folder, find_target, follow, keep_apart, path_of_url, stat_of
+from calibrant.outputs import (
+    check_different_files,
+    check_output_folder,
+    find_target,
+    follow_links,
+    path_of_url,
+    stat_of,
+)
 
 Paths = Sequence[str | os.PathLike[str]]
 
@@ -315,11 +322,11 @@ def find_place(
     if here is None:
         _refuse_read(name, [url for url, path in inputs.items() if path is None])
         return None
-    final = follow(here.absolute())
-    check_folder(final.parent)
+    final = follow_links(here.absolute())
+    check_output_folder(final.parent)
     if stat_of(final) is None:
         return final
-    keep_apart({"the output": final}, filter(None, inputs.values()))
+    check_different_files({"the output": final}, filter(None, inputs.values()))
     if not final.is_dir() and find_target(final).stream:
         raise InputError(
             f"Spark writes a folder, but the output {name} is a pipe or a device. Name another."

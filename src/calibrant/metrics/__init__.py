@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from calibrant.errors import our_measure
+from calibrant.errors import measure_hint
 from calibrant.lazy_names import lazy_names
 
 _named, __dir__, __all__ = lazy_names(__name__)
@@ -11,5 +11,5 @@ _named, __dir__, __all__ = lazy_names(__name__)
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return _named(name)
-    hint = "" if name.startswith("_") else our_measure(name, __all__)
+    hint = "" if name.startswith("_") else measure_hint(name, __all__)
     raise AttributeError(f"module 'calibrant.metrics' has no attribute {name!r}.{hint}")

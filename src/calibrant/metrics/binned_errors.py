@@ -13,7 +13,7 @@ from scipy.special import erf
 from calibrant.array_types import Array
 from calibrant.data.door import Rows, check_word
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import (
     check_flag,
     check_number,
@@ -48,7 +48,7 @@ from calibrant.metrics.redraws import CellRows, redraw, share_as_far
 from calibrant.result_tables import Readable
 
 
-@in_our_words
+@refuse_foreign_names
 def ece(
     y: Any,
     p: Any = None,
@@ -163,7 +163,7 @@ def ece(
     return rule.root(rule.mean_power(seen))
 
 
-@in_our_words
+@refuse_foreign_names
 def mce(
     y: Any,
     p: Any = None,
@@ -220,7 +220,7 @@ def _read(
 # --- several classes ----------------------------------------------------------------------------
 
 
-@in_our_words
+@refuse_foreign_names
 def top_label_ece(
     y: Any,
     p: Any = None,
@@ -277,7 +277,7 @@ def top_label_ece(
     return rule.root(rule.mean_power(top_rows(matrix)))
 
 
-@in_our_words
+@refuse_foreign_names
 def top_label_mce(
     y: Any,
     p: Any = None,
@@ -312,7 +312,7 @@ def top_label_mce(
     return group(top_rows(matrix), bins, binning, ties).largest_gap()
 
 
-@in_our_words
+@refuse_foreign_names
 def classwise_ece(
     y: Any,
     p: Any = None,
@@ -370,7 +370,7 @@ def classwise_ece(
     return rule.root(float(np.mean(powers)))
 
 
-@in_our_words
+@refuse_foreign_names
 def classwise_mce(
     y: Any,
     p: Any = None,
@@ -585,7 +585,7 @@ class ECETest(Readable):
     replicates: int
 
 
-@in_our_words
+@refuse_foreign_names
 def ece_test(
     y: Any,
     p: Any = None,

@@ -29,7 +29,7 @@ from calibrant.data.lazy import (
 from calibrant.data.refine import narrowed, ties
 from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import CellColumns, Cells, ScoreTable, fine_cells_for
-from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import (
     has_several,
     read_classes,
@@ -153,7 +153,7 @@ def evaluate(
 ) -> Evaluation | MulticlassEvaluation: ...
 
 
-@in_our_words
+@refuse_foreign_names
 def evaluate(
     y: Any,
     p: Any = None,

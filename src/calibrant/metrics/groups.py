@@ -17,7 +17,7 @@ from calibrant.data.door import Rows, check_lengths
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.data.segments import segment_titles
-from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import (
     check_flag,
     check_number,
@@ -35,7 +35,7 @@ from calibrant.result_tables import (
     ResultTable,
     TableColumn,
     TableRow,
-    counted,
+    format_count,
     frame_of,
     short_value,
     shown_p,
@@ -48,7 +48,7 @@ FEWEST_REPLICATES = 100
 HALVINGS = 60
 
 
-@in_our_words
+@refuse_foreign_names
 def multicalibration(
     y: Any,
     p: Any,
@@ -922,7 +922,7 @@ class Multicalibration(PrintsAsTable, PlainFields, Frozen):
     def _cells(self, one: GroupError) -> tuple[str, ...]:
         return (
             one.name,
-            counted(round(one.weight, 2)),
+            format_count(round(one.weight, 2)),
             shown_value(one.predicted),
             shown_value(one.observed),
             _signed(one.difference),

@@ -15,7 +15,7 @@ from calibrant.data.columns import plain
 from calibrant.data.frozen import read_only as frozen
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.errors import quoted
+from calibrant.errors import shell_quoted
 from calibrant.metrics.cells import class_sizes
 from calibrant.metrics.formulas import RowWeights, Span, area_interval, area_span, placed
 from calibrant.metrics.point_measures import area
@@ -74,7 +74,7 @@ class LabelNames(NamedTuple):
             return "Are the labels or the scores turned round?"
         if self.negative is None:
             return "Did you mean the other label as pos_label?"
-        typed = f"--pos-label {quoted(str(self.negative))}"
+        typed = f"--pos-label {shell_quoted(str(self.negative))}"
         written = f"pos_label={self.negative!r}"
         options = {"command line": typed, "python": written, "page": f"{written} ({typed})"}
         return f"Did you mean {options[self.face]}?"

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist, pdist
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, weight_in_rows
-from calibrant.errors import InputError, in_our_words
+from calibrant.errors import InputError, refuse_foreign_names
 from calibrant.metrics.arguments import (
     LabelledMatrix,
     check_number,
@@ -69,7 +69,7 @@ class SKCETest(Readable):
     replicates: int
 
 
-@in_our_words
+@refuse_foreign_names
 def skce(
     y: Any,
     p: Any = None,
@@ -142,7 +142,7 @@ def skce(
     return _pairs(seen, weights, bandwidth, random).value()
 
 
-@in_our_words
+@refuse_foreign_names
 def skce_test(
     y: Any,
     p: Any = None,

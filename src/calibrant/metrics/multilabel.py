@@ -16,7 +16,7 @@ from calibrant.data.columns import check_class_columns, to_matrix
 from calibrant.data.door import Rows, check_lengths, read_probabilities, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import InputError, in_our_words
+from calibrant.errors import InputError, refuse_foreign_names
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.facts import TableFacts
 from calibrant.metrics.measures import LABEL_MEASURES
@@ -79,7 +79,7 @@ class MultilabelMeasures(PrintsAsTable, PlainFields, Frozen):
         return ResultTable([*names, *values], rows, [below, *notes])
 
 
-@in_our_words
+@refuse_foreign_names
 def multilabel_measures(
     Y: Any, P: Any, *, bins: int = 10, names: Any = None, sample_weight: Any = None
 ) -> MultilabelMeasures:

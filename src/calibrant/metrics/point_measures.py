@@ -22,7 +22,7 @@ from calibrant.errors import (
     InputError,
     ParameterError,
     caller_level,
-    in_our_words,
+    refuse_foreign_names,
 )
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.metrics.arguments import (
@@ -164,7 +164,7 @@ class Murphy:
         return self.reliability - self.resolution + self.uncertainty + self.within
 
 
-@in_our_words
+@refuse_foreign_names
 def murphy(
     y: Any,
     p: Any = None,

@@ -15,7 +15,7 @@ from scipy.special import chdtrc, erfc, ndtr
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import check_word
 from calibrant.data.score_table import ScoreTable, table_in_rows
-from calibrant.errors import ConvergenceError, InputError, in_our_words
+from calibrant.errors import ConvergenceError, InputError, refuse_foreign_names
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.arguments import check_number, check_whole, read_generator, read_table
 from calibrant.metrics.cells import (
@@ -775,7 +775,7 @@ class HosmerLemeshow(Readable):
     replicates: int | None = None
 
 
-@in_our_words
+@refuse_foreign_names
 def hosmer_lemeshow(
     y: Any,
     p: Any = None,

@@ -37,7 +37,7 @@ from calibrant.data.door import (
     soft_label_rows,
 )
 from calibrant.data.scale import ScoreRange, ScoreScale
-from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import VectorCalibrator
 from calibrant.fitting.base_rows import LocalCalibrator
@@ -199,7 +199,7 @@ class CalibratedClassifier(ModelClassifier):
     classes_: NDArray[Any]
     members_: list[Member]
 
-    @in_our_words
+    @refuse_foreign_names
     def __init__(
         self,
         estimator: Any = None,

@@ -23,7 +23,7 @@ from calibrant.errors import (
     InputError,
     ParameterError,
     caller_level,
-    in_our_words,
+    refuse_foreign_names,
 )
 from calibrant.fitting.base import Calibrator, KeepsRule, row_provenance
 from calibrant.fitting.fitted import Fitted
@@ -156,7 +156,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     estimators_: list[Any]
     calibrators_: list[Calibrator | None]
 
-    @in_our_words
+    @refuse_foreign_names
     def __init__(
         self,
         estimator: Any = None,

@@ -23,7 +23,7 @@ from calibrant.result_tables import (
     ResultTable,
     TableColumn,
     TableRow,
-    counted,
+    format_count,
     shown_percent,
 )
 from calibrant.rules.piecewise import probability_range, score_at
@@ -234,7 +234,14 @@ class GradeChecks(PrintsAsTable, Frozen):
             tests = (f"{row.jeffreys_adjusted:.3g}", f"{row.binomial_adjusted:.3g}")
             if not row.rows:
                 figures, tests = ("–", "–"), ("–", "–")
-            cells = (row.name, counted(row.rows), counted(row.positive), *figures, *tests, verdict)
+            cells = (
+                row.name,
+                format_count(row.rows),
+                format_count(row.positive),
+                *figures,
+                *tests,
+                verdict,
+            )
             rows.append(TableRow(cells))
         below = (
             "p-values are against predictions that are too low, corrected for the number of grades",

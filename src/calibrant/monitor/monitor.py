@@ -37,7 +37,7 @@ from calibrant.metrics.arguments import check_number, read_column, read_rows, re
 from calibrant.metrics.cells import check_weights, table_for_test
 from calibrant.metrics.formulas import RisingBand
 from calibrant.monitor.drift import Drift, check_drift, check_least, map_of_one_score
-from calibrant.result_tables import json_ready, plain_fields, sure_p
+from calibrant.result_tables import fields_as_dict, json_ready, sure_p
 from calibrant.rules.base import Map
 from calibrant.rules.sigmoids import Identity
 
@@ -669,9 +669,9 @@ def document_of_state(state: MonitorState) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        **plain_fields(replace(state, band=None, segments={})),
+        **fields_as_dict(replace(state, band=None, segments={})),
         "band": band and json_ready(band._asdict()),
-        "segments": [{"segment": key, **plain_fields(one)} for key, one in segments.items()],
+        "segments": [{"segment": key, **fields_as_dict(one)} for key, one in segments.items()],
     }
 
 

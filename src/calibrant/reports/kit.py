@@ -27,8 +27,8 @@ from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import CORNER, Curve, window
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
-from calibrant.outputs import find_target, keep_apart, write_whole
-from calibrant.result_tables import short_value, worded
+from calibrant.outputs import check_different_files, find_target, write_whole
+from calibrant.result_tables import format_fact, short_value
 from calibrant.version import __version__
 
 #: code of more characters is folded away
@@ -88,9 +88,9 @@ def source_facts(source: Any) -> dict[str, str]:
     if isinstance(source, (str, os.PathLike)):
         return {"source": os.fspath(source)}
     if isinstance(source, Mapping):
-        return {str(key): worded(value) for key, value in source.items() if value is not None}
+        return {str(key): format_fact(value) for key, value in source.items() if value is not None}
     if isinstance(source, (list, tuple)):
-        return {"source": worded(source)}
+        return {"source": format_fact(source)}
     raise InputError(
         "source must be a name, a list of names or a mapping of words to values, but "
         f"{type(source).__name__} came."
@@ -122,7 +122,7 @@ def check_output(output: Any, *sources: Any) -> None:
     """Refuse, before anything is made, an output that is among the files of its sources."""
     if output is not None:
         find_target(output)
-        keep_apart({"the output": output}, source_files(sources))
+        check_different_files({"the output": output}, source_files(sources))
 
 
 def version_facts() -> dict[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import Curve, reliability_curve
 from calibrant.diagrams.monitor_curve import MonitorCurve, monitor_curve, time_words
-from calibrant.errors import quoted
+from calibrant.errors import shell_quoted
 from calibrant.monitor.monitor import (
     Monitor,
     MonitorReading,
@@ -59,7 +59,7 @@ from calibrant.reports.kit import (
     version_facts,
     whole_page,
 )
-from calibrant.result_tables import PlainFields, counted, shown_percent
+from calibrant.result_tables import PlainFields, format_count, shown_percent
 
 #: batches that the page shows at once; all others are folded away
 SHOWN = 10
@@ -156,7 +156,7 @@ def _periods_markup(periods: Sequence[Period], counted_as: str) -> Markup:
     columns = (
         Column("period", names, ""),
         Column("when", [period.time or "–" for period in periods], "when"),
-        Column(counted_as, [counted(period.weight) for period in periods]),
+        Column(counted_as, [format_count(period.weight) for period in periods]),
         Column("expected", [shown_percent(period.expected) for period in periods]),
         Column("observed", [shown_percent(period.came) for period in periods]),
     )
@@ -206,7 +206,7 @@ def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
     columns = (
         Column("batch", [name.split(" ", 1)[1] for name in _batch_names(curve)], ""),
         Column("when", [time or "–" for time in curve.times], "when"),
-        Column(counted_as, [counted(weight) for weight in curve.weight.tolist()]),
+        Column(counted_as, [format_count(weight) for weight in curve.weight.tolist()]),
         Column("expected", expected),
         Column("observed", came),
         Column("95 % of windows", [f"{a} to {b}" for a, b in zip(low, high, strict=True)]),
@@ -298,7 +298,7 @@ def _window_words(curve: MonitorCurve, counted_as: str) -> list[Sequence[str]]:
             f"observed {came}",
             f"expected {expected}",
             f"95 % of windows: {low} to {high}",
-            f"{counted_as} {counted(weight)}",
+            f"{counted_as} {format_count(weight)}",
         )
         for name, time, came, expected, low, high, weight in zip(*columns, strict=True)
     ]
@@ -515,7 +515,7 @@ def _facts(monitor: Monitor) -> dict[str, str]:
 def _recipes(recommendation: str, saved_as: str) -> tuple[Recipe, ...]:
     """What to run next: another batch, or what mends the calibrator."""
     if recommendation == "none":
-        again = f"calibrant monitor {quoted(saved_as)} NEW.csv --report monitor.html"
+        again = f"calibrant monitor {shell_quoted(saved_as)} NEW.csv --report monitor.html"
         note = "Name the columns, or the calibrator, as before. Give it each row once."
         return (Recipe("The next batch", again, note),)
     anew = "Then start a new monitor: this one has found its change."

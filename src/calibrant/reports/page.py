@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import Curve, MapCurve
-from calibrant.errors import InputError, quoted
+from calibrant.errors import InputError, shell_quoted
 from calibrant.export.sql import to_sql
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.registry import describe_method
@@ -59,7 +59,7 @@ from calibrant.reports.kit import (
     whole_page,
 )
 from calibrant.result_tables import (
-    counted,
+    format_count,
     json_ready,
     short_value,
     shown_p,
@@ -295,7 +295,7 @@ def _tiles(report: Report) -> Markup:
     share = ""
     if isinstance(e, Evaluation):
         share = f"{shown_percent(e.positive_weight / e.weight)} positive"
-    return tile_row([*cells, ("Rows (weight)", counted(e.weight), share)])
+    return tile_row([*cells, ("Rows (weight)", format_count(e.weight), share)])
 
 
 def _advice(report: Report) -> Markup:
@@ -425,7 +425,7 @@ def _points_table(methods: Sequence[Method]) -> Markup:
                 for _, c, i in points
             ],
         ),
-        Column("weight", [counted(float(c.weight[i])) for _, c, i in points]),
+        Column("weight", [format_count(float(c.weight[i])) for _, c, i in points]),
     )
     return page_table("The points of the diagram", columns)
 
@@ -503,7 +503,7 @@ def _panels(report: Report) -> Markup:
     ]
     columns = (
         Column(kind, [panel.name for panel in panels], ""),
-        Column("weight", [counted(f["weight"]) for f in found]),
+        Column("weight", [format_count(f["weight"]) for f in found]),
         Column(f"observed, {100 * report.level:g} % interval", came),
         Column("predicted before", [shown_value(f["before"]) for f in found]),
         Column("predicted after", [shown_value(f["after"]) for f in found]),
@@ -755,7 +755,7 @@ def _group_table(found: Multicalibration) -> Markup:
     sense = {"fits": "better", "too low": "worse", "too high": "worse"}
     columns = (
         Column("group", [one.name for one in groups], ""),
-        Column("rows", [counted(one.rows) for one in groups]),
+        Column("rows", [format_count(one.rows) for one in groups]),
         Column("predicted", [shown_value(one.predicted) for one in groups]),
         Column("observed", [shown_value(one.observed) for one in groups]),
         Column(f"difference, {100 * found.level:g} % interval", differences),
@@ -905,13 +905,13 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
     load = f"import calibrant as cal\n\ncalibrator = cal.load({file!r})\n"
     saved = (
         f"The calibrator is the file {file}. In Python cal.save(report.fitted, {file!r}) writes "
-        f"it; on the command line, calibrant report ... --save {quoted(file)}"
+        f"it; on the command line, calibrant report ... --save {shell_quoted(file)}"
     )
     if isinstance(fitted.map, VectorMap):
         return _of_classes(fitted, load, saved, file)
     what = f"the probability of {fitted.pos_label!r}"
     python = f"{load}p = calibrator.calibrate(scores)  # {what}"
-    shell = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv --score {quoted(score)}"
+    shell = f"calibrant apply {shell_quoted(file)} NEW.csv -o OUT.csv --score {shell_quoted(score)}"
     return (
         Recipe("Python", python, saved),
         Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
@@ -922,8 +922,8 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
 def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recipe, ...]:
     """Python, the command line and SQL for a calibrator of several classes."""
     columns = f"# one column for each of {list(fitted.classes)!r}"
-    apply = f"calibrant apply {quoted(file)} NEW.csv -o OUT.csv"
-    export = f"calibrant export {quoted(file)} --to sql --table TABLE"
+    apply = f"calibrant apply {shell_quoted(file)} NEW.csv -o OUT.csv"
+    export = f"calibrant export {shell_quoted(file)} --to sql --table TABLE"
     named = "Name the columns of scores by --score CLASS=COLUMN if the file does not know them."
     return (
         Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}", saved),
@@ -934,7 +934,7 @@ def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recip
 
 def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
     """The query where it is short, or why there is none, and the command that writes it."""
-    writes = f"calibrant export {quoted(file)} --to sql --score {quoted(score)}"
+    writes = f"calibrant export {shell_quoted(file)} --to sql --score {shell_quoted(score)}"
     columns = fitted.map.n_segment_columns
     for i in range(columns):
         writes += f" --segment {'SEGMENT' if columns == 1 else f'SEGMENT_{i + 1}'}"

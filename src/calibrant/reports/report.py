@@ -96,7 +96,7 @@ from calibrant.reports.page import (
     verdict_of,
     word_of,
 )
-from calibrant.result_tables import counted, short_value, shown_percent
+from calibrant.result_tables import format_count, short_value, shown_percent
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.combiners import singled_out
 from calibrant.rules.sigmoids import Identity
@@ -766,7 +766,7 @@ class SeveralClasses(ReportData):
         facts = {
             "score": f"{score_name}, {matrix.n_classes} columns",
             "label": f"{label_name}, {matrix.n_classes} classes",
-            "rows": counted(len(matrix)),
+            "rows": format_count(len(matrix)),
         }
         if matrix.weight is not None:
             facts |= _weight_facts(matrix)
@@ -777,7 +777,7 @@ class SeveralClasses(ReportData):
 
 def _weight_facts(data: ScoreMatrix | ScoreTable) -> dict[str, str]:
     """How much the rows weigh, and how many rows of equal weight that is worth."""
-    return {"weight": counted(data.total), "effective rows": f"{data.effective_size:,.0f}"}
+    return {"weight": format_count(data.total), "effective rows": f"{data.effective_size:,.0f}"}
 
 
 # --- The report of scores of two classes, from rows or from a table -------------------------------
@@ -995,10 +995,10 @@ class TwoClasses(ReportData):
         share = shown_percent(table.total_positive / table.total)
         facts = {"score": score_name, "label": f"{label_name}: {positive!r} against {negative!r}"}
         if self.rows is not None:
-            facts["rows"] = counted(self.rows.count)
+            facts["rows"] = format_count(self.rows.count)
         if self.rows is None or self.rows.weight is not None:
             facts |= _weight_facts(table)
-        facts[f"of them {positive!r}"] = f"{counted(table.total_positive)} ({share})"
+        facts[f"of them {positive!r}"] = f"{format_count(table.total_positive)} ({share})"
         if table.error:
             moved = f"no score was moved by more than {table.error:.2g}"
             facts["scores"] = f"{len(table):,} of {table.made}; {moved}"

@@ -52,7 +52,7 @@ from calibrant.diagrams.draw.figures import (
 )
 from calibrant.diagrams.draw.others import map_panel
 from calibrant.diagrams.panels import Panels, Segments, classes_by, panels_of, segments_by
-from calibrant.errors import InputError, ParameterError, in_our_words
+from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.cells import Bins
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 WIDEST = 18
 
 
-@in_our_words
+@refuse_foreign_names
 def reliability_diagram(
     y: Any,
     p: Any = None,
@@ -327,7 +327,7 @@ class ReliabilityDisplay:
     name: str
 
     @classmethod
-    @in_our_words
+    @refuse_foreign_names
     def from_estimator(
         cls,
         estimator: Any,
@@ -378,7 +378,7 @@ class ReliabilityDisplay:
         )
 
     @classmethod
-    @in_our_words
+    @refuse_foreign_names
     def from_predictions(
         cls,
         y: Any,
@@ -510,7 +510,7 @@ def panel_diagram(
     return _panels_sheet(drawing, _even(count, MOST) if across is None else across, title)
 
 
-@in_our_words
+@refuse_foreign_names
 def class_diagram(
     y: Any,
     p: Any,

@@ -54,7 +54,7 @@ from calibrant.engines.files.files import output_kind, refuse_different, refuse_
 from calibrant.engines.rows import check_rows
 from calibrant.errors import InputError, import_extra
 from calibrant.fitting.fitted import Fitted
-from calibrant.outputs import find_target, keep_apart, whole_file
+from calibrant.outputs import check_different_files, find_target, whole_file
 from calibrant.rules.base import VectorMap
 
 FUNCTION, SET = "calibrant_calibrate", "calibrant_set_member"
@@ -99,7 +99,7 @@ def apply_file(
     every = output_kind(out)[0] == "parquet"
     beside = [c.name for c in fitted.columns] if isinstance(fitted, RowFitted) else []
     sources = look_at(session, files, [*options.columns, *beside], every=every)
-    keep_apart({"the output": out}, [source.path for source in sources])
+    check_different_files({"the output": out}, [source.path for source in sources])
     for source in sources:
         refuse_changed(source, out)
     job = _Job(session, fitted, sources, out, options, new_segments)

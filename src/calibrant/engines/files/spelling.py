@@ -12,7 +12,7 @@ from typing import Any
 from calibrant.data.columns import plain
 from calibrant.data.door import read_labels, read_sorted_classes
 from calibrant.data.lazy import Coding, coding_of, refuse_classes, refuse_soft
-from calibrant.errors import InputError, import_extra, quoted
+from calibrant.errors import InputError, import_extra, shell_quoted
 
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
 #: words for truth values, in lower case
@@ -121,7 +121,7 @@ def _pair_of_one(labels: Sequence[Label], column: str, said: Any) -> tuple[Label
     if partner is not None and (said is None or match_label((word, partner), said) is not None):
         return word, partner
     if said is None:
-        option = f"--pos-label {quoted(word)}"
+        option = f"--pos-label {shell_quoted(word)}"
         raise InputError(
             f"label column {column!r} must hold two classes, but only one class came: {word!r}, "
             f"and nothing tells whether that is the positive label. If it is, add {option}; if the "

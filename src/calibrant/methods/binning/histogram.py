@@ -11,7 +11,7 @@ from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.score_table import CellColumns, ScoreTable
-from calibrant.errors import InputError, in_our_words
+from calibrant.errors import InputError, refuse_foreign_names
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.fitting.held_out import held_out_path_losses
 from calibrant.losses import sigmoid
@@ -74,7 +74,7 @@ class Histogram(Calibrator):
         "weights": (WEIGHTS,),
     }
 
-    @in_our_words
+    @refuse_foreign_names
     def __init__(
         self,
         *,

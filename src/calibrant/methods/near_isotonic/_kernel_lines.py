@@ -288,6 +288,46 @@ def longest(
 
 
 @jit
+def _progress(
+    unknowns: Index,
+    rows: Index,
+    plain: Array,
+    given: Array,
+    both: Array,
+    error: Array,
+    up: Array,
+    down: Array,
+    room_up: Array,
+    room_down: Array,
+    square: float,
+) -> tuple[float, float, float, float]:
+    """The objective, the largest error, the complementarity gap, and how many products it sums.
+
+    The diagonal of the rows in ``plain`` and what is left of the equations (``error``) are set.
+    """
+    for r in range(len(rows)):
+        plain[rows[r], 0] = 0.0
+        given[rows[r]] = up[r] - down[r]
+    residual(plain, given, both, error)  # g − Hf − Rᵀy, and up − down − Rf
+    objective, wrong, gap, count = 0.5 * square, 0.0, 0.0, 1e-300
+    for u in range(len(unknowns)):
+        i = unknowns[u]
+        off = abs(error[i] / plain[i, 0])
+        wrong = off if off > wrong else wrong
+        objective -= 0.5 * both[i] * (error[i] + given[i])
+    for r in range(len(rows)):
+        off = abs(error[rows[r]])
+        wrong = off if off > wrong else wrong
+        plain[rows[r], 0] = -up[r] / room_up[r] - down[r] / room_down[r]
+        gap += up[r] * room_up[r]
+        count += 1.0
+        if room_down[r] < np.inf:
+            gap += down[r] * room_down[r]
+            count += 1.0
+    return objective, wrong, gap, count
+
+
+@jit
 def _iterate(
     unknowns: Index,
     rows: Index,
@@ -311,25 +351,9 @@ def _iterate(
 ) -> None:
     """Move f and the prices (``both``), the parts and their rooms to the optimum."""
     for rounds in range(MOST):
-        for r in range(len(rows)):
-            plain[rows[r], 0] = 0.0
-            given[rows[r]] = up[r] - down[r]
-        residual(plain, given, both, error)  # g − Hf − Rᵀy, and up − down − Rf
-        objective, wrong, gap, count = 0.5 * square, 0.0, 0.0, 1e-300
-        for u in range(len(unknowns)):
-            i = unknowns[u]
-            off = abs(error[i] / plain[i, 0])
-            wrong = off if off > wrong else wrong
-            objective -= 0.5 * both[i] * (error[i] + given[i])
-        for r in range(len(rows)):
-            off = abs(error[rows[r]])
-            wrong = off if off > wrong else wrong
-            plain[rows[r], 0] = -up[r] / room_up[r] - down[r] / room_down[r]
-            gap += up[r] * room_up[r]
-            count += 1.0
-            if room_down[r] < np.inf:
-                gap += down[r] * room_down[r]
-                count += 1.0
+        objective, wrong, gap, count = _progress(
+            unknowns, rows, plain, given, both, error, up, down, room_up, room_down, square
+        )
         enough = tol * (objective if objective > 1e-8 * energy else 1e-8 * energy)
         if gap <= enough and (wrong <= 1e-11 or gap <= 1e-2 * enough):
             break
@@ -456,6 +480,36 @@ def programme(
 
 
 @jit
+def _moments(
+    x: Array, w: Array, z: Array, sums: Array, a: int, b: int, end: int
+) -> tuple[float, float, float, float, float]:
+    """The moments of the points from a to before ``end``, for the interval from point a to b."""
+    unit = 1.0 / (x[b] - x[a])
+    h00, h01, h11, g0, g1 = 0.0, 0.0, 0.0, 0.0, 0.0
+    i = a
+    while i < end:
+        t, r = (x[i] - x[a]) * unit, (x[b] - x[i]) * unit
+        s0, t0 = w[i], w[i] * z[i]
+        block = i // BLOCK
+        i += 1
+        if block * BLOCK == i - 1 and block * BLOCK + BLOCK <= end:
+            i += BLOCK - 1
+            s0, t0 = sums[block, 0], sums[block, 3]
+            s1, s2 = sums[block, 1] * unit, sums[block, 2] * unit * unit
+            h00 += s2 - 2.0 * r * s1
+            h01 += (r - t) * s1 - s2
+            h11 += s2 + 2.0 * t * s1
+            g0 -= sums[block, 4] * unit
+            g1 += sums[block, 4] * unit
+        h00 += s0 * r * r
+        h01 += s0 * r * t
+        h11 += s0 * t * t
+        g0 += t0 * r
+        g1 += t0 * t
+    return h00, h01, h11, g0, g1
+
+
+@jit
 def _write(
     x: Array,
     w: Array,
@@ -483,33 +537,8 @@ def _write(
             for m in range(5):
                 moments[j, m] = known[k, m]
         else:
-            unit = 1.0 / width
-            h00, h01, h11, g0, g1 = 0.0, 0.0, 0.0, 0.0, 0.0
-            i, end = a, b + 1 if j == len(at) - 2 else b
-            while i < end:
-                t, r = (x[i] - x[a]) * unit, (x[b] - x[i]) * unit
-                s0, t0 = w[i], w[i] * z[i]
-                block = i // BLOCK
-                i += 1
-                if block * BLOCK == i - 1 and block * BLOCK + BLOCK <= end:
-                    i += BLOCK - 1
-                    s0, t0 = sums[block, 0], sums[block, 3]
-                    s1, s2 = sums[block, 1] * unit, sums[block, 2] * unit * unit
-                    h00 += s2 - 2.0 * r * s1
-                    h01 += (r - t) * s1 - s2
-                    h11 += s2 + 2.0 * t * s1
-                    g0 -= sums[block, 4] * unit
-                    g1 += sums[block, 4] * unit
-                h00 += s0 * r * r
-                h01 += s0 * r * t
-                h11 += s0 * t * t
-                g0 += t0 * r
-                g1 += t0 * t
-            moments[j, 0] = h00
-            moments[j, 1] = h01
-            moments[j, 2] = h11
-            moments[j, 3] = g0
-            moments[j, 4] = g1
+            last = b + 1 if j == len(at) - 2 else b
+            moments[j] = _moments(x, w, z, sums, a, b, last)
         hess[j, 0] += moments[j, 0]
         hess[j + 1, 1] = moments[j, 1]
         hess[j + 1, 0] = moments[j, 2]

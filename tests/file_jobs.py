@@ -7,10 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from calibrant.data.lazy import Names
-from calibrant.engines import duckdb, spark_files
 from calibrant.engines.apply import ApplyOptions
-from calibrant.engines.open_engine import Engine, open_engine
-from calibrant.engines.rows import FileTable, read_rows
+from calibrant.engines.open_engine import (
+    DuckDBEngine,
+    Engine,
+    FileTable,
+    SparkEngine,
+    open_engine,
+    read_rows,
+)
 from calibrant.engines.spark import Spark
 
 __all__ = ["apply_file", "read_table"]
@@ -22,7 +27,7 @@ def _engine(session: Any) -> Iterator[Engine]:
         with open_engine() as engine:
             yield engine
     else:
-        yield Engine(session, spark_files if isinstance(session, Spark) else duckdb)
+        yield SparkEngine(session) if isinstance(session, Spark) else DuckDBEngine(session)
 
 
 def apply_file(

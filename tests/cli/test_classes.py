@@ -655,12 +655,10 @@ def test_columns_that_do_not_fit_the_classes_are_refused(run):
 
 
 def test_spark_is_refused_with_the_way_round(run, monkeypatch):
-    from types import SimpleNamespace
-
-    from calibrant.engines.open_engine import Engine
+    from calibrant.engines.open_engine import SparkEngine
     from calibrant.errors import InputError
 
-    other = Engine(None, SimpleNamespace(__name__="spark"))
+    other = SparkEngine(None)
     for ask in (
         lambda: other.columns(["old.csv"]),
         lambda: other.class_rows(["old.csv"], [], "kind"),
@@ -715,7 +713,7 @@ def test_columns_counted_from_1_and_labels_from_0_are_paired_in_order(run):
 
 
 def test_more_scores_than_memory_holds_are_refused(run, monkeypatch):
-    from calibrant.engines import rows as rows_of_classes
+    from calibrant.engines import open_engine as rows_of_classes
 
     monkeypatch.setattr(rows_of_classes, "MOST_NUMBERS", 1000)
     text = refused(run, "fit", "old.csv", *ALL)

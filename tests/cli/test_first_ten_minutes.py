@@ -16,8 +16,8 @@ import calibrant as cal
 from calibrant.cli import main
 from calibrant.cli.checking import locked
 from calibrant.cli.reading import ColumnLook, label_rank
-from calibrant.engines.files.files import is_calibrator
-from calibrant.engines.files.spelling import PAIRS, classes_of, partner_of
+from calibrant.engines.files import is_calibrator
+from calibrant.engines.spelling import PAIRS, classes_of, partner_of
 from calibrant.errors import InputError, RangeWarning, as_command_options
 from sheets import write_xlsx
 

@@ -20,10 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines import rows as rows_of_files
-from calibrant.engines.duckdb import Session
-from calibrant.engines.duckdb.session import identifier, literal
-from calibrant.engines.files.files import find_files
+from calibrant.engines import open_engine as rows_of_files
+from calibrant.engines.duckdb import Session, identifier, literal
+from calibrant.engines.files import find_files
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Logistic, Piecewise, Softmax

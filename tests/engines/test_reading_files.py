@@ -18,11 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.engines.duckdb import Session
-from calibrant.engines.duckdb.session import set_member
-from calibrant.engines.files import csv as csv_records
-from calibrant.engines.files.files import find_files
-from calibrant.engines.rows import check_rows
+from calibrant.engines import files as csv_records
+from calibrant.engines.duckdb import Session, set_member
+from calibrant.engines.files import find_files
+from calibrant.engines.open_engine import check_rows
 from calibrant.errors import InputError
 from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Piecewise

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data.lazy import Names
 from calibrant.engines.duckdb import Session
-from calibrant.engines.files.files import ReadOptions
-from calibrant.engines.files.spelling import NumberSpelling
-from calibrant.engines.open_engine import open_engine
-from calibrant.engines.rows import read_rows
+from calibrant.engines.files import ReadOptions
+from calibrant.engines.open_engine import open_engine, read_rows
+from calibrant.engines.spelling import NumberSpelling
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.fitting.fitted import Fitted
 from calibrant.maps import Piecewise

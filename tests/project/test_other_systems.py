@@ -17,8 +17,8 @@ from calibrant import errors as shell_words
 from calibrant import outputs
 from calibrant.cli import PLAIN, main
 from calibrant.cli import console as cli_console
-from calibrant.engines.duckdb.session import _reworded
-from calibrant.engines.files import files as data_files
+from calibrant.engines import files as data_files
+from calibrant.engines.duckdb import _reworded
 from calibrant.engines.spark import require_java
 from calibrant.engines.spark_files import local_url
 from calibrant.errors import InputError, MissingExtraError, import_extra

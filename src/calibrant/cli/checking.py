@@ -25,8 +25,8 @@ from calibrant.cli.sources import (
     refuse_swapped,
 )
 from calibrant.data.segments import JOIN_COLUMNS
-from calibrant.engines.files.files import is_calibrator
-from calibrant.engines.rows import FileMatrix, FileTable
+from calibrant.engines.files import is_calibrator
+from calibrant.engines.open_engine import FileMatrix, FileTable
 from calibrant.errors import InputError, ParameterError, as_command_options, shell_quoted
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array

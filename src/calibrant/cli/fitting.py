@@ -48,7 +48,7 @@ from calibrant.data.lazy import CellsOption
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import Curve, reliability_curve
-from calibrant.engines.rows import FileMatrix, FileTable
+from calibrant.engines.open_engine import FileMatrix, FileTable
 from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import save, to_json
 from calibrant.fitting.fitted import Fitted, label_array

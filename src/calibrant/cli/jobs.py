@@ -20,7 +20,7 @@ from calibrant.cli.reading import file_facts, names_of
 from calibrant.data.documents import read_period
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines.rows import FileMatrix, FileTable
+from calibrant.engines.open_engine import FileMatrix, FileTable
 from calibrant.errors import (
     AdviceWarning,
     CalibrationWarning,

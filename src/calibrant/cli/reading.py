@@ -27,8 +27,17 @@ from calibrant.data.door import Rows, are_distributions, read_weight, spelling_a
 from calibrant.data.lazy import CellsOption, Coding, Names
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, pooling_facts
-from calibrant.engines.files.files import ReadOptions, nameless, repeatable
-from calibrant.engines.files.spelling import (
+from calibrant.engines.files import ReadOptions, nameless, repeatable
+from calibrant.engines.open_engine import (
+    ColumnsRead,
+    Engine,
+    FileMatrix,
+    FileTable,
+    RowsOfFiles,
+    open_engine,
+    read_rows,
+)
+from calibrant.engines.spelling import (
     MISSING,
     SPELLINGS,
     Label,
@@ -40,8 +49,6 @@ from calibrant.engines.files.spelling import (
     typed_present,
     yes_of,
 )
-from calibrant.engines.open_engine import Engine, open_engine
-from calibrant.engines.rows import ColumnsRead, FileMatrix, FileTable, RowsOfFiles, read_rows
 from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.metrics.headlines import ClassNames, Face, LabelNames

@@ -19,9 +19,9 @@ from calibrant.cli.console import Bar, note
 from calibrant.data.columns import segment_columns_of
 from calibrant.data.lazy import CellsOption, check_cells
 from calibrant.engines.apply import RowFitted
-from calibrant.engines.files.files import KINDS, ReadOptions, is_calibrator
-from calibrant.engines.files.spelling import yes_of
+from calibrant.engines.files import KINDS, ReadOptions, is_calibrator
 from calibrant.engines.open_engine import Engine, open_engine
+from calibrant.engines.spelling import yes_of
 from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import load
 from calibrant.fitting.fitted import Fitted

@@ -40,7 +40,6 @@ from calibrant.data.scale import (
     warn_of_far_scores,
 )
 from calibrant.data.segments import NewSegments, finest_example
-from calibrant.engines.files.spelling import MISSING, number_of
 from calibrant.engines.frame_printer import (
     EXPRESSION,
     FrameBuilder,
@@ -57,6 +56,7 @@ from calibrant.engines.frame_printer import (
     total,
     usable_keys,
 )
+from calibrant.engines.spelling import MISSING, number_of
 from calibrant.errors import InputError, ParameterError, counts_in_words
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.methods.features.rule import TreeRounds
@@ -567,7 +567,7 @@ class BlockRule:
 
 #: a whole number as files may spell it (007, +7, 7.0), its sign and its digits being groups; and
 #: one with a power of ten (1e+05)
-WHOLE = r"^[+]?(-?)0*([0-9]+)(?:\.0*)?$"
+WHOLE_NUMBER = r"^[+]?(-?)0*([0-9]+)(?:\.0*)?$"
 PLAIN = r"0|-?[1-9][0-9]{0,17}"  # as a fit on text spells them
 POWER = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE][+]?[0-9]+$"
 

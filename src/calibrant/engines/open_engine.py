@@ -1,29 +1,36 @@
-"""One face for the engines that read files: ask questions of their rows, add a column to them."""
+"""One face for the engines that read files: questions of all rows, and a new column."""
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from calibrant.data.lazy import Names, check_names
 from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import ApplyOptions, RowFitted
-from calibrant.engines.files.files import PLAIN_READING, ReadOptions, spool
-from calibrant.engines.rows import RowsOfFiles
+from calibrant.engines.files import PLAIN_READING, ReadOptions, find_files, spool
 from calibrant.errors import InputError, ParameterError, did_you_mean
 from calibrant.fitting.fitted import Fitted
-from calibrant.outputs import STANDARD
+from calibrant.outputs import STANDARD, Name
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
-    from calibrant.engines.duckdb.rows import ClassRows
+    from calibrant.engines.duckdb import Session, Source
+    from calibrant.engines.duckdb_rows import ClassRows
 
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+from calibrant.array_types import Array, Index
+from calibrant.data.lazy import HEAD, BadRowsError, CellsOption, Coding, LazyRows
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable, pooling_facts
+from calibrant.engines.spelling import Label, classes_of
 
 Paths = Sequence[str | os.PathLike[str]]
 #: what only DuckDB reads, and what to do instead
@@ -32,134 +39,6 @@ SEVERAL = (
     "scores of several classes are read and written",
     ", or apply the calibrator there by SQL: calibrant export --to sql --dialect spark",
 )
-
-
-@dataclass(frozen=True)
-class Engine:
-    """What reads files, and writes them with one more column, for one job.
-
-    ``package`` has the engine's ``file_rows``, ``apply_file`` and ``first_rows``, for its
-    ``session``. ``standard_input`` gives the file that ``-`` stands for. ``notes`` say what a user
-    should know of how the files were read. ``repeated`` are the names that several columns of the
-    file last looked at have.
-    """
-
-    session: Any
-    package: ModuleType
-    standard_input: Callable[[], Path] | None = None
-    notes: list[str] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)
-
-    def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
-        """The rows of files."""
-        check_names(names)
-        there = self._there(files)
-        found: RowsOfFiles = self.package.file_rows(self.session, there, names, role)
-        return found
-
-    def first_rows(self, files: Paths, count: int) -> dict[str, list[Any]]:
-        """The columns of the first of the files, by name: the values of its first rows.
-
-        Text files have text for values. Columns of one name are left out; ``repeated`` names them.
-
-        >>> import pathlib, tempfile
-        >>> file = pathlib.Path(tempfile.mkdtemp()) / "s.csv"
-        >>> _ = file.write_text("p,y\\n0.2,no\\n0.7,yes\\n")
-        >>> with open_engine() as engine:
-        ...     engine.first_rows([file], 10)
-        {'p': ['0.2', '0.7'], 'y': ['no', 'yes']}
-        """
-        names, rows = self.package.first_rows(self.session, self._there(files), count)
-        once = [i for i, name in enumerate(names) if names.count(name) == 1]
-        self.repeated[:] = dict.fromkeys(name for name in names if names.count(name) > 1)
-        return {names[i]: [row[i] for row in rows] for i in once}
-
-    def _there(self, files: Paths) -> Paths:
-        """The files, with one for standard input."""
-        if not any(os.fspath(name) == STANDARD for name in files):
-            return files
-        if self.standard_input is None:
-            raise InputError(
-                "standard input (-) is read by the engine duckdb alone. Save it to a file first."
-            )
-        spooled = self.standard_input()
-        return [spooled if os.fspath(name) == STANDARD else name for name in files]
-
-    def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
-        """The names of the columns of files; ``wanted`` are some that must be there."""
-        self._need_duckdb(SEVERAL)
-        names: tuple[str, ...] = self.package.column_names(self.session, self._there(files), wanted)
-        return names
-
-    def class_rows(
-        self,
-        files: Paths,
-        wanted: Sequence[str],
-        label: str,
-        weight: str | None = None,
-        role: str = "score",
-    ) -> ClassRows:
-        """The rows of files with a column of scores for each of several classes."""
-        self._need_duckdb(SEVERAL)
-        there = self._there(files)
-        found: ClassRows = self.package.class_rows(self.session, there, wanted, label, weight, role)
-        return found
-
-    def feature_rows(
-        self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
-    ) -> ClassRows:
-        """The rows of files with other columns beside score, label and weight, to read at once."""
-        self._need_duckdb(FEATURES)
-        check_names(names)
-        wanted = [names.score, *features]
-        return self.class_rows(files, wanted, names.label, names.weight, role)
-
-    def _need_duckdb(self, what: tuple[str, str]) -> None:
-        """Refuse another engine for what only DuckDB reads."""
-        if not hasattr(self.package, "class_rows"):
-            are_read, instead = what
-            raise InputError(
-                f"{are_read} by DuckDB only, but another engine was asked for. Leave the engine "
-                f"out{instead}."
-            )
-
-    def apply(
-        self,
-        fitted: Fitted,
-        files: Paths,
-        out: str | os.PathLike[str],
-        options: ApplyOptions,
-        new_segments: NewSegments | None = None,
-    ) -> int:
-        """Copy files with a column of probabilities; the number of rows.
-
-        ``new_segments`` counts the rows of segments that the calibrator has not seen.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> from calibrant.maps import Piecewise
-        >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> _ = (folder / "in.csv").write_text("id,p\\n007,0.9\\n008,0.2\\n")
-        >>> f = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
-        >>> with open_engine() as engine:
-        ...     engine.apply(f, [folder / "in.csv"], folder / "out.csv", ApplyOptions("p"))
-        2
-        >>> print((folder / "out.csv").read_text())
-        id,p,probability
-        007,0.9,0.75
-        008,0.2,0.25
-        <BLANKLINE>
-        """
-        options.check_fitted(fitted)
-        if isinstance(fitted.map, VectorMap):
-            self._need_duckdb(SEVERAL)
-        if isinstance(fitted, RowFitted):
-            self._need_duckdb(FEATURES)
-        count: int = self.package.apply_file(
-            self.session, fitted, self._there(files), out, options, new_segments
-        )
-        return count
 
 
 ENGINES = ("duckdb", "spark")
@@ -205,7 +84,6 @@ def open_engine(
         hint = did_you_mean(name, ENGINES)
         raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.{hint}")
     if name == "spark":
-        from calibrant.engines import spark_files
         from calibrant.engines.spark import Spark
 
         if reading.decimal is not None or reading.drop:
@@ -215,14 +93,410 @@ def open_engine(
             )
         place = master or "local[*]"
         with Spark(place, threads=threads, memory=memory_limit, progress=progress) as session:
-            yield Engine(session, spark_files)
+            yield SparkEngine(session)
         return
-    from calibrant.engines import duckdb
+    from calibrant.engines.duckdb import Session
 
     if master is not None:
         raise ParameterError("a master is for Spark: use it with the engine spark.")
-    with duckdb.Session(
+    with Session(
         threads=threads, memory_limit=memory_limit, progress=progress, reading=reading
     ) as session:
-        standard_input = functools.cache(lambda: spool(reading, session.temporary("stdin")))
-        yield Engine(session, duckdb, standard_input, session.notes)
+        yield DuckDBEngine(session)
+
+
+class Engine(ABC):
+    """What reads files, and writes them with one more column, for one job.
+
+    Attributes
+    ----------
+    session : Session of DuckDB, or Spark
+    notes : list of str
+        What a user should know of how the files were read.
+    repeated : list of str
+        The names that several columns of the file last looked at have.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.notes: list[str] = []
+        self.repeated: list[str] = []
+
+    @abstractmethod
+    def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
+        """The rows of files."""
+
+    @abstractmethod
+    def _first(self, files: Paths, count: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """The columns of the first of the files, and the values of its first rows."""
+
+    @abstractmethod
+    def _apply(
+        self,
+        fitted: Fitted,
+        files: Paths,
+        out: Name,
+        options: ApplyOptions,
+        new_segments: NewSegments | None,
+    ) -> int:
+        """As `apply`, of a calibrator that the options fit."""
+
+    def first_rows(self, files: Paths, count: int) -> dict[str, list[Any]]:
+        """The columns of the first of the files, by name: the values of its first rows.
+
+        Text files have text for values. Columns of one name are left out; ``repeated`` names them.
+
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "s.csv"
+        >>> _ = file.write_text("p,y\\n0.2,no\\n0.7,yes\\n")
+        >>> with open_engine() as engine:
+        ...     engine.first_rows([file], 10)
+        {'p': ['0.2', '0.7'], 'y': ['no', 'yes']}
+        """
+        names, rows = self._first(files, count)
+        once = [i for i, name in enumerate(names) if names.count(name) == 1]
+        self.repeated[:] = dict.fromkeys(name for name in names if names.count(name) > 1)
+        return {names[i]: [row[i] for row in rows] for i in once}
+
+    def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+        """The names of the columns of files; ``wanted`` are some that must be there."""
+        raise _by_duckdb_only(SEVERAL)
+
+    def class_rows(
+        self,
+        files: Paths,
+        wanted: Sequence[str],
+        label: str,
+        weight: str | None = None,
+        role: str = "score",
+    ) -> ClassRows:
+        """The rows of files with a column of scores for each of several classes; ``wanted`` are
+        columns that are known to be read."""
+        raise _by_duckdb_only(SEVERAL)
+
+    def feature_rows(
+        self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
+    ) -> ClassRows:
+        """The rows of files with other columns beside score, label and weight, to read at once."""
+        raise _by_duckdb_only(FEATURES)
+
+    def apply(
+        self,
+        fitted: Fitted,
+        files: Paths,
+        out: Name,
+        options: ApplyOptions,
+        new_segments: NewSegments | None = None,
+    ) -> int:
+        """Copy files with a column of probabilities; the number of rows.
+
+        ``new_segments`` counts the rows of segments that the calibrator has not seen.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from calibrant.maps import Piecewise
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "in.csv").write_text("id,p\\n007,0.9\\n008,0.2\\n")
+        >>> f = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
+        >>> with open_engine() as engine:
+        ...     engine.apply(f, [folder / "in.csv"], folder / "out.csv", ApplyOptions("p"))
+        2
+        >>> print((folder / "out.csv").read_text())
+        id,p,probability
+        007,0.9,0.75
+        008,0.2,0.25
+        <BLANKLINE>
+        """
+        options.check_fitted(fitted)
+        return self._apply(fitted, files, out, options, new_segments)
+
+
+class DuckDBEngine(Engine):
+    """The engine of the whole: all kinds of files, standard input, several classes, features."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.notes = session.notes
+        self._standard_input: Path | None = None
+
+    def _there(self, files: Paths) -> Paths:
+        """The files, with one for standard input."""
+        if any(os.fspath(name) == STANDARD for name in files) and self._standard_input is None:
+            place = self.session.temporary("stdin")
+            self._standard_input = spool(self.session.reading, place)
+        spooled = self._standard_input
+        return [spooled if spooled and os.fspath(name) == STANDARD else name for name in files]
+
+    def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
+        from calibrant.engines.duckdb_rows import FileRows
+
+        check_names(names)
+        return FileRows(self.session, self._look(files, list(names.roles().values())), names, role)
+
+    def _look(self, files: Paths, wanted: Sequence[str]) -> list[Source]:
+        from calibrant.engines.duckdb import look_at
+
+        return look_at(self.session, self._there(files), list(wanted))
+
+    def _first(self, files: Paths, count: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        from calibrant.engines.duckdb import text
+
+        source = self.session.look(find_files(self._there(files))[0], [], counted=False)
+        columns = ", ".join(text(source, i) for i in range(len(source.names)))
+        rows = self.session.query(f"SELECT {columns} FROM {source.relation} LIMIT {count}")
+        return source.names, rows
+
+    def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+        return self._look(files, wanted)[0].names
+
+    def class_rows(
+        self,
+        files: Paths,
+        wanted: Sequence[str],
+        label: str,
+        weight: str | None = None,
+        role: str = "score",
+    ) -> ClassRows:
+        from calibrant.engines.duckdb_rows import ClassRows
+
+        known = [*wanted, label, *([weight] if weight else [])]
+        return ClassRows(self.session, self._look(files, known), label, weight, role)
+
+    def feature_rows(
+        self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
+    ) -> ClassRows:
+        check_names(names)
+        return self.class_rows(files, [names.score, *features], names.label, names.weight, role)
+
+    def _apply(
+        self,
+        fitted: Fitted,
+        files: Paths,
+        out: Name,
+        options: ApplyOptions,
+        new_segments: NewSegments | None,
+    ) -> int:
+        from calibrant.engines.duckdb_apply import apply_file
+
+        return apply_file(self.session, fitted, self._there(files), out, options, new_segments)
+
+
+class SparkEngine(Engine):
+    """Spark, by its own readers and writers: one score, and segments."""
+
+    def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
+        from calibrant.engines.spark_files import SparkRows
+
+        check_names(names)
+        _refuse_standard(files)
+        return SparkRows(self.session, files, names, role)
+
+    def _first(self, files: Paths, count: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        from calibrant.engines.spark_files import read_files
+
+        _refuse_standard(files)
+        frame = read_files(self.session, files)
+        return tuple(frame.columns), self.session.call(lambda: frame.limit(count).collect())
+
+    def _apply(
+        self,
+        fitted: Fitted,
+        files: Paths,
+        out: Name,
+        options: ApplyOptions,
+        new_segments: NewSegments | None,
+    ) -> int:
+        from calibrant.engines.spark_files import apply_file
+
+        _refuse_standard(files)
+        if isinstance(fitted.map, VectorMap) or isinstance(fitted, RowFitted):
+            several = isinstance(fitted.map, VectorMap)
+            raise _by_duckdb_only(SEVERAL if several else FEATURES)
+        return apply_file(self.session, fitted, files, out, options, new_segments)
+
+
+def _refuse_standard(files: Paths) -> None:
+    if any(os.fspath(name) == STANDARD for name in files):
+        raise InputError(
+            "standard input (-) is read by the engine duckdb alone. Save it to a file first."
+        )
+
+
+def _by_duckdb_only(what: tuple[str, str]) -> InputError:
+    are_read, instead = what
+    return InputError(
+        f"{are_read} by DuckDB only, but another engine was asked for. Leave the engine out"
+        f"{instead}."
+    )
+
+
+# --- The rows of files, whoever reads them: questions of all rows, and their table ---------------
+
+
+T = TypeVar("T")
+#: how many files are named in the facts of a fit
+NAMED = 20
+#: what to do about probabilities outside [0, 1]
+OUTSIDE_ADVICE = "Divide percentages by 100; calibrate margins or logits first."
+
+
+class FileTable(NamedTuple):
+    """The score table of files, its labels, and facts worth remembering."""
+
+    table: ScoreTable
+    classes: tuple[Label, Label]
+    pos_label: Label
+    facts: dict[str, Any]
+
+
+class RowsOfFiles(ABC):
+    """The rows of files as a lazy frame, and questions that are asked of it.
+
+    Labels are known by their spellings in the first rows; one that comes later costs another pass.
+    """
+
+    names: Names
+    role: str
+
+    @property
+    @abstractmethod
+    def file_names(self) -> list[str]:
+        """What the files are called."""
+
+    @property
+    @abstractmethod
+    def expected(self) -> list[int | None]:
+        """How many rows each file must hold; None where only the engine can tell."""
+
+    @property
+    def dropped(self) -> int:
+        """How many rows were left out because they have no score or label."""
+        return 0
+
+    @abstractmethod
+    def labels(self, rows: int | None) -> dict[Any, Label]:
+        """The different labels of the first so many rows, or of all, by their spellings."""
+
+    @abstractmethod
+    def lazy(self, coding: Coding) -> LazyRows:
+        """The rows as a lazy frame, its columns called by their roles."""
+
+    @abstractmethod
+    def refuse(self, coding: Coding) -> None:
+        """An InputError that says what is wrong with the rows, when something is."""
+
+    @abstractmethod
+    def refuse_labels(self) -> None:
+        """An InputError for missing labels, or for files without rows, when either is so."""
+
+    @abstractmethod
+    def refuse_outside(self) -> None:
+        """An InputError for probabilities outside [0, 1], when there are some."""
+
+    def respell(self) -> bool:
+        """Read numbers as most of them are written; whether that is another way than before."""
+        return False
+
+    def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
+        """How labels are read: by those of the first rows, or of all."""
+        values = {} if all_rows else self.labels(HEAD)
+        if len(set(values.values())) < 2:  # the rows may be sorted by label
+            values = self.labels(None)
+        if not values:
+            self.refuse_labels()
+        return classes_of(values, self.names.label, pos_label)
+
+    def ask(self, question: Callable[[LazyRows], T], pos_label: Any = None) -> tuple[T, Coding]:
+        """The answer of all rows, and how the labels were read; an InputError for bad rows."""
+        coding = self.coding(pos_label, all_rows=False)
+        try:
+            return question(self.lazy(coding)), coding
+        except BadRowsError:
+            if self.respell():
+                return self.ask(question, pos_label)
+            again = self.coding(pos_label, all_rows=True)
+        if again != coding:
+            with suppress(BadRowsError):
+                return question(self.lazy(again)), again
+        self.refuse(again)
+        raise InputError("some rows cannot be read.")  # pragma: no cover - a check says which
+
+    def facts(self, rows: int | None) -> dict[str, Any]:
+        """What is worth remembering of the files; an InputError if they hold another number of
+        rows."""
+        if rows is not None:
+            check_rows(rows + self.dropped, self.expected, self.file_names[0])
+        files, more = self.file_names[:NAMED], len(self.file_names) - NAMED
+        facts: dict[str, Any] = {"files": [*files, f"... {more} more"] if more > 0 else files}
+        if rows is not None:
+            facts["rows"] = rows
+        if self.dropped:
+            facts["rows_dropped"] = self.dropped
+        return facts | self.names.facts()
+
+
+def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
+    """Refuse a result of fewer or more rows than the files hold, where their number is known."""
+    known = [count for count in expected if count is not None]
+    if len(known) < len(expected) or sum(known) == rows:
+        return
+    what = first if len(expected) == 1 else f"{first} and the other files"
+    raise InputError(
+        f"all {sum(known):,} rows of {what} must be read, but {rows:,} were. This is a mistake of "
+        "the reader, so nothing is written. Save the data in another way, for example as Parquet, "
+        "and please report it."
+    )
+
+
+def read_rows(
+    rows: RowsOfFiles, *, cells: CellsOption = "auto", pos_label: Any = None
+) -> FileTable:
+    """The score table of files; what was done to the scores is among the facts."""
+    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), pos_label)
+    table = grouped.table()
+    if rows.role == "probability" and not table.looks_like_probabilities:
+        rows.refuse_outside()
+    facts = rows.facts(grouped.rows) | pooling_facts(table)
+    return FileTable(table, coding.classes, coding.pos_label, facts)
+
+
+# --- Rows of files with a column of scores for each of several classes, held in memory ------------
+
+
+#: scores that are read into memory at most, 8 bytes each
+MOST_NUMBERS = 2**29
+
+
+class ColumnsRead(NamedTuple):
+    """Columns of numbers, the code of each row's label, and weights; in the order of the rows.
+
+    ``features`` is a frame of other columns of the same rows, where they were asked for.
+    """
+
+    numbers: Array
+    codes: Index
+    weight: Array | None
+    features: Any = None
+
+
+class FileMatrix(NamedTuple):
+    """The scores of several classes from files, and facts worth remembering.
+
+    ``raw`` are the scores of the same rows before calibration, where they were asked for.
+    """
+
+    matrix: ScoreMatrix
+    classes: tuple[Label, ...]
+    facts: dict[str, Any]
+    raw: ScoreMatrix | None = None
+
+
+def refuse_many(rows: int, columns: int) -> None:
+    """Refuse more scores than are held in memory."""
+    if rows * columns > MOST_NUMBERS:
+        raise InputError(
+            "scores of several classes are held in memory, so there must be at most "
+            f"{MOST_NUMBERS:,} of them, but more than {rows:,} rows of {columns} columns came. "
+            "Use a sample of the rows; apply takes any number of rows."
+        )

@@ -29,10 +29,10 @@ from calibrant.engines.apply import (
     count_new_segments,
     segment_keys,
 )
-from calibrant.engines.files.files import kind_of, one_kind, output_kind
-from calibrant.engines.files.spelling import Label, typed_present
-from calibrant.engines.rows import OUTSIDE_ADVICE, RowsOfFiles
+from calibrant.engines.files import kind_of, one_kind, output_kind
+from calibrant.engines.open_engine import OUTSIDE_ADVICE, RowsOfFiles
 from calibrant.engines.spark import Spark, name_of
+from calibrant.engines.spelling import Label, typed_present
 from calibrant.errors import InputError, import_extra
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import (
@@ -207,20 +207,6 @@ def _quoted(name: str) -> str:
 
 
 # --- the rows as questions are asked of them ----------------------------------------------------
-
-
-def file_rows(spark: Spark, files: Paths, names: Names, role: str = "score") -> SparkRows:
-    """The rows of files."""
-    return SparkRows(spark, files, names, role)
-
-
-def first_rows(
-    spark: Spark, files: Paths, count: int
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The columns of files, and the values of their first rows."""
-    frame = read_files(spark, files)
-    rows = spark.call(lambda: frame.limit(count).collect())
-    return tuple(frame.columns), [tuple(row) for row in rows]
 
 
 class SparkRows(RowsOfFiles):

@@ -22,7 +22,7 @@ from calibrant.data.lazy import (
 )
 from calibrant.data.refine import refined_table
 from calibrant.data.score_table import WEIGHTS, ScoreTable
-from calibrant.engines.rows import check_rows
+from calibrant.engines.open_engine import check_rows, open_engine
 from calibrant.errors import InputError
 from calibrant.fitting.fitted import Fitted
 from calibrant.rules.piecewise import Piecewise
@@ -148,11 +148,8 @@ def ask(
     check_names(names)
     files = _files(frame)
     if files is not None:
-        from calibrant.engines.duckdb.rows import file_rows
-        from calibrant.engines.duckdb.session import Session
-
-        with Session() as session:
-            rows = file_rows(session, files, names)
+        with open_engine() as engine:
+            rows = engine.rows(files, names)
             answer, coding = rows.ask(question, pos_label)
         if isinstance(answer, Grouped):
             check_rows(answer.rows, rows.expected, rows.file_names[0])

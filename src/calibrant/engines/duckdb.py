@@ -1,27 +1,40 @@
-"""One DuckDB connection for one job: bounded, interruptible, and speaking in our words."""
+"""DuckDB: one connection for one job, and the columns of files as SQL."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from calibrant.engines.files.csv import not_utf8, read_csv_header, wrong_fields
-from calibrant.engines.files.files import (
+from calibrant.engines.apply import POWER, WHOLE_NUMBER, KeySpelling
+from calibrant.engines.files import (
     PLAIN_READING,
     WHOLE,
     ReadOptions,
     find_column,
+    find_files,
     kind_of,
+    not_utf8,
+    one_kind,
     partitions_of,
+    read_csv_header,
     refuse_empty,
     sheet_as_csv,
+    wrong_fields,
+)
+from calibrant.engines.spelling import MISSING as MISSING_WORDS
+from calibrant.engines.spelling import (
+    SPELLINGS,
+    NumberSpelling,
+    choose_spelling,
 )
 from calibrant.errors import InputError, ParameterError, import_extra
 from calibrant.outputs import TemporaryFolder, private_file
@@ -631,3 +644,281 @@ def pattern(path: Path) -> str:
     """A path as SQL that matches this very file, whatever wildcards its name holds."""
     text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
     return literal(text)
+
+
+def look_at(
+    session: Session,
+    files: Sequence[str | os.PathLike[str]],
+    wanted: list[str],
+    *,
+    every: bool = False,
+) -> list[Source]:
+    """The sources behind names and globs, all of one kind; see `Session.look`."""
+    paths = find_files(files)
+    one_kind({kind_of(path)[0]: path.name for path in paths})
+    return [session.look(path, wanted, every=every) for path in paths]
+
+
+# --- Columns of numbers, and how these are written: plainly, or as most of the column tells -------
+
+
+class NumberColumns:
+    """Columns of numbers by name, with the role of each, and how it is written.
+
+    At first as the job was told, or plainly; `respell` finds out once some cannot be read so.
+    """
+
+    def __init__(
+        self, session: Session, sources: Sequence[Source], roles: Mapping[str, str]
+    ) -> None:
+        self.session, self.sources, self.roles = session, sources, roles
+        self.written = dict.fromkeys(roles, session.reading.spelling)
+
+    def respell(self) -> bool:
+        """Read numbers as most of them are written; whether that is another way than before."""
+        found = {
+            column: _find_spelling(self.session, self.sources, column, role)
+            for column, role in self.roles.items()
+        }
+        changed, self.written = found != self.written, found
+        return changed
+
+    def sql(self, source: Source, column: str) -> str:
+        """SQL of a column as DOUBLE; NULL where it holds no number."""
+        role = self.roles[column]
+        return number(source, source.find(column, role), role, self.written[column])
+
+    def missing(self, source: Source, column: str) -> str:
+        """SQL: whether a column has no value, or a word for none; never NULL."""
+        return is_missing(source, source.find(column, self.roles[column]))
+
+    def checked(self, source: Source, column: str) -> str:
+        """SQL of a column: NULL where its value is missing, infinite where it is no number, which
+        is always refused."""
+        x, missing = self.sql(source, column), self.missing(source, column)
+        return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
+
+
+def _find_spelling(
+    session: Session, sources: Sequence[Source], column: str, role: str
+) -> NumberSpelling | None:
+    """The spelling that reads most numbers of a column; None for plain ones.
+
+    It is noted in the session. An InputError says that a column can be read in two ways.
+
+    Notes
+    -----
+    One pass over the column of each file. A decimal mark that the job was told is the only one.
+    """
+    told = session.reading.spelling
+    if not any(is_text(source, source.find(column, role)) for source in sources):
+        return told
+    allowed = [one for one in SPELLINGS if told is None or one.decimal == told.decimal]
+    tried: list[NumberSpelling | None] = [*([None] if told is None else []), *allowed]
+    read: Counter[NumberSpelling | None] = Counter(dict.fromkeys(tried, 0))
+    odd: dict[NumberSpelling | None, str] = {}
+    unsure: dict[bool, str] = {}
+    for source in sources:
+        counts, plainless, apart = session.query(_survey(source, column, role, tried))[0]
+        read.update(dict(zip(tried, counts, strict=True)))
+        odd = {one: text for one, text in zip(tried, plainless, strict=True) if text} | odd
+        unsure = {bool(i): text for i, text in enumerate(apart) if text} | unsure
+    name = f"{role} column {column!r} of {sources[0].path.name}"
+    best = choose_spelling(read, unsure, name)
+    if best is not None and best in odd:
+        session.note(_words(role, column, best, odd[best]))
+    return best
+
+
+def _survey(source: Source, column: str, role: str, tried: Sequence[NumberSpelling | None]) -> str:
+    """SQL of three lists: how many values each spelling reads; one of these that is no plain
+    number; and, of fractions and of percentages, one that a point and a comma read differently."""
+    place = source.find(column, role)
+    columns = {f"s{i}": number(source, place, role, one) for i, one in enumerate(tried)}
+    for i, percent in enumerate((False, True)):
+        columns[f"p{i}"], columns[f"c{i}"] = (
+            number(source, place, role, NumberSpelling(mark, percent)) for mark in ".,"
+        )
+    columns |= {"x": number(source, place, role), "t": f"({text(source, place)})::VARCHAR"}
+    listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+    numbers = range(len(tried))
+    counts = ", ".join(f"count(s{i})" for i in numbers)
+    odd = ", ".join(f"arg_min(t, r) FILTER (s{i} IS NOT NULL AND x IS NULL)" for i in numbers)
+    apart = ", ".join(f"arg_min(t, r) FILTER (p{i} <> c{i})" for i in (0, 1))
+    return (
+        f"SELECT [{counts}], [{odd}], [{apart}] FROM (SELECT row_number() OVER () AS r, {listed} "
+        f"FROM {source.relation} WHERE NOT {is_missing(source, place)})"
+    )
+
+
+def _words(role: str, column: str, written: NumberSpelling, example: str) -> str:
+    """What to say of numbers that are no plain ones.
+
+    >>> _words("score", "p", NumberSpelling(","), "0,75")
+    "scores (column 'p') are written with a decimal comma: '0,75' is read as 0.75"
+    """
+    many = "probabilities" if role == "probability" else f"{role}s"
+    shown = f"{example.strip()!r} is read as {written.read(example)!r}"
+    return f"{many} (column {column!r}) are written {written}: {shown}"
+
+
+# --- A file's columns as SQL: numbers, labels, and the text that stands in the file ---------------
+
+
+#: a column of these types can be read as numbers
+NUMERIC = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN|VARCHAR|JSON)$"
+)
+#: and of these not as labels
+NESTED = re.compile(r".*\]$|STRUCT|MAP|UNION|BLOB")
+#: a column of these types can be one of segments; NULL is a column without a single value
+SEGMENTS = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(\d+,0\)|BOOLEAN|VARCHAR|JSON|UUID|ENUM.*|\"NULL\")$"
+)
+#: whole numbers that Python would get as decimals
+WIDE = re.compile(r"U?HUGEINT|DECIMAL")
+#: numbers that may be NaN or infinite, alone or within other types
+FLOATING = re.compile(r"\b(FLOAT|DOUBLE)\b")
+#: a string of JSON
+QUOTED = r'"(\\.|[^"\\])*"'
+#: the sign and the digits of a whole number
+BOTH = r"\1\2"
+
+
+def text(source: Source, column: int) -> str:
+    """SQL of a column's values as they stand: JSON strings unwrapped, all else untouched."""
+    expression = source.columns[column]
+    return f"({expression} ->> '$')" if source.types[column] == "JSON" else expression
+
+
+def finite(source: Source, column: int) -> str:
+    """SQL of a column's values for JSON; a NaN or an infinite number makes the query fail."""
+    expression, kind = source.columns[column], source.types[column]
+    if not FLOATING.search(kind):
+        return expression
+    if kind in ("FLOAT", "DOUBLE"):
+        fine = f"isfinite({expression}) IS NOT FALSE"
+    else:  # as NaN or Infinity somewhere inside: outside of quotes, JSON has no other N or I
+        bare = f"regexp_replace(to_json({expression})::VARCHAR, {literal(QUOTED)}, '', 'g')"
+        fine = f"({expression} IS NULL OR NOT regexp_matches({bare}, '[NI]'))"
+    wrong = literal(
+        f"column {source.names[column]!r} holds NaN or infinite numbers, which JSON does not have. "
+        "Write .parquet or .csv, or replace them first."
+    )
+    return f"CASE WHEN {fine} THEN {expression} ELSE error({wrong}) END"
+
+
+def number(source: Source, column: int, role: str, written: NumberSpelling | None = None) -> str:
+    """SQL that reads a column as DOUBLE; NULL where it holds no number.
+
+    Truth values count as 1 and 0, also where they are words, as in CSV. ``written`` is how text
+    spells numbers; None for plain ones.
+    """
+    kind = source.types[column]
+    if not NUMERIC.match(kind):
+        raise InputError(
+            f"{role} column {source.names[column]!r} of {source.path.name} must be numbers, but "
+            f"its type is {kind}. Pick another column or convert it."
+        )
+    word = text(source, column)
+    if not is_text(source, column):
+        return f"TRY_CAST({word} AS DOUBLE)"
+    if written is not None:
+        return _spelled(word, written)
+    odd = f"contains({word}, '_') OR contains({word}, '+-')"  # DuckDB takes 1_0 for 10, +-1 for -1
+    truth = f"CASE lower(trim({word})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    return f"CASE WHEN NOT ({odd}) THEN coalesce(TRY_CAST({word} AS DOUBLE), {truth}) END"
+
+
+def _spelled(word: str, written: NumberSpelling) -> str:
+    """SQL of a number that is not a plain one: its digits and decimal mark are cast as such."""
+    bare = f"trim({word})"
+    digits = f"regexp_replace({bare}, {literal(written.dropped)}, '', 'g')"
+    plain = f"replace({digits}, ',', '.') || {literal(written.ending)}"
+    fits = f"regexp_full_match({bare}, {literal(written.pattern)})"
+    return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
+
+
+def is_text(source: Source, column: int) -> bool:
+    """Whether a column's numbers are written as text."""
+    return source.types[column] in ("VARCHAR", "JSON")
+
+
+def is_missing(source: Source, column: int) -> str:
+    """SQL: whether a column of numbers has no value, or a word for none; never NULL."""
+    word = f"({text(source, column)})::VARCHAR"
+    return f"coalesce({is_one_of(word, MISSING_WORDS)}, true)"
+
+
+def spelling(source: Source, column: int) -> str:
+    """SQL of a label as text, NULL where there is none."""
+    kind, expression = source.types[column], source.columns[column]
+    if NESTED.match(kind):
+        raise InputError(
+            f"label column {source.names[column]!r} of {source.path.name} must hold plain labels, "
+            f"but its type is {kind}. Pick another column."
+        )
+    if source.kind == "csv":
+        return f"nullif(trim({expression}), '')"
+    if kind in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN isfinite({expression}) THEN {expression}::VARCHAR END"
+    if kind == "JSON":  # with its quotes, so that "1" and 1 stay apart
+        return f"nullif({expression}::VARCHAR, 'null')"
+    return f"{expression}::VARCHAR"
+
+
+def segment(source: Source, column: int) -> str:
+    """SQL of the segment that a row is in, NULL where there is none."""
+    kind, expression = source.types[column], source.columns[column]
+    if not SEGMENTS.match(kind):
+        raise InputError(
+            f"segment column {source.names[column]!r} of {source.path.name} must hold words or "
+            f"whole numbers, but its type is {kind}. Pick another column or convert it."
+        )
+    if source.kind == "csv":
+        return f"nullif(trim({expression}), '')"
+    if WIDE.match(kind):
+        wrong = (
+            f"segment column {source.names[column]!r} must hold numbers of at most 64 bits, but "
+            "larger ones came. Convert it to text."
+        )
+        larger = f"CASE WHEN {expression} IS NOT NULL THEN error({literal(wrong)})::BIGINT END"
+        return f"coalesce(TRY_CAST({expression} AS BIGINT), {larger})"
+    return f"{expression}::VARCHAR" if kind == "UUID" else text(source, column)
+
+
+def segment_text(source: Source, column: int, keys: KeySpelling) -> str:
+    """SQL of the segment as text, to be found among the keys of a calibrator.
+
+    Where the keys are whole numbers, truth values are 1 and 0, as they are in a fit, and numbers
+    are told by their value: 07, 7.0 and 7 are the same.
+    """
+    wide = WIDE.match(source.types[column])
+    word = f"({source.columns[column] if wide else segment(source, column)})::VARCHAR"
+    if keys.trimmed:
+        word = f"trim({word})"
+    if keys.whole and source.types[column] in ("BOOLEAN", "VARCHAR", "JSON"):
+        digits = f"regexp_replace({word}, {literal(WHOLE_NUMBER)}, {literal(BOTH)})"
+        power = f"regexp_matches({word}, {literal(POWER)})"
+        number_ = f"TRY_CAST({word} AS DOUBLE)"
+        power += f" AND abs({number_}) <= 2^53 AND {number_} = floor({number_})"
+        known = "WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '-0' THEN '0'"
+        word = (
+            f"CASE WHEN {power} THEN {number_}::BIGINT::VARCHAR "
+            f"ELSE CASE lower({digits}) {known} ELSE {digits} END END"
+        )
+    return word
+
+
+def is_one_of(expression: str, words: Sequence[str]) -> str:
+    """SQL: whether a text, in small letters and without blanks around it, is one of the words.
+
+    Not by IN or list_contains: either becomes a join, and a join does not keep the order of rows.
+    """
+    listed = "|".join(re.escape(word.lower()) for word in words)
+    return f"regexp_full_match(lower(trim({expression})), {literal(listed)})"
+
+
+def document(source: Source, column: int) -> str:
+    """SQL of a label as JSON, which keeps its type."""
+    return f"to_json({source.columns[column]})::VARCHAR"

@@ -27,31 +27,31 @@ from calibrant.engines.apply import (
     SegmentKeys,
     segment_keys,
 )
-from calibrant.engines.duckdb.rows import (
+from calibrant.engines.duckdb import (
+    NumberColumns,
+    Session,
+    Source,
+    appended,
+    finite,
+    identifier,
+    literal,
+    look_at,
+    member_setter,
+    one_line,
+    segment_text,
+    text,
+)
+from calibrant.engines.duckdb_rows import (
     INFINITE,
     MISSING,
     OUTSIDE,
     SUMS_TO_APPLY,
     TEXT,
-    NumberColumns,
-    finite,
-    look_at,
     refuse,
     refuse_sums,
-    segment_text,
-    text,
 )
-from calibrant.engines.duckdb.session import (
-    Session,
-    Source,
-    appended,
-    identifier,
-    literal,
-    member_setter,
-    one_line,
-)
-from calibrant.engines.files.files import output_kind, refuse_different, refuse_url
-from calibrant.engines.rows import check_rows
+from calibrant.engines.files import output_kind, refuse_different, refuse_url
+from calibrant.engines.open_engine import check_rows
 from calibrant.errors import InputError, import_extra
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import check_different_files, find_target, whole_file

@@ -9,10 +9,8 @@ from typing import Any
 from calibrant.data.lazy import Names
 from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import (
-    DuckDBEngine,
     Engine,
     FileTable,
-    SparkEngine,
     open_engine,
     read_rows,
 )
@@ -27,7 +25,7 @@ def _engine(session: Any) -> Iterator[Engine]:
         with open_engine() as engine:
             yield engine
     else:
-        yield SparkEngine(session) if isinstance(session, Spark) else DuckDBEngine(session)
+        yield Engine(session, spark=isinstance(session, Spark))
 
 
 def apply_file(

@@ -655,10 +655,10 @@ def test_columns_that_do_not_fit_the_classes_are_refused(run):
 
 
 def test_spark_is_refused_with_the_way_round(run, monkeypatch):
-    from calibrant.engines.open_engine import SparkEngine
+    from calibrant.engines.open_engine import Engine
     from calibrant.errors import InputError
 
-    other = SparkEngine(None)
+    other = Engine(None, spark=True)
     for ask in (
         lambda: other.columns(["old.csv"]),
         lambda: other.class_rows(["old.csv"], [], "kind"),

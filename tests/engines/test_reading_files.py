@@ -128,13 +128,13 @@ def test_rows_that_a_reader_loses_are_an_error(session, tmp_path, monkeypatch, k
     pq.write_table(pa.table({"s": [0.2, 0.7], "y": [0, 1]}), tmp_path / "s.parquet")
     make(tmp_path, "s,y\n0.2,0\n0.7,1\n")
     make(tmp_path, '{"s":0.2,"y":0}\n{"s":0.7,"y":1}\n', "s.jsonl")
-    honest = Session._look
+    honest = Session._own_source
 
     def look(*given):
         source = honest(*given)
         return replace(source, relation=f"(FROM {source.relation} LIMIT 1)")
 
-    monkeypatch.setattr(Session, "_look", look)
+    monkeypatch.setattr(Session, "_own_source", look)
     message = r"all 2 rows of s\.\w+ must be read, but 1 were"
     with pytest.raises(InputError, match=message):
         apply_file(STEP, [path], out, score="s", session=session)

@@ -26,7 +26,7 @@ import calibrant as cal
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import NewSegments
 from calibrant.engines import spark_files
-from calibrant.engines.open_engine import SparkEngine
+from calibrant.engines.open_engine import Engine
 from calibrant.engines.spark import Spark, _knock, require_java, reworded, why_not_started
 from calibrant.engines.spark_files import read_files, write_files
 from calibrant.errors import InputError, MissingExtraError, ParameterError
@@ -323,7 +323,7 @@ def test_missing_and_mixed_files(spark, tmp_path):
 
 
 def test_first_rows_and_standard_input(spark, tmp_path):
-    engine = SparkEngine(spark)
+    engine = Engine(spark, spark=True)
     path = make(tmp_path, "p,y\n0.2,no\n0.7,yes\n0.5,no\n")
     assert engine.first_rows([path], 2) == {"p": ["0.2", "0.7"], "y": ["no", "yes"]}
     with pytest.raises(InputError, match=r"standard input \(-\) is read by the engine duckdb"):

@@ -160,7 +160,7 @@ def add_probabilities(
     if run and (eager is None or len(eager)):
         _refuse_scores(map_, opened.lazy(), options, watch, warns=eager is None)
     if run or eager is not None or on_new_segment == "error":
-        judge_new(map_, opened, segments, on_new_segment)
+        judge_new_segments(map_, opened, segments, on_new_segment)
     if eager is not None:
         return _in_memory(map_, eager, options, watch, new).to_native()
     return _lazily(map_, opened.lazy(), options, watch, new)
@@ -641,7 +641,7 @@ def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> 
 
 
 class FeatureColumn(NamedTuple):
-    """A column that a calibrator looks at, and whether it holds categories."""
+    """A column that a calibrator uses beside the score, and whether it holds categories."""
 
     name: str
     nominal: bool
@@ -674,7 +674,7 @@ class RowFitted(Fitted):
 
     @property
     def columns(self) -> tuple[FeatureColumn, ...]:
-        """The columns that trees look at."""
+        """The columns that trees use."""
         used = () if self.trees is None else self.trees.used
         return tuple(FeatureColumn(str(a.name), a.nominal) for a in used)
 
@@ -685,19 +685,18 @@ class RowFitted(Fitted):
 
         ``families`` are told what kind of categories came.
         """
-        rule = self.trees
-        assert rule is not None
+        assert self.trees is not None
         found: list[Array] = []
-        for attribute, values in zip(rule.used, columns, strict=True):
+        for attribute, values in zip(self.trees.used, columns, strict=True):
             if attribute.categories is None:
                 found.append(values)
                 continue
             known = SpelledCategories.of(attribute)
             texts = dict.fromkeys(values.tolist())
-            families.look(attribute, known, texts)
+            families.add(attribute, known, texts)
             place = {text: np.nan if text is None else known.code(text) for text in texts}
             found.append(np.array([place[v] for v in values.tolist()], dtype=np.float64))
-        return rule.probabilities(scores, found)
+        return self.trees.probabilities(scores, found)
 
 
 class SpelledCategories(NamedTuple):
@@ -739,7 +738,7 @@ class CategoryFamilies:
     def __init__(self) -> None:
         self.seen: list[tuple[Attribute, bool, bool, str]] = []  # threads append to it
 
-    def look(self, attribute: Attribute, known: SpelledCategories, texts: Iterable[Any]) -> None:
+    def add(self, attribute: Attribute, known: SpelledCategories, texts: Iterable[Any]) -> None:
         """Remember of which kind the texts of a block are."""
         kinds: dict[bool | None, str] = {}
         for text in texts:
@@ -763,7 +762,7 @@ class CategoryFamilies:
 ON_NEW_SEGMENT = ("warn", "error", "allow")
 
 
-def judge_new(
+def judge_new_segments(
     map_: Map,
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any],
     columns: Sequence[str],

@@ -206,7 +206,7 @@ class Session:
 
     # --- looking at files -----------------------------------------------------------------------
 
-    def look(
+    def source(
         self, path: Path, wanted: list[str], *, every: bool = False, counted: bool = True
     ) -> Source:
         """What a file holds, by its header or schema, or the keys of its objects.
@@ -215,7 +215,7 @@ class Session:
         ``counted``: the rows of a CSV file shall be counted, which is needed to read them all.
         """
         refuse_empty(path)
-        return with_partitions(self.query, self._look(path, wanted, every, counted))
+        return with_partitions(self.query, self._own_source(path, wanted, every, counted))
 
     def _sheet(self, path: Path, wanted: list[str]) -> Source:
         """The sheet of an Excel file that has the columns wanted, by a CSV file of its cells."""
@@ -229,7 +229,7 @@ class Session:
             self.note(said)
         return replace(_csv(copy, wanted), path=path)
 
-    def _look(self, path: Path, wanted: list[str], every: bool, counted: bool) -> Source:
+    def _own_source(self, path: Path, wanted: list[str], every: bool, counted: bool) -> Source:
         kind, ending, _ = kind_of(path)
         if kind == "csv":
             with path.open("rb") as stream:
@@ -646,17 +646,17 @@ def pattern(path: Path) -> str:
     return literal(text)
 
 
-def look_at(
+def find_sources(
     session: Session,
     files: Sequence[str | os.PathLike[str]],
     wanted: list[str],
     *,
     every: bool = False,
 ) -> list[Source]:
-    """The sources behind names and globs, all of one kind; see `Session.look`."""
+    """The sources behind names and globs, all of one kind; see `Session.source`."""
     paths = find_files(files)
     one_kind({kind_of(path)[0]: path.name for path in paths})
-    return [session.look(path, wanted, every=every) for path in paths]
+    return [session.source(path, wanted, every=every) for path in paths]
 
 
 # --- Columns of numbers, and how these are written: plainly, or as most of the column tells -------
@@ -686,11 +686,11 @@ class NumberColumns:
     def sql(self, source: Source, column: str) -> str:
         """SQL of a column as DOUBLE; NULL where it holds no number."""
         role = self.roles[column]
-        return number(source, source.find(column, role), role, self.written[column])
+        return number_sql(source, source.find(column, role), role, self.written[column])
 
     def missing(self, source: Source, column: str) -> str:
         """SQL: whether a column has no value, or a word for none; never NULL."""
-        return is_missing(source, source.find(column, self.roles[column]))
+        return is_missing_sql(source, source.find(column, self.roles[column]))
 
     def checked(self, source: Source, column: str) -> str:
         """SQL of a column: NULL where its value is missing, infinite where it is no number, which
@@ -711,7 +711,7 @@ def _find_spelling(
     One pass over the column of each file. A decimal mark that the job was told is the only one.
     """
     told = session.reading.spelling
-    if not any(is_text(source, source.find(column, role)) for source in sources):
+    if not any(holds_text(source, source.find(column, role)) for source in sources):
         return told
     allowed = [one for one in SPELLINGS if told is None or one.decimal == told.decimal]
     tried: list[NumberSpelling | None] = [*([None] if told is None else []), *allowed]
@@ -734,12 +734,12 @@ def _survey(source: Source, column: str, role: str, tried: Sequence[NumberSpelli
     """SQL of three lists: how many values each spelling reads; one of these that is no plain
     number; and, of fractions and of percentages, one that a point and a comma read differently."""
     place = source.find(column, role)
-    columns = {f"s{i}": number(source, place, role, one) for i, one in enumerate(tried)}
+    columns = {f"s{i}": number_sql(source, place, role, one) for i, one in enumerate(tried)}
     for i, percent in enumerate((False, True)):
         columns[f"p{i}"], columns[f"c{i}"] = (
-            number(source, place, role, NumberSpelling(mark, percent)) for mark in ".,"
+            number_sql(source, place, role, NumberSpelling(mark, percent)) for mark in ".,"
         )
-    columns |= {"x": number(source, place, role), "t": f"({text(source, place)})::VARCHAR"}
+    columns |= {"x": number_sql(source, place, role), "t": f"({text_sql(source, place)})::VARCHAR"}
     listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
     numbers = range(len(tried))
     counts = ", ".join(f"count(s{i})" for i in numbers)
@@ -747,7 +747,7 @@ def _survey(source: Source, column: str, role: str, tried: Sequence[NumberSpelli
     apart = ", ".join(f"arg_min(t, r) FILTER (p{i} <> c{i})" for i in (0, 1))
     return (
         f"SELECT [{counts}], [{odd}], [{apart}] FROM (SELECT row_number() OVER () AS r, {listed} "
-        f"FROM {source.relation} WHERE NOT {is_missing(source, place)})"
+        f"FROM {source.relation} WHERE NOT {is_missing_sql(source, place)})"
     )
 
 
@@ -785,13 +785,13 @@ QUOTED = r'"(\\.|[^"\\])*"'
 BOTH = r"\1\2"
 
 
-def text(source: Source, column: int) -> str:
+def text_sql(source: Source, column: int) -> str:
     """SQL of a column's values as they stand: JSON strings unwrapped, all else untouched."""
     expression = source.columns[column]
     return f"({expression} ->> '$')" if source.types[column] == "JSON" else expression
 
 
-def finite(source: Source, column: int) -> str:
+def json_sql(source: Source, column: int) -> str:
     """SQL of a column's values for JSON; a NaN or an infinite number makes the query fail."""
     expression, kind = source.columns[column], source.types[column]
     if not FLOATING.search(kind):
@@ -808,7 +808,9 @@ def finite(source: Source, column: int) -> str:
     return f"CASE WHEN {fine} THEN {expression} ELSE error({wrong}) END"
 
 
-def number(source: Source, column: int, role: str, written: NumberSpelling | None = None) -> str:
+def number_sql(
+    source: Source, column: int, role: str, written: NumberSpelling | None = None
+) -> str:
     """SQL that reads a column as DOUBLE; NULL where it holds no number.
 
     Truth values count as 1 and 0, also where they are words, as in CSV. ``written`` is how text
@@ -820,8 +822,8 @@ def number(source: Source, column: int, role: str, written: NumberSpelling | Non
             f"{role} column {source.names[column]!r} of {source.path.name} must be numbers, but "
             f"its type is {kind}. Pick another column or convert it."
         )
-    word = text(source, column)
-    if not is_text(source, column):
+    word = text_sql(source, column)
+    if not holds_text(source, column):
         return f"TRY_CAST({word} AS DOUBLE)"
     if written is not None:
         return _spelled(word, written)
@@ -839,18 +841,18 @@ def _spelled(word: str, written: NumberSpelling) -> str:
     return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
 
 
-def is_text(source: Source, column: int) -> bool:
+def holds_text(source: Source, column: int) -> bool:
     """Whether a column's numbers are written as text."""
     return source.types[column] in ("VARCHAR", "JSON")
 
 
-def is_missing(source: Source, column: int) -> str:
+def is_missing_sql(source: Source, column: int) -> str:
     """SQL: whether a column of numbers has no value, or a word for none; never NULL."""
-    word = f"({text(source, column)})::VARCHAR"
-    return f"coalesce({is_one_of(word, MISSING_WORDS)}, true)"
+    word = f"({text_sql(source, column)})::VARCHAR"
+    return f"coalesce({is_one_of_sql(word, MISSING_WORDS)}, true)"
 
 
-def spelling(source: Source, column: int) -> str:
+def label_sql(source: Source, column: int) -> str:
     """SQL of a label as text, NULL where there is none."""
     kind, expression = source.types[column], source.columns[column]
     if NESTED.match(kind):
@@ -867,7 +869,7 @@ def spelling(source: Source, column: int) -> str:
     return f"{expression}::VARCHAR"
 
 
-def segment(source: Source, column: int) -> str:
+def segment_sql(source: Source, column: int) -> str:
     """SQL of the segment that a row is in, NULL where there is none."""
     kind, expression = source.types[column], source.columns[column]
     if not SEGMENTS.match(kind):
@@ -884,17 +886,17 @@ def segment(source: Source, column: int) -> str:
         )
         larger = f"CASE WHEN {expression} IS NOT NULL THEN error({literal(wrong)})::BIGINT END"
         return f"coalesce(TRY_CAST({expression} AS BIGINT), {larger})"
-    return f"{expression}::VARCHAR" if kind == "UUID" else text(source, column)
+    return f"{expression}::VARCHAR" if kind == "UUID" else text_sql(source, column)
 
 
-def segment_text(source: Source, column: int, keys: KeySpelling) -> str:
+def segment_key_sql(source: Source, column: int, keys: KeySpelling) -> str:
     """SQL of the segment as text, to be found among the keys of a calibrator.
 
     Where the keys are whole numbers, truth values are 1 and 0, as they are in a fit, and numbers
     are told by their value: 07, 7.0 and 7 are the same.
     """
     wide = WIDE.match(source.types[column])
-    word = f"({source.columns[column] if wide else segment(source, column)})::VARCHAR"
+    word = f"({source.columns[column] if wide else segment_sql(source, column)})::VARCHAR"
     if keys.trimmed:
         word = f"trim({word})"
     if keys.whole and source.types[column] in ("BOOLEAN", "VARCHAR", "JSON"):
@@ -910,15 +912,10 @@ def segment_text(source: Source, column: int, keys: KeySpelling) -> str:
     return word
 
 
-def is_one_of(expression: str, words: Sequence[str]) -> str:
+def is_one_of_sql(expression: str, words: Sequence[str]) -> str:
     """SQL: whether a text, in small letters and without blanks around it, is one of the words.
 
     Not by IN or list_contains: either becomes a join, and a join does not keep the order of rows.
     """
     listed = "|".join(re.escape(word.lower()) for word in words)
     return f"regexp_full_match(lower(trim({expression})), {literal(listed)})"
-
-
-def document(source: Source, column: int) -> str:
-    """SQL of a label as JSON, which keeps its type."""
-    return f"to_json({source.columns[column]})::VARCHAR"

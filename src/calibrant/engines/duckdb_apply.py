@@ -32,14 +32,14 @@ from calibrant.engines.duckdb import (
     Session,
     Source,
     appended,
-    finite,
+    find_sources,
     identifier,
+    json_sql,
     literal,
-    look_at,
     member_setter,
     one_line,
-    segment_text,
-    text,
+    segment_key_sql,
+    text_sql,
 )
 from calibrant.engines.duckdb_rows import (
     INFINITE,
@@ -98,7 +98,7 @@ def apply_file(
     _refuse_packed_stream(out)
     every = output_kind(out)[0] == "parquet"
     beside = [c.name for c in fitted.columns] if isinstance(fitted, RowFitted) else []
-    sources = look_at(session, files, [*options.columns, *beside], every=every)
+    sources = find_sources(session, files, [*options.columns, *beside], every=every)
     check_different_files({"the output": out}, [source.path for source in sources])
     for source in sources:
         refuse_changed(source, out)
@@ -193,10 +193,10 @@ class _Job:
         given = [numbers.checked(source, column) for column in options.scores]
         if self.keys:
             for segment, spelling in zip(options.segments, self.keys.columns, strict=True):
-                given.append(segment_text(source, source.find(segment, "segment"), spelling))
+                given.append(segment_key_sql(source, source.find(segment, "segment"), spelling))
         for one in self.beside:
             if one.nominal:
-                given.append(f"({text(source, source.find(one.name, FEATURE))})::VARCHAR")
+                given.append(f"({text_sql(source, source.find(one.name, FEATURE))})::VARCHAR")
             else:
                 given.append(numbers.checked(source, one.name))
         made = f"{FUNCTION}({', '.join(given)})"
@@ -267,7 +267,7 @@ def _select(one: _Extended, names: list[str], kind: str) -> str:
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
-    plain = {"csv": text, "json": finite}
+    plain = {"csv": text_sql, "json": json_sql}
     read = plain.get(kind, lambda source, i: source.columns[i])
     if kind == "csv" and one.comma:
         new = {name: f"replace(({sql})::VARCHAR, '.', ',')" for name, sql in new.items()}

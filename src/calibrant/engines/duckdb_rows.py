@@ -28,12 +28,11 @@ from calibrant.engines.duckdb import (
     NumberColumns,
     Session,
     Source,
-    document,
-    is_one_of,
-    number,
-    segment,
-    spelling,
-    text,
+    is_one_of_sql,
+    label_sql,
+    number_sql,
+    segment_sql,
+    text_sql,
 )
 from calibrant.engines.open_engine import (
     OUTSIDE_ADVICE,
@@ -96,7 +95,7 @@ class FileRows(RowsOfFiles):
             elif role in NUMBERS:
                 columns[role] = self.numbers.sql(source, name)
             else:
-                columns[role] = segment(source, source.find(name, "segment"))
+                columns[role] = segment_sql(source, source.find(name, "segment"))
         return self.selected(source, columns)
 
     def selected(self, source: Source, columns: Mapping[str, str]) -> str:
@@ -107,7 +106,7 @@ class FileRows(RowsOfFiles):
 
     def label(self, source: Source) -> str:
         """SQL of the label as text."""
-        return spelling(source, source.find(self.names.label, "label"))
+        return label_sql(source, source.find(self.names.label, "label"))
 
     def respell(self) -> bool:
         self.__dict__.pop("frame", None)
@@ -120,7 +119,7 @@ class FileRows(RowsOfFiles):
         label = self.label(source)
         missing = [f"{label} IS NULL"]
         if self.absent:
-            missing.append(f"coalesce({is_one_of(label, self.absent)}, true)")
+            missing.append(f"coalesce({is_one_of_sql(label, self.absent)}, true)")
         for column in self.numbers.roles:
             nan = f"coalesce(isnan({self.numbers.sql(source, column)}), false)"
             missing += [self.numbers.missing(source, column), nan]
@@ -184,7 +183,8 @@ class FileRows(RowsOfFiles):
             frame = self.frame if rows is None else self.frame.head(rows)
             return typed_present(distinct_labels(frame, self._run))
         parts = " UNION ALL ".join(
-            f"SELECT {spelling(s, i)} AS y, {document(s, i)} AS j FROM {s.relation}"
+            f"SELECT {label_sql(s, i)} AS y, to_json({s.columns[i]})::VARCHAR AS j "
+            f"FROM {s.relation}"
             for s in self.sources
             for i in [s.find(self.names.label, "label")]
         )
@@ -347,7 +347,7 @@ class ClassRows:
         numbers = (*columns, self.weight) if self.weight else columns
         asked = [self.rows.numbers.sql(source, name) for name in numbers]
         asked.append(self.rows.label(source))
-        asked += [text(source, source.find(name, "feature")) for name in features]
+        asked += [text_sql(source, source.find(name, "feature")) for name in features]
         return self.rows.selected(source, {f"c{i}": sql for i, sql in enumerate(asked)})
 
     def refuse_sums(self, columns: Sequence[str]) -> None:
@@ -479,10 +479,10 @@ def _counts_of_wrong(
     """SQL: the number of rows, then for each check its count, first row and the value there."""
     place = source.find(column, role)
     if role in ("label", "segment"):
-        raw, value = spelling(source, place), "NULL::DOUBLE"
+        raw, value = label_sql(source, place), "NULL::DOUBLE"
     else:
-        raw, value = f"{text(source, place)}::VARCHAR", number(source, place, role, written)
-    missing = f"coalesce({is_one_of(raw, ('', *absent))}, true)"
+        raw, value = f"{text_sql(source, place)}::VARCHAR", number_sql(source, place, role, written)
+    missing = f"coalesce({is_one_of_sql(raw, ('', *absent))}, true)"
     wanted = ("count(*)", "min(r)", "arg_min(coalesce(t, ''), r)")
     counts = ", ".join(f"{what} FILTER ({check.sql})" for check in checks for what in wanted)
     return (
@@ -546,7 +546,7 @@ def refuse_sums(
 
 def _survey_of_sums(source: Source, columns: Sequence[str], role: str) -> str:
     """SQL: rows, rows that are no distributions, the first of these, and its values."""
-    given = ", ".join(number(source, source.find(name, role), role) for name in columns)
+    given = ", ".join(number_sql(source, source.find(name, role), role) for name in columns)
     near = sum_tolerance(len(columns))
     wrong = f"list_min(x) < 0 OR list_max(x) > 1 OR abs(list_sum(x) - 1) > {near!r}"
     return (

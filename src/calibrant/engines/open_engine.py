@@ -18,7 +18,7 @@ from calibrant.outputs import STANDARD, Name
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
-    from calibrant.engines.duckdb import Session, Source
+    from calibrant.engines.duckdb import Source
     from calibrant.engines.duckdb_rows import ClassRows
 
 
@@ -93,7 +93,7 @@ def open_engine(
             )
         place = master or "local[*]"
         with Spark(place, threads=threads, memory=memory_limit, progress=progress) as session:
-            yield SparkEngine(session)
+            yield Engine(session, spark=True)
         return
     from calibrant.engines.duckdb import Session
 
@@ -102,44 +102,44 @@ def open_engine(
     with Session(
         threads=threads, memory_limit=memory_limit, progress=progress, reading=reading
     ) as session:
-        yield DuckDBEngine(session)
+        yield Engine(session)
 
 
-class Engine(ABC):
+class Engine:
     """What reads files, and writes them with one more column, for one job.
+
+    Parameters
+    ----------
+    session : Session of DuckDB, or Spark
+    spark : bool, default=False
+        Spark reads and writes by its own rules, one score and segments. DuckDB takes all kinds of
+        files, standard input, several classes and features.
 
     Attributes
     ----------
-    session : Session of DuckDB, or Spark
     notes : list of str
         What a user should know of how the files were read.
     repeated : list of str
         The names that several columns of the file last looked at have.
     """
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
-        self.notes: list[str] = []
+    def __init__(self, session: Any, *, spark: bool = False) -> None:
+        self.session, self.spark = session, spark
+        self.notes: list[str] = [] if spark else getattr(session, "notes", [])
         self.repeated: list[str] = []
+        self._standard_input: Path | None = None
 
-    @abstractmethod
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
         """The rows of files."""
+        check_names(names)
+        if self.spark:
+            from calibrant.engines.spark_files import SparkRows
 
-    @abstractmethod
-    def _first(self, files: Paths, count: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-        """The columns of the first of the files, and the values of its first rows."""
+            return SparkRows(self.session, self._with_standard_input(files), names, role)
+        from calibrant.engines.duckdb_rows import FileRows
 
-    @abstractmethod
-    def _apply(
-        self,
-        fitted: Fitted,
-        files: Paths,
-        out: Name,
-        options: ApplyOptions,
-        new_segments: NewSegments | None,
-    ) -> int:
-        """As `apply`, of a calibrator that the options fit."""
+        sources = self._sources(files, list(names.roles().values()))
+        return FileRows(self.session, sources, names, role)
 
     def first_rows(self, files: Paths, count: int) -> dict[str, list[Any]]:
         """The columns of the first of the files, by name: the values of its first rows.
@@ -153,14 +153,28 @@ class Engine(ABC):
         ...     engine.first_rows([file], 10)
         {'p': ['0.2', '0.7'], 'y': ['no', 'yes']}
         """
-        names, rows = self._first(files, count)
+        there = self._with_standard_input(files)
+        if self.spark:
+            from calibrant.engines.spark_files import read_files
+
+            frame = read_files(self.session, there)
+            names: Sequence[str] = frame.columns
+            rows = self.session.call(lambda: frame.limit(count).collect())
+        else:
+            from calibrant.engines.duckdb import text_sql
+
+            source = self.session.source(find_files(there)[0], [], counted=False)
+            names = source.names
+            columns = ", ".join(text_sql(source, i) for i in range(len(names)))
+            rows = self.session.query(f"SELECT {columns} FROM {source.relation} LIMIT {count}")
         once = [i for i, name in enumerate(names) if names.count(name) == 1]
         self.repeated[:] = dict.fromkeys(name for name in names if names.count(name) > 1)
         return {names[i]: [row[i] for row in rows] for i in once}
 
     def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
         """The names of the columns of files; ``wanted`` are some that must be there."""
-        raise _by_duckdb_only(SEVERAL)
+        self._need_duckdb(SEVERAL)
+        return self._sources(files, wanted)[0].names
 
     def class_rows(
         self,
@@ -172,13 +186,19 @@ class Engine(ABC):
     ) -> ClassRows:
         """The rows of files with a column of scores for each of several classes; ``wanted`` are
         columns that are known to be read."""
-        raise _by_duckdb_only(SEVERAL)
+        self._need_duckdb(SEVERAL)
+        from calibrant.engines.duckdb_rows import ClassRows
+
+        known = [*wanted, label, *([weight] if weight else [])]
+        return ClassRows(self.session, self._sources(files, known), label, weight, role)
 
     def feature_rows(
         self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
     ) -> ClassRows:
         """The rows of files with other columns beside score, label and weight, to read at once."""
-        raise _by_duckdb_only(FEATURES)
+        self._need_duckdb(FEATURES)
+        check_names(names)
+        return self.class_rows(files, [names.score, *features], names.label, names.weight, role)
 
     def apply(
         self,
@@ -209,126 +229,46 @@ class Engine(ABC):
         <BLANKLINE>
         """
         options.check_fitted(fitted)
-        return self._apply(fitted, files, out, options, new_segments)
+        if isinstance(fitted.map, VectorMap):
+            self._need_duckdb(SEVERAL)
+        if isinstance(fitted, RowFitted):
+            self._need_duckdb(FEATURES)
+        there = self._with_standard_input(files)
+        if self.spark:
+            from calibrant.engines import spark_files
 
+            return spark_files.apply_file(self.session, fitted, there, out, options, new_segments)
+        from calibrant.engines import duckdb_apply
 
-class DuckDBEngine(Engine):
-    """The engine of the whole: all kinds of files, standard input, several classes, features."""
+        return duckdb_apply.apply_file(self.session, fitted, there, out, options, new_segments)
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self.notes = session.notes
-        self._standard_input: Path | None = None
+    def _sources(self, files: Paths, wanted: Sequence[str]) -> list[Source]:
+        """The files as DuckDB reads them."""
+        from calibrant.engines.duckdb import find_sources
 
-    def _there(self, files: Paths) -> Paths:
-        """The files, with one for standard input."""
-        if any(os.fspath(name) == STANDARD for name in files) and self._standard_input is None:
+        return find_sources(self.session, self._with_standard_input(files), list(wanted))
+
+    def _with_standard_input(self, files: Paths) -> Paths:
+        """The files, with one for standard input, which DuckDB reads."""
+        if not any(os.fspath(name) == STANDARD for name in files):
+            return files
+        if self.spark:
+            raise InputError(
+                "standard input (-) is read by the engine duckdb alone. Save it to a file first."
+            )
+        if self._standard_input is None:
             place = self.session.temporary("stdin")
             self._standard_input = spool(self.session.reading, place)
-        spooled = self._standard_input
-        return [spooled if spooled and os.fspath(name) == STANDARD else name for name in files]
+        return [self._standard_input if os.fspath(name) == STANDARD else name for name in files]
 
-    def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
-        from calibrant.engines.duckdb_rows import FileRows
-
-        check_names(names)
-        return FileRows(self.session, self._look(files, list(names.roles().values())), names, role)
-
-    def _look(self, files: Paths, wanted: Sequence[str]) -> list[Source]:
-        from calibrant.engines.duckdb import look_at
-
-        return look_at(self.session, self._there(files), list(wanted))
-
-    def _first(self, files: Paths, count: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-        from calibrant.engines.duckdb import text
-
-        source = self.session.look(find_files(self._there(files))[0], [], counted=False)
-        columns = ", ".join(text(source, i) for i in range(len(source.names)))
-        rows = self.session.query(f"SELECT {columns} FROM {source.relation} LIMIT {count}")
-        return source.names, rows
-
-    def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
-        return self._look(files, wanted)[0].names
-
-    def class_rows(
-        self,
-        files: Paths,
-        wanted: Sequence[str],
-        label: str,
-        weight: str | None = None,
-        role: str = "score",
-    ) -> ClassRows:
-        from calibrant.engines.duckdb_rows import ClassRows
-
-        known = [*wanted, label, *([weight] if weight else [])]
-        return ClassRows(self.session, self._look(files, known), label, weight, role)
-
-    def feature_rows(
-        self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
-    ) -> ClassRows:
-        check_names(names)
-        return self.class_rows(files, [names.score, *features], names.label, names.weight, role)
-
-    def _apply(
-        self,
-        fitted: Fitted,
-        files: Paths,
-        out: Name,
-        options: ApplyOptions,
-        new_segments: NewSegments | None,
-    ) -> int:
-        from calibrant.engines.duckdb_apply import apply_file
-
-        return apply_file(self.session, fitted, self._there(files), out, options, new_segments)
-
-
-class SparkEngine(Engine):
-    """Spark, by its own readers and writers: one score, and segments."""
-
-    def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
-        from calibrant.engines.spark_files import SparkRows
-
-        check_names(names)
-        _refuse_standard(files)
-        return SparkRows(self.session, files, names, role)
-
-    def _first(self, files: Paths, count: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-        from calibrant.engines.spark_files import read_files
-
-        _refuse_standard(files)
-        frame = read_files(self.session, files)
-        return tuple(frame.columns), self.session.call(lambda: frame.limit(count).collect())
-
-    def _apply(
-        self,
-        fitted: Fitted,
-        files: Paths,
-        out: Name,
-        options: ApplyOptions,
-        new_segments: NewSegments | None,
-    ) -> int:
-        from calibrant.engines.spark_files import apply_file
-
-        _refuse_standard(files)
-        if isinstance(fitted.map, VectorMap) or isinstance(fitted, RowFitted):
-            several = isinstance(fitted.map, VectorMap)
-            raise _by_duckdb_only(SEVERAL if several else FEATURES)
-        return apply_file(self.session, fitted, files, out, options, new_segments)
-
-
-def _refuse_standard(files: Paths) -> None:
-    if any(os.fspath(name) == STANDARD for name in files):
-        raise InputError(
-            "standard input (-) is read by the engine duckdb alone. Save it to a file first."
-        )
-
-
-def _by_duckdb_only(what: tuple[str, str]) -> InputError:
-    are_read, instead = what
-    return InputError(
-        f"{are_read} by DuckDB only, but another engine was asked for. Leave the engine out"
-        f"{instead}."
-    )
+    def _need_duckdb(self, what: tuple[str, str]) -> None:
+        """Refuse another engine for what only DuckDB reads."""
+        if self.spark:
+            are_read, instead = what
+            raise InputError(
+                f"{are_read} by DuckDB only, but another engine was asked for. Leave the engine "
+                f"out{instead}."
+            )
 
 
 # --- The rows of files, whoever reads them: questions of all rows, and their table ---------------

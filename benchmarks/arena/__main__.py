@@ -38,6 +38,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--minutes", type=float, default=math.inf, help="begin no match after so many"
     )
+    parser.add_argument(
+        "--from-results",
+        type=Path,
+        nargs="?",
+        const=RESULTS / pages.MATCHES,
+        help=f"play nothing: every table from a run's matches (by default {pages.MATCHES})",
+    )
     parser.add_argument("--again", nargs="+", default=[], help="methods to play again")
     parser.add_argument(
         "--only", choices=["list", "cost", "tables"], help="play nothing: say what there is"
@@ -98,8 +105,24 @@ def cost(told: argparse.Namespace, todo: list[Cell]) -> str:
     )
 
 
+def again(told: argparse.Namespace) -> int:
+    """Every table and picture of a run, made from its matches."""
+    try:
+        results, run = pages.kept_results(told.from_results)
+    except FileNotFoundError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    folder = told.into or told.from_results.parent
+    known = {name: run[name] for name in ("half", "absent", "left_out")}
+    for path in pages.write(results, folder, **known, made_on=run["setting"]):
+        say(f"wrote {path}")
+    return 0
+
+
 def main() -> int:
     told = arguments()
+    if told.from_results is not None:
+        return again(told)
     if told.cache == CACHE and told.hdf5:
         told.cache = CACHE / "hdf5"
     wanted = take_in(told.hdf5, told.cache) if told.hdf5 else tasks.tasks("all", told.quick)

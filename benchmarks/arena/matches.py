@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from experiments.papers.cells import Cell, Journal
+from experiments.papers.made_with import record
 from experiments.papers.run import Found, ProgressBar, Workers
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
@@ -210,12 +211,13 @@ def play_all(
     kept = journal(folder)
     ahead = sorted(kept.todo(todo), key=turn)
     failed, done = [], 0
+    made_in = record(folder) if ahead else ""
     with ProgressBar("matches", len(ahead)) as bar:
         for cell, found in workers.computed(partial(play, folder), ahead):
             if isinstance(found, BaseException):
                 failed.append(f"{cell}: {type(found).__name__}: {found}")
             else:
-                kept.add(cell, found.row or {}, found.seconds)
+                kept.add(cell, found.row or {}, found.seconds, made_in)
                 done += 1
             bar.step()
             if time.monotonic() > until:

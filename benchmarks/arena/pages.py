@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from experiments import table
@@ -19,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 QUOTING = (
     ROOT / "docs" / "evidence" / "arena.md", ROOT / "docs" / "index.md", ROOT / "README.md",
 )  # fmt: skip
+#: every match of a run
+MATCHES = "arena_matches.csv.gz"
 PACKAGES = (
     "calibrant", "numpy", "scipy", "scikit-learn", "probcal", "betacal", "venn-abers",
     "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "lightgbm", "xgboost-cpu",
@@ -27,12 +33,27 @@ PACKAGES = (
 
 
 def write(
-    results: pd.DataFrame, folder: Path, half: str, absent: list[str], left_out: list[str]
+    results: pd.DataFrame,
+    folder: Path,
+    half: str,
+    absent: list[str],
+    left_out: list[str],
+    made_on: str = "",
 ) -> list[Path]:
-    """Write everything into a folder; the documentation too if the folder is its own."""
+    """Write everything into a folder; the documentation too if the folder is its own.
+
+    ``made_on`` says what ran where, if the matches were not played here and now.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = [*_csv(results, folder)]
-    parts = blocks(results)
+    parts = blocks(results) | ({"table arena-setting": made_on} if made_on else {})
+    told = {
+        "half": half,
+        "absent": absent,
+        "left_out": left_out,
+        "setting": parts["table arena-setting"],
+    }
+    written.append(keep_results(results, told, folder / MATCHES))
     drawn = ROOT / "docs" / "pictures" if folder == RESULTS else folder
     written += pictures.draw(results, drawn)
     written.append(_text(folder / "arena.md", page(parts, half, absent, left_out)))
@@ -41,6 +62,30 @@ def write(
             if path.is_file():
                 written.append(_text(path, fill(path.read_text(encoding="utf-8"), parts)))
     return written
+
+
+def keep_results(results: pd.DataFrame, told: dict[str, Any], path: Path) -> Path:
+    """All matches, compressed: a line of JSON on the run, and then CSV."""
+    text = results.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    whole = f"{json.dumps(told, ensure_ascii=False)}\n{text}".encode()
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(gzip.compress(whole, mtime=0))  # the same matches give the same file
+    os.replace(part, path)
+    return path
+
+
+def kept_results(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """All matches of a run, and what is told of it."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"the matches must be in {path}, but there is no such file: `make arena` writes it "
+            "when all of them have been played"
+        )
+    first, _, rest = gzip.decompress(path.read_bytes()).decode().partition("\n")
+    kinds = {"size": str, "crash": str}
+    frame = pd.read_csv(io.StringIO(rest), dtype=kinds, keep_default_na=False, na_values=[""])
+    frame["crash"] = frame["crash"].fillna("")
+    return frame, json.loads(first)
 
 
 def _text(path: Path, text: str) -> Path:
@@ -144,6 +189,43 @@ def model_table(frame: pd.DataFrame) -> str:
     return table(list(frame.columns), rows)
 
 
+def paired_table(losses: pd.DataFrame) -> str:
+    """Calibrant against each method over datasets, the hardest to beat first; and the counts."""
+    if len(losses) < 2:
+        return "There must be at least two datasets for a test."
+    frame = standings.paired(losses)
+    rows = [
+        (
+            row["method"],
+            f"{row['calibrant better on']} of {row['of']}",
+            f"{row['median difference']:+.4f}",
+            f"{row['p']:.2g}",
+            f"{row['Holm p']:.2g}",
+        )
+        for row in frame.to_dict("records")
+    ]
+    apart = standings.distinct(losses)
+    said = "; ".join(
+        f"{way} {standings.wins(some, ties)[OURS].mean():.2f}"
+        for way, some, ties in (
+            (f"{losses.shape[1]} methods", losses, "half"),
+            (f"the {apart.shape[1]} distinct ones", apart, "half"),
+            ("these with ties lost", apart, "lost"),
+        )
+    )
+    head = ("method", "calibrant has less loss on", "median difference", "Wilcoxon's p", "Holm's p")
+    return f"{table(head, rows)}\n\nWin rate of calibrant over these means: {said}."
+
+
+def strict_table(frame: pd.DataFrame) -> str:
+    """Win rates counted in other ways."""
+    rows = [
+        [f"{value:.2f}" if isinstance(value, float) else value for value in row]
+        for row in frame.to_numpy().tolist()
+    ]
+    return table(list(frame.columns), rows)
+
+
 def words(results: pd.DataFrame) -> str:
     """Where others win, said plainly."""
     lines = []
@@ -190,11 +272,11 @@ def counts(results: pd.DataFrame) -> str:
         index = losses.index
         pairs = index.droplevel("size").unique()
         lines.append(
-            f"{KINDS[kind].capitalize()}: {len(pairs)} experiments (a task and a model) of "
+            f"{KINDS[kind].capitalize()}: {len(losses):,} experiments (a task, a base model and a "
+            f"number of calibration rows; {len(pairs)} pairs of task and model) of "
             f"{index.get_level_values('task').nunique()} tasks from "
             f"{index.get_level_values('family').nunique()} datasets, "
-            f"with {losses.shape[1]} methods; "
-            f"{len(losses)} cases if the sizes of the calibration set are counted."
+            f"with {losses.shape[1]} methods: {losses.size:,} matches."
         )
     return " ".join(lines)
 
@@ -223,6 +305,14 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
             parts[f"table arena-{kind}-{part}"] = (
                 "*Not run yet.*" if empty else made(of(results, kind, MEASURES[0]))
             )
+        parts[f"table arena-{kind}-strict"] = (
+            "*Not run yet.*" if empty else strict_table(standings.strictly(results, kind))
+        )
+        parts[f"table arena-{kind}-paired"] = (
+            "*Not run yet.*"
+            if empty
+            else paired_table(standings.by_dataset(results, kind, MEASURES[0]))
+        )
         found = None if empty else standings.comparison(results, kind, MEASURES[0])
         parts[f"table arena-{kind}-ranks"] = (
             f"```text\n{found}\n```\n\n![Mean ranks](../pictures/arena_ranks_{kind}.png)"
@@ -255,6 +345,10 @@ def page(parts: dict[str, str], half: str, absent: list[str], left_out: list[str
             f"## {said.capitalize()}: by size of the calibration set",
             parts[f"table arena-{kind}-sizes"],
             f"## {said.capitalize()}: by base model", parts[f"table arena-{kind}-models"],
+            f"## {said.capitalize()}: counted more strictly",
+            parts[f"table arena-{kind}-strict"],
+            f"## {said.capitalize()}: paired tests over datasets",
+            parts[f"table arena-{kind}-paired"],
             f"## {said.capitalize()}: mean ranks over datasets",
             parts[f"table arena-{kind}-ranks"].partition("\n\n![")[0],
         ]  # fmt: skip

@@ -342,6 +342,88 @@ def test_the_reported_half_fills_readme_and_page(
             assert (copy.parent / picture).is_file()
 
 
+def test_of_the_same_calibrator_in_two_packages_the_better_one_counts(standings):
+    results = frame_of(
+        {
+            "nothing": [0.5, 0.5], "calibrant": [0.3, 0.4], "betacal": [0.4, 0.41],
+            "netcal beta": [0.4, 0.45], "probcal beta": [0.45, 0.46],
+        }, "xy",
+    )  # fmt: skip
+    losses = standings.grid(results, "binary", "log loss")
+    apart = standings.distinct(losses)
+    assert sorted(apart) == ["betacal", "calibrant", "nothing"]
+    assert standings.wins(losses)["betacal"].tolist() == [0.625, 0.75]
+    assert standings.wins(losses, "lost")["betacal"].tolist() == [0.5, 0.75]
+    strict = standings.strictly(results, "binary").set_index(["measure", "counted"])
+    assert strict.loc[("Brier", "distinct methods"), "methods"] == 3
+    assert strict.loc[("log loss", "all"), "best other"] == "betacal"
+
+
+def test_base_models_that_are_far_off_can_be_left_out(standings):
+    results = frame_of({"nothing": [0.5, 0.5], "calibrant": [0.3, 0.6]}, "xy")
+    results.loc[results["task"] == "t0", "model"] = "naive Bayes"
+    strict = standings.strictly(results, "binary").set_index(["measure", "counted"])
+    found = strict.loc["log loss", "calibrant"]
+    assert found["all"] == 0.5
+    assert found["distinct methods, without naive Bayes and AdaBoost"] == 0
+
+
+def test_pairs_over_datasets_with_holms_correction(standings):
+    from scipy.stats import wilcoxon
+
+    rng = np.random.default_rng(1)
+    ours = rng.random(20)
+    losses = pd.DataFrame(
+        {
+            "calibrant": ours,
+            "a": ours + rng.normal(0.02, 0.02, 20),
+            "b": ours + 0.001 * rng.normal(size=20),
+        }
+    )
+    found = standings.paired(losses).set_index("method")
+    assert found.index.tolist() == ["b", "a"]  # the hardest to beat first
+    for name in "ab":
+        assert found.loc[name, "p"] == pytest.approx(
+            wilcoxon(losses["calibrant"], losses[name]).pvalue
+        )
+    assert found.loc["a", "Holm p"] == pytest.approx(min(1, 2 * found.loc["a", "p"]))
+    assert found.loc["b", "Holm p"] == pytest.approx(
+        max(found.loc["b", "p"], found.loc["a", "Holm p"])
+    )
+    assert found.loc["a", "calibrant better on"] == (losses["calibrant"] < losses["a"]).sum()
+
+
+def test_every_table_comes_again_from_the_matches(root, tmp_path):
+    pages = room(root, "pages")
+    results = frame_of(
+        {"nothing": [0.5] * 4, "calibrant": [0.4, 0.4, 0.4, 0.6], "peer": [0.3, 0.3, 0.3, 0.5]},
+        "wxyz",
+    )
+    results.loc[0, "crash"] = 'ValueError: # of rows, "NA"'
+    first = pages.write(results, tmp_path / "a", "tune", ["gone"][:0], ["x: gone"])
+    text = (tmp_path / "a" / "arena.md").read_text(encoding="utf-8")
+    command = [
+        sys.executable, "-m", "benchmarks.arena", "--from-results",
+        str(tmp_path / "a" / pages.MATCHES), "--into", str(tmp_path / "b"),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b" / "arena.md").read_text(encoding="utf-8") == text
+    for name in (path.name for path in first if path.suffix in {".csv", ".gz"}):
+        assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
+    with pytest.raises(FileNotFoundError, match="make arena"):
+        pages.kept_results(tmp_path / "none.csv.gz")
+
+
+def test_the_page_has_the_pairs_of_the_committed_results(root):
+    """If this fails after a run, `python -m benchmarks.arena --from-results` mends it."""
+    pages = room(root, "pages")
+    page = (root / "docs" / "evidence" / "arena.md").read_text(encoding="utf-8")
+    for kind in ("binary", "several"):
+        path = root / "benchmarks" / "results" / f"arena_{kind}_datasets.csv"
+        assert pages.paired_table(pd.read_csv(path, index_col="family")) in page
+
+
 # --- CalArena's files -----------------------------------------------------------------------------
 
 
@@ -364,8 +446,8 @@ def test_calarena_files_run_end_to_end(root, models, tmp_path):
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "out" / "arena.md").read_text(encoding="utf-8")
-    assert "Two classes: 2 experiments" in page
-    assert "Several classes: 1 experiments" in page
+    assert "Two classes: 4 experiments" in page
+    assert "Several classes: 2 experiments" in page
     assert "**calibrant**" in page
 
 
@@ -378,3 +460,69 @@ def test_a_file_that_lacks_a_part_is_refused(root, tmp_path):
         calarena.take_in(tmp_path, tmp_path / "cache")
     with pytest.raises(FileNotFoundError, match="there are none"):
         calarena.take_in(tmp_path / "scores", tmp_path / "cache")
+
+
+# --- CalArena's published results -----------------------------------------------------------------
+
+
+@pytest.fixture
+def published(tmp_path):
+    """Published results of one small benchmark, in CalArena's columns."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    for name in ("tabrepo-binary", "tabarena-binary", "cv-binary", "tabrepo-multiclass",
+                 "tabarena-multiclass", "cv-multiclass", "imagenet-multiclass"):  # fmt: skip
+        lines = [
+            {"dataset": f"{name}-{d}", "model": "net", "method": method, "brier": b, "logloss": b}
+            for d in range(2)
+            for method, b in (("Base-model", 0.2), ("Beta", 0.1 + 0.1 * d), ("TS", 0.2))
+        ]
+        pd.DataFrame(lines).to_csv(folder / f"{name}.csv.gz", index=False)
+    return folder
+
+
+def test_win_rates_by_calarenas_rule_lose_ties(root, published):
+    calarena = experiment_of(root)
+    found = calarena.win_rates(calarena.published("cv-binary", published), "brier")
+    assert found.to_dict() == {"Beta": 0.5, "Base-model": 0.0, "TS": 0.0}
+    with pytest.raises(FileNotFoundError, match=r"there is no x\.csv\.gz"):
+        calarena.published("x", published)
+
+
+def experiment_of(root):
+    import importlib
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(root), *sys.path])
+        return importlib.import_module("benchmarks.calarena")
+
+
+def test_our_row_stands_beside_the_published_ones(root, models, published, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    calarena = experiment_of(root)
+    path = tmp_path / "x.h5"
+    data = scored(models, 2)
+    with h5py.File(path, "w") as file:
+        for dataset in ("cv-binary-0", "cv-binary-1", "not published"):
+            group = file.create_group(f"{dataset}/net")
+            group["probas_cal"], group["labels_cal"] = data.p[:, 1], data.y
+            group["probas_test"], group["labels_test"] = data.new[:, 1], data.y_new
+    said = calarena.beside(path, published)
+    assert "cv-binary: 2 of the 3 experiments of x.h5 are published" in said
+    assert "| **calibrant** | " in said
+    base = np.square(data.new[:, 1] - data.y_new).mean()
+    assert f"at most: Brier {abs(base - 0.2):.2g}; log loss " in said
+    with h5py.File(tmp_path / "y.h5", "w") as file:
+        group = file.create_group("elsewhere/net")
+        group["probas_cal"], group["labels_cal"] = data.p[:, 1], data.y
+        group["probas_test"], group["labels_test"] = data.new[:, 1], data.y_new
+    with pytest.raises(ValueError, match="such as elsewhere/net"):
+        calarena.beside(tmp_path / "y.h5", published)
+
+
+def test_the_page_has_the_order_that_was_computed(root):
+    """If this fails, `python -m benchmarks.calarena` mends it."""
+    calarena = experiment_of(root)
+    frame = pd.read_csv(root / "benchmarks" / "results" / "calarena.csv")
+    page = (root / "docs" / "evidence" / "arena.md").read_text(encoding="utf-8")
+    assert calarena.orders_table(frame) in page

@@ -29,6 +29,11 @@ def arguments() -> argparse.Namespace:
         "--half", choices=tasks.HALVES, help="which tasks (default: report; all with --hdf5)"
     )
     parser.add_argument("--quick", action="store_true", help="a few small tasks: minutes")
+    parser.add_argument(
+        "--gates",
+        action="store_true",
+        help="every other method behind a gate, too, and calibrant's curve without one",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--cache", type=Path, default=CACHE, help="scores and finished matches")
     parser.add_argument("--into", type=Path, help="folder of the tables and pictures")
@@ -141,7 +146,7 @@ def main() -> int:
     with Workers(told.jobs) as workers:
         if told.only is None and not told.hdf5:
             left_out = train(told, wanted, workers)
-        todo = matches.cells(told.cache, [task.name for task in wanted], told.quick)
+        todo = matches.cells(told.cache, [task.name for task in wanted], told.quick, told.gates)
         if told.only == "cost":
             say(cost(told, todo))
             return 0

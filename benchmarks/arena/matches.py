@@ -25,7 +25,7 @@ from experiments.papers.run import Found, ProgressBar, Workers
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.arena.methods import METHODS, Method, methods
+from benchmarks.arena.methods import Method, contestant, methods
 from benchmarks.arena.models import MODELS, Scored, file_of, keep, kept_models, load, train
 from benchmarks.arena.tasks import MissingTaskError, Task
 
@@ -131,7 +131,7 @@ def play(folder: Path, cell: Cell) -> Found:
     """One match."""
     data = load(file_of(folder, str(cell["task"])))[str(cell["model"])]
     start = time.process_time()
-    row = judge(METHODS[str(cell["method"])], data.some(rows_of(str(cell["size"]), len(data.y))))
+    row = judge(contestant(str(cell["method"])), data.some(rows_of(str(cell["size"]), len(data.y))))
     return Found(row, time.process_time() - start)
 
 
@@ -172,7 +172,7 @@ def train_all(
     return missing, failed
 
 
-def cells(folder: Path, tasks: list[str], quick: bool) -> list[Cell]:
+def cells(folder: Path, tasks: list[str], quick: bool, gates: bool = False) -> list[Cell]:
     """Every match of the tasks whose scores are there, with the methods that are installed."""
     found: list[Cell] = []
     for name in tasks:
@@ -183,7 +183,7 @@ def cells(folder: Path, tasks: list[str], quick: bool) -> list[Cell]:
             found += [
                 {"task": name, "model": model, "size": size, "method": one.name}
                 for size in (sizes(len(data.y))[:1] if quick else sizes(len(data.y)))
-                for one in methods(kind)
+                for one in methods(kind, gates)
                 if one.installed
             ]
     return found

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
 
@@ -22,6 +23,10 @@ Predict = Callable[[Array], Any]
 Fit = Callable[[Array, NDArray[np.intp]], Predict]
 
 OURS, NOTHING = "calibrant", "nothing"
+#: our curve without the gate of the default; and how the name of a method behind a gate ends
+BARE, GATED = "calibrant's BLS", ", gated"
+#: the gate's log losses count no probability below this
+FLOOR = 1e-6
 BINARY, SEVERAL, BOTH = ("binary",), ("several",), ("binary", "several")
 
 
@@ -53,9 +58,49 @@ def method(name: str, module: str, kinds: tuple[str, ...], package: str = "") ->
     return enter
 
 
-def methods(kind: str) -> list[Method]:
-    """The contestants for two classes ("binary") or more ("several")."""
-    return [one for one in METHODS.values() if kind in one.kinds]
+def methods(kind: str, gates: bool = False) -> list[Method]:
+    """The contestants for two classes ("binary") or more ("several").
+
+    With ``gates`` calibrant's curve bare, too, and every other method behind a gate.
+    """
+    found = [one for one in METHODS.values() if kind in one.kinds and one.name != BARE]
+    if not gates:
+        return found
+    bare = [one for one in METHODS.values() if kind in one.kinds and one.name == BARE]
+    behind = [gated(one) for one in found if one.name not in (OURS, NOTHING)]
+    return [*found, *bare, *behind]
+
+
+def contestant(name: str) -> Method:
+    """A method by its name, bare or behind a gate."""
+    if name.endswith(GATED):
+        return gated(METHODS[name.removesuffix(GATED)])
+    return METHODS[name]
+
+
+def gated(one: Method) -> Method:
+    """The method behind a gate: probabilities stay as they are unless it is better out of fold.
+
+    Better by more than one standard error of the mean gain in log loss, in five folds.
+    """
+
+    def fit(p: Array, y: NDArray[np.intp]) -> Predict:
+        folds = min(5, int(np.bincount(y, minlength=p.shape[1]).min()))
+        if folds < 2:
+            return lambda q: q
+        gains = np.empty(len(y))
+        for known, new in StratifiedKFold(folds, shuffle=True, random_state=0).split(p, y):
+            found = np.asarray(one.fit(p[known], y[known])(p[new]), dtype=np.float64)
+            if found.ndim == 1:  # of two classes the second column
+                found = np.column_stack([1.0 - found, found])
+            rows = np.arange(len(new)), y[new]
+            after, before = (np.log(np.maximum(part[rows], FLOOR)) for part in (found, p[new]))
+            gains[new] = after - before
+        if not gains.mean() > gains.std(ddof=1) / np.sqrt(len(gains)):
+            return lambda q: q
+        return one.fit(p, y)
+
+    return one._replace(name=one.name + GATED, fit=fit)
 
 
 @method(NOTHING, "numpy", BOTH)
@@ -71,6 +116,12 @@ def _ours(p: Array, y: Any) -> Predict:
         return lambda q: c.predict_proba(q[:, 1])
     c.fit(p, y)
     return c.predict_proba
+
+
+@method(BARE, "calibrant", BINARY)
+def _curve(p: Array, y: Any) -> Predict:
+    c = cal.BLS(classes=[0, 1]).fit(p[:, 1], y)
+    return lambda q: c.predict_proba(q[:, 1])
 
 
 # --- scikit-learn ---------------------------------------------------------------------------------

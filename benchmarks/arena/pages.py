@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from experiments import table
 from experiments.papers.render import fill
@@ -226,6 +227,28 @@ def strict_table(frame: pd.DataFrame) -> str:
     return table(list(frame.columns), rows)
 
 
+def gate_table(frame: pd.DataFrame) -> str:
+    """Win rates and harm of every method bare, and behind one gate."""
+    if frame.empty:
+        return "*No method has been played behind a gate: `python -m benchmarks.arena --gates`.*"
+    rows = [
+        (
+            _name(str(name)),
+            *(
+                ""
+                if np.isnan(value)
+                else f"{value:.2f}"
+                if what == "win rate"
+                else f"{100 * value:.0f}"
+                for (_, what), value in row.items()
+            ),
+        )
+        for name, row in frame.iterrows()
+    ]
+    head = [f"{way}: {'made worse, %' if what != 'win rate' else what}" for way, what in frame]
+    return table(["method", *head], rows)
+
+
 def words(results: pd.DataFrame) -> str:
     """Where others win, said plainly."""
     lines = []
@@ -308,6 +331,9 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
         parts[f"table arena-{kind}-strict"] = (
             "*Not run yet.*" if empty else strict_table(standings.strictly(results, kind))
         )
+        parts[f"table arena-{kind}-gates"] = (
+            "*Not run yet.*" if empty else gate_table(standings.gates(results, kind, MEASURES[0]))
+        )
         parts[f"table arena-{kind}-paired"] = (
             "*Not run yet.*"
             if empty
@@ -347,6 +373,8 @@ def page(parts: dict[str, str], half: str, absent: list[str], left_out: list[str
             f"## {said.capitalize()}: by base model", parts[f"table arena-{kind}-models"],
             f"## {said.capitalize()}: counted more strictly",
             parts[f"table arena-{kind}-strict"],
+            f"## {said.capitalize()}: bare, and behind one gate",
+            parts[f"table arena-{kind}-gates"],
             f"## {said.capitalize()}: paired tests over datasets",
             parts[f"table arena-{kind}-paired"],
             f"## {said.capitalize()}: mean ranks over datasets",

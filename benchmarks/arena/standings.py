@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import calibrant as cal
 from benchmarks.arena.matches import ALL, MEASURES
-from benchmarks.arena.methods import NOTHING, OURS
+from benchmarks.arena.methods import BARE, GATED, NOTHING, OURS
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,17 @@ def grid(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
 
     A method that has played less than half of the experiments is not held against the others.
     """
-    rows = results[results["kind"] == kind]
+    rows = results[(results["kind"] == kind) & ~_beside(results["method"])]
+    return _pivoted(rows, measure)
+
+
+def _beside(names: pd.Series) -> pd.Series:
+    """The methods that only the table of gates has."""
+    found: pd.Series = names.str.endswith(GATED) | (names == BARE)
+    return found
+
+
+def _pivoted(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     found = rows.pivot(index=EXPERIMENT, columns="method", values=measure)
     late = found.columns[found.notna().mean() < 0.5]
     return found.drop(columns=late).dropna()
@@ -171,6 +181,31 @@ def paired(losses: pd.DataFrame) -> pd.DataFrame:
     scaled = frame["p"].iloc[::-1] * np.arange(len(frame), 0, -1)
     frame["Holm p"] = scaled.cummax().clip(upper=1.0).iloc[::-1]
     return frame
+
+
+def gates(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:
+    """Every method bare, calibrant's curve among them, and behind one gate beside our default.
+
+    Win rates are among the bare methods, and among those behind a gate. Empty where none is.
+    """
+    rows = results[results["kind"] == kind]
+    if not rows["method"].str.endswith(GATED).any():
+        return pd.DataFrame()
+    every = _pivoted(rows, measure)
+    behind = [name for name in every if name.endswith(GATED)]
+    bare = [name.removesuffix(GATED) for name in behind]
+    ours = [BARE] if BARE in every else []
+    parts = {"bare": [*ours, *bare, NOTHING], "behind the gate": [OURS, *behind, NOTHING]}
+    columns = {}
+    for way, names in parts.items():
+        losses = every[names]
+        rate, harmed = wins(losses).mean(), (gains(losses) < 0).mean()
+        labels = [name.removesuffix(GATED).replace(BARE, OURS) for name in names]
+        columns[way, "win rate"] = rate.set_axis(labels)
+        columns[way, "made worse"] = harmed.set_axis(labels)
+    frame = pd.DataFrame(columns)
+    frame.index.name = "method"
+    return frame.sort_values(("behind the gate", "win rate"), ascending=False, kind="stable")
 
 
 def by_size(results: pd.DataFrame, kind: str, measure: str) -> pd.DataFrame:

@@ -424,6 +424,49 @@ def test_the_page_has_the_pairs_of_the_committed_results(root):
         assert pages.paired_table(pd.read_csv(path, index_col="family")) in page
 
 
+# --- gates ----------------------------------------------------------------------------------------
+
+
+def test_behind_a_gate_probabilities_stay_unless_a_method_is_better(methods, models):
+    good = scored(models, 2)
+    wrong = methods.METHODS["scikit-learn sigmoid"]._replace(
+        fit=lambda p, y: lambda q: np.full(len(q), 0.5)  # says nothing
+    )
+    kept = methods.gated(wrong).fit(good.p, good.y)(good.new)
+    assert (kept == good.new).all()
+    sharp = good.p**4 / (good.p**4).sum(axis=1, keepdims=True)  # far too sure
+    new = good.new**4 / (good.new**4).sum(axis=1, keepdims=True)
+    mended = methods.contestant("scikit-learn sigmoid, gated").fit(sharp, good.y)(new)
+    plain = methods.METHODS["scikit-learn sigmoid"].fit(sharp, good.y)(new)
+    assert np.asarray(mended) == pytest.approx(np.asarray(plain))
+    alone = np.r_[0, np.ones(9, int)]
+    assert (methods.gated(wrong).fit(good.p[:10], alone)(new) == new).all()
+
+
+def test_gates_are_a_table_of_their_own(standings, root):
+    results = frame_of(
+        {
+            "nothing": [0.5, 0.5], "calibrant": [0.4, 0.5], "calibrant's BLS": [0.3, 0.6],
+            "b": [0.35, 0.55], "b, gated": [0.35, 0.5],
+        }, "xy",
+    )  # fmt: skip
+    assert sorted(standings.grid(results, "binary", "log loss")) == ["b", "calibrant", "nothing"]
+    found = standings.gates(results, "binary", "log loss")
+    assert found.loc["b", ("bare", "made worse")] == 0.5
+    assert found.loc["b", ("behind the gate", "made worse")] == 0
+    assert found.loc["calibrant", ("bare", "win rate")] == 0.5
+    assert found.loc["calibrant", ("behind the gate", "win rate")] == 0.5
+    pages = room(root, "pages")
+    assert "| b | 0.50 | 50 | 0.75 | 0 |" in pages.gate_table(found)
+    alone = results[~results["method"].isin(["b, gated"])]
+    assert "--gates" in pages.gate_table(standings.gates(alone, "binary", "log loss"))
+    methods = room(root, "methods")
+    names = [one.name for one in methods.methods("binary", gates=True)]
+    assert {"calibrant's BLS", "betacal, gated"} <= set(names)
+    assert not {"calibrant, gated", "nothing, gated", "calibrant's BLS, gated"} & set(names)
+    assert "calibrant's BLS" not in [one.name for one in methods.methods("binary")]
+
+
 # --- CalArena's files -----------------------------------------------------------------------------
 
 

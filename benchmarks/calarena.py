@@ -25,7 +25,8 @@ from benchmarks.arena.methods import METHODS, NOTHING, OURS
 from benchmarks.harness import RESULTS
 
 ROOT = Path(__file__).resolve().parent.parent
-NAME = "calarena"
+#: the folder of the published results, and the files of what comes out
+NAME, TABLE = "calarena", "arena_calarena"
 #: the page that quotes the table, and its mark there
 PAGE = ROOT / "docs" / "evidence" / "arena.md"
 BLOCK = re.compile(r"(<!-- calarena -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -228,11 +229,11 @@ def main() -> int:
     except (FileNotFoundError, ImportError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    found.to_csv(RESULTS / f"{NAME}.csv", index=False, float_format="%.4f", lineterminator="\n")
+    found.to_csv(RESULTS / f"{TABLE}.csv", index=False, float_format="%.4f", lineterminator="\n")
     text = orders_page(found)
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(BLOCK.sub(rf"\1\n{orders_table(found)}\n\n\2", page), encoding="utf-8")
-    (RESULTS / f"{NAME}.md").write_text(text + "\n", encoding="utf-8")
+    (RESULTS / f"{TABLE}.md").write_text(text + "\n", encoding="utf-8")
     say(text)
     return 0
 

@@ -93,8 +93,12 @@ def known_runs(folder: Path) -> dict[str, dict[str, str]]:
 
 
 class Stale(NamedTuple):
-    """Cells of a table that other code would give today: of which runs, and why."""
+    """Figures of a table that today's code would not give: whose, of which runs, and why.
 
+    Names of these figures begin with ``figures``; the others must come out again all the same.
+    """
+
+    figures: str
     runs: frozenset[str]
     why: str
 
@@ -107,6 +111,7 @@ def stale(folder: Path) -> dict[tuple[str, str], Stale]:
     with path.open(encoding="utf-8", newline="") as file:
         return {
             (row["paper"], row["table"]): Stale(
+                row["figures"],
                 frozenset("" if run == UNRECORDED else run for run in row["runs"].split()),
                 row["why"],
             )

@@ -566,6 +566,6 @@ def test_our_row_stands_beside_the_published_ones(root, models, published, tmp_p
 def test_the_page_has_the_order_that_was_computed(root):
     """If this fails, `python -m benchmarks.calarena` mends it."""
     calarena = experiment_of(root)
-    frame = pd.read_csv(root / "benchmarks" / "results" / "calarena.csv")
+    frame = pd.read_csv(root / "benchmarks" / "results" / "arena_calarena.csv")
     page = (root / "docs" / "evidence" / "arena.md").read_text(encoding="utf-8")
     assert calarena.orders_table(frame) in page

@@ -24,6 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 QUOTING = (
     ROOT / "docs" / "evidence" / "arena.md", ROOT / "docs" / "index.md", ROOT / "README.md",
 )  # fmt: skip
+#: what must stand beside the share made worse
+ABSTAINS = (
+    "Only calibrant's default keeps scores as they are unless a change is better beyond noise: "
+    "the share made worse compares that gate with none."
+)
 #: every match of a run
 MATCHES = "arena_matches.csv.gz"
 PACKAGES = (
@@ -281,10 +286,10 @@ def in_short(results: pd.DataFrame) -> str:
         best = frame.drop([OURS, NOTHING], errors="ignore").iloc[0]
         said.append(
             f"With {KINDS[kind]} its win rate is {ours['win rate']:.2f} ({best.name}, the best of "
-            f"the others: {best['win rate']:.2f}), and it makes the log loss worse in "
-            f"{100 * ours['made worse']:.0f} % of cases ({100 * best['made worse']:.0f} %)."
+            f"the others: {best['win rate']:.2f}); the log loss gets worse in "
+            f"{100 * ours['made worse']:.0f} % of experiments ({100 * best['made worse']:.0f} %)."
         )
-    return " ".join(said)
+    return " ".join([*said, ABSTAINS])
 
 
 def counts(results: pd.DataFrame) -> str:
@@ -348,7 +353,7 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
         if not empty:
             shorts.append(short_table(results, kind))
     parts["table arena"] = "\n\n".join(
-        ["![Win rates and harm of all methods](docs/pictures/arena.png)", *shorts]
+        ["![Win rates and harm of all methods](docs/pictures/arena.png)", *shorts, ABSTAINS]
     )
     parts["table arena-picture"] = "![Win rates and harm of all methods](../pictures/arena.png)"
     parts["table arena-cost"] = "![Win rate against time](../pictures/arena_cost.png)"

@@ -365,9 +365,12 @@ def adjust_prior(
     (0.5, 0.1)
     """
     if isinstance(calibrator_or_p, (type, ScoreTable)):
+        came = "a ScoreTable came. Move its probabilities: adjust_prior(table.scores, ...)."
+        if isinstance(calibrator_or_p, type):
+            came = f"the class {calibrator_or_p.__name__} came. Fit one first."
         raise InputError(
             "only a fitted calibrator, what load returns, a map, or probabilities can be moved to "
-            f"another rate, but {_came(calibrator_or_p)}"
+            f"another rate, but {came}"
         )
     given = GivenShift(train_rate, target_rate, kept, positive_weight)
     if isinstance(calibrator_or_p, Map):
@@ -375,13 +378,6 @@ def adjust_prior(
     if hasattr(calibrator_or_p, "to_fitted"):
         return _adjust_fitted(_fitted_of_scores(calibrator_or_p), given)
     return _adjust_probabilities(calibrator_or_p, given)
-
-
-def _came(value: Any) -> str:
-    """What came in place of a calibrator or probabilities."""
-    if isinstance(value, type):
-        return f"the class {value.__name__} came. Fit one first."
-    return "a ScoreTable came. Move its probabilities: adjust_prior(table.scores, ...)."
 
 
 def _adjust_map(map_: Map, shift: Shift) -> Map:

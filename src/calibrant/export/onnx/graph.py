@@ -5,6 +5,8 @@ Nodes are plain records; only the end of this page knows the package onnx, which
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeAlias, Union
@@ -326,10 +328,7 @@ def between_logits(f: Tensor) -> Tensor:
 
 def sum_of(terms: Sequence[Tensor]) -> Tensor:
     """The sum of tensors, added from left to right."""
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
+    return functools.reduce(operator.add, terms)
 
 
 # --- rows ---------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags
+from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import HALF, LEAST, Cells
 from calibrant.export.sql.dialects import (
     Dialect,
@@ -39,8 +38,6 @@ from calibrant.rules.plan.tables import (
     regions_by_cell,
     stacked_plans,
 )
-
-Index = NDArray[np.int64]
 
 SQL = nodes.PlanTarget(
     "SQL",

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.array_types import Array
+from calibrant.array_types import Array, Index
 from calibrant.losses import log_softmax
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 from calibrant.rules.plan.tables import finest_segment
-
-Index = NDArray[np.int64]
 
 
 def evaluate(

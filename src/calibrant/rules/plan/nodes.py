@@ -17,13 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags
+from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError
 from calibrant.losses import SMALLEST, log_p, logit, minus_log_rest, sigmoid, softplus
 
-Index = NDArray[np.int64]
 Function = Callable[[Array], Array]
 
 LARGEST_DOUBLE = float(np.finfo(np.float64).max)

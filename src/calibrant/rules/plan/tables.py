@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.array_types import Array
+from calibrant.array_types import Array, Index
 from calibrant.data.score_table import Cells
 from calibrant.rules.base import Map
 from calibrant.rules.plan.nodes import (
@@ -26,8 +25,6 @@ from calibrant.rules.plan.nodes import (
     regions_between,
     use_counts,
 )
-
-Index = NDArray[np.int64]
 
 #: cells of a lookup table: the fewest, the most, and how many for each piece
 FEWEST, MOST, ROOM = 2**12, 2**18, 4

@@ -1013,15 +1013,16 @@ def cells_in_common(
     """The cells of both tables in the range of scores that they share, and notes on the rest."""
     tables = [reference, new]
     if by_logit:
-        clip = _common_clip(*tables)
+        ends = [table.inner_interval or (0.0, 1.0) for table in tables]
+        clip = min(end[0] for end in ends), max(end[1] for end in ends)
         tables = [_table_of_logits(table, clip) for table in tables]
     low = max(float(table.scores[0]) for table in tables)
     high = min(float(table.scores[-1]) for table in tables)
     if low > high:
-        ends = [f"{t.scores[0]:g} to {t.scores[-1]:g}" for t in (reference, new)]
+        said = [f"{t.scores[0]:g} to {t.scores[-1]:g}" for t in (reference, new)]
         raise InputError(
             "the scores of both tables must overlap, but the reference has "
-            f"{ends[0]} and the new table {ends[1]}: there is nothing to compare. Make sure that "
+            f"{said[0]} and the new table {said[1]}: there is nothing to compare. Make sure that "
             "both hold scores of one kind."
         )
     inside = [take_cells(t, (t.scores >= low) & (t.scores <= high)) for t in tables]
@@ -1077,12 +1078,6 @@ def cells_on_map_logits(new: ScoreTable, map_: Map, weights: str) -> tuple[Group
 
 
 # --- tables -------------------------------------------------------------------------------------
-
-
-def _common_clip(*tables: ScoreTable) -> tuple[float, float]:
-    """The interval into which the scores of all tables are moved before their logits are taken."""
-    ends = [table.inner_interval or (0.0, 1.0) for table in tables]
-    return min(end[0] for end in ends), max(end[1] for end in ends)
 
 
 def _table_of_logits(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable:

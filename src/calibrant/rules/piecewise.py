@@ -401,8 +401,9 @@ def refined_lines(
         low, high = x[piece], x[piece + 1]
         start, rise = right[piece], left[piece + 1] - right[piece]
         inside = low[:, None] * (1.0 - PROBES) + high[:, None] * PROBES
-        along = _share_along(inside, low[:, None], high[:, None])
-        line = start[:, None] + rise[:, None] * along
+        # in a narrow piece rounding moves the points, so where they lie is computed
+        width = np.maximum(high / 2 - low / 2, 5e-324)[:, None]
+        line = start[:, None] + rise[:, None] * ((inside / 2 - low[:, None] / 2) / width)
         error = np.abs(function(inside.ravel()).reshape(inside.shape) - line).max(axis=1)
         middle = low / 2 + high / 2
         split = (error > tol / 2) & (middle > low) & (middle < high)
@@ -420,8 +421,3 @@ def refined_lines(
         open_[after] = True
         open_ = np.insert(open_, after, True)
     return x, left, right
-
-
-def _share_along(inside: Array, low: Array, high: Array) -> Array:
-    """Where points lie between low and high, as a share: in a narrow piece rounding moves them."""
-    return np.asarray((inside / 2 - low / 2) / np.maximum(high / 2 - low / 2, 5e-324))

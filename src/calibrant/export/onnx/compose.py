@@ -371,7 +371,10 @@ def _converted_member(member: Any, classifier: Any) -> Any:
             f"installed. Install it with: pip install {package}. {_by_hand(classifier)}"
         ) from missing
     margins = member.input == "decision_function"
-    raw = {"options": {id(_last_step(model)): {"raw_scores": True}}} if margins else {}
+    last = model
+    while hasattr(last, "steps"):
+        last = last.steps[-1][1]
+    raw = {"options": {id(last): {"raw_scores": True}}} if margins else {}
     inputs = [(FEATURES, numbers([None, columns]))]
     try:
         whole = convert(model, initial_types=inputs, target_opset=MODEL_OPSET, **raw)
@@ -383,13 +386,6 @@ def _converted_member(member: Any, classifier: Any) -> Any:
     if margins:
         _declare_columns(whole, len(member.classes))
     return whole
-
-
-def _last_step(model: Any) -> Any:
-    """The last step of a pipeline; any other model as it is."""
-    while hasattr(model, "steps"):
-        model = model.steps[-1][1]
-    return model
 
 
 def _declare_columns(model: Any, columns: int) -> None:

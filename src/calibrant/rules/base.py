@@ -153,6 +153,7 @@ class Map(Rule):
     def _of_parts(
         cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], depth: int = 0
     ) -> Self:
+        """The map of the fields of a file; a file of arrays, and wrong fields, are refused."""
         check_file(not arrays, "it names arrays, but its map has none.")
         _check_fields(cls, state)
         decoded = {
@@ -391,15 +392,18 @@ class VectorMap(Map):
         raise axis.target.refuses(f"a map of kind {self.kind!r}")
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        """Refuse a correction, which is for one score."""
         self._unsaid("correction")
 
     def decision(self, threshold: float) -> Map | None:
+        """Refuse a threshold: it is for one score."""
         raise InputError(
             "threshold= is for calibrators of one score, but this one gives a probability for each "
             "of several classes. Export it without, and compare the column of the class you act on."
         )
 
     def shifted(self, factor: Array) -> Map:
+        """Refuse a shift; kinds that can be shifted override this."""
         raise InputError(
             f"a map of kind {self.kind!r} has no prior shift among the kinds of maps. Adjust what "
             "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...)."

@@ -64,6 +64,8 @@ class Chain(Map):
         return self.steps[0].span
 
     def knots(self, low: float, high: float) -> Array:
+        """The knots of the first step, and the scores at which the chain reaches knots of later
+        steps."""
         first, *rest = self.steps
         found = first.knots(low, high)
         if not rest:
@@ -114,15 +116,19 @@ class Chain(Map):
         return node
 
     def of_logit(self, z: Array) -> Array:
+        """The first step takes the logits, and the others what comes out."""
         first, *rest = self.steps
         value = first.of_logit(z)
         return Chain(tuple(rest))(value) if rest else value
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        """The chain with its last step corrected, which may grow by one step."""
         *first, last = self._merged()
         return _chain_of([*first, *_steps_of(last.corrected(intercept, slope))])
 
     def shifted(self, factor: Array) -> Map:
+        """The chain with its last step shifted, if that is a table of steps; else with a
+        correction."""
         *first, last = self.steps
         if isinstance(last, Piecewise) and last.output == "probability" and last.is_step:
             return Chain((*first, last.shifted(factor)))

@@ -66,6 +66,7 @@ class Coded(VectorMap):
     weights: Array | None = field(default=None, metadata=numbers_field("weights"))
 
     def _check(self) -> None:
+        """Refuse codes, weights and combiners that do not go together."""
         k, columns = self.code.shape
         if not np.isin(self.code, (-1.0, 0.0, 1.0)).all():
             raise InputError("a code matrix must hold −1, 0 and 1 only.")

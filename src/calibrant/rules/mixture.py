@@ -83,20 +83,24 @@ class Mixture(Map):
 
     @property
     def span(self) -> tuple[float, float]:
+        """The range that covers those of all members."""
         spans = [member.span for member in self.members]
         return min(low for low, _ in spans), max(high for _, high in spans)
 
     def knots(self, low: float, high: float) -> Array:
+        """The knots of all members."""
         return np.concatenate([member.knots(low, high) for member in self.members])
 
     # --- other maps made of it --------------------------------------------------------------------
 
     @functools.cached_property
     def simple(self) -> Map:
+        """One table where the mixture is one exactly, else a mixture of simpler members."""
         opened = Mixture(self.weights, tuple(member.simple for member in self.members))
         return opened.collapsed or opened
 
     def lowered(self, axis: MapInput) -> Node:
+        """One table where the mixture is one exactly, else the weighted sum of its members."""
         whole = self.simple
         if not isinstance(whole, Mixture):
             return whole.lowered(axis)

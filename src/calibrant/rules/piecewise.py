@@ -84,6 +84,7 @@ class Piecewise(Map):
     )
 
     def _check(self) -> None:
+        """Refuse knots that do not ascend, and columns of other lengths or values."""
         if not len(self.x) == len(self.left) == len(self.right) > 0:
             raise InputError(
                 "a piecewise map needs at least one knot and a left and right value for each, but "
@@ -176,6 +177,7 @@ class Piecewise(Map):
 
     @property
     def span(self) -> tuple[float, float]:
+        """[0, 1] for probabilities, else the range of the knots and a tenth of it on both sides."""
         first, last = float(self.x[0]), float(self.x[-1])
         if self.input == "logit" or (first >= 0.0 and last <= 1.0):
             return 0.0, 1.0
@@ -186,6 +188,7 @@ class Piecewise(Map):
         return sigmoid(self.x) if self.input == "logit" else self.x
 
     def lowered(self, axis: MapInput) -> Node:
+        """A table of steps or of lines; values on the scale of logits go through the sigmoid."""
         if self.is_step:
             low = self.pieces.low
             values = sigmoid(low) if self.output == "logit" else low
@@ -202,6 +205,7 @@ class Piecewise(Map):
         return Piecewise(self.x, later(link(self.left)), later(link(self.right)), self.input)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        """The map with other values, where they are logits or steps; else a chain."""
         line = rising_line(intercept, slope)
         if self.output == "logit":
 
@@ -214,12 +218,14 @@ class Piecewise(Map):
         return super().corrected(intercept, slope)  # a line of probabilities is no line after it
 
     def shifted(self, factor: Array) -> Map:
+        """The map with other values, where they are probabilities of steps: 0 and 1 stay."""
         if self.output == "probability" and self.is_step:  # value by value: 0 and 1 stay
             left, right = (shift_odds(values, factor) for values in (self.left, self.right))
             return replace(self, left=left, right=right)
         return super().shifted(factor)
 
     def scaled(self, share: float) -> Map:
+        """The map with smaller values, where they are probabilities; else a mixture."""
         if self.output == "probability":
             return replace(self, left=share * self.left, right=share * self.right)
         return super().scaled(share)

@@ -123,6 +123,7 @@ class Segmented(Map):
     default_keys: tuple[Any, ...] = field(default=(), metadata=field_read_by(_read_keys))
 
     def _check(self) -> None:
+        """Refuse keys, maps and weights that do not go together."""
         tuples = [isinstance(key, tuple) for key in self.seen]
         if any(tuples) and (not all(tuples) or self.columns < 2):
             raise InputError(
@@ -271,6 +272,7 @@ class Segmented(Map):
         return sum(member.size for member in self.maps) + (1 + shrunk) * self.default.size
 
     def plan(self, target: PlanTarget, input: str = "score") -> Node:
+        """The plan of the default and of each segment's map, and how much each counts."""
         axis = scores = first_input(target, input)
         default = self.default.simple
         common = Variable(default.lowered(axis))
@@ -297,6 +299,7 @@ class Segmented(Map):
         return Segmented(default, self.keys, members, default_keys=self.default_keys)
 
     def decision(self, threshold: float) -> Map | None:
+        """The decisions of the default and of all segments; None where one of them is not known."""
         default = self.default.decision(threshold)
         own = [self._decision(i, threshold) for i in range(len(self.keys))]
         known = tuple(member for member in own if member is not None)

@@ -119,6 +119,7 @@ class Logistic(Map):
     clip: tuple[float, float] | None = field(default=None, metadata=field_read_by(_read_interval))
 
     def _check(self) -> None:
+        """Refuse a feature that comes twice, and x beside ln_sigmoid and softplus, which sum to x."""
         names = [name for name, _ in self.terms]
         if len(set(names)) != len(names):
             raise InputError(f"each feature of a logistic map may occur once, but {names} came.")
@@ -180,6 +181,7 @@ class Logistic(Map):
 
     @property
     def trend(self) -> int:
+        """The sign of all coefficients; 0 where they differ, or z² is among the features."""
         signs = {int(np.sign(c)) for _, c in self.terms if c}
         if any(name == "z2" and c for name, c in self.terms) or len(signs) > 1:
             return 0
@@ -189,6 +191,7 @@ class Logistic(Map):
 
     @property
     def span(self) -> tuple[float, float]:
+        """[0, 1] for probabilities, else the scores between which the sigmoid is not flat."""
         if self._reads_margins and not self.looks_like_probabilities:
             return -REACH, REACH
         if [name for name, _ in self.terms] != ["x"]:
@@ -204,6 +207,7 @@ class Logistic(Map):
         return np.empty(0)
 
     def lowered(self, axis: MapInput) -> Node:
+        """The sigmoid of a sum of features."""
         terms = [(name, c) for name, c in self.terms if c]
         if not terms:
             return Constant(float(sigmoid(np.array(self.intercept))))
@@ -219,6 +223,7 @@ class Logistic(Map):
         return (self.intercept, slope) if name == "z" and slope > 0.0 else None
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        """The formula with other coefficients; a chain where these would be too large."""
         rising_line(intercept, slope)
         try:
             return replace(

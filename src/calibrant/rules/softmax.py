@@ -79,6 +79,7 @@ class Softmax(VectorMap):
     inner: float | None = field(default=None, metadata=number_field("inner", LARGEST_LOGIT))
 
     def _check(self) -> None:
+        """Refuse a matrix and bias that do not go together, and parameters beyond their limits."""
         k = len(self.bias)
         if k < 2 or self.matrix.shape not in ((), (k,), (k, k)):
             raise InputError(
@@ -125,12 +126,14 @@ class Softmax(VectorMap):
         return self.input
 
     def lowered_rows(self, axis: RowAxis) -> Row:
+        """The softmax of W·x + b, where x are logits or logarithms of probabilities."""
         z = axis.log(self.floor) if self.input == "probability" else logits_of(axis)
         if self.inner is not None:
             z = LogSoftmax(Affine(z, np.array(self.inner)))
         return SoftmaxRow(Affine(z, self.matrix, self.bias))
 
     def shifted(self, factor: Array) -> Map:
+        """The map with other biases, to which the logarithms of the factors are added."""
         return replace(self, bias=self.bias + np.log(factor))
 
     @property
@@ -250,6 +253,7 @@ class TopLabel(VectorMap):
         return self.input
 
     def lowered_rows(self, axis: RowAxis) -> Row:
+        """The distribution whose largest entry is mapped."""
         if self.input == "logit":
             p = softmax_of(axis, self.factor)
         else:
@@ -313,6 +317,7 @@ class VectorMixture(VectorMap):
     factor: float = field(default=1.0, metadata=number_field("factor", LARGEST_LOGIT))
 
     def _check(self) -> None:
+        """Refuse weights, members and parameters that do not go together."""
         check_weights(self.weights, self.members)
         if any(not isinstance(m, VectorMap) or not m.distribution for m in self.members):
             raise InputError("the members of a vector mixture must be maps to distributions.")
@@ -335,12 +340,14 @@ class VectorMixture(VectorMap):
 
     @property
     def reads(self) -> str:
+        """What the members read, if that is the same for all of them."""
         if self.input != "score":
             return self.input
         same = {member.reads for member in self.members}
         return same.pop() if len(same) == 1 else "score"
 
     def lowered_rows(self, axis: RowAxis) -> Row:
+        """The average of the members' rows."""
         if self.input != "score":
             axis = self._distribution(axis)
         pairs = zip(self.weights.tolist(), self.members, strict=True)
@@ -359,6 +366,7 @@ class VectorMixture(VectorMap):
         return replace(axis, row=Normalised(Within(p, self.floor, 1.0)), logits=False)
 
     def shifted(self, factor: Array) -> Map:
+        """The only member shifted; an average of several distributions is refused."""
         used = np.flatnonzero(self.weights)
         if len(used) > 1:
             raise InputError(

@@ -270,12 +270,14 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     # no 1 − 1e-9, but it has the logit of it.
 
     def logit(self, node: nodes.Logit) -> Tensor:
+        """The logit; of a sigmoid its argument, and of a clipped value the clipped logit."""
         x = _without_variables(node.x)
         if isinstance(x, nodes.Sigmoid):
             return between_logits(self.write(x.x))
         return self._clipped(x, nodes.Logit, logit) or logit_of(self.write(node.x))
 
     def log(self, node: nodes.Log) -> Tensor:
+        """ln p: of the input by itself, of a clipped value clipped after it, else by the logit."""
         x = _without_variables(node.x)
         if isinstance(x, nodes.Input):
             return log_of(self.write(x), most=LARGEST)
@@ -283,6 +285,8 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return clipped or -softplus_of(-self.write(nodes.Logit(node.x)))
 
     def minus_log_rest(self, node: nodes.MinusLogRest) -> Tensor:
+        """−ln(1 − p): of the input by itself, of a clipped value clipped after it, else by the
+        logit."""
         x = _without_variables(node.x)
         if isinstance(x, nodes.Input):
             return neg_log_rest_of(self.write(x))
@@ -309,9 +313,12 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return softplus_of(self.write(node.x))
 
     def step_pieces(self, node: nodes.StepPieces) -> Tensor:
+        """The value of the step on which each score lies."""
         return value_by_piece(node, self.score, self.code, lambda: self.score)
 
     def line_pieces(self, node: nodes.LinePieces) -> Tensor:
+        """The value of the line on which each number lies; float32 refuses numbers that are too
+        large."""
         place = node.places[0]
         refuse_large(self.graph, *(v for own in node.pieces for v in (own.left, own.right)))
         # knots that the number itself is compared with may be anywhere
@@ -346,6 +353,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self.score
 
     def each_column(self, node: nodes.EachColumn) -> Tensor:
+        """A map's plan for each column."""
         parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
         return self.graph.columns(parts)
 
@@ -365,11 +373,13 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return z.column(j) - rest
 
     def within(self, node: nodes.Within) -> Tensor:
+        """Values moved into an interval; in float32 logits are cut earlier."""
         most = np.inf if self.graph.dtype == np.float64 else LARGEST_LOGIT_32
         low, high = (float(np.clip(end, -most, most)) for end in (node.low, node.high))
         return self.write(node.row).within(low, high)
 
     def affine(self, node: nodes.Affine) -> Tensor:
+        """W·x + b for each row."""
         refuse_large(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
         x = self.write(node.row)
         scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix

@@ -84,6 +84,7 @@ class PythonPrinter(PlanPrinter[str]):
         )
 
     def linear(self, node: nodes.Linear) -> str:
+        """A sum as an expression; of many terms, as one statement for each."""
         base = [_number_text(node.base)] if node.base or not node.terms else []
         if len(node.terms) <= MANY:
             return sum_on_lines(
@@ -103,6 +104,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"({z} * {z})"
 
     def step_pieces(self, node: nodes.StepPieces) -> str:
+        """A table of values and the search in it."""
         [place], [values] = node.places, node.values
         low, _, piece = place.regions
         cuts = self.text.numbers("CUTS", low[1:], "the lowest scores of all steps but the first")
@@ -110,6 +112,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"{held}[bisect.bisect_right({cuts}, {self.write(node.input)})]"
 
     def line_pieces(self, node: nodes.LinePieces) -> str:
+        """Tables of knots and values, and the call that finds the line."""
         [pieces] = node.pieces
         x = self.body.keep("x", self.write(node.x))
         knots = self.text.numbers("KNOTS", pieces.x, "the knots, in ascending order")
@@ -142,6 +145,7 @@ class PythonPrinter(PlanPrinter[str]):
         return self.body.keep(hint, self.write(node))
 
     def each_column(self, node: nodes.EachColumn) -> str:
+        """A table of functions, one for each column, and their calls."""
         items = [f"({column}, {plan_function(own, self.text)})" for column, own in node.members]
         held = self.text.registry("MEMBERS", "(", items, ")", "a column of the row, and its map")
         return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
@@ -155,6 +159,8 @@ class PythonPrinter(PlanPrinter[str]):
         return f"[math.log({cut}) for value in {self.kept(node.row)}]"
 
     def affine(self, node: nodes.Affine) -> str:
+        """A list comprehension by the form of the matrix: a number, a factor for each class, or
+        rows."""
         x, text = self.kept(node.row), self.text
         if node.bias is None:
             return f"[{number(float(node.matrix))} * value for value in {x}]"
@@ -180,12 +186,14 @@ class PythonPrinter(PlanPrinter[str]):
         return f"_shares({self.write(node.row)})"
 
     def relative_power(self, node: nodes.RelativePower) -> str:
+        """Powers of shares of the largest value."""
         kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.kept(node.row)}]")
         peak = self.body.keep("peak", f"max({kept}) or 1.0")
         shares = self.body.keep("x", f"[value / {peak} for value in {kept}]")
         return f"[value ** {number(node.power)} for value in {shares}]"
 
     def row_average(self, node: nodes.RowAverage) -> str:
+        """A weighted sum of lists."""
         pairs = [f"({number(weight)}, {self.kept(row, 'p')})" for weight, row in node.terms]
         rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
         first = self.body.keep("first", f"{rows}[0][1]")
@@ -196,6 +204,7 @@ class PythonPrinter(PlanPrinter[str]):
         return f"_with_largest({p}, {plan_function(node.member, self.text)}(max({p})))"
 
     def combined(self, node: nodes.Combined) -> str:
+        """The call of a combiner; classes that no column knows get 0."""
         r = self.kept(node.row, "r")
         p = COMBINED[node.rule](self, node, r)
         if node.known.all():

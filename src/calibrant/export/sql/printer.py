@@ -134,6 +134,7 @@ class SqlPrinter(PlanPrinter[str]):
         return self.number(node.value)
 
     def clip(self, node: nodes.Clip) -> str:
+        """A value between two ends; an end that it cannot pass is not written."""
         text, ends = self.write(node.x), self._ends(node)
         return clamp(text, self.dialect, *ends) if any(ends) else text
 
@@ -147,6 +148,7 @@ class SqlPrinter(PlanPrinter[str]):
         )
 
     def linear(self, node: nodes.Linear) -> str:
+        """A sum: terms with numbers first, then those whose coefficients are columns."""
         numbered: list[tuple[float, str]] = []
         parts = [self.number(node.base)] if isinstance(node.base, PlanColumn) else []
         for coefficient, term in node.terms:
@@ -222,6 +224,7 @@ class SqlPrinter(PlanPrinter[str]):
     # --- pieces -----------------------------------------------------------------------------------
 
     def step_pieces(self, node: nodes.StepPieces) -> str:
+        """A CASE of comparisons; with a lookup, the column that a join finds."""
         found = self._reached_regions(node)
         if self.writer.lookup and sum(len(own.low) for own in found) > 1:
             return self._joined_pieces(node, [{"value": own} for own in node.values], self.score)[
@@ -248,6 +251,7 @@ class SqlPrinter(PlanPrinter[str]):
         return self.writer.look_up(self._reached_regions(node), columns, chooser, code)
 
     def line_pieces(self, node: nodes.LinePieces) -> str:
+        """A CASE with a line in each branch; with a lookup, a line of columns that a join finds."""
         if self.writer.lookup and sum(len(place.knots) for place in node.places) > 1:
             return self._lines_by_lookup(node)
         leaves = self._line_leaves(node)
@@ -589,6 +593,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
 
     def within(self, node: nodes.Within) -> list[str]:
+        """A step with all columns between two numbers."""
         columns = self.write(node.row)
         cut = [
             clamp(safe_factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns
@@ -596,6 +601,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The same, none too small or too large.", {"x": cut})
 
     def logarithms(self, node: nodes.Logarithms) -> list[str]:
+        """A step with the logarithms of all columns."""
         logs = [self._logarithm(c, node.floor) for c in self.write(node.row)]
         return self.steps.add("The logarithms of the probabilities.", {"z": logs})
 
@@ -609,6 +615,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return case(branches, f"{self.dialect.ln}({p})")
 
     def affine(self, node: nodes.Affine) -> list[str]:
+        """A step with W·x + b."""
         x, k = self.write(node.row), len(self.write(node.row))
         full = node.matrix
         if full.ndim < 2:
@@ -621,11 +628,13 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The logits, scaled.", {"eta": sums})
 
     def softmax_row(self, node: nodes.SoftmaxRow) -> list[str]:
+        """Exponentials divided by their sum, which is a step."""
         e, _ = self._relative_powers(node.row)
         [whole] = self.steps.add("The sum of those.", {"total": sum_of_terms(e)})
         return [f"{c} / {whole}" for c in e]
 
     def log_softmax(self, node: nodes.LogSoftmax) -> list[str]:
+        """Steps for the largest logit, exponentials, their sum, and logarithms of shares."""
         e, top = self._relative_powers(node.row)
         whole = f"{self.dialect.ln}({sum_of_terms(e)})"
         [log] = self.steps.add("The logarithm of their sum.", {"log_total": whole})
@@ -651,6 +660,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return columns[0]
 
     def relative_power(self, node: nodes.RelativePower) -> list[str]:
+        """Steps for the largest value, shares of it, and their powers."""
         columns, zero = self.write(node.row), self.number(0.0)
         [top] = self.steps.add("The largest probability.", {"largest": self._largest_of(columns)})
         size = case([(f"{top} > {zero}", top)], self.number(1.0))
@@ -669,6 +679,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The same, of sum one.", {"x": shares})
 
     def row_average(self, node: nodes.RowAverage) -> list[str]:
+        """Weighted sums of the columns of several rows."""
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
         return [sum_of_terms(own) for own in zip(*terms, strict=True)]

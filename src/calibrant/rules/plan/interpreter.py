@@ -51,6 +51,7 @@ class _Evaluation(PlanPrinter[Array]):
         return np.clip(self.write(node.x), self.number(node.low), self.number(node.high))
 
     def linear(self, node: nodes.Linear) -> Array:
+        """The sum, added from left to right."""
         total = self.number(node.base)
         for coefficient, term in node.terms:
             total = total + self.number(coefficient) * self.write(term)
@@ -63,10 +64,12 @@ class _Evaluation(PlanPrinter[Array]):
         return np.square(self.write(node.x))
 
     def step_pieces(self, node: nodes.StepPieces) -> Array:
+        """The value of the step on which each score lies."""
         own = self.owner if len(node.places) > 1 else 0
         return np.asarray(node.values[own][self._piece(node.places[own])])
 
     def line_pieces(self, node: nodes.LinePieces) -> Array:
+        """The line on which each score lies."""
         own, x = self.owner if len(node.places) > 1 else 0, self.write(node.x)
         if not node.places[own].by_input:
             return node.pieces[own].value(x)
@@ -77,6 +80,7 @@ class _Evaluation(PlanPrinter[Array]):
         return piece[np.searchsorted(low, self.scores, side="right") - 1]
 
     def by_segment(self, node: nodes.BySegment) -> Array:
+        """The value of each row by its segment's plan; the common one where it has none."""
         result = self.write(node.common).copy()
         places = {path: i for i, path in enumerate(node.paths)}
         for i, row in enumerate(self.segments or ()):
@@ -92,10 +96,12 @@ class _Evaluation(PlanPrinter[Array]):
         return self.scores
 
     def each_column(self, node: nodes.EachColumn) -> Array:
+        """The plan of each column, evaluated."""
         x = self.write(node.row)
         return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
 
     def among(self, node: nodes.Among) -> Array:
+        """The logit of each class against all others."""
         z = self.write(node.row)
         rest = np.where(np.eye(z.shape[1], dtype=bool), -np.inf, z[:, None, :])
         top = rest.max(axis=2)
@@ -132,6 +138,7 @@ class _Evaluation(PlanPrinter[Array]):
         return nodes.with_largest(p, evaluate(node.member, p.max(axis=1)))
 
     def combined(self, node: nodes.Combined) -> Array:
+        """Class probabilities by the node's own function; classes that no column knows get 0."""
         r = self.write(node.row)
         p = np.zeros((len(r), len(node.known)))
         p[:, node.known] = node.solve(r)

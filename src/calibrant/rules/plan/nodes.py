@@ -970,6 +970,7 @@ class _Stretching(PlanPrinter[Stretches | None]):
         return Stretches(WHOLE.first, np.zeros(1, dtype=np.int64))
 
     def rising(self, node: Rising | Clip) -> Stretches | None:
+        """As the value that the function is of."""
         return self.write(node.x)
 
     clip = rising
@@ -978,6 +979,7 @@ class _Stretching(PlanPrinter[Stretches | None]):
         return None
 
     def linear(self, node: Linear) -> Stretches | None:
+        """Where all terms rise or fall together; None where one rises while another falls."""
         parts = [(c, self.write(term)) for c, term in node.terms]
         known = [(_common_sign(values_of(c)), part) for c, part in parts if part is not None]
         if len(known) < len(parts):
@@ -1179,6 +1181,7 @@ class _Reach(PlanPrinter[Range]):
         return min(max(least, low), high), max(min(most, high), low)
 
     def linear(self, node: Linear) -> Range:
+        """The range of a sum, from the ranges of its terms."""
         low, high = ends_of(node.base)
         for coefficient, term in node.terms:
             products = [c * v for c in ends_of(coefficient) for v in self.write(term)]
@@ -1186,6 +1189,7 @@ class _Reach(PlanPrinter[Range]):
         return widened(low, high)
 
     def rising(self, node: Rising) -> Range:
+        """The function at both ends."""
         low, high = node.function(np.array(self.write(node.x))).tolist()
         return widened(low, high)
 
@@ -1199,10 +1203,12 @@ class _Reach(PlanPrinter[Range]):
         return widened(0.0 if low <= 0.0 <= high else min(squares), max(squares))
 
     def step_pieces(self, node: StepPieces) -> Range:
+        """The range of all steps that scores can lie on."""
         tables = zip(node.places, node.values, strict=True)
         return _span_of([v for place, own in tables for v in self._met(place, own)])
 
     def line_pieces(self, node: LinePieces) -> Range:
+        """The range of the ends of all lines that scores can lie on."""
         tables = zip(node.places, node.pieces, strict=True)
         return widened(
             *_span_of([v for place, own in tables for v in self._met(place, own.low, own.high)])

@@ -542,7 +542,7 @@ def text_literal(text: str, dialect: Dialect) -> str:
     """A text as a literal in quotes.
 
     >>> text_literal("it's", dialect_of("duckdb")), text_literal("it's", dialect_of("bigquery"))
-    ("'it''s'", "'it\\'s'")
+    ("'it''s'", "'it\\\\'s'")
     """
     if "\0" in text:
         raise InputError(f"SQL has no text with the character 0, but {text!r} holds it.")

@@ -906,7 +906,7 @@ ROUNDING = 2.0**-51
 def is_steep(pieces: Pieces, x: Node) -> Flags:
     """Which pieces are so steep that the last bits of x change the value of the line.
 
-    >>> from calibrant.rules.plan.nodes import Logit
+    >>> from calibrant.rules.plan.nodes import Input, Logit
     >>> rise = np.array([0.0, 1.0])
     >>> is_steep(Pieces(np.array([0.0, 1e-9]), rise, rise), Logit(Input())).tolist()
     [False, True, False]

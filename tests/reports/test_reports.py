@@ -32,7 +32,7 @@ from calibrant.reports.kit import (
     join,
     linear_axis,
     logit_axis,
-    path_of,
+    path_data,
     script_json,
     source_facts,
     ticks,
@@ -755,7 +755,7 @@ def test_ticks_lie_inside_and_are_few(low, width):
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_log_odds_hold_all_points(values):
     axis = logit_axis([np.array(values)])
-    part = axis.part(np.array(values))
+    part = axis.position(np.array(values))
     assert np.isfinite(part).all()
     assert part.min() >= 0
     assert part.max() <= 1
@@ -767,8 +767,8 @@ def test_log_odds_hold_all_points(values):
 def test_paths_keep_their_shape():
     x = np.array([0.0, 1.0, 1.0, 2.0, 3.0, 3.0, 2.0])
     y = np.array([0.0, 0.0, 5.0, 5.0, 5.0, 1.0, 1.0])
-    assert path_of(x, y) == "M0 0L1 0L1 5L3 5L3 1L2 1"
-    assert linear_axis(0.0, 1.0).part(2.0) == 1.0
+    assert path_data(x, y) == "M0 0L1 0L1 5L3 5L3 1L2 1"
+    assert linear_axis(0.0, 1.0).position(2.0) == 1.0
 
 
 # --- words --------------------------------------------------------------------------------------

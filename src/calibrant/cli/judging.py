@@ -444,10 +444,10 @@ def with_groups(page: Report, given: FileFeatures | None) -> Report:
     """A page that also tells where its map is wrong, if rows with features were read."""
     if given is None or page.fitted is None:
         return page
-    from calibrant.reports.page import for_page
+    from calibrant.reports.page import worst_groups
 
     found = find_groups(given, page.fitted.map, level=page.level)
-    return replace(page, groups=for_page(found))
+    return replace(page, groups=worst_groups(found))
 
 
 def plot(

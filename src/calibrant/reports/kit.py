@@ -204,12 +204,12 @@ def figure(kind: str, title: str, *content: Any) -> Markup:
     return element("figure", element("figcaption", title), *content, class_=kind)
 
 
-def explained(text: str) -> Markup:
+def explanation(text: str) -> Markup:
     """A paragraph that says how to read what stands beside it."""
     return element("p", text, class_="how")
 
 
-def folded(title: str, content: Markup) -> Markup:
+def collapsed(title: str, content: Markup) -> Markup:
     """What is shown when the reader asks for it."""
     return element("details", element("summary", title), content)
 
@@ -235,7 +235,7 @@ def verdict_section(verdict: tuple[str, str], tiles: Markup, how: str) -> Markup
         element("p", first, class_="todo"),
         element("p", second, class_="why"),
         tiles,
-        explained(how),
+        explanation(how),
         id="verdict",
         aria_label="Verdict",
     )
@@ -264,10 +264,10 @@ def recipe_section(title: str, recipes: Sequence[Recipe]) -> Markup:
             code = element("pre", recipe.code, id=own, tabindex="0", aria_label=words)
             long = len(recipe.code) > LONG
             lines.append(
-                folded(f"Show all {len(recipe.code):,} characters", code) if long else code
+                collapsed(f"Show all {len(recipe.code):,} characters", code) if long else code
             )
         if recipe.note:
-            lines.append(explained(recipe.note))
+            lines.append(explanation(recipe.note))
         parts.append(element("div", *lines, class_="recipe"))
     return page_section("apply", title, *parts)
 
@@ -354,7 +354,7 @@ MARKS = (
 )
 
 
-def look(number: int) -> str:
+def series_class(number: int) -> str:
     """The classes of a series: its colour, and from the eighth on another dash."""
     if number < 2:
         return f"c{number} d0"
@@ -365,12 +365,12 @@ def look(number: int) -> str:
 def swatch(number: int) -> Markup:
     """A piece of a series' line with its marker, for legends."""
     line = element("path", class_="line", d="M1 8H31")
-    mark = element("path", class_="mark", d=mark_of(number), transform="translate(16 8)")
-    kind = f"swatch {look(number)}"
+    mark = element("path", class_="mark", d=marker_outline(number), transform="translate(16 8)")
+    kind = f"swatch {series_class(number)}"
     return element("svg", line, mark, class_=kind, viewBox="0 0 32 16", aria_hidden="true")
 
 
-def mark_of(number: int) -> str:
+def marker_outline(number: int) -> str:
     """The outline of the marker of a series."""
     return MARKS[number % len(MARKS)]
 
@@ -391,15 +391,15 @@ def chart_frame(place: PlotArea, left: str = "") -> Markup:
         at = float(place.across(value))
         parts.append(element("path", class_="grid", d=f"M{at:.1f} {place.top}v{place.height}"))
         if left:
-            parts.append(chart_text(at, bottom + 18, place.x.said(value), "middle"))
+            parts.append(chart_text(at, bottom + 18, place.x.tick_label(value), "middle"))
     for value in place.y.ticks:
         at = float(place.down(value))
         parts.append(element("path", class_="grid", d=f"M{place.left} {at:.1f}h{place.width}"))
         if left:
-            parts.append(chart_text(place.left - 8, at + 4, place.y.said(value), "end"))
+            parts.append(chart_text(place.left - 8, at + 4, place.y.tick_label(value), "end"))
     if place.x == place.y:
         ends = np.array([place.x.low, place.x.high])
-        d = path_of(place.across(ends), place.down(ends))
+        d = path_data(place.across(ends), place.down(ends))
         parts.append(element("path", class_="diagonal", d=d))
     size = {"width": place.width, "height": place.height}
     parts.append(element("rect", class_="box", x=place.left, y=place.top, **size))
@@ -422,16 +422,16 @@ def upright_text(y: float, words: str) -> Markup:
 def area_between(x: Array, lower: Array, upper: Array, place: PlotArea) -> Markup:
     """The area of a band: along its lower end, and back along the upper one."""
     across = place.across(np.concatenate((x, x[::-1])))
-    d = path_of(across, place.down(np.concatenate((lower, upper[::-1]))), closed=True)
+    d = path_data(across, place.down(np.concatenate((lower, upper[::-1]))), closed=True)
     return element("path", class_="band", d=d)
 
 
 def line_through(x: Array, y: Array, place: PlotArea) -> Markup:
     """A line through points."""
-    return element("path", class_="line", d=path_of(place.across(x), place.down(y)))
+    return element("path", class_="line", d=path_data(place.across(x), place.down(y)))
 
 
-def told_points(x: Array, y: Array, words: Sequence[Sequence[str]], number: int) -> Markup:
+def labelled_points(x: Array, y: Array, words: Sequence[Sequence[str]], number: int) -> Markup:
     """Markers at places of a picture; each says its words under the mouse and to the keyboard."""
     points = []
     for across, down, lines in zip(x.tolist(), y.tolist(), words, strict=True):
@@ -439,7 +439,7 @@ def told_points(x: Array, y: Array, words: Sequence[Sequence[str]], number: int)
             "g",
             element("title", "\n".join(lines)),
             element("circle", class_="reach", r="11"),
-            element("path", class_="mark", d=mark_of(number)),
+            element("path", class_="mark", d=marker_outline(number)),
             class_="point",
             transform=f"translate({across:.1f} {down:.1f})",
             tabindex="0",
@@ -450,7 +450,9 @@ def told_points(x: Array, y: Array, words: Sequence[Sequence[str]], number: int)
     return join(points)
 
 
-def small(curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None = None) -> Markup:
+def small_chart(
+    curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None = None
+) -> Markup:
     """Curves in a small square, for one method, segment, class or time; by default on an axis of
     their own."""
     axis = axis or common_axis([curve for curve, _ in curves])
@@ -460,33 +462,33 @@ def small(curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None 
     for curve, number in curves:
         x, y = place.across(curve.mean_p), place.down(curve.fraction)
         marks = (
-            element("path", class_="mark", d=mark_of(number), transform=f"{at} scale(.7)")
+            element("path", class_="mark", d=marker_outline(number), transform=f"{at} scale(.7)")
             for at in (f"translate({a:.1f} {b:.1f})" for a, b in zip(x, y, strict=True))
         )
         line = line_through(curve.mean_p, curve.fraction, place)
-        kind = f"series {look(number)}"
-        series.append(element("g", _band(curve, place), line, *marks, class_=kind))
+        kind = f"series {series_class(number)}"
+        series.append(element("g", curve_band(curve, place), line, *marks, class_=kind))
     return picture(
         "small",
         name,
         (208, 190),
         chart_frame(replace(place, x=shown, y=shown)),
-        chart_text(30, 14, numbered(axis.high), "end"),
-        chart_text(30, 168, numbered(axis.low), "end"),
-        chart_text(194, 182, numbered(axis.high), "end"),
-        chart_text(34, 182, numbered(axis.low), "start"),
+        chart_text(30, 14, tick_text(axis.high), "end"),
+        chart_text(30, 168, tick_text(axis.low), "end"),
+        chart_text(194, 182, tick_text(axis.high), "end"),
+        chart_text(34, 182, tick_text(axis.low), "start"),
         *series,
         role="img",
     )
 
 
-def _band(curve: Curve, place: PlotArea) -> Markup:
+def curve_band(curve: Curve, place: PlotArea) -> Markup:
     if curve.lower is None or curve.upper is None:
         return Markup()
     if len(curve) > 1:
         return area_between(curve.mean_p, curve.lower, curve.upper, place)
     ends = np.concatenate((curve.lower, curve.upper))
-    d = path_of(place.across(np.repeat(curve.mean_p, 2)), place.down(ends))
+    d = path_data(place.across(np.repeat(curve.mean_p, 2)), place.down(ends))
     return element("path", class_="whisker", d=d)
 
 
@@ -594,12 +596,12 @@ class PageAxis:
     logit: bool = False
     words: tuple[str, ...] = ()
 
-    def said(self, tick: float) -> str:
+    def tick_label(self, tick: float) -> str:
         """What stands at a tick."""
-        return self.words[self.ticks.index(tick)] if self.words else numbered(tick)
+        return self.words[self.ticks.index(tick)] if self.words else tick_text(tick)
 
-    def part(self, values: Array | float) -> Array:
-        """How far along the axis values are, from 0 to 1; what lies beyond stands at the end."""
+    def position(self, values: Array | float) -> Array:
+        """How far along the axis values lie, from 0 to 1; what lies beyond is put at the end."""
         ends = np.array([self.low, self.high])
         at = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
         if self.logit:
@@ -607,10 +609,10 @@ class PageAxis:
         return np.asarray((at - ends[0]) / (ends[1] - ends[0]))
 
 
-def numbered(value: float) -> str:
+def tick_text(value: float) -> str:
     """A number without needless digits, and with a true minus.
 
-    >>> numbered(0.001), numbered(0.2), numbered(-1e-9)
+    >>> tick_text(0.001), tick_text(0.2), tick_text(-1e-9)
     ('0.001', '0.2', '−1e−9')
     """
     if value == 0.0:
@@ -632,13 +634,13 @@ def ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
     if not wide > 0 or not math.isfinite(wide):
         return (low,)
     power = 10.0 ** math.floor(math.log10(wide))
-    spans = {m * power: _multiples(low, high, m * power) for m in (1, 2, 5, 10)}
+    spans = {m * power: _first_and_last_multiple(low, high, m * power) for m in (1, 2, 5, 10)}
     step, (first, last) = min(spans.items(), key=lambda item: abs(item[1][1] - item[1][0] - count))
     places = max(0, 1 - math.floor(math.log10(step)))
     return tuple(round(i * step, places) + 0.0 for i in range(first, last + 1))
 
 
-def _multiples(low: float, high: float, step: float) -> tuple[int, int]:
+def _first_and_last_multiple(low: float, high: float, step: float) -> tuple[int, int]:
     """The first and the last multiple of the step between low and high."""
     return math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
 
@@ -650,7 +652,7 @@ def linear_axis(low: float, high: float) -> PageAxis:
 
 def probability_axis(columns: Iterable[Array]) -> PageAxis:
     """[0, 1], or the corner of it that holds all of the values."""
-    low, high = _ends(columns)
+    low, high = _extremes(columns)
     if low >= 0.0 and CORNER < high <= 0.5:
         return linear_axis(0.0, next(end for end in (0.3, 0.4, 0.5) if high <= end))
     return linear_axis(*window(low, high))
@@ -685,7 +687,7 @@ def common_axis(curves: Iterable[Curve], *, odds: bool = False) -> PageAxis:
     return logit_axis(columns) if odds else probability_axis(columns)
 
 
-def _ends(columns: Iterable[Array]) -> tuple[float, float]:
+def _extremes(columns: Iterable[Array]) -> tuple[float, float]:
     ends = [(float(np.min(c)), float(np.max(c))) for c in columns if len(c)]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
@@ -702,16 +704,18 @@ class PlotArea:
     y: PageAxis
 
     def across(self, values: Array | float) -> Array:
-        return np.asarray(self.left + self.width * self.x.part(values))
+        """How far from the left values stand."""
+        return np.asarray(self.left + self.width * self.x.position(values))
 
     def down(self, values: Array | float) -> Array:
-        return np.asarray(self.top + self.height * (1.0 - self.y.part(values)))
+        """How far from the top values stand."""
+        return np.asarray(self.top + self.height * (1.0 - self.y.position(values)))
 
 
-def path_of(x: Array, y: Array, *, closed: bool = False) -> str:
+def path_data(x: Array, y: Array, *, closed: bool = False) -> str:
     """The d of an SVG path through points, to a tenth of a unit, without points that add nothing.
 
-    >>> path_of(np.array([0, 5, 5.01, 10]), np.array([0, 5, 5, 0.25]))
+    >>> path_data(np.array([0, 5, 5.01, 10]), np.array([0, 5, 5, 0.25]))
     'M0 0L5 5L10 .2'
     """
     points = np.column_stack((x, y)).round(1)
@@ -728,7 +732,7 @@ def path_of(x: Array, y: Array, *, closed: bool = False) -> str:
             kept[-1] = now
         else:
             kept.append(now)
-    words = (f"{_short(a)} {_short(b)}" for a, b in kept)
+    words = (f"{_short_number(a)} {_short_number(b)}" for a, b in kept)
     return f"M{'L'.join(words)}{'Z' if closed else ''}"
 
 
@@ -736,6 +740,6 @@ def _between(a: tuple[float, ...], b: tuple[float, ...], c: tuple[float, ...]) -
     return all(min(p, r) <= q <= max(p, r) for p, q, r in zip(a, b, c, strict=True))
 
 
-def _short(value: float) -> str:
+def _short_number(value: float) -> str:
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text.replace("0.", ".", 1) if text.startswith("0.") else text

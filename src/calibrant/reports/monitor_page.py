@@ -36,25 +36,25 @@ from calibrant.reports.kit import (
     chart_text,
     check_output,
     check_texts,
+    collapsed,
     common_axis,
     element,
-    explained,
+    explanation,
     fact_section,
     figure,
-    folded,
+    labelled_points,
     line_through,
     linear_axis,
-    look,
-    numbered,
     page_section,
     page_table,
     picture,
     recipe_section,
-    small,
+    series_class,
+    small_chart,
     source_facts,
+    tick_text,
     ticks,
     tile_row,
-    told_points,
     verdict_section,
     version_facts,
     whole_page,
@@ -131,17 +131,17 @@ def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
         ("Evidence against the probabilities", _evidence_chart(curve)),
     )
     figures = (figure("large", title, chart) for title, chart in charts)
-    told = (
+    text = (
         "Dots are the shares observed in each window. The grey line is the share expected. Its "
         "band holds 95 of 100 windows if the probabilities are right and rows have the same "
         "weight: some always lie outside. The evidence adds up over all windows, and decides."
     )
     if curve.evidence.max(initial=0.0) > curve.drawn_evidence.max(initial=0.0):
-        told += f" It is drawn up to {evidence_words(float(curve.drawn_evidence.max()))}."
+        text += f" It is drawn up to {evidence_words(float(curve.drawn_evidence.max()))}."
     if curve.alarm is not None:
-        told += " The dotted line is where the change probably began, the full one the alarm."
+        text += " The dotted line is where the change probably began, the full one the alarm."
     both = element("div", *figures, class_="pair")
-    return page_section("time", "Over time", both, explained(told))
+    return page_section("time", "Over time", both, explanation(text))
 
 
 def _periods_markup(periods: Sequence[Period], counted_as: str) -> Markup:
@@ -152,7 +152,9 @@ def _periods_markup(periods: Sequence[Period], counted_as: str) -> Markup:
         title = batch_words(period.first, period.last)
         names.append(f"{title[0].upper()}{title[1:]}")
         drawn = (period.curve, 0 if several and not period.changed else 1)
-        figures.append(figure("few", names[-1], small([drawn], f"Reliability of {title}", axis)))
+        figures.append(
+            figure("few", names[-1], small_chart([drawn], f"Reliability of {title}", axis))
+        )
     columns = (
         Column("period", names, ""),
         Column("when", [period.time or "–" for period in periods], "when"),
@@ -160,16 +162,16 @@ def _periods_markup(periods: Sequence[Period], counted_as: str) -> Markup:
         Column("expected", [shown_percent(period.expected) for period in periods]),
         Column("observed", [shown_percent(period.came) for period in periods]),
     )
-    told = (
+    text = (
         "Across: the probability that was given; up: how often the event happened. Points on the "
         "dashed diagonal are right; bands are 95 % intervals."
     )
-    told += " Blue is since the change." if several else ""
+    text += " Blue is since the change." if several else ""
     return page_section(
         "periods",
         "Calibration in periods",
         element("div", *figures, class_="grid"),
-        explained(told),
+        explanation(text),
         page_table("Periods", columns),
     )
 
@@ -191,13 +193,13 @@ def _segments(report: MonitorReport) -> Markup:
         Column("for probabilities", parts),
         Column("", words, ""),
     )
-    told = (
+    text = (
         "The most evidence that a segment has had so far, and what its likeliest change does. "
         "Where there is no alarm, that change may be noise."
     )
     more = len(report.segments) - MOST_SEGMENTS
-    told += f" {more:,} more segments have less evidence." if more > 0 else ""
-    return page_section("segments", "Segments", page_table("Segments", columns), explained(told))
+    text += f" {more:,} more segments have less evidence." if more > 0 else ""
+    return page_section("segments", "Segments", page_table("Segments", columns), explanation(text))
 
 
 def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
@@ -210,17 +212,17 @@ def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
         Column("expected", expected),
         Column("observed", came),
         Column("95 % of windows", [f"{a} to {b}" for a, b in zip(low, high, strict=True)]),
-        Column("", [_side(curve, i) for i in range(len(curve))], ""),
+        Column("", [_band_word(curve, i) for i in range(len(curve))], ""),
         Column("evidence after it", [evidence_words(value) for value in curve.evidence.tolist()]),
     )
     newest = [column._replace(cells=column.cells[::-1]) for column in columns]
     parts = [page_table("The newest batches", newest, most=SHOWN)]
     if len(curve) > SHOWN:
-        parts.append(folded(f"All {len(curve)} windows", page_table("All windows", newest)))
+        parts.append(collapsed(f"All {len(curve)} windows", page_table("All windows", newest)))
     return page_section("batches", "Batches, newest first", *parts)
 
 
-def _side(curve: MonitorCurve, i: int) -> Word:
+def _band_word(curve: MonitorCurve, i: int) -> Word:
     """Whether the share of a window lies in its band."""
     low, high, came = curve.low[i], curve.high[i], curve.came[i]
     word = "inside" if low <= came <= high else "above" if came > high else "below"
@@ -248,7 +250,7 @@ def _share_chart(curve: MonitorCurve, counted_as: str) -> Markup:
     columns = (curve.came, curve.low, curve.high)
     low, high = (float(end(c)) for end, c in ((np.min, columns), (np.max, columns)))
     room = 0.06 * (high - low) or 0.01
-    place = _field(curve, _shares(max(0.0, low - room), min(1.0, high + room)))
+    place = _plot_area(curve, _share_axis(max(0.0, low - room), min(1.0, high + room)))
     edges = np.repeat(curve.edges, 2)[1:-1]
     lower, upper, mean = (np.repeat(c, 2) for c in (curve.low, curve.high, curve.expected))
     x, y = place.across(curve.middle), place.down(curve.came)
@@ -257,12 +259,12 @@ def _share_chart(curve: MonitorCurve, counted_as: str) -> Markup:
         "Share of positives in each window",
         place,
         "share of positives",
-        element("g", *expected, class_=look(0)),
+        element("g", *expected, class_=series_class(0)),
         *_alarm_lines(curve, place),
         element(
             "g",
-            told_points(x, y, _window_words(curve, counted_as), 0),
-            class_=f"series {look(1)}{' many' * (len(curve) > MANY)}",
+            labelled_points(x, y, _window_words(curve, counted_as), 0),
+            class_=f"series {series_class(1)}{' many' * (len(curve) > MANY)}",
             role="group",
             aria_label=f"shares observed: {len(curve)} points",
         ),
@@ -273,7 +275,7 @@ def _evidence_chart(curve: MonitorCurve) -> Markup:
     """The evidence after each window, and the line at which the alarm is raised."""
     value = np.log10(np.append(1.0, curve.drawn_evidence))
     enough = math.log10(curve.enough)
-    place = _field(curve, _powers(float(value.min()), max(float(value.max()), enough)))
+    place = _plot_area(curve, _evidence_axis(float(value.min()), max(float(value.max()), enough)))
     at = np.append(curve.edges[0], curve.last.astype(np.float64))
     level = float(place.down(enough))
     flat = element("path", class_="alarm dashed", d=f"M{LEFT} {level:.1f}h{FIELD}")
@@ -284,7 +286,7 @@ def _evidence_chart(curve: MonitorCurve) -> Markup:
         "evidence",
         flat,
         *_alarm_lines(curve, place, named=True),
-        element("g", line_through(at, value, place), class_=f"series {look(1)}"),
+        element("g", line_through(at, value, place), class_=f"series {series_class(1)}"),
         element("g", said, class_="alarm-words"),
     )
 
@@ -318,7 +320,7 @@ def _picture(name: str, place: PlotArea, left: str, *parts: Markup) -> Markup:
     return picture("chart", name, (WIDTH, HEIGHT), chart_frame(place, left), below, *parts)
 
 
-def _field(curve: MonitorCurve, up: PageAxis) -> PlotArea:
+def _plot_area(curve: MonitorCurve, up: PageAxis) -> PlotArea:
     """The field of a picture, with an axis of batches."""
     first, last = float(curve.edges[0]), float(curve.edges[-1])
     whole = tuple(t for t in ticks(first, last) if t == int(t) and t >= 1.0)
@@ -326,13 +328,13 @@ def _field(curve: MonitorCurve, up: PageAxis) -> PlotArea:
     return PlotArea(LEFT, TOP, FIELD, TALL, across, up)
 
 
-def _shares(low: float, high: float) -> PageAxis:
+def _share_axis(low: float, high: float) -> PageAxis:
     plain = linear_axis(low, high)
-    words = tuple(f"{numbered(round(100.0 * tick, 8))} %" for tick in plain.ticks)
+    words = tuple(f"{tick_text(round(100.0 * tick, 8))} %" for tick in plain.ticks)
     return PageAxis(low, high, plain.ticks, words=words)
 
 
-def _powers(low: float, high: float) -> PageAxis:
+def _evidence_axis(low: float, high: float) -> PageAxis:
     """An axis of powers of ten, from below 1 to above all evidence."""
     first, last = math.floor(min(low, -0.5)), math.ceil(high + 0.2)
     step = -(-(last - first) // TICKS)
@@ -460,11 +462,11 @@ def _periods(windows: Sequence[Window], change: int | None) -> tuple[Period, ...
     return tuple(
         _period(joined_windows(group), changed)
         for own, most, changed in parts
-        for group in _alike(own, most)
+        for group in _even_groups(own, most)
     )
 
 
-def _alike(windows: Sequence[Window], most: int) -> list[list[Window]]:
+def _even_groups(windows: Sequence[Window], most: int) -> list[list[Window]]:
     """At most so many groups of windows, of about as many batches each."""
     groups: dict[int, list[Window]] = {}
     for window in windows:

@@ -27,33 +27,33 @@ from calibrant.reports.kit import (
     PlotArea,
     Recipe,
     Word,
-    _band,
     area_between,
     chart_frame,
     chart_text,
+    collapsed,
     common_axis,
+    curve_band,
     element,
-    explained,
+    explanation,
     fact_section,
     figure,
-    folded,
     join,
+    labelled_points,
     line_through,
     linear_axis,
-    look,
     page_section,
     page_table,
-    path_of,
+    path_data,
     picture,
     probability_axis,
     radio_buttons,
     recipe_section,
+    series_class,
     signed,
-    small,
+    small_chart,
     small_text,
     swatch,
     tile_row,
-    told_points,
     upright_text,
     verdict_section,
     whole_page,
@@ -244,7 +244,7 @@ TILES = 3
 
 def to_html(report: Report) -> str:
     """The page as text; whatever comes from data is escaped."""
-    order = _looks(report.methods)
+    order = _series_numbers(report.methods)
     sections = (
         verdict_section(report.verdict, _tiles(report), report.how),
         _advice(report),
@@ -253,7 +253,7 @@ def to_html(report: Report) -> str:
         _gallery(report, order),
         _measures(report),
         _panels(report),
-        where_section(report.groups),
+        groups_section(report.groups),
         recipe_section("How to apply it", report.recipes),
         fact_section(report.facts),
     )
@@ -264,7 +264,7 @@ def to_html(report: Report) -> str:
     return whole_page(report.title, sections, report.to_dict(), caution=report.caution, style=hide)
 
 
-def _looks(methods: Sequence[Method]) -> list[int]:
+def _series_numbers(methods: Sequence[Method]) -> list[int]:
     """The look of each method: grey for the scores as they are, blue for the chosen one."""
     looks, following = [], 2
     for i, method in enumerate(methods):
@@ -318,22 +318,22 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
     columns = (
         Column("method", names, ""),
         Column("log loss", [_with_error(m.log_loss, m.log_loss_se) for m in methods]),
-        Column(f"gain, {100 * report.level:g} % interval", [_gain(m) for m in methods]),
-        Column("", [forest(m, ends) for m in methods], "picture"),
+        Column(f"gain, {100 * report.level:g} % interval", [_gain_cell(m) for m in methods]),
+        Column("", [forest_plot(m, ends) for m in methods], "picture"),
         Column("Brier score", [_with_error(m.brier, m.brier_se) for m in methods]),
         Column("AUC", ["–" if m.auc is None else f"{m.auc:.4f}" for m in methods]),
-        Column("change", [_moved(m.auc_change) for m in methods]),
+        Column("change", [_auc_change(m.auc_change) for m in methods]),
         Column("values", ["–" if m.distinct is None else f"{m.distinct:,}" for m in methods]),
     )
-    told = (
+    text = (
         "Smaller losses are better; ± are standard errors. The gain is the log loss of the "
         f"{report.raw.name} minus the method's own, on the same rows: right of the line is better. "
         "Values are the different probabilities that the scores become."
     )
     if not report.evaluation.praise:
-        told += " A gain means little here: even one constant for all rows would have one."
+        text += " A gain means little here: even one constant for all rows would have one."
     table = page_table("Leaderboard", columns, chosen=methods.index(report.chosen))
-    return page_section("leaderboard", "Leaderboard", table, explained(told))
+    return page_section("leaderboard", "Leaderboard", table, explanation(text))
 
 
 def _gain_scale(methods: Sequence[Method]) -> tuple[float, float]:
@@ -350,7 +350,7 @@ def _with_error(value: float, error: float | None) -> Markup:
     return join((shown,) if error is None else (shown, " ", small_text(f"± {short_value(error)}")))
 
 
-def _gain(method: Method) -> str:
+def _gain_cell(method: Method) -> str:
     if method.gain is None:
         return "–"
     if method.gain_low is None or method.gain_high is None or not math.isfinite(method.gain):
@@ -359,7 +359,7 @@ def _gain(method: Method) -> str:
     return join((signed(method.gain), " ", small_text(ends)))
 
 
-def _moved(change: float | None) -> str:
+def _auc_change(change: float | None) -> str:
     if change is None:
         return "–"
     return "same" if abs(change) < 5e-5 else f"{change:+.4f}".replace("-", "−")
@@ -373,7 +373,7 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     across = "confidence of the top label" if several else "predicted probability"
     up = "how often it was right" if several else "how often the event happened"
     plain, odds = (
-        reliability(report.methods, order, (across, up), odds=odds) for odds in (False, True)
+        reliability_chart(report.methods, order, (across, up), odds=odds) for odds in (False, True)
     )
     curves = figure(
         "large",
@@ -387,14 +387,14 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     if report.map_curve is not None:
         title = f"The map: {report.chosen.name}"
         parts.append(figure("large", title, map_picture(report.map_curve)))
-    told = (
+    text = (
         "A calibrated model's points lie on the dashed diagonal. Each point is a tenth of the rows "
         f"(by weight), its band a {100 * report.level:g} % interval; below it, how "
         "predictions are spread."
     )
-    table = folded("The points in numbers", _points_table(report.methods))
+    table = collapsed("The points in numbers", _points_table(report.methods))
     both = element("div", *parts, class_="pair")
-    return page_section("diagrams", "Before and after", both, explained(told), table)
+    return page_section("diagrams", "Before and after", both, explanation(text), table)
 
 
 def _toggles(methods: Sequence[Method], order: Sequence[int]) -> Markup:
@@ -439,8 +439,12 @@ def _gallery(report: Report, order: Sequence[int]) -> Markup:
     if len(report.methods) < 3:
         return Markup()
     figures = (
-        figure("few", method.name, small([(method.curve, look)], f"Reliability of {method.name}"))
-        for method, look in zip(report.methods, order, strict=True)
+        figure(
+            "few",
+            method.name,
+            small_chart([(method.curve, number)], f"Reliability of {method.name}"),
+        )
+        for method, number in zip(report.methods, order, strict=True)
     )
     return page_section("gallery", "Every method", element("div", *figures, class_="grid"))
 
@@ -465,10 +469,10 @@ def _measures(report: Report) -> Markup:
             before.append(_with_span(e.before[name], old.get(name)) if was else "–")
             words.append(Word(e.verdict(name), e.verdict(name)) if was else "")
         columns += [Column("before", before), Column("after", after), Column("", words, "")]
-    told = f", with {100 * e.level:g} % intervals" if e.level is not None and new else ""
+    text = f", with {100 * e.level:g} % intervals" if e.level is not None and new else ""
     notes = [element("li", note) for note in e.notes]
     below = element("ul", *notes, class_="how") if notes else Markup()
-    return page_section("measures", "Measures", page_table(f"Measures{told}", columns), below)
+    return page_section("measures", "Measures", page_table(f"Measures{text}", columns), below)
 
 
 def _with_span(value: float, span: tuple[float, float] | None) -> Markup:
@@ -485,7 +489,7 @@ def _panels(report: Report) -> Markup:
     if not report.panels:
         return Markup()
     kind, panels = report.panel_kind, report.panels
-    title, told = {
+    title, text = {
         "segment": (
             "Segments",
             "Segments are judged with the final map, on the rows it was fitted to. One that "
@@ -513,13 +517,13 @@ def _panels(report: Report) -> Markup:
     for panel in panels:
         name = f"Reliability of {kind} {panel.name}, before and after"
         figures.append(
-            figure("few", panel.name, small(((panel.before, 0), (panel.after, 1)), name))
+            figure("few", panel.name, small_chart(((panel.before, 0), (panel.after, 1)), name))
         )
     return page_section(
         "panels",
         title,
         page_table(f"One map, {len(panels)} {title.lower()}", columns),
-        explained(told),
+        explanation(text),
         element("div", *figures, class_="grid"),
     )
 
@@ -538,7 +542,7 @@ def _fit_word(predicted: float, low: float, high: float) -> Word:
 WIDTH, SIDE, LEFT, TOP, HIST_TOP, HIST, HEIGHT = 560, 470, 66, 14, 524, 64, 616
 
 
-def reliability(
+def reliability_chart(
     methods: Sequence[Method], order: Sequence[int], words: tuple[str, str], *, odds: bool
 ) -> Markup:
     """Curves of all methods in one picture, each a group that can be hidden; histograms below.
@@ -555,10 +559,10 @@ def reliability(
         group = element(
             "g",
             _histogram(spread, below),
-            _band(method.curve, place),
+            curve_band(method.curve, place),
             line_through(method.curve.mean_p, method.curve.fraction, place),
             _curve_points(method, place, number),
-            class_=f"series series-{place_of} {look(number)}",
+            class_=f"series series-{place_of} {series_class(number)}",
             role="group",
             aria_label=f"{method.name}: {len(method.curve)} points",
         )
@@ -581,7 +585,7 @@ def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
     """The outline of a histogram, from the ground up and down again."""
     edges, share = np.repeat(spread.edges, 2), np.repeat(spread.share, 2)
     y = np.concatenate(([0.0], share, [0.0]))
-    d = path_of(place.across(edges), place.down(y))
+    d = path_data(place.across(edges), place.down(y))
     return element("path", class_="histogram", d=d)
 
 
@@ -589,7 +593,7 @@ def _curve_points(method: Method, place: PlotArea, number: int) -> Markup:
     curve = method.curve
     x, y = place.across(curve.mean_p), place.down(curve.fraction)
     words = [(method.name, *_point_words(curve, i)) for i in range(len(curve))]
-    return told_points(x, y, words, number)
+    return labelled_points(x, y, words, number)
 
 
 def _point_words(curve: Curve, i: int) -> tuple[str, ...]:
@@ -605,7 +609,7 @@ def _point_words(curve: Curve, i: int) -> tuple[str, ...]:
     return (*words, f"weight {curve.weight[i]:,.10g}")
 
 
-def forest(method: Method, ends: tuple[float, float]) -> Markup:
+def forest_plot(method: Method, ends: tuple[float, float]) -> Markup:
     """The gain of a method with its interval, beside the line of no gain."""
     low, high = method.gain_low, method.gain_high
     if method.gain is None or low is None or high is None or not np.isfinite([low, high]).all():
@@ -649,7 +653,7 @@ def map_picture(curve: MapCurve) -> Markup:
         (WIDTH, 532),
         chart_frame(place, "calibrated probability"),
         chart_text(LEFT + SIDE / 2, 526, "score", "middle"),
-        element("g", *parts, class_=f"series {look(1)}"),
+        element("g", *parts, class_=f"series {series_class(1)}"),
         role="img",
     )
 
@@ -665,16 +669,16 @@ GROUP_WIDTH, GROUP_SIDE, GROUP, GROUP_AXIS = 420, 14, 44, 44
 LETTERS = 52
 
 
-def for_page(found: Multicalibration) -> Multicalibration:
+def worst_groups(found: Multicalibration) -> Multicalibration:
     """The same with as many groups as a page holds."""
     return replace(found, groups=found.groups[:MOST_GROUPS])
 
 
-def where_section(found: Multicalibration | None) -> Markup:
+def groups_section(found: Multicalibration | None) -> Markup:
     """What was found, a picture of the worst groups, and their table; nothing without features."""
     if found is None:
         return Markup()
-    told = (
+    text = (
         "The final map, on the rows it was fitted to. Groups come from the columns, from ranges of "
         "the prediction, and from each two of these crossed. Their intervals hold together: they "
         "are wider than that of one group by itself. "
@@ -682,7 +686,7 @@ def where_section(found: Multicalibration | None) -> Markup:
         f"about {shown_value(found.largest_expected)}."
     )
     if found.wrong:
-        told += (
+        text += (
             " A map of the score cannot mend groups. FeatureCalibrator learns from the columns: in "
             "Python fit(scores, y, features=...), or calibrant fit with --features."
         )
@@ -692,8 +696,8 @@ def where_section(found: Multicalibration | None) -> Markup:
         element("p", found.verdict()),
         figure("large", "Observed − predicted, group by group", _group_picture(found)),
         _group_table(found),
-        explained(told),
-        *(explained(f"{note[:1].upper()}{note[1:]}.") for note in found.notes),
+        explanation(text),
+        *(explanation(f"{note[:1].upper()}{note[1:]}.") for note in found.notes),
     )
 
 
@@ -712,7 +716,9 @@ def _group_picture(found: Multicalibration) -> Markup:
         element("path", class_="axis", d=f"M{GROUP_SIDE} {height}h{GROUP_WIDTH - 2 * GROUP_SIDE}"),
     ]
     for tick in axis.ticks:
-        parts.append(chart_text(float(place.across(tick)), height + 17, axis.said(tick), "middle"))
+        parts.append(
+            chart_text(float(place.across(tick)), height + 17, axis.tick_label(tick), "middle")
+        )
     words = "← predicted too high · predicted too low →"
     parts.append(chart_text(GROUP_WIDTH / 2, height + 37, words, "middle"))
     return picture(
@@ -741,8 +747,8 @@ def _group_line(one: GroupError, top: float, place: PlotArea, level: float) -> M
         "g",
         chart_text(place.left, top + 16, name, "start"),
         element("path", class_="line", d=f"M{low:.1f} {down:.1f}H{high:.1f}"),
-        told_points(np.array([at]), np.array([down]), [words], number),
-        class_=f"series {look(number)}",
+        labelled_points(np.array([at]), np.array([down]), [words], number),
+        class_=f"series {series_class(number)}",
     )
 
 
@@ -774,13 +780,7 @@ AS_THEY_ARE = "scores as they are"
 ONE_RATE = "points (one rate for all rows)"
 
 
-def word_of(evaluation: Evaluation | MulticlassEvaluation) -> Verdict | None:
-    """What the table of measures says of the log loss; None where there is nothing to compare."""
-    known = evaluation.before is not None and "log_loss" in evaluation.before
-    return evaluation.verdict("log_loss") if known else None
-
-
-def under(
+def below_headline(
     headline: str, found: tuple[str, str], methods: tuple[Method, ...], *, useless: bool
 ) -> tuple[str, str]:
     """The verdict where a headline comes before it; of ``useless`` scores only the figures."""
@@ -809,14 +809,15 @@ def verdict_of(
     """
     raw, chosen = methods[0], next(m for m in methods if m.chosen)
     if chosen is raw:
-        return _keep(raw, methods[1:], level, where)
+        return _verdict_to_keep(raw, methods[1:], level, where)
     over = "" if raw.name == AS_THEY_ARE else f", against {raw.name}"
-    facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}{over}"
-    certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
+    change = _change_in_words(raw.log_loss, chosen.log_loss)
+    facts = f"log loss {change}{_gain_in_words(chosen, level)}{over}"
+    certain = _sure_direction(chosen) if word is None else _CERTAIN.get(word, 0)
     known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
     to_do = _LIKELY if certain == 0 and not single else known[certain]
     name = describe_method(chosen.name) if to_do.startswith("Calibrate") else chosen.name
-    return to_do.format(name), f"{where}, {facts}; {_order(raw, chosen)}."
+    return to_do.format(name), f"{where}, {facts}; {_ranking_in_words(raw, chosen)}."
 
 
 _CERTAIN = {"better": 1, "worse": -1}
@@ -833,7 +834,9 @@ _TO_DO_OF_POINTS = {
 _LIKELY = "Calibrate these scores with {}, although the gain alone may be noise."
 
 
-def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tuple[str, str]:
+def _verdict_to_keep(
+    raw: Method, rest: tuple[Method, ...], level: float, where: str
+) -> tuple[str, str]:
     others = [m for m in rest if m.gain is not None]
     first = "Keep the scores as they are: no method improves on them beyond noise."
     if raw.name == ONE_RATE:
@@ -843,12 +846,12 @@ def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tu
         return first, f"{its} log loss is {short_value(raw.log_loss)}."
     best = max(others, key=lambda m: m.gain if m.gain is not None else -math.inf)
     return first, (
-        f"{where}, the best of them, {best.name}, had log loss "
-        f"{short_value(best.log_loss)} against {short_value(raw.log_loss)}{_gained(best, level)}."
+        f"{where}, the best of them, {best.name}, had log loss {short_value(best.log_loss)} "
+        f"against {short_value(raw.log_loss)}{_gain_in_words(best, level)}."
     )
 
 
-def _certain(method: Method) -> int:
+def _sure_direction(method: Method) -> int:
     """1 if surely better than the scores as they are, −1 if surely worse, 0 if nobody can tell."""
     if method.gain is None:
         return 0
@@ -857,13 +860,13 @@ def _certain(method: Method) -> int:
     return (low > 0) - (high < 0)
 
 
-def _went(old: float, new: float) -> str:
+def _change_in_words(old: float, new: float) -> str:
     if short_value(old) == short_value(new):
         return f"stayed at {short_value(new)}"
     return f"{'fell' if new < old else 'rose'} {from_to(old, new)}"
 
 
-def _gained(method: Method, level: float) -> str:
+def _gain_in_words(method: Method, level: float) -> str:
     if method.gain is None or method.gain_low is None or method.gain_high is None:
         return ""
     if not math.isfinite(method.gain):
@@ -876,7 +879,7 @@ def _gained(method: Method, level: float) -> str:
     )
 
 
-def _order(raw: Method, chosen: Method) -> str:
+def _ranking_in_words(raw: Method, chosen: Method) -> str:
     if raw.auc is None or chosen.auc is None:
         return "the ranking cannot be judged"
     old = raw.auc - (raw.auc_change or 0.0)  # that of the scores, not of one rate for all rows

@@ -90,11 +90,10 @@ from calibrant.reports.page import (
     Panel,
     PredictionSpread,
     Report,
-    for_page,
+    below_headline,
     recipes_for,
-    under,
     verdict_of,
-    word_of,
+    worst_groups,
 )
 from calibrant.result_tables import format_count, short_value, shown_percent
 from calibrant.rules.base import Map, VectorMap
@@ -314,16 +313,19 @@ def _report(
     headline, useless = data.headline(words.label_name)
     if useless:
         evaluation = without_praise(evaluation)
-    found = verdict_of(
+    compared = evaluation.before is not None and "log_loss" in evaluation.before
+    verdict = verdict_of(
         methods,
         level=contest.board.level,
         where=contest.where,
         single=contest.single,
-        word=word_of(evaluation),
+        word=evaluation.verdict("log_loss") if compared else None,
     )
+    if headline:
+        verdict = below_headline(headline, verdict, methods, useless=useless)
     return Report(
         title=words.title or f"Calibration of {words.score_name}",
-        verdict=under(headline, found, methods, useless=useless) if headline else found,
+        verdict=verdict,
         how=f"{contest.how}{SOFT_LABELS if data.has_soft_labels(contest) else ''}",
         methods=methods,
         evaluation=evaluation,
@@ -364,8 +366,8 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
                 curve=curves[row.name],
                 spread=_spread(table, axis),
                 logit_spread=_spread(table, odds),
-                log_loss_se=_known(row.log_loss_se),
-                brier_se=_known(row.brier_se),
+                log_loss_se=_finite(row.log_loss_se),
+                brier_se=_finite(row.brier_se),
                 auc=row.auc,
                 distinct=row.distinct,
                 chosen=row.chosen,
@@ -375,7 +377,7 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
     return tuple(methods)
 
 
-def _known(error: float) -> float | None:
+def _finite(error: float) -> float | None:
     return error if np.isfinite(error) else None
 
 
@@ -433,7 +435,7 @@ class Contest:
         return self.board.chosen.name
 
     @property
-    def both(self) -> tuple[Any, Any]:
+    def before_and_after(self) -> tuple[Any, Any]:
         """The predictions of the scores as they are, and of the chosen method."""
         return self.predictions[BEFORE], self.predictions[self.chosen]
 
@@ -728,7 +730,7 @@ class SeveralClasses(ReportData):
     def evaluation(
         self, contest: Contest, measures: Sequence[str] | None = None
     ) -> Evaluation | MulticlassEvaluation:
-        before, after = contest.both
+        before, after = contest.before_and_after
         made = evaluate(
             self.classes[after.codes],
             after.scores,
@@ -744,7 +746,7 @@ class SeveralClasses(ReportData):
         return with_auc_within_folds(made, *contest.aucs)
 
     def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
-        before, after = contest.both
+        before, after = contest.before_and_after
         heaviest = np.argsort(-after.class_weight, kind="stable")[:MOST_PANELS]
         return tuple(
             panel_of(
@@ -908,7 +910,7 @@ class TwoClasses(ReportData):
 
     def evaluation(self, contest: Contest, measures: Sequence[str] | None = None) -> Evaluation:
         raw = None
-        (before, after), pair = contest.both, contest.pairs[contest.chosen]
+        (before, after), pair = contest.before_and_after, contest.pairs[contest.chosen]
         if contest.chosen != BEFORE:  # a splitter may leave rows out
             same = np.isclose(before.total, self.table.total, rtol=1e-9)
             raw = self.table if same else pair.scored()
@@ -1032,7 +1034,7 @@ def groups_of(rows: Rows, features: Any, fitted: Fitted | None, level: float) ->
             "metrics.multicalibration."
         )
     predicted = replace(rows, scores=np.clip(fitted.map(rows.scores), 0.0, 1.0))
-    return for_page(multicalibration_of_rows(predicted, features, level=level))
+    return worst_groups(multicalibration_of_rows(predicted, features, level=level))
 
 
 #: of more segments the smallest are put together; of more classes the rarest are left out
@@ -1071,7 +1073,7 @@ def segment_panels(
     """A panel for each segment under one map, the heaviest first."""
     values, codes = read_segments(segments)
     check_lengths(scores=len(rows.scores), segments=len(codes))
-    names, codes = _with_small_joined(np.array(segment_titles(values), dtype=object), codes, rows)
+    names, codes = _join_smallest(np.array(segment_titles(values), dtype=object), codes, rows)
     unchanged = Uncalibrated().fit_table(table).map_
     panels = []
     for code, name in enumerate(names):
@@ -1082,7 +1084,7 @@ def segment_panels(
     return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
 
 
-def _with_small_joined(names: NDArray[Any], codes: Index, rows: Rows) -> tuple[list[str], Index]:
+def _join_smallest(names: NDArray[Any], codes: Index, rows: Rows) -> tuple[list[str], Index]:
     """The segments, the smallest of too many joined to one."""
     if len(names) <= MOST_PANELS:
         return list(names), codes

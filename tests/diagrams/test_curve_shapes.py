@@ -18,11 +18,15 @@ from calibrant.diagrams.curve import (
     Frame,
     band_of_drawn,
     cells_of,
-    compare_curves,
     frame_of,
     reliability_curve,
 )
-from calibrant.diagrams.panels import class_reliability, reliability_panels, reliability_segments
+from calibrant.diagrams.panels import (
+    class_reliability,
+    compare_curves,
+    reliability_panels,
+    reliability_segments,
+)
 from studies import experiment
 from twins.shapes import naive_blocks, naive_consistency, naive_smooth
 
@@ -600,5 +604,6 @@ def test_before_and_after_in_one_rule():
     both = compare_curves(
         y, p, raw=p**2, rule=CurveOptions(curve="isotonic", axes="logit", replicates=20)
     )
-    assert [curve.curve for curve in both.curves] == ["isotonic"] * 2
-    np.testing.assert_array_equal(both.after.histogram_edges, both.before.histogram_edges)
+    (after,), (before,) = both.curves, both.before
+    assert [after.curve, before.curve] == ["isotonic"] * 2
+    np.testing.assert_array_equal(after.histogram_edges, before.histogram_edges)

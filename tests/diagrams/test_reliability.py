@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.diagrams.curve import Frame, compare_curves, frame_of, map_curve, reliability_curve
+from calibrant.diagrams.curve import Frame, frame_of, map_curve, reliability_curve
 from calibrant.diagrams.draw import map_diagram, reliability_diagram, render
+from calibrant.diagrams.panels import compare_curves
 from calibrant.maps import (
     Chain,
     Identity,
@@ -272,14 +273,16 @@ def test_weights_do_not_go_with_a_table():
 def test_before_and_after_share_their_cells():
     y, p = simulate(500)
     both = compare_curves(y, p * 0.01, raw=p)
-    np.testing.assert_array_equal(both.after.histogram_edges, both.before.histogram_edges)
-    assert both.before == reliability_curve(y, p)
-    assert (both.linked, frame_of(both.curves)) == (False, Frame(0.0, 1.0))
+    (after,), (before,) = both.curves, both.before
+    np.testing.assert_array_equal(after.histogram_edges, before.histogram_edges)
+    assert before == reliability_curve(y, p)
+    assert (both.reading, frame_of((after, before))) == ("", Frame(0.0, 1.0))
     z = np.log(p / (1 - p))
     margins = compare_curves(y, p, raw=z)
-    assert margins.linked
-    assert margins.raw_range == (z.min(), z.max())
-    np.testing.assert_allclose(margins.before.mean_p, both.before.mean_p, rtol=1e-12)
+    assert margins.reading == "through σ"
+    beside = compare_curves(y, p, raw=z, fitted_map=cal.Platt().fit(z, y)).beside
+    assert (beside.x[0], beside.x[-1]) == (z.min(), z.max())
+    np.testing.assert_allclose(margins.before[0].mean_p, before.mean_p, rtol=1e-12)
     tables = [cal.ScoreTable.from_arrays(column, y) for column in (p, z)]
     assert compare_curves(tables[0], raw=tables[1]) == margins
 

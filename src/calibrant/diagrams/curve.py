@@ -14,7 +14,6 @@ from scipy.optimize import isotonic_regression
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
 from calibrant.data.frozen import Frozen
-from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, did_you_mean, refuse_foreign_names
 from calibrant.fitting.fitted import Fitted
@@ -209,64 +208,6 @@ def curve_of(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedCurves(Frozen):
-    """The curves of one diagram, on common histogram cells.
-
-    Attributes
-    ----------
-    after : Curve
-    before : Curve or None
-    linked : bool
-        Whether the scores before were no probabilities: margins are read through σ, percentages
-        are divided by 100, and points have no curve.
-    reading : str
-        How they were read, in words.
-    raw_range : tuple of two floats, or None
-        The smallest and the largest score before, as they came.
-    """
-
-    after: Curve
-    before: Curve | None = None
-    linked: bool = False
-    raw_range: tuple[float, float] | None = None
-    reading: str = ""
-
-    @property
-    def curves(self) -> tuple[Curve, ...]:
-        return (self.after,) if self.before is None else (self.after, self.before)
-
-
-def compare_curves(
-    y: Any,
-    p: Any = None,
-    *,
-    raw: Any = None,
-    rule: CurveOptions | None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> ComparedCurves:
-    """The reliability curves after and, where ``raw`` is given, before calibration.
-
-    >>> both = compare_curves([0, 1, 1], [0.4, 0.6, 0.6], raw=[-2.0, 0.5, 3.0])
-    >>> both.linked, both.before.mean_p.round(2).tolist()
-    (True, [0.12, 0.62, 0.95])
-    """
-    rule = CurveOptions() if rule is None else rule
-    after = read_table(y, p, sample_weight, pos_label)
-    if raw is None:
-        return ComparedCurves(curve_of(after, rule))
-    before = read_raw(y, raw, sample_weight, pos_label)
-    ends = float(before.scores[0]), float(before.scores[-1])
-    kind = before.scale.kind
-    linked, read = kind != "probabilities", before.as_probabilities()
-    if read is None:
-        return ComparedCurves(curve_of(after, rule), None, linked, ends)
-    common = span_of([after, read], rule.axes)
-    curves = curve_of(after, rule, common), curve_of(read, rule, common)
-    return ComparedCurves(*curves, linked, ends, IN_SHORT.get(kind, ""))
-
-
 # --- Which part of the axes a diagram shows, on which scale, and where the ticks are --------------
 
 
@@ -354,7 +295,7 @@ def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
     if axes == "probability":
         ends = [(float(table.scores[0]), float(table.scores[-1])) for table in tables]
     else:
-        ends = [_bulk(table) for table in tables]
+        ends = [_ends_of_bulk(table) for table in tables]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     return window(low, high) if axes == "probability" else round_odds(low, high)
 
@@ -383,19 +324,19 @@ def frame_of(curves: Sequence[Curve]) -> Frame:
         return Frame(*window(min(map(min, columns)), max(map(max, columns))))
     low = min(c.histogram_edges[0] for c in curves)
     high = max(c.histogram_edges[-1] for c in curves)
-    heights = np.concatenate([_known(c) for c in curves])
+    heights = np.concatenate([_sure_fractions(c) for c in curves])
     if len(heights):
         low, high = min(low, heights.min()), max(high, heights.max())
     return Frame(*round_odds(float(low), float(high)), "logit")
 
 
-def _known(curve: Curve) -> Array:
+def _sure_fractions(curve: Curve) -> Array:
     """The fractions of groups that hold at least half an effective row of each class."""
     rarer = np.minimum(curve.fraction, 1 - curve.fraction)
     return curve.fraction[curve.effective * rarer >= 0.5]
 
 
-def _bulk(table: ScoreTable) -> tuple[float, float]:
+def _ends_of_bulk(table: ScoreTable) -> tuple[float, float]:
     """The scores between which all but 0.5 % of the weight at either end lies."""
     mass = np.cumsum(table.weight)
     first, last = np.searchsorted(mass, mass[-1] * np.array([BEYOND, 1 - BEYOND]))
@@ -507,7 +448,7 @@ GRID = 100
 MOST_ENDS = 800
 #: so many scores at either end of an isotonic curve are not merged with others
 END_ROWS = 200
-#: the factor of the kernel's width, see `width_of`
+#: the factor of the kernel's width, see `kernel_width`
 SPAN = 0.9
 #: the log-odds of 0 and 1 are taken to be those of this and of 1 − this
 CLIP = 1e-9
@@ -537,7 +478,7 @@ def shape_of(table: ScoreTable, rule: CurveOptions) -> Shape:
 # --- in bins ------------------------------------------------------------------------------------
 
 
-def _binned(table: ScoreTable, rule: CurveOptions) -> Shape:
+def _binned_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     starts, edges = bins_of(table, rule)
     sums = BinSums.of(table, starts)
     mean = run_means(table, starts)
@@ -548,7 +489,7 @@ def _binned(table: ScoreTable, rule: CurveOptions) -> Shape:
 # --- isotonic -----------------------------------------------------------------------------------
 
 
-def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
+def _isotonic_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     """Pool adjacent violators: the line is level over each block and straight between blocks."""
     starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1].astype(np.intp)
     sums = BinSums.of(table, starts)
@@ -556,7 +497,7 @@ def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
     edges = np.column_stack((table.scores[starts], last))
     ends, values = edges.ravel(), np.repeat(sums.fraction, 2)
     grid = cells_of(table, half=GRID).p
-    x = np.unique(np.concatenate((_some(ends), grid)))
+    x = np.unique(np.concatenate((_thinned(ends), grid)))
     y = np.interp(x, ends, values)
     mean = run_means(table, starts)
     groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
@@ -568,21 +509,24 @@ def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
     # at its ends a curve varies row by row: no cells are made there
     few = np.arange(min(END_ROWS, len(table)))
     cells = cells_of(table, keep=np.union1d(few, len(table) - 1 - few))
-    guess = {"consistency": cells.p, "confidence": np.interp(cells.p, mean, _careful(sums))}
+    guess = {
+        "consistency": cells.p,
+        "confidence": np.interp(cells.p, mean, _smoothed_fractions(sums)),
+    }
     lower, upper = _isotonic_band(cells, guess[rule.band], x, rule)
     if rule.band == "confidence":  # it is the band of this line
         lower, upper = np.minimum(lower, y), np.maximum(upper, y)
     return Shape(*groups, x, y, lower, upper)
 
 
-def _some(ends: Array) -> Array:
+def _thinned(ends: Array) -> Array:
     """The ends of blocks; if there are too many, some of them at equal distances."""
     if len(ends) <= MOST_ENDS:
         return ends
     return ends[np.linspace(0, len(ends) - 1, MOST_ENDS).astype(np.intp)]
 
 
-def _careful(sums: BinSums) -> Array:
+def _smoothed_fractions(sums: BinSums) -> Array:
     """(n₁ + 1)/(n + 2) of each block: blocks of a single class are not taken for certain."""
     return (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
 
@@ -606,12 +550,12 @@ def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: Curve
 # --- smooth -------------------------------------------------------------------------------------
 
 
-def _smooth(table: ScoreTable, rule: CurveOptions) -> Shape:
+def _smooth_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     """Means of predictions and labels under a kernel that moves along the log-odds."""
     cells = cells_of(table)
     place = logit(np.clip(cells.p, CLIP, 1 - CLIP))
-    sigma = width_of(table, place, cells.weight) if rule.sigma is None else float(rule.sigma)
-    chosen = _places(place, cells.weight)
+    sigma = kernel_width(table, place, cells.weight) if rule.sigma is None else float(rule.sigma)
+    chosen = _places_along_line(place, cells.weight)
     near = kernel(place[chosen], place, sigma)
     weight = near @ cells.weight
     x = np.clip(near @ (cells.weight * cells.p) / weight, cells.p[0], cells.p[-1])
@@ -631,14 +575,14 @@ def _smooth(table: ScoreTable, rule: CurveOptions) -> Shape:
     return Shape(*groups, x, y, *band)
 
 
-def _places(place: Array, weight: Array) -> Index:
+def _places_along_line(place: Array, weight: Array) -> Index:
     """The cells at which the line is given: all, or some, spread by weight and along the axis."""
     if len(place) <= 2 * GRID:
         return np.arange(len(place))
     return spread_places(place, weight, GRID, np.array([len(place) - 1]))
 
 
-def width_of(table: ScoreTable, place: Array, weight: Array) -> float:
+def kernel_width(table: ScoreTable, place: Array, weight: Array) -> float:
     """The kernel's standard deviation, 0.9·s·m^(−1/5), with m = 4n₀n₁/n of n effective rows.
 
     s is the standard deviation of the log-odds, or what the middle 80 % of them would have if they
@@ -664,9 +608,9 @@ def kernel(at: Array, places: Array, sigma: float) -> Array:
 
 
 SHAPES: dict[str, Callable[[ScoreTable, CurveOptions], Shape]] = {
-    "binned": _binned,
-    "isotonic": _isotonic,
-    "smooth": _smooth,
+    "binned": _binned_shape,
+    "isotonic": _isotonic_shape,
+    "smooth": _smooth_shape,
 }
 
 
@@ -776,17 +720,17 @@ def band_of(
     return (None, None) if rule.band is None else BANDS[rule.band](table, starts, sums, rule)
 
 
-def _exact(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
+def _exact_band(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
     """Clopper–Pearson with the effective sample size; everywhere at once each has its share."""
     bins = len(starts) if rule.everywhere else 1
     return clopper_pearson(sums.effective, sums.fraction, rule.tail / bins)
 
 
-def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
+def _bootstrap_band(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
     """Percentiles of the fraction over Poisson replicates of either class's weight."""
     random = read_generator(rule.random_state)
-    negative = _replicates(sums.negative, sums.negative_sq, rule.replicates, random)
-    positive = _replicates(sums.positive, sums.positive_sq, rule.replicates, random)
+    negative = _bootstrap_weights(sums.negative, sums.negative_sq, rule.replicates, random)
+    positive = _bootstrap_weights(sums.positive, sums.positive_sq, rule.replicates, random)
     total = negative + positive
     some = total > 0
     fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
@@ -794,7 +738,7 @@ def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptio
     return lower, upper
 
 
-def _replicates(weight: Array, square: Array, n: int, random: np.random.Generator) -> Array:
+def _bootstrap_weights(weight: Array, square: Array, n: int, random: np.random.Generator) -> Array:
     """n draws of each bin's weight in a Poisson bootstrap of its rows.
 
     A draw is unit·Poisson(mean), with unit and mean such that its mean is Σw and its variance Σw².
@@ -806,7 +750,7 @@ def _replicates(weight: Array, square: Array, n: int, random: np.random.Generato
     return unit * random.poisson(mean, size=(n, len(mean)))
 
 
-def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
+def _consistency_band(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
     """The band of fractions of labels drawn with the predictions as probabilities."""
     cells = cells_of(table, keep=starts)
     drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
@@ -816,9 +760,9 @@ def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOpt
 
 
 BANDS: dict[str, Callable[[ScoreTable, Index, BinSums, CurveOptions], Band]] = {
-    "exact": _exact,
-    "bootstrap": _bootstrap,
-    "consistency": _consistency,
+    "exact": _exact_band,
+    "bootstrap": _bootstrap_band,
+    "consistency": _consistency_band,
 }
 
 
@@ -978,14 +922,14 @@ class CurveOptions:
     def __post_init__(self) -> None:
         count = check_bin_count(self.bins)
         check_whole("replicates", self.replicates, 1)
-        one_of("binning", self.binning, BINNINGS)
+        check_choice("binning", self.binning, BINNINGS)
         if count == AUTO:
             object.__setattr__(self, "binning", "mass")
-        one_of("curve", self.curve, tuple(CURVES))
-        one_of("axes", self.axes, AXES)
+        check_choice("curve", self.curve, tuple(CURVES))
+        check_choice("axes", self.axes, AXES)
         bands = CURVES[self.curve]
         where = "" if self.curve == "binned" else f" where curve={self.curve!r}"
-        one_of("band", self.band, ("auto", *bands, None), where)
+        check_choice("band", self.band, ("auto", *bands, None), where)
         if self.band is not None:
             object.__setattr__(self, "band", bands.get(self.band, next(iter(bands))))
         self._resolve_bands()
@@ -994,7 +938,7 @@ class CurveOptions:
             self._check_sigma(self.sigma)
 
     def _resolve_bands(self) -> None:
-        one_of("bands", self.bands, ("auto", *BANDS_HOLD, None))
+        check_choice("bands", self.bands, ("auto", *BANDS_HOLD, None))
         known = ONLY_POINTWISE.get((self.curve, self.band))
         if self.bands == "simultaneous" and known:
             raise ParameterError(
@@ -1035,7 +979,7 @@ class CurveOptions:
         return (1 - self.level) / 2
 
 
-def one_of(name: str, value: Any, words: tuple[str | None, ...], where: str = "") -> None:
+def check_choice(name: str, value: Any, words: tuple[str | None, ...], where: str = "") -> None:
     """A word, or None, from a short list."""
     if not any(type(value) is type(word) and value == word for word in words):
         allowed = ", ".join(repr(word) for word in words)
@@ -1330,7 +1274,7 @@ def map_curve(
     >>> map_curve(c)
     MapCurve(score from -1.8 to 1.8, 2 knots)
     """
-    one_of("axes", axes, AXES)
+    check_choice("axes", axes, AXES)
     fitted_map = map_of(fitted)
     start, end = fitted_map.span
     domain = "probability" if start >= 0.0 and end <= 1.0 else "score"

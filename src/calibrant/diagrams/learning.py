@@ -155,7 +155,7 @@ class LearningCurve(PlainFields, Frozen):
         head = f"{self.measure} ({self.better} is better), mean of {self.repeats} draws ± its error"
         columns = [["rows", *(str(size) for size in self.sizes)]]
         for name, means, errors in zip(self.names, self.mean, self.standard_error, strict=True):
-            columns.append([name, *map(_with_error, means, errors)])
+            columns.append([name, *map(_mean_and_error, means, errors)])
         lines = printed_columns(columns, "right")
         return "\n".join([head, *lines, *(f"note: {note}" for note in self.notes)])
 
@@ -171,7 +171,7 @@ def in_short(value: float) -> str:
     return f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
 
 
-def _with_error(mean: float, error: float) -> str:
+def _mean_and_error(mean: float, error: float) -> str:
     if not math.isfinite(mean):
         return in_short(mean)
     return f"{in_short(mean)} ± {error:{'.4f' if mean == 0 or abs(mean) >= 1e-4 else '.2e'}}"
@@ -364,7 +364,7 @@ SMALLEST_TEST = 0.05
 BINS = 10
 
 
-def _value(measure: Measure, table: ScoreTable) -> float:
+def _value_of(measure: Measure, table: ScoreTable) -> float:
     """A measure of a table whose scores may be margins."""
     value, reason = measure.found(TableFacts(table, BINS))
     if value is None:
@@ -409,8 +409,8 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
             )
         if known.better == "closer":  # a mean of values on both sides of the target says nothing
             label = f"|{known.label} − {known.target:g}|" if known.target else f"|{known.label}|"
-            return Judge(label, "smaller", lambda table: known.badness(_value(known, table)))
-        return Judge(known.label, known.better, partial(_value, known), ranks=known.ranks)
+            return Judge(label, "smaller", lambda table: known.badness(_value_of(known, table)))
+        return Judge(known.label, known.better, partial(_value_of, known), ranks=known.ranks)
     if not callable(measure):
         allowed = ", ".join(repr(name) for name in MEASURES)
         raise ParameterError(
@@ -486,12 +486,12 @@ class Trials:
             found = self._of_rows(maps, drawn)
         else:
             left, of_table = self._left(drawn), self.judge.of_table
-            found = [of_table(_predicted(left, apply(left.scores))) for apply in maps]
+            found = [of_table(_predicted_table(left, apply(left.scores))) for apply in maps]
         return found, not (table.total_positive and table.total_negative)
 
     def _map_of(self, method: Any, table: ScoreTable) -> Callable[[Array], Array]:
         if method is None:
-            return _unchanged if self.judge.ranks else self.as_they_are
+            return _scores_themselves if self.judge.ranks else self.as_they_are
         fitted: Map = method.fit_table(table).map_
         return fitted
 
@@ -524,11 +524,11 @@ class Trials:
         return ScoreTable(read_only(self.distinct[some]), n0, n1, n0, n1)
 
 
-def _unchanged(scores: Array) -> Array:
+def _scores_themselves(scores: Array) -> Array:
     return scores
 
 
-def _predicted(table: ScoreTable, p: Array) -> ScoreTable:
+def _predicted_table(table: ScoreTable, p: Array) -> ScoreTable:
     """The table with each score replaced by its prediction, equal ones joined."""
     if not (p[1:] >= p[:-1]).all():
         return ScoreTable.from_counts(p, table.negative, table.positive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,19 @@ from calibrant.array_types import Index
 from calibrant.data.columns import column_names, plain, reorder_columns, to_column
 from calibrant.data.door import check_lengths
 from calibrant.data.frozen import Frozen
+from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments, segment_titles
 from calibrant.diagrams.curve import (
+    ONLY,
     Curve,
     CurveOptions,
     MapCurve,
     curve_of,
     frame_of,
     map_curve,
+    read_raw,
     read_several,
     rows_by_name,
     span_of,
@@ -34,6 +37,7 @@ from calibrant.metrics.arguments import (
     class_table,
     read_classes,
     read_raw_classes,
+    read_table,
     top_table,
 )
 from calibrant.metrics.cells import Bins
@@ -57,6 +61,8 @@ class Panels(Frozen):
         The same for the scores before calibration, where they were given.
     reading : str
         How scores before that were no probabilities were read, in words.
+    beside : MapCurve or None
+        The fitted map where its scores have no place on the axes, such as margins.
 
     Examples
     --------
@@ -72,6 +78,7 @@ class Panels(Frozen):
     lines: tuple[MapCurve | None, ...] = ()
     before: tuple[Curve, ...] = ()
     reading: str = ""
+    beside: MapCurve | None = None
 
     def __post_init__(self) -> None:
         if not self.lines:
@@ -172,6 +179,53 @@ def reliability_panels(
     )
     tables = read_several(y, predictions, sample_weight, pos_label)
     return panels_of(tables, rule, maps=_checked_maps(maps, predictions))
+
+
+def compare_curves(
+    y: Any,
+    p: Any = None,
+    *,
+    raw: Any = None,
+    fitted_map: Any = None,
+    rule: CurveOptions | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Panels:
+    """The panel of one prediction after and, where ``raw`` is given, before calibration, with the
+    map that did it. Scores before that are points have no curve.
+
+    >>> both = compare_curves([0, 1, 1], [0.4, 0.6, 0.6], raw=[-2.0, 0.5, 3.0])
+    >>> both.before[0].mean_p.round(2).tolist(), both.reading
+    ([0.12, 0.62, 0.95], 'through σ')
+    """
+    rule = CurveOptions() if rule is None else rule
+    tables = [read_table(y, p, sample_weight, pos_label)]
+    before = None if raw is None else read_raw(y, raw, sample_weight, pos_label)
+    read = None if before is None else before.as_probabilities()
+    tables += [] if read is None else [read]
+    span = span_of(tables, rule.axes)
+    after, *others = (curve_of(table, rule, span) for table in tables)
+    shown = Panels((ONLY,), (after,), before=tuple(others))
+    if before is None or before.scale.kind == "probabilities":
+        return with_map(shown, fitted_map)
+    line = None
+    if fitted_map is not None:
+        low, high = float(before.scores[0]), float(before.scores[-1])
+        lo, hi = (low, high) if low < high else (None, None)
+        line = map_curve(fitted_map, lo=lo, hi=hi)
+    reading = IN_SHORT.get(before.scale.kind, "") if others else ""
+    return replace(shown, reading=reading, beside=line)
+
+
+def with_map(panels: Panels, fitted_map: Any) -> Panels:
+    """The first panel with a fitted map over its curves, or beside them if it reads margins."""
+    if fitted_map is None:
+        return panels
+    if not panels.before and map_curve(fitted_map, n=2).domain == "score":
+        return replace(panels, beside=map_curve(fitted_map))
+    frame = frame_of((*panels.curves, *panels.before))
+    line = map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes)
+    return replace(panels, lines=(line, *panels.lines[1:]))
 
 
 def panels_of(
@@ -527,7 +581,7 @@ def classes_by(
     """The curves of the top label and of each class, with these options."""
     top_label = check_flag("top_label", top_label)
     seen = read_classes(y, p, sample_weight, classes)
-    columns = _shown(seen, show)
+    columns = _columns_shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")
     names = [TOP] * top_label + [str(plain(seen.labels[column])) for column in columns]
@@ -540,14 +594,14 @@ def classes_by(
     spans = [_common_span(one, columns, top_label, rule) for one in sides]
     span = min(low for low, _ in spans), max(high for _, high in spans)
     after, *others = (
-        tuple(curve_of(table, rule, span) for table in _tables(one, columns, top_label))
+        tuple(curve_of(table, rule, span) for table in _tables_of_panels(one, columns, top_label))
         for one in sides
     )
     reading = "through softmax" if linked else ""
     return Panels(tuple(names), after, (), others[0] if others else (), reading)
 
 
-def _shown(seen: LabelledMatrix, show: Any) -> Index:
+def _columns_shown(seen: LabelledMatrix, show: Any) -> Index:
     """The columns of the classes to be shown."""
     known = [plain(label) for label in seen.labels]
     if show is None:
@@ -565,7 +619,7 @@ def _common_span(
 ) -> tuple[float, float]:
     """The part of the axis that holds the predictions shown."""
     if rule.axes == "logit":
-        return span_of(_tables(matrix, columns, top_label), rule.axes)
+        return span_of(_tables_of_panels(matrix, columns, top_label), rule.axes)
     scores = matrix.scores
     ends = [(scores[:, column].min(), scores[:, column].max()) for column in columns]
     if top_label:
@@ -574,7 +628,7 @@ def _common_span(
     return window(float(min(low for low, _ in ends)), float(max(high for _, high in ends)))
 
 
-def _tables(matrix: ScoreMatrix, columns: Index, top_label: bool) -> Iterator[ScoreTable]:
+def _tables_of_panels(matrix: ScoreMatrix, columns: Index, top_label: bool) -> Iterator[ScoreTable]:
     if top_label:
         yield top_table(matrix)
     for column in columns:

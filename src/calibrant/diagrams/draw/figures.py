@@ -1,4 +1,4 @@
-"""Figures, axes and their looks: what all diagrams share.
+"""Figures, axes and styles of lines: what all diagrams share.
 
 Figures are made without pyplot, so nothing global is touched, no window opens and none leaks.
 """
@@ -258,7 +258,7 @@ def _with_steady_ids(svg: bytes) -> bytes:
     return svg
 
 
-# --- How curves, bands, histograms and axes look; one place for all diagrams of reliability -------
+# --- Curves, bands, histograms and axes of all diagrams of reliability ----------------------------
 
 
 #: what the legend calls the diagonal
@@ -316,46 +316,52 @@ def name_of_band(curve: Curve) -> str:
 
 
 def draw_curves(
-    ax: Axes, curves: Sequence[Curve], looks: Sequence[CurveStyle], frame: Frame
+    ax: Axes, curves: Sequence[Curve], styles: Sequence[CurveStyle], frame: Frame
 ) -> None:
     """The diagonal, then each curve over its band."""
     ends = [frame.low, frame.high]
     ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label=IDEAL)
-    for place, (curve, look) in enumerate(zip(curves, looks, strict=True)):
+    for place, (curve, style) in enumerate(zip(curves, styles, strict=True)):
         if curve.curve == "binned" or len(curve.x) == 1:  # a line of one point cannot be seen
-            _points(ax, curve, look, frame)
+            _draw_points(ax, curve, style, frame)
         else:
             every = (0.1 / len(curves) * (1 + 2 * place), 0.2) if len(curves) > 1 else None
-            _line(ax, curve, look, frame, every)
+            _draw_line(ax, curve, style, frame, every)
 
 
-def _points(ax: Axes, curve: Curve, look: CurveStyle, frame: Frame) -> None:
+def _draw_points(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame) -> None:
     """A curve's points, joined, over the bars of its band."""
     x, y = frame.inside(curve.x), frame.inside(curve.y)
     if curve.lower is not None and curve.upper is not None:
-        # one line with gaps, which a legend that looks for a free place takes into account
+        # one line with gaps, which a legend that styles for a free place takes into account
         gap = float("nan")
         ends = zip(x, frame.inside(curve.lower), frame.inside(curve.upper), strict=True)
         at, bars = zip(
             *(pair for m, a, b in ends for pair in ((m, a), (m, b), (gap, gap))), strict=True
         )
-        style: dict[str, Any] = {"lw": 2.5, "alpha": 0.35, "solid_capstyle": "butt", "zorder": 2}
-        ax.plot(at, bars, color=look.color, label="_band", **style)
-    style = {"marker": look.marker, "ls": look.dashes, "lw": 0.9, "ms": 3.5, "zorder": look.order}
-    ax.plot(x, y, color=look.color, label=look.name, **style)
+        options: dict[str, Any] = {"lw": 2.5, "alpha": 0.35, "solid_capstyle": "butt", "zorder": 2}
+        ax.plot(at, bars, color=style.color, label="_band", **options)
+    options = {
+        "marker": style.marker,
+        "ls": style.dashes,
+        "lw": 0.9,
+        "ms": 3.5,
+        "zorder": style.order,
+    }
+    ax.plot(x, y, color=style.color, label=style.name, **options)
 
 
-def _line(ax: Axes, curve: Curve, look: CurveStyle, frame: Frame, every: Any) -> None:
+def _draw_line(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame, every: Any) -> None:
     """A line over the area of its band, with a marker here and there to tell it from others."""
     x = frame.inside(curve.x)
     if curve.lower is not None and curve.upper is not None:
         lower, upper = frame.inside(curve.lower), frame.inside(curve.upper)
-        style: dict[str, Any] = {"alpha": 0.2, "lw": 0, "zorder": 1.5, "label": "_band"}
-        ax.fill_between(x, lower, upper, color=look.color, **style)
-    style = {"ls": look.dashes, "lw": 1.2, "zorder": look.order, "solid_joinstyle": "round"}
+        options: dict[str, Any] = {"alpha": 0.2, "lw": 0, "zorder": 1.5, "label": "_band"}
+        ax.fill_between(x, lower, upper, color=style.color, **options)
+    options = {"ls": style.dashes, "lw": 1.2, "zorder": style.order, "solid_joinstyle": "round"}
     if every is not None:
-        style |= {"marker": look.marker, "ms": 3.5, "markevery": every}
-    ax.plot(x, frame.inside(curve.y), color=look.color, label=look.name, **style)
+        options |= {"marker": style.marker, "ms": 3.5, "markevery": every}
+    ax.plot(x, frame.inside(curve.y), color=style.color, label=style.name, **options)
 
 
 def draw_axes(ax: Axes, frame: Frame, size: PanelSize) -> None:
@@ -392,10 +398,10 @@ class PanelCurves:
 
 @dataclass(frozen=True)
 class CurveDrawing:
-    """Panels of curves, with the looks, the part of the axes and the size that they share."""
+    """Panels of curves, with the styles, the part of the axes and the size that they share."""
 
     panels: tuple[PanelCurves, ...]
-    looks: tuple[CurveStyle, ...]
+    styles: tuple[CurveStyle, ...]
     frame: Frame
     size: PanelSize
 
@@ -407,27 +413,27 @@ class CurveDrawing:
     def entries(self) -> int:
         """How many entries the legend has."""
         mapped = any(panel.line is not None for panel in self.panels)
-        return 1 + len(self.looks) + mapped + (self.first.level is not None)
+        return 1 + len(self.styles) + mapped + (self.first.level is not None)
 
     def draw(self, ax: Axes, panel: PanelCurves) -> None:
         """The curves of a panel, the map over them, and their axes."""
         frame, line = self.frame, panel.line
-        draw_curves(ax, panel.curves, self.looks, frame)
+        draw_curves(ax, panel.curves, self.styles, frame)
         if line is not None:
-            style: dict[str, Any] = {"lw": 1.1, "zorder": self.size.map_order}
+            options: dict[str, Any] = {"lw": 1.1, "zorder": self.size.map_order}
             x, p = frame.inside(line.x), frame.inside(line.p)
-            ax.plot(x, p, color=GREEN, label="fitted map", **style)
+            ax.plot(x, p, color=GREEN, label="fitted map", **options)
         draw_axes(ax, frame, self.size)
 
     def draw_histogram(self, ax: Axes, panel: PanelCurves) -> None:
         """The share of the predictions in each cell: an area, or outlines of several."""
         curves = panel.curves
-        for place, (curve, look) in enumerate(zip(curves, self.looks, strict=True)):
+        for place, (curve, style) in enumerate(zip(curves, self.styles, strict=True)):
             filled = place == 0 and len(curves) < 3
-            style = {"fill": True, "alpha": 0.45} if filled else {"lw": 0.9, "ls": look.dashes}
+            options = {"fill": True, "alpha": 0.45} if filled else {"lw": 0.9, "ls": style.dashes}
             order = 2 - place / len(curves) if len(curves) > 2 else 1 + place
             percent, edges = 100 * curve.share, curve.histogram_edges
-            ax.stairs(percent, edges, color=look.color, label=look.name, zorder=order, **style)
+            ax.stairs(percent, edges, color=style.color, label=style.name, zorder=order, **options)
         set_scale(ax, self.frame, ("x",), self.size)
         ax.set_xlim(*self.frame.ends(self.size.room))
         ax.set_ylim(0, None)
@@ -454,8 +460,8 @@ def band_key(ax: Axes, curve: Curve) -> None:
         return
     name = name_of_band(curve)
     if curve.curve == "binned":
-        style: dict[str, Any] = {"marker": "|", "ms": 7, "mew": 2.5, "ls": ""}
-        ax.plot([], [], color=GREY, alpha=0.6, label=name, **style)
+        options: dict[str, Any] = {"marker": "|", "ms": 7, "mew": 2.5, "ls": ""}
+        ax.plot([], [], color=GREY, alpha=0.6, label=name, **options)
     else:
         ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=name)
 

@@ -67,7 +67,7 @@ REACH, RANKS_SIDE, RANKS_GAP, EDGE = 0.035, 0.12, 0.04, 0.06
 LONGEST = 30
 
 
-class _Sheet:
+class _RankLayout:
     """Where things stand, in inches from the upper left; x grows with the rank."""
 
     def __init__(self, critical: CriticalDifference) -> None:
@@ -153,63 +153,63 @@ def critical_difference_diagram(
             "a CriticalDifference or a Comparison must come, but "
             f"{type(critical).__name__} came. Make one with calibrant.compare.nemenyi."
         )
-    sheet = _Sheet(critical)
+    layout = _RankLayout(critical)
     return one_panel(
         "ranks",
-        (0.0, 0.0, sheet.width, sheet.height),
-        lambda axes: _ranks_panel(axes, critical, sheet),
+        (0.0, 0.0, layout.width, layout.height),
+        lambda axes: _draw_ranks(axes, critical, layout),
         ax,
         title,
-        width=sheet.width,
+        width=layout.width,
         top=0.0,
-        letters=int(sheet.width / LETTER),
+        letters=int(layout.width / LETTER),
     )
 
 
-def _ranks_panel(ax: Axes, critical: CriticalDifference, sheet: _Sheet) -> None:
-    ax.set_xlim(0.0, sheet.width)
-    ax.set_ylim(sheet.height, 0.0)
+def _draw_ranks(ax: Axes, critical: CriticalDifference, layout: _RankLayout) -> None:
+    ax.set_xlim(0.0, layout.width)
+    ax.set_ylim(layout.height, 0.0)
     ax.set_axis_off()
-    _scale(ax, critical, sheet)
-    _methods(ax, critical, sheet)
-    for (low, high), level in zip(sheet.spans, sheet.levels, strict=True):
+    _draw_rank_axis(ax, critical, layout)
+    _draw_methods(ax, critical, layout)
+    for (low, high), level in zip(layout.spans, layout.levels, strict=True):
         y = AXIS + FIRST + BAR * level
         ends = [low - REACH, high + REACH]
         ax.plot(ends, [y, y], color=BLUE, lw=3, solid_capstyle="butt", zorder=3, label="_group")
 
 
-def _scale(ax: Axes, critical: CriticalDifference, sheet: _Sheet) -> None:
+def _draw_rank_axis(ax: Axes, critical: CriticalDifference, layout: _RankLayout) -> None:
     """The axis of ranks, and the critical difference above it."""
     k = len(critical.names)
-    length = sheet.step * critical.critical_difference
-    ends = [sheet.begin, sheet.begin + length]
+    length = layout.step * critical.critical_difference
+    ends = [layout.begin, layout.begin + length]
     style: dict[str, Any] = {"color": BLUE, "lw": 1.2, "marker": "|", "ms": 5, "clip_on": False}
     words = f"critical difference {critical.critical_difference:.2f}"
-    if length <= sheet.scale:
+    if length <= layout.scale:
         ax.plot(ends, [MARK, MARK], label="_difference", **style)
         ax.text(ends[1] + 0.06, MARK, words, fontsize=TINY, va="center", color=BLUE)
     else:  # longer than the axis: nothing can differ
         ax.text(ends[0], MARK, words, fontsize=TINY, va="center", color=BLUE)
-    ax.plot([sheet.begin, sheet.end], [AXIS, AXIS], color=BLACK, lw=0.9, label="_axis")
+    ax.plot([layout.begin, layout.end], [AXIS, AXIS], color=BLACK, lw=0.9, label="_axis")
     every = 1 + (k - 1) // 16
     for rank in range(1, k + 1):
-        x = sheet.x(rank)
+        x = layout.x(rank)
         ax.plot([x, x], [AXIS - 0.05, AXIS], color=BLACK, lw=0.9, label="_tick")
         if (rank - 1) % every == 0:
             ax.text(x, AXIS - 0.07, str(rank), fontsize=TINY, ha="center", va="bottom")
 
 
-def _methods(ax: Axes, critical: CriticalDifference, sheet: _Sheet) -> None:
+def _draw_methods(ax: Axes, critical: CriticalDifference, layout: _RankLayout) -> None:
     """A line from each mean rank down and out to its name, and what it all means below."""
     sides = (
-        (sheet.left, sheet.begin - RANKS_SIDE, "right", "{name}  {rank}"),
-        (sheet.right, sheet.end + RANKS_SIDE, "left", "{rank}  {name}"),
+        (layout.left, layout.begin - RANKS_SIDE, "right", "{name}  {rank}"),
+        (layout.right, layout.end + RANKS_SIDE, "left", "{rank}  {name}"),
     )
     for columns, out, side, words in sides:
         for row, column in enumerate(columns):
-            x, y = sheet.x(critical.ranks[column]), sheet.names + RANKS_LINE * row
+            x, y = layout.x(critical.ranks[column]), layout.names + RANKS_LINE * row
             ax.plot([x, x, out], [AXIS, y, y], color=GREY, lw=0.7, zorder=1, label="_method")
-            name, rank = sheet.labels[column]
+            name, rank = layout.labels[column]
             at = out - RANKS_GAP if side == "right" else out + RANKS_GAP
             ax.text(at, y, words.format(name=name, rank=rank), fontsize=TINY, ha=side, va="center")
     better = "larger" if critical.larger_is_better else "smaller"
@@ -217,8 +217,10 @@ def _methods(ax: Axes, critical: CriticalDifference, sheet: _Sheet) -> None:
         f"mean rank over {critical.datasets} datasets, 1 is the best ({better} is better)\n"
         f"joined: no difference shown (Nemenyi, {100 * critical.level:g} %)"
     )
-    middle = (sheet.begin + sheet.end) / 2.0
-    ax.text(middle, sheet.height - 0.04, words, fontsize=TINY, ha="center", va="bottom", color=GREY)
+    middle = (layout.begin + layout.end) / 2.0
+    ax.text(
+        middle, layout.height - 0.04, words, fontsize=TINY, ha="center", va="bottom", color=GREY
+    )
 
 
 # --- A monitor over time, drawn: what came beside what was expected, and the evidence below it ----
@@ -262,8 +264,8 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     figure, title = titled_figure(title, WIDTH, RATES, MONITOR_GAP, EVIDENCE, below)
     evidence = axes_at(figure, (LEFT, below, PANEL, EVIDENCE), "evidence")
     rates = axes_at(figure, (LEFT, below + EVIDENCE + MONITOR_GAP, PANEL, RATES), "rates")
-    _rates(rates, curve)
-    _evidence(evidence, curve)
+    _draw_rates(rates, curve)
+    _draw_evidence(evidence, curve)
     rates.set_xlim(evidence.get_xlim())
     rates.tick_params(labelbottom=False)
     figure.align_ylabels([rates, evidence])
@@ -272,7 +274,7 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     return figure
 
 
-def _rates(ax: Axes, curve: MonitorCurve) -> None:
+def _draw_rates(ax: Axes, curve: MonitorCurve) -> None:
     low, high = (np.append(end, end[-1]) for end in (curve.low, curve.high))
     ax.fill_between(
         curve.edges, low, high, step="post", color=GREY, alpha=0.35, lw=0, label="95 % of windows"
@@ -287,7 +289,7 @@ def _rates(ax: Axes, curve: MonitorCurve) -> None:
     plain_ticks(ax)
 
 
-def _evidence(ax: Axes, curve: MonitorCurve) -> None:
+def _draw_evidence(ax: Axes, curve: MonitorCurve) -> None:
     value, enough = curve.drawn_evidence, curve.enough
     ax.plot([curve.edges[0], *curve.last], [1.0, *value], color=BLUE, lw=1.1)
     ax.axhline(enough, color=VERMILION, lw=1.0, ls="--")
@@ -365,32 +367,32 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
     'Brier score (smaller is better)'
     """
     refuse_other(curve, LearningCurve, "learning_curve", ax)
-    labels = [*_labels(curve), _band(curve)]
+    labels = [*_method_labels(curve), _band_name(curve)]
     return panel_with_legend(
         "learning",
         LEARNING_HEIGHT,
-        lambda axes: _learning_panel(axes, curve),
+        lambda axes: _draw_learning(axes, curve),
         ax,
         title,
         entries=len(labels),
         longest=max(map(len, labels)),
-        digits=DIGITS if all(value < 0.01 for value in _seen(curve.high.ravel())) else 0.0,
+        digits=DIGITS if all(value < 0.01 for value in _with_gaps(curve.high.ravel())) else 0.0,
     )
 
 
-def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
-    columns = zip(_labels(curve), curve.mean, curve.low, curve.high, strict=True)
+def _draw_learning(ax: Axes, curve: LearningCurve) -> None:
+    columns = zip(_method_labels(curve), curve.mean, curve.low, curve.high, strict=True)
     for number, (label, mean, low, high) in enumerate(columns):
         # the first is the scores as they came
         color, marker, dashes = line_style(number - 1) if number else (GREY, "", "--")
         style: dict[str, Any] = {"marker": marker, "ms": 3.5, "lw": 1.1, "ls": dashes}
-        lower, upper = _seen(low), _seen(high)
+        lower, upper = _with_gaps(low), _with_gaps(high)
         ax.fill_between(curve.sizes, lower, upper, color=color, alpha=0.2, lw=0, zorder=2)
         if len(curve.sizes) == 1:  # a line of one point would not be seen
             style["marker"] = marker or "_"
             ax.vlines(curve.sizes, lower, upper, color=color, alpha=0.4, lw=3, zorder=2)
-        ax.plot(curve.sizes, _seen(mean), color=color, zorder=3, label=label, **style)
-    ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=_band(curve))
+        ax.plot(curve.sizes, _with_gaps(mean), color=color, zorder=3, label=label, **style)
+    ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=_band_name(curve))
     ax.set_xscale("log", base=2)
     ticker = import_extra("matplotlib.ticker", extra="cli")
     ax.xaxis.set_major_locator(ticker.LogLocator(base=2, numticks=7))
@@ -402,7 +404,7 @@ def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
     plain_ticks(ax)
 
 
-def _labels(curve: LearningCurve) -> list[str]:
+def _method_labels(curve: LearningCurve) -> list[str]:
     """Each method with its value at the largest size."""
     before, *names = curve.names
     called = [f"{before}, {curve.reading}" if curve.linked else before, *names]
@@ -410,11 +412,11 @@ def _labels(curve: LearningCurve) -> list[str]:
     return [f"{name}: {in_short(m[-1])}" for name, m in pairs]
 
 
-def _band(curve: LearningCurve) -> str:
+def _band_name(curve: LearningCurve) -> str:
     return f"{100 * curve.level:g} % band of the mean"
 
 
-def _seen(values: Any) -> list[float]:
+def _with_gaps(values: Any) -> list[float]:
     """Infinite values as gaps."""
     return [float(value) if math.isfinite(value) else math.nan for value in values]
 
@@ -469,10 +471,10 @@ def group_diagram(found: Multicalibration, *, ax: Any = None, title: str | None 
         WIDTH - 2 * GROUP_SIDE,
         EACH * len(found.shown) + 0.05,
     )
-    return one_panel("groups", place, lambda axes: _group_panel(axes, found), ax, title)
+    return one_panel("groups", place, lambda axes: _draw_groups(axes, found), ax, title)
 
 
-def _group_panel(ax: Axes, found: Multicalibration) -> None:
+def _draw_groups(ax: Axes, found: Multicalibration) -> None:
     groups = found.shown
     low, high = min(0.0, *(g.low for g in groups)), max(0.0, *(g.high for g in groups))
     room = 0.04 * ((high - low) or 1.0)
@@ -542,7 +544,7 @@ def decision_diagram(curve: DecisionCurve, *, ax: Any = None, title: str | None 
     return panel_with_legend(
         "decision",
         DECISION_HEIGHT,
-        lambda axes: _decision_panel(axes, curve),
+        lambda axes: _draw_decision(axes, curve),
         ax,
         title,
         entries=len(curve.names) + 2 + (curve.level is not None),
@@ -550,7 +552,7 @@ def decision_diagram(curve: DecisionCurve, *, ax: Any = None, title: str | None 
     )
 
 
-def _decision_panel(ax: Axes, curve: DecisionCurve) -> None:
+def _draw_decision(ax: Axes, curve: DecisionCurve) -> None:
     x = curve.thresholds
     marker = "o" if len(x) == 1 else ""  # a line of one point would not be seen
     for number, name in enumerate(curve.names):
@@ -624,10 +626,10 @@ def map_diagram(
     refuse_other_axes(ax)
     line = map_curve(fitted, lo=lo, hi=hi, n=n, axes=axes)
     place = (LEFT, BOTTOM, PANEL, PANEL)
-    return one_panel("map", place, lambda axes: map_panel(axes, line), ax, title)
+    return one_panel("map", place, lambda axes: draw_map(axes, line), ax, title)
 
 
-def map_panel(ax: Axes, line: MapCurve) -> None:
+def draw_map(ax: Axes, line: MapCurve) -> None:
     """A map's line, band and knots."""
     frame, square = line.frame, line.domain == "probability"
     inside = frame.inside
@@ -649,13 +651,13 @@ def map_panel(ax: Axes, line: MapCurve) -> None:
         ax.set_xlim(line.x[0] - room, line.x[-1] + room)
         ax.set_ylim(*frame.ends(LARGE_PANEL.room))
         plain_ticks(ax)
-    _knots(ax, line)
+    _draw_knots(ax, line)
     if line.lower is not None:
         ax.legend(fontsize=TINY, frameon=False, **CLOSE)
     label_axes(ax, "score", "calibrated probability")
 
 
-def _knots(ax: Axes, line: MapCurve) -> None:
+def _draw_knots(ax: Axes, line: MapCurve) -> None:
     if not 0 < len(line.knots) <= MOST_KNOTS:
         return
     bottom = [line.frame.low] * len(line.knots)

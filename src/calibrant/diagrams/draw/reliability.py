@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Any
 from calibrant.data.columns import plain
 from calibrant.data.door import read_class_pair
 from calibrant.diagrams.curve import (
-    ComparedCurves,
     Curve,
     CurveOptions,
-    Frame,
     MapCurve,
-    compare_curves,
+    check_choice,
     frame_of,
-    map_curve,
-    one_of,
     read_several,
 )
 from calibrant.diagrams.draw.figures import (
@@ -50,8 +46,16 @@ from calibrant.diagrams.draw.figures import (
     titled_figure,
     x_words,
 )
-from calibrant.diagrams.draw.others import map_panel
-from calibrant.diagrams.panels import Panels, Segments, classes_by, panels_of, segments_by
+from calibrant.diagrams.draw.others import draw_map
+from calibrant.diagrams.panels import (
+    Panels,
+    Segments,
+    classes_by,
+    compare_curves,
+    panels_of,
+    segments_by,
+    with_map,
+)
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.cells import Bins
@@ -115,7 +119,7 @@ def reliability_diagram(
         of margins has no place on that axis and gets a panel of its own.
     ax : matplotlib Axes, optional
         Draw the reliability panel into these axes, without the histogram. Curves that are there
-        already stay, and the new one looks different. For panels of segments a list of axes, one
+        already stay, and the new one styles different. For panels of segments a list of axes, one
         for each.
     title : str, optional
     names : two str, optional
@@ -144,7 +148,7 @@ def reliability_diagram(
     >>> [axes.get_label() for axes in figure.axes]
     ['reliability', 'histogram']
     """
-    one_of("layout", layout, ("panels", "overlay"))
+    check_choice("layout", layout, ("panels", "overlay"))
     apart = segments is not None and layout == "panels"
     if not apart:
         refuse_other_axes(ax)
@@ -164,29 +168,40 @@ def reliability_diagram(
         shown = panels_of(tables, rule)
     else:
         both = compare_curves(
-            y, p, raw=raw, rule=rule, sample_weight=sample_weight, pos_label=pos_label
+            y,
+            p,
+            raw=raw,
+            fitted_map=fitted_map,
+            rule=rule,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
         )
-        return comparison_diagram(both, names, fitted_map, ax=ax, title=title)
-    return _drawn(shown.curves, curve_styles(shown.names), fitted_map, None, ax, title)
+        return comparison_diagram(both, names, ax=ax, title=title)
+    return _one_panel(with_map(shown, fitted_map), curve_styles(shown.names), ax, title)
 
 
 def comparison_diagram(
-    both: ComparedCurves,
+    both: Panels,
     names: tuple[str, str] | None,
-    fitted_map: Any = None,
     *,
     ax: Any = None,
     title: str | None = None,
 ) -> Figure:
     """Curves after and before calibration, drawn as `reliability_diagram` says."""
-    if names is None:
-        names = ("predictions" if both.before is None else "calibrated", "before")
-    if isinstance(names, str) or len(names) != 2:
+    if names is not None and (isinstance(names, str) or len(names) != 2):
         raise ParameterError(f"names must be two strings, but {names!r} came.")
-    before = f"{names[1]}, {both.reading}" if both.reading else names[1]
     used = 0 if ax is None else len(_diagonals(ax))
-    looks = curve_styles((names[0], before), used)[: len(both.curves)]
-    return _drawn(both.curves, looks, fitted_map, both, ax, title)
+    return _one_panel(both, _styles_of(both, names, used), ax, title)
+
+
+def _styles_of(
+    panels: Panels, names: tuple[str, str] | None = None, used: int = 0
+) -> tuple[CurveStyle, ...]:
+    """The styles of a prediction and of the scores before calibration."""
+    if names is None:
+        names = ("calibrated" if panels.before else "predictions", "before")
+    before = f"{names[1]}, {panels.reading}" if panels.reading else names[1]
+    return curve_styles((names[0], before), used)[: 2 if panels.before else 1]
 
 
 def _refuse_beside(what: str, **given: Any) -> None:
@@ -200,53 +215,29 @@ def _refuse_beside(what: str, **given: Any) -> None:
 # --- what is drawn ------------------------------------------------------------------------------
 
 
-def _drawn(
-    curves: tuple[Curve, ...],
-    looks: tuple[CurveStyle, ...],
-    fitted_map: Any,
-    both: ComparedCurves | None,
-    ax: Any,
-    title: str | None,
-) -> Figure:
+def _one_panel(shown: Panels, styles: tuple[CurveStyle, ...], ax: Any, title: str | None) -> Figure:
     """Curves over one another, and the map over them or in a panel of its own."""
-    frame = frame_of(curves)
-    line, apart = _line_of(fitted_map, frame, both)
-    panel = PanelCurves(None, curves, None if apart else line)
-    drawing = CurveDrawing((panel,), looks, frame, LARGE_PANEL)
+    curves = (*shown.curves, *shown.before)
+    panel = PanelCurves(None, curves, shown.lines[0])
+    drawing = CurveDrawing((panel,), styles, frame_of(curves), LARGE_PANEL)
     if ax is None:
-        return _sheet(drawing, line if apart else None, title)
-    if apart:
+        return _large_figure(drawing, shown.beside, title)
+    if shown.beside is not None:
         raise ParameterError(
             "fitted_map must be a map of probabilities where ax is given, but this one reads "
             "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
         )
-    return _into(ax, drawing, title)
-
-
-def _line_of(
-    fitted_map: Any, frame: Frame, both: ComparedCurves | None
-) -> tuple[MapCurve | None, bool]:
-    """The fitted map over the range of the scores before, and whether it needs its own panel."""
-    if fitted_map is None:
-        return None, False
-    if both is not None and both.linked:
-        low, high = both.raw_range or (0.0, 0.0)
-        lo, hi = (low, high) if low < high else (None, None)
-        return map_curve(fitted_map, lo=lo, hi=hi), True
-    alone = both is None or both.before is None
-    if alone and map_curve(fitted_map, n=2).domain == "score":
-        return map_curve(fitted_map), True
-    return map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes), False
+    return _draw_into(ax, drawing, title)
 
 
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _into(ax: Axes, drawing: CurveDrawing, title: str | None) -> Figure:
+def _draw_into(ax: Axes, drawing: CurveDrawing, title: str | None) -> Figure:
     """The reliability panel in axes that somebody else made."""
     shown = ax.get_xlim() if _diagonals(ax) else ()
     drawing.draw(ax, drawing.panels[0])
-    _finish(ax, drawing)
+    _finish_square(ax, drawing)
     ends = sorted((*shown, *ax.get_xlim()))
     ax.set_xlim(ends[0], ends[-1])
     ax.set_ylim(ends[0], ends[-1])
@@ -261,17 +252,17 @@ def _diagonals(ax: Axes) -> list[Any]:
     return [line for line in ax.lines if line.get_label() == IDEAL]
 
 
-def _sheet(drawing: CurveDrawing, beside: MapCurve | None, title: str | None) -> Figure:
+def _large_figure(drawing: CurveDrawing, beside: MapCurve | None, title: str | None) -> Figure:
     """Reliability above, histogram and legend below, and a map of margins beside them."""
     frame, size = drawing.frame, drawing.size
-    wide = max(len(look.name) for look in drawing.looks) > WIDEST
+    wide = max(len(style.name) for style in drawing.styles) > WIDEST
     below, columns = legend_room(drawing.entries, wide)
     digits = DIGITS if frame.has_long_ticks(0.005) else 0.0
     left, side = LEFT + digits, size.side - 1.25 * digits
     width = WIDTH if beside is None else 2 * WIDTH
     figure, title = titled_figure(title, width, side, size.gap, size.histogram, below)
     panel, under = drawing.add(figure, drawing.panels[0], left, below, side)
-    _finish(panel, drawing)
+    _finish_square(panel, drawing)
     label_axes(panel, "", UP)
     label_axes(under, x_words(drawing.first, frame), "share, %")
     for axes in (panel, under):  # one below the other, whatever the numbers beside them
@@ -280,12 +271,12 @@ def _sheet(drawing: CurveDrawing, beside: MapCurve | None, title: str | None) ->
     legend_below(figure, handles, columns, 0.5 if beside is None else 0.25)
     if beside is not None:
         place = (WIDTH + LEFT, below + size.histogram + size.gap, side, side)
-        map_panel(axes_at(figure, place, "map"), beside)
+        draw_map(axes_at(figure, place, "map"), beside)
     set_title(panel, title)
     return figure
 
 
-def _finish(ax: Axes, drawing: CurveDrawing) -> None:
+def _finish_square(ax: Axes, drawing: CurveDrawing) -> None:
     """The band in the legend, and axes of equal length."""
     band_key(ax, drawing.first)
     ax.set_aspect("equal", adjustable="box")
@@ -360,7 +351,7 @@ class ReliabilityDisplay:
         bins, binning, curve, band, bands, axes, sample_weight, ax, title
             As in `reliability_diagram`.
         """
-        label, p = _probabilities(estimator, X, y, pos_label)
+        label, p = _model_probabilities(estimator, X, y, pos_label)
         return cls.from_predictions(
             y,
             p,
@@ -422,7 +413,7 @@ class ReliabilityDisplay:
         return render(self.figure_) if self.figure_.canvas.manager is None else None
 
 
-def _probabilities(estimator: Any, X: Any, y: Any, pos_label: Any) -> tuple[Any, Any]:
+def _model_probabilities(estimator: Any, X: Any, y: Any, pos_label: Any) -> tuple[Any, Any]:
     """The class that is shown, and what a fitted model of two classes gives it."""
     from calibrant.fitting.model_scores import model_classes, model_scores
 
@@ -503,11 +494,12 @@ def panel_diagram(
         )
     if across is not None:
         check_whole("across", across, 1)
-    drawing = _drawing(panels)
+    drawing = _drawing_of(panels)
     count = len(drawing.panels)
     if ax is not None:
-        return _panels_into(_checked(ax, count), drawing, title)
-    return _panels_sheet(drawing, _even(count, MOST) if across is None else across, title)
+        return _draw_panels_into(_axes_for_panels(ax, count), drawing, title)
+    across = _panels_across(count, MOST) if across is None else across
+    return _figure_of_panels(drawing, across, title)
 
 
 @refuse_foreign_names
@@ -572,32 +564,31 @@ def class_diagram(
 # --- what is drawn ------------------------------------------------------------------------------
 
 
-def _drawing(panels: Panels | Segments) -> CurveDrawing:
+def _drawing_of(panels: Panels | Segments) -> CurveDrawing:
     if isinstance(panels, Segments):
-        looks, curves = curve_styles(panels.predictions), panels.curves
+        styles, curves = curve_styles(panels.predictions), panels.curves
         pairs = zip(panels.names, panels.panels, strict=True)
         columns = [PanelCurves(name, inner.curves) for name, inner in pairs]
     else:
-        before = f"before, {panels.reading}" if panels.reading else "before"
-        looks = curve_styles(["calibrated", before] if panels.before else ["predictions"])
+        styles = _styles_of(panels)
         curves = (*panels.curves, *panels.before)
         sides = [panels.curves, panels.before] if panels.before else [panels.curves]
         triples = zip(panels.names, zip(*sides, strict=True), panels.lines, strict=True)
         columns = [PanelCurves(name, own, line) for name, own, line in triples]
-    return CurveDrawing(tuple(columns), looks, frame_of(curves), SMALL_PANEL)
+    return CurveDrawing(tuple(columns), styles, frame_of(curves), SMALL_PANEL)
 
 
-def _unset(name: str) -> str:
+def _without_formulas(name: str) -> str:
     """A name in which dollar signs begin no formula."""
     return name.replace("$", r"\$")
 
 
-def _even(count: int, most: int) -> int:
+def _panels_across(count: int, most: int) -> int:
     """How many panels stand side by side, so that the rows are about equally long."""
     return -(-count // -(-count // most))
 
 
-def _checked(ax: Any, count: int) -> list[Axes]:
+def _axes_for_panels(ax: Any, count: int) -> list[Axes]:
     """The axes that the caller made, one for each panel, from a list or an array of any shape."""
     given = list(getattr(ax, "flat", ax if isinstance(ax, (list, tuple)) else [ax]))
     for each in given:
@@ -612,10 +603,10 @@ def _checked(ax: Any, count: int) -> list[Axes]:
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _panels_into(axes: list[Axes], drawing: CurveDrawing, title: str | None) -> Figure:
+def _draw_panels_into(axes: list[Axes], drawing: CurveDrawing, title: str | None) -> Figure:
     for panel, ax in zip(drawing.panels, axes, strict=True):
         drawing.draw(ax, panel)
-        ax.set_title(_unset(str(panel.name)), fontsize=SMALL, pad=3)
+        ax.set_title(_without_formulas(str(panel.name)), fontsize=SMALL, pad=3)
         label_axes(ax, x_words(drawing.first, drawing.frame, short=True), UP)
     band_key(axes[0], drawing.first)
     legend_inside(axes[0])
@@ -625,11 +616,11 @@ def _panels_into(axes: list[Axes], drawing: CurveDrawing, title: str | None) -> 
     return figure  # type: ignore[return-value]
 
 
-def _panels_sheet(drawing: CurveDrawing, across: int, title: str | None) -> Figure:
+def _figure_of_panels(drawing: CurveDrawing, across: int, title: str | None) -> Figure:
     panels, frame, size = drawing.panels, drawing.frame, drawing.size
     across = min(across, len(panels))
     rows = -(-len(panels) // across)
-    names = [_unset(textwrap.fill(str(panel.name), 22)) for panel in panels]
+    names = [_without_formulas(textwrap.fill(str(panel.name), 22)) for panel in panels]
     above = NAME * (1 + max(name.count("\n") for name in names))
     beside = min(across if across < 3 else 4, drawing.entries)
     below = BOTTOM + ROW * -(-drawing.entries // beside) + 0.06
@@ -648,15 +639,15 @@ def _panels_sheet(drawing: CurveDrawing, across: int, title: str | None) -> Figu
         under.set_ylim(0, 1.05 * highest)
         square.set_title(names[number], fontsize=SMALL, pad=3)
         under.set_xlabel(x_words(drawing.first, frame, short=True), fontsize=SMALL)
-        _words(square, under, (EDGE - start) / size.side if place == 0 else None)
-    _legend(figure, drawing, beside)
+        _label_first_column(square, under, (EDGE - start) / size.side if place == 0 else None)
+    _common_legend(figure, drawing, beside)
     if title is not None:
         top = 1 - TOP / figure.get_figheight()
         figure.text(0.5, top, title, ha="center", va="top", fontsize=SMALL + 1)
     return figure
 
 
-def _words(panel: Axes, under: Axes, edge: float | None) -> None:
+def _label_first_column(panel: Axes, under: Axes, edge: float | None) -> None:
     """Words and numbers beside the first column only: the others have the same axes."""
     for axes, words in ((panel, UP), (under, "share, %")):
         axes.tick_params(labelleft=edge is not None)
@@ -665,7 +656,7 @@ def _words(panel: Axes, under: Axes, edge: float | None) -> None:
             axes.yaxis.set_label_coords(edge, 0.5)
 
 
-def _legend(figure: Figure, drawing: CurveDrawing, beside: int) -> None:
+def _common_legend(figure: Figure, drawing: CurveDrawing, beside: int) -> None:
     """One legend for all columns: every entry that any of them has."""
     band_key(figure.axes[0], drawing.first)
     found: dict[str, Any] = {}

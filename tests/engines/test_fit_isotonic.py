@@ -134,7 +134,7 @@ def test_a_million_rows_and_few_of_them_twice(kind):
     check(far.map, near.map_, s)
 
     lazy = read_lazy(nw.from_native(given_), Names("s", "y"))
-    parts = refined(lazy, lazy.grouped(2**16))
+    parts = refined(lazy, *lazy.grouped(2**16))
     again = parts.scores["negative"].sum() + parts.scores["positive"].sum()
     kept = parts.kept["negative"].sum() + parts.kept["positive"].sum()
     assert again + kept == n

@@ -24,7 +24,7 @@ from calibrant.cli.console import SHOWN, some_of, tell
 from calibrant.cli.sources import EngineOptions, Files, FileSource, read_segment
 from calibrant.data.columns import segment_columns_of, unknown_column
 from calibrant.data.door import Rows, are_distributions, read_weight, spelling_advice
-from calibrant.data.lazy import CellsOption, Coding, Names
+from calibrant.data.lazy import CellsOption, Coding, Names, grouped_tables, row_count
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, pooling_facts
 from calibrant.engines.files import ReadOptions, nameless, repeatable
@@ -176,13 +176,13 @@ def read_segments(engine: Engine, source: FileSource, cells: CellsOption) -> Fil
     """The tables of segments, by one GROUP BY."""
     rows = file_rows(engine, source)
     grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), source.positive)
-    tables = grouped.tables()
+    tables = grouped_tables(*grouped)
     whole = ScoreTable.gather(tables.values())
     read = FileTable(whole, coding.classes, coding.pos_label, {})
     note_positive(engine, source, read)
     if source.probabilities and not whole.looks_like_probabilities:
         rows.refuse_outside()
-    facts = rows.facts(grouped.rows) | source.facts | pooling_facts(whole)
+    facts = rows.facts(row_count(grouped[1])) | source.facts | pooling_facts(whole)
     return FileSegments(tables, read._replace(facts=facts))
 
 

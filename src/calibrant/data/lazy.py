@@ -20,7 +20,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Flags
 from calibrant.data.columns import (
     as_double,
     first_row,
@@ -34,7 +34,14 @@ from calibrant.data.columns import (
     unknown_column,
 )
 from calibrant.data.door import HEAVIEST, read_labels, spelling_advice
-from calibrant.data.score_table import Cells, ScoreTable, cells_for, segment_cells_for
+from calibrant.data.score_table import (
+    SUMS,
+    Cells,
+    ScoreTable,
+    cells_for,
+    segment_cells_for,
+    sums_of,
+)
 from calibrant.errors import InputError, ParameterError, counts_in_words, import_extra
 
 T = TypeVar("T")
@@ -233,26 +240,31 @@ class LazyRows:
 
     def grouped(
         self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
-    ) -> Grouped:
-        """The rows by score or by cell, as asked. "auto": by score if there are few scores, else
-        in as many cells as ``count`` gives for the number of rows."""
+    ) -> tuple[Cells | None, Columns]:
+        """The sums of rows by score (then there are no cells) or by cell, as asked.
+
+        "auto": by score if there are few scores, else in as many cells as ``count`` gives for the
+        number of rows.
+        """
         return self.checked(lambda: self._grouped(cells, count))
 
-    def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
+    def _grouped(
+        self, cells: CellsOption, count: Callable[[float], int]
+    ) -> tuple[Cells | None, Columns]:
         found = self.by_score_or_cells(cells, count)
-        if isinstance(found, Grouped):
-            return found
+        if not isinstance(found, Cells):
+            return None, found
         search = zoomed(found)
         asked = next(search)
         while True:
             try:
-                asked = search.send(self.by_cell(asked))
+                asked = search.send((asked, self.by_cell(asked)))
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
     def by_score_or_cells(
         self, cells: CellsOption, count: Callable[[float], int]
-    ) -> Grouped | Cells:
+    ) -> Columns | Cells:
         """The rows by score where `grouped` has them so, else the cells to begin with."""
         check_cells(cells)
         if cells == "exact":
@@ -260,7 +272,7 @@ class LazyRows:
         if cells != "auto":
             return self._cells(lambda rows: int(cells))
         exact = None if self._surely_many() else self.by_score(EXACT)
-        if exact is not None and exact.size <= EXACT:
+        if exact is not None and len(exact["x"]) <= EXACT:
             return exact
         if not self.names.segment:
             return self._cells(count)
@@ -268,14 +280,13 @@ class LazyRows:
         number = self.fetch(segments.select(n=nw.len())).item()
         return self._cells(lambda rows: segment_cells_for(number))
 
-    def by_score(self, most: int | None = None) -> Grouped:
+    def by_score(self, most: int | None = None) -> Columns:
         """Sums of each score (and segment); if there are more than ``most``, only how many."""
-        frame = self.rows()
-        return Grouped(None, self.group(frame, [*self.keys, "x"], self.sums(), most))
+        return self.group(self.rows(), [*self.keys, "x"], self.sums(), most)
 
-    def by_cell(self, cells: Cells) -> Grouped:
+    def by_cell(self, cells: Cells) -> Columns:
         """Sums of each cell, the ends of its scores, and Σw·score."""
-        return Grouped(cells, self.by_key(cells.add_to(self.coded(), "x", "k")))
+        return self.by_key(cells.add_to(self.coded(), "x", "k"))
 
     def by_key(
         self,
@@ -764,12 +775,8 @@ def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
 # --- Rows that an engine has grouped: their sums by score or by cell ------------------------------
 
 
-#: a cell of margins is crowded if it holds more than the share CROWDED of the weight, and more than
-#: DUE times what an average cell holds; ZOOMS is how often cells may be narrowed to a crowded one
-CROWDED, DUE, ZOOMS = 1 / 16, 8, 4
-#: Σw and Σw² of negatives and positives, as the columns of grouped rows are called
-SUMS = ("negative", "positive", "negative_sq", "positive_sq")
-
+#: how often cells may be narrowed to a crowded one
+ZOOMS = 4
 #: how the two classes of a cell are put together: columns that become one for each class (APART),
 #: and columns of which both classes' values become one (REDUCED)
 APART = {"weight": SUMS[:2], "square": SUMS[2:], "d": ("d0", "d1")}
@@ -778,72 +785,29 @@ REDUCED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys(
 )
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """Sums of rows by score (``cells`` is None) or by cell, in the order of the scores."""
+def row_count(found: Columns) -> int:
+    """The number of rows that were grouped."""
+    counts = ("rows",) if "rows" in found else SUMS[:2]
+    return int(sum(found[name].sum() for name in counts))
 
-    cells: Cells | None
-    columns: Columns
 
-    @property
-    def size(self) -> int:
-        """The number of groups."""
-        return len(self.columns["x" if self.cells is None else "k"])
+def grouped_table(cells: Cells | None, found: Columns) -> ScoreTable:
+    """The score table of rows grouped by score (``cells`` is None) or by cell."""
+    if cells is None:
+        return ScoreTable.from_counts(found["x"], *sums_of(found))
+    return cells.table(found)
 
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        counts = ("rows",) if "rows" in self.columns else SUMS[:2]
-        return int(sum(self.columns[name].sum() for name in counts))
 
-    def crowd(self) -> float:
-        """The share of the weight that is in crowded cells of different scores."""
-        crowded, share = self._crowded()
-        return float(share[crowded].sum())
-
-    def closer(self) -> Cells | None:
-        """Cells that are finest inside the most crowded cell; None if no cell is crowded."""
-        crowded, share = self._crowded()
-        if self.cells is None or not crowded.any():
-            return None
-        worst = self.columns["k"] == self.columns["k"][np.argmax(np.where(crowded, share, 0.0))]
-        low = float(np.nanmin(self.columns["low"][worst]))
-        high = float(np.nanmax(self.columns["high"][worst]))
-        spread = max(high / 2 - low / 2, 1e-300)
-        return Cells(self.cells.count, low / 2 + high / 2, spread)
-
-    def _crowded(self) -> tuple[Flags, Array]:
-        """Which groups are in crowded cells, and the share of the weight that each group holds."""
-        n0, n1, _, _ = columns_of(self.columns)
-        share = (n0 + n1) / (n0 + n1).sum()
-        if self.cells is None or self.cells.centre is None:
-            return np.zeros(len(share), dtype=bool), share
-        _, place = np.unique(self.columns["k"], return_inverse=True)
-        held = np.bincount(place, share)[place]
-        mixed = np.bincount(place, self.columns["low"] < self.columns["high"])[place] > 0
-        return mixed & (held > max(CROWDED, DUE / self.cells.count)), share
-
-    def table(self, part: slice = slice(None)) -> ScoreTable:
-        """The score table (of a part of the groups)."""
-        n0, n1, q0, q1 = (column[part] for column in columns_of(self.columns))
-        if self.cells is None:
-            return ScoreTable.from_counts(self.columns["x"][part], n0, n1, q0, q1)
-        present = n0 + n1 > 0  # a cell of rows without weight has no ends
-        low, high, moment = (
-            self.columns[name][part][present] + 0.0 for name in ("low", "high", "moment")
-        )
-        sums = (n0[present], n1[present], q0[present], q1[present])
-        return ScoreTable.from_cells(low, high, moment, sums, str(self.cells))
-
-    def tables(self) -> dict[Any, ScoreTable]:
-        """The score table of each segment; segments of several columns are tuples."""
-        names = _segments_in(self.columns)
-        starts = np.flatnonzero(_changes(self.columns, names))
-        ends = np.append(starts[1:], self.size)
-        values = [[plain(value) for value in self.columns[name][starts]] for name in names]
-        keys = values[0] if len(values) == 1 else zip(*values, strict=True)
-        parts = zip(keys, starts, ends, strict=True)
-        return {key: self.table(slice(a, b)) for key, a, b in parts}
+def grouped_tables(cells: Cells | None, found: Columns) -> dict[Any, ScoreTable]:
+    """The score table of each segment; segments of several columns are tuples."""
+    names = _segments_in(found)
+    new = _changes(found, names)
+    starts = np.flatnonzero(new)
+    values = [[plain(value) for value in found[name][starts]] for name in names]
+    keys = values[0] if len(values) == 1 else zip(*values, strict=True)
+    parts = zip(starts, np.append(starts[1:], len(new)), strict=True)
+    columns = ({name: column[a:b] for name, column in found.items()} for a, b in parts)
+    return {key: grouped_table(cells, part) for key, part in zip(keys, columns, strict=True)}
 
 
 def segment_keys(count: int) -> list[str]:
@@ -868,22 +832,24 @@ def _changes(found: Columns, names: Sequence[str]) -> Flags:
     return new
 
 
-def zoomed(cells: Cells) -> Generator[Cells, Grouped, Grouped]:
+def zoomed(
+    cells: Cells,
+) -> Generator[Cells, tuple[Cells, Columns], tuple[Cells, Columns]]:
     """Find the cells to group by: where a few far scores crowd the others into one cell, narrow the
     cells to that one.
 
-    Yields cells, and is sent the rows grouped by them. Returns the best grouping.
+    Yields cells, and is sent those that were taken, and the rows grouped by them. Returns the best.
     """
-    grouped = yield cells
+    cells, found = yield cells
     for _ in range(ZOOMS):
-        closer = grouped.closer()
+        closer = cells.closer(found)
         if closer is None:
             break
-        again = yield closer
-        if again.crowd() > 0.5 * grouped.crowd():
+        closer, again = yield closer
+        if closer.crowd(again) > 0.5 * cells.crowd(found):
             break
-        grouped = again
-    return grouped
+        cells, found = closer, again
+    return cells, found
 
 
 def side_by_side(found: Columns) -> Columns:
@@ -907,13 +873,6 @@ def side_by_side(found: Columns) -> Columns:
     return columns
 
 
-def columns_of(found: Columns) -> tuple[Array, Array, Array, Array]:
-    """Σw and Σw² of both classes; without weights Σw² is Σw."""
-    known = SUMS if SUMS[2] in found else (*SUMS[:2], *SUMS[:2])
-    n0, n1, q0, q1 = (np.asarray(found[name], dtype=np.float64) for name in known)
-    return n0, n1, q0, q1
-
-
 # --- Questions that are asked of rows, and several of them answered in one pass -------------------
 # Most engines answer each question by a GROUP BY where the rows are. An engine that works in this
 # process can hand over its rows instead, a batch at a time, and then one pass answers what is asked
@@ -926,18 +885,6 @@ FEW_CELLS = 2**20
 BATCH = 2**15
 
 
-class Batch(NamedTuple):
-    """Finite scores, labels 0 and 1, and weights, if there are any."""
-
-    x: Array
-    y: NDArray[np.int64]
-    w: Array | None
-
-    def take(self, rows: Index) -> Batch:
-        """Some of the rows."""
-        return Batch(self.x[rows], self.y[rows], None if self.w is None else self.w[rows])
-
-
 class Question(Protocol):
     """A question about all rows: the engine answers it, or it is answered here, batch by batch."""
 
@@ -948,8 +895,8 @@ class Question(Protocol):
     def ask(self, rows: LazyRows) -> Columns:
         """The answer, made where the rows are."""
 
-    def add(self, batch: Batch) -> None:
-        """Add some rows to the answer."""
+    def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
+        """Add some rows to the answer: finite scores, labels 0 and 1, and weights, if any."""
 
     def found(self) -> Columns | None:
         """The answer from all rows that were added; None where the engine must be asked."""
@@ -1017,7 +964,7 @@ def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
         for x, (_, question) in zip(scores, asked, strict=True):
             if not np.isfinite(x).all():
                 raise BadRowsError
-            question.add(Batch(x, y, w))
+            question.add(x, y, w)
 
 
 def _read_duckdb(frame: Lazy) -> Iterator[list[NDArray[Any]]]:

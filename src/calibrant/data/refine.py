@@ -22,18 +22,15 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.lazy import (
     FEW_CELLS,
-    SUMS,
-    Batch,
     CellsOption,
     Columns,
-    Grouped,
     LazyRows,
     Steps,
-    columns_of,
+    grouped_table,
     left_join,
     run_steps,
 )
-from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for
+from calibrant.data.score_table import SUMS, Cells, ScoreTable, fine_cells_for, sums_of
 
 Link = Callable[[Array], Array]
 
@@ -55,13 +52,13 @@ def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
     its Σw² are not those of the rows.
     """
     rows = replace(rows, bare=True)
-    grouped = rows.grouped(cells, fine_cells_for)
-    return grouped.table() if grouped.cells is None else refined(rows, grouped).table()
+    by, found = rows.grouped(cells, fine_cells_for)
+    return grouped_table(None, found) if by is None else refined(rows, by, found).table()
 
 
-def refined(rows: LazyRows, grouped: Grouped) -> Narrowed:
+def refined(rows: LazyRows, cells: Cells, grouped: Columns) -> Narrowed:
     """The passes after the first: fetch the scores of the pieces that matter, and of no others."""
-    (found,) = run_steps((replace(rows, bare=True), narrowed(grouped)))
+    (found,) = run_steps((replace(rows, bare=True), narrowed(cells, grouped)))
     return found
 
 
@@ -105,7 +102,7 @@ class Narrowed(NamedTuple):
         A piece that is kept stands at its lowest and its highest score, half of its weight at each:
         the two lie in the same block, whose neighbours see the ends that they would see.
         """
-        kept, single = columns_of(self.kept), columns_of(self.scores)
+        kept, single = sums_of(self.kept), sums_of(self.scores)
         x = np.concatenate((self.kept["low"], self.kept["high"], self.scores["x"]))
         halves = [0.5 * column for column in kept]
         sums = map(np.concatenate, zip(halves, halves, single, strict=True))
@@ -113,7 +110,8 @@ class Narrowed(NamedTuple):
 
 
 def narrowed(
-    grouped: Grouped,
+    cells: Cells,
+    grouped: Columns,
     link: Link = np.asarray,
     predict: Callable[[nw.Expr], nw.Expr] | None = None,
 ) -> Steps[Narrowed]:
@@ -122,9 +120,7 @@ def narrowed(
     ``link`` makes predictions of scores, of which equal ones stay together; so does ``predict``
     where the rows are, if Σw·prediction of each piece is asked for.
     """
-    if grouped.cells is None:
-        raise ValueError("the rows must be in cells")
-    pieces = _Pieces.of(PieceFinder(grouped.cells), grouped.columns)
+    pieces = _Pieces.of(PieceFinder(cells), grouped)
     torn = pieces.torn(link)
     for _ in range(PASSES):
         if pieces.columns["rows"][torn].sum() <= FEW:
@@ -156,7 +152,7 @@ class _Pieces:
     @classmethod
     def of(cls, finder: PieceFinder, found: Columns) -> Self:
         """The cells or pieces that were found; several groups of one are put together."""
-        n0, n1, _, _ = columns_of(found)
+        n0, n1, _, _ = sums_of(found)
         order = np.argsort(found["k"], kind="stable")
         order = order[(n0 + n1)[order] > 0]
         k = np.asarray(found["k"], np.int64)[order]
@@ -315,12 +311,12 @@ class PieceSums(_OfPieces):
             frame, sums["moment"] = frame.with_columns(p=value), nw.col("p").sum()
         return rows.group(frame, ["k"], {**sums, "low": at.min(), "high": at.max()})
 
-    def add(self, batch: Batch) -> None:
+    def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
         if self.sums is None:  # all of a piece side by side, in one line of the cache
             self.sums = np.zeros((self.finder.ends, LINE))
             self.sums[:, HELD.index("low")], self.sums[:, HELD.index("high")] = np.inf, -np.inf
-        at, piece = self.finder.chosen(batch.x)
-        x, y, w = batch.take(at)
+        at, piece = self.finder.chosen(x)
+        x, y, w = x[at], y[at], None if w is None else w[at]
         p = self.link(x) if self.predict else x
         put, line = self.sums.reshape(-1), piece * LINE
         np.add.at(put, line + y, 1.0 if w is None else w)
@@ -344,22 +340,22 @@ class PieceSums(_OfPieces):
 class PieceScores(_OfPieces):
     """For each score in some pieces: Σw and Σw² of each class."""
 
-    parts: list[Batch] = field(default_factory=list)
+    parts: list[tuple[Array, NDArray[np.int64], Array | None]] = field(default_factory=list)
 
     def ask(self, rows: LazyRows) -> Columns:
         rows = self.finder.rows_of(rows)
         return rows.group(rows.rows(), ["x"], rows.sums())
 
-    def add(self, batch: Batch) -> None:
-        at, _ = self.finder.chosen(batch.x)
-        self.parts.append(batch.take(at))
+    def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
+        at, _ = self.finder.chosen(x)
+        self.parts.append((x[at], y[at], None if w is None else w[at]))
 
     def found(self) -> Columns | None:
-        if not any(len(part.x) for part in self.parts):
+        if not any(len(x) for x, _, _ in self.parts):
             return None
-        x = np.concatenate([part.x for part in self.parts])
-        positive = np.concatenate([part.y for part in self.parts]) > 0
-        w = [part.w for part in self.parts if part.w is not None]
+        x = np.concatenate([x for x, _, _ in self.parts])
+        positive = np.concatenate([y for _, y, _ in self.parts]) > 0
+        w = [w for _, _, w in self.parts if w is not None]
         self.parts = []
         scores, place = np.unique(x + 0.0, return_inverse=True)
         columns: Columns = {"x": scores}

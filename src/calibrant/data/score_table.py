@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -583,6 +583,12 @@ def _check_counts(total: float) -> None:
 
 Frame = TypeVar("Frame", "nw.LazyFrame[Any]", "nw.DataFrame[Any]")
 
+#: Σw and Σw² of negatives and positives, as the columns of grouped rows are called
+SUMS = ("negative", "positive", "negative_sq", "positive_sq")
+#: a cell of margins is crowded if it holds more than the share CROWDED of the weight, and more than
+#: DUE times what an average cell holds
+CROWDED, DUE = 1 / 16, 8
+
 #: cells of a table, at least and at most; and at most where those that matter are divided
 FEWEST, MOST = 2**14, 2**20
 FINEST = 2**19
@@ -702,6 +708,38 @@ class Cells:
         place = nw.when(side).then(low).otherwise(high) * self._scale
         return frame.with_columns(place.alias(into))
 
+    def table(self, found: Mapping[str, NDArray[Any]]) -> ScoreTable:
+        """The score table of rows that were grouped by these cells."""
+        sums = sums_of(found)
+        present = sums.filled  # a cell of rows without weight has no ends
+        low, high, moment = (found[name][present] + 0.0 for name in ("low", "high", "moment"))
+        return ScoreTable.from_cells(low, high, moment, sums.take(present), str(self))
+
+    def crowd(self, found: Mapping[str, NDArray[Any]]) -> float:
+        """The share of the weight of grouped rows that is in crowded cells of different scores."""
+        crowded, share = self._crowded(found)
+        return float(share[crowded].sum())
+
+    def closer(self, found: Mapping[str, NDArray[Any]]) -> Cells | None:
+        """Cells that are finest inside the most crowded cell; None if no cell is crowded."""
+        crowded, share = self._crowded(found)
+        if not crowded.any():
+            return None
+        worst = found["k"] == found["k"][np.argmax(np.where(crowded, share, 0.0))]
+        low, high = float(np.nanmin(found["low"][worst])), float(np.nanmax(found["high"][worst]))
+        return Cells(self.count, low / 2 + high / 2, max(high / 2 - low / 2, 1e-300))
+
+    def _crowded(self, found: Mapping[str, NDArray[Any]]) -> tuple[Flags, Array]:
+        """Which groups are in crowded cells, and the share of the weight that each group holds."""
+        n0, n1, _, _ = sums_of(found)
+        share = (n0 + n1) / (n0 + n1).sum()
+        if self.centre is None:
+            return np.zeros(len(share), dtype=bool), share
+        _, place = np.unique(found["k"], return_inverse=True)
+        held = np.bincount(place, share)[place]
+        mixed = np.bincount(place, found["low"] < found["high"])[place] > 0
+        return mixed & (held > max(CROWDED, DUE / self.count)), share
+
     @property
     def _scale(self) -> float:
         if self.centre is not None:
@@ -713,6 +751,12 @@ class Cells:
     def __str__(self) -> str:
         scale = "even in the logit" if self.centre is None else "finest in the middle"
         return f"{self.count:,} cells, {scale}"
+
+
+def sums_of(found: Mapping[str, NDArray[Any]]) -> CellColumns:
+    """Σw and Σw² of both classes in each group of rows; without weights Σw² is Σw."""
+    known = SUMS if SUMS[2] in found else (*SUMS[:2], *SUMS[:2])
+    return CellColumns(*(np.asarray(found[name], dtype=np.float64) for name in known))
 
 
 def cells_for(rows: float) -> int:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.data.lazy import Names, check_names
+from calibrant.data.lazy import Names, check_names, grouped_table, row_count
 from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import ApplyOptions, RowFitted
 from calibrant.engines.files import PLAIN_READING, ReadOptions, find_files, spool
@@ -394,10 +394,10 @@ def read_rows(
 ) -> FileTable:
     """The score table of files; what was done to the scores is among the facts."""
     grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), pos_label)
-    table = grouped.table()
+    table = grouped_table(*grouped)
     if rows.role == "probability" and not table.looks_like_probabilities:
         rows.refuse_outside()
-    facts = rows.facts(grouped.rows) | pooling_facts(table)
+    facts = rows.facts(row_count(grouped[1])) | pooling_facts(table)
     return FileTable(table, coding.classes, coding.pos_label, facts)
 
 

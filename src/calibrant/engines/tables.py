@@ -13,15 +13,18 @@ from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_
 from calibrant.data.lazy import (
     CellsOption,
     Coding,
-    Grouped,
+    Columns,
     LazyRows,
     Names,
     check_names,
+    grouped_table,
+    grouped_tables,
     lazy_frame,
     read_lazy,
+    row_count,
 )
 from calibrant.data.refine import refined_table
-from calibrant.data.score_table import WEIGHTS, ScoreTable
+from calibrant.data.score_table import WEIGHTS, Cells, ScoreTable
 from calibrant.engines.open_engine import check_rows, open_engine
 from calibrant.errors import InputError
 from calibrant.fitting.fitted import Fitted
@@ -82,7 +85,7 @@ def score_table(
     ScoreTable(2 scores from 0.2 to 0.7, weight 3: 2 positive, 1 negative)
     """
     names = Names(score, label, weight)
-    return ask(frame, names, lambda rows: rows.grouped(cells), pos_label=pos_label).answer.table()
+    return grouped_table(*_grouped(frame, names, cells, pos_label))
 
 
 def segment_tables(
@@ -125,8 +128,20 @@ def segment_tables(
     """
     listed = segment_columns_of(segment)
     names = Names(score, label, weight, listed if len(listed) > 1 else listed[0])
-    told = ask(frame, names, lambda rows: rows.grouped(cells), pos_label=pos_label)
-    return told.answer.tables()
+    return grouped_tables(*_grouped(frame, names, cells, pos_label))
+
+
+def _grouped(
+    frame: Any, names: Names, cells: CellsOption, pos_label: Any
+) -> tuple[Cells | None, Columns]:
+    """The rows by score or by cell, each of them counted."""
+    return ask(
+        frame,
+        names,
+        lambda rows: rows.grouped(cells),
+        pos_label=pos_label,
+        count=lambda grouped: row_count(grouped[1]),
+    ).answer
 
 
 # --- frames and files ---------------------------------------------------------------------------
@@ -142,17 +157,25 @@ class Answer(Generic[T]):
 
 
 def ask(
-    frame: Any, names: Names, question: Callable[[LazyRows], T], *, pos_label: Any = None
+    frame: Any,
+    names: Names,
+    question: Callable[[LazyRows], T],
+    *,
+    pos_label: Any = None,
+    count: Callable[[T], int] | None = None,
 ) -> Answer[T]:
-    """The answer of all rows of a frame, or of files."""
+    """The answer of all rows of a frame, or of files.
+
+    ``count`` says of how many rows an answer is: files must hold as many.
+    """
     check_names(names)
     files = _files(frame)
     if files is not None:
         with open_engine() as engine:
             rows = engine.rows(files, names)
             answer, coding = rows.ask(question, pos_label)
-        if isinstance(answer, Grouped):
-            check_rows(answer.rows, rows.expected, rows.file_names[0])
+        if count is not None:
+            check_rows(count(answer), rows.expected, rows.file_names[0])
         return Answer(answer, coding, rows.facts(None))
     lazy = lazy_frame(frame)
     if lazy is None:

@@ -16,11 +16,11 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.lazy import (
     EXACT,
     CellsOption,
-    Grouped,
+    Columns,
     LazyRows,
     Names,
     Steps,
-    columns_of,
+    grouped_table,
     lazy_frame,
     read_lazy,
     run_steps,
@@ -28,7 +28,7 @@ from calibrant.data.lazy import (
 )
 from calibrant.data.refine import narrowed, ties
 from calibrant.data.scale import ScoreScale
-from calibrant.data.score_table import CellColumns, Cells, ScoreTable, fine_cells_for
+from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for, sums_of
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import (
     has_several,
@@ -465,10 +465,10 @@ def _pairs(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
     found = rows.group(both, ["z", "x"], rows.sums(), EXACT)
     if "z" not in found:
         return None
-    return PairedCells.of_counts(found["x"], found["z"] + 0.0, CellColumns(*columns_of(found)))
+    return PairedCells.of_counts(found["x"], found["z"] + 0.0, sums_of(found))
 
 
-def _start(rows: LazyRows, cells: CellsOption) -> Grouped | Cells:
+def _start(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
     """One column by score where it has few, else the cells to begin with."""
 
     def count(weight: float) -> int:
@@ -497,7 +497,7 @@ def _divided(rows: LazyRows) -> LazyRows:
 
 def _measuring(
     rows: LazyRows,
-    start: Grouped | Cells,
+    start: Columns | Cells,
     bins: Bins,
     records: Records,
     *,
@@ -508,11 +508,11 @@ def _measuring(
 
     OutsideError if the column must hold ``probabilities`` and does not.
     """
-    if isinstance(start, Grouped):
-        x = start.columns["x"]
+    if not isinstance(start, Cells):
+        x = start["x"]
         if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
             refuse_outside(rows)
-        return measured(start.table(), bins, records)
+        return measured(grouped_table(None, start), bins, records)
     whole = 1 if isinstance(bins, str) else bins
     fine = whole * max(math.ceil(FINE / whole), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
@@ -520,23 +520,23 @@ def _measuring(
     asked = CellSums.of(rows, next(search), fine, probabilities)
     while True:
         try:
-            closer = search.send(Grouped(asked.cells, (yield asked)))
+            closer = search.send((asked.cells, (yield asked)))
         except StopIteration as end:
-            grouped = end.value
+            cells, grouped = end.value
             break
         asked = CellSums.of(rows, closer, fine, probabilities)
-    groups = Sums.of(grouped.cells, grouped.columns, fine)
-    hull = yield from hull_of(grouped, groups)
+    groups = Sums.of(cells, grouped, fine)
+    hull = yield from hull_of(cells, grouped, groups)
     values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
     notes.append(
-        f"rows were grouped into {grouped.cells} ({len(groups.x):,} in use): they were counted in "
+        f"rows were grouped into {cells} ({len(groups.x):,} in use): they were counted in "
         "place of distinct predictions, and intervals are from their means"
     )
     table = ranked = groups.at(groups.mean)
-    if grouped.cells.centre is not None:
+    if cells.centre is not None:
         ranked = groups.at(groups.x)
     unit = 100.0 if percent else 1.0
-    low, high = np.nanmin(grouped.columns["low"]), np.nanmax(grouped.columns["high"])
+    low, high = np.nanmin(grouped["low"]), np.nanmax(grouped["high"])
     scale = ScoreScale(unit * float(low), unit * float(high))
     if scale.kind == "points":
         values = {name: value for name, value in values.items() if records[name].ranks}
@@ -564,15 +564,14 @@ class _Points(NamedTuple):
     hidden: Flags
 
 
-def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
+def hull_of(cells: Cells, grouped: Columns, g: Sums) -> Steps[Hull]:
     """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
 
     Pieces of a cell come with Σw and Σwp only. The parts of the Brier score need Σwp² and Σwpy
     only as sums over all blocks, so the sums of whole cells are enough.
     """
-    cells = _cells(grouped)
     link = link_of(cells)
-    kept, scores = yield from narrowed(grouped, link, lambda x: predicted(x, cells))
+    kept, scores = yield from narrowed(cells, grouped, link, lambda x: predicted(x, cells))
     whole = kept["depth"] == 0
     starts, unit = ties(link(kept["low"]), link(kept["high"]))
     key = link(kept["low"])[starts][unit]
@@ -588,7 +587,7 @@ def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
     about = own[np.searchsorted(g.k, cells(low))]
     apart = moment - about * (n0 + n1)
     piece = _Points(key[~whole], low, about, n0, n1, apart, low < kept["high"][~whole])
-    m0, m1, _, _ = columns_of(scores)
+    m0, m1, _, _ = sums_of(scores)
     there = m0 + m1 > 0
     x, m0, m1 = np.asarray(scores["x"], np.float64)[there], m0[there], m1[there]
     p = link(x)
@@ -611,12 +610,6 @@ def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
     share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
     ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
     return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)
-
-
-def _cells(grouped: Grouped) -> Cells:
-    if grouped.cells is None:
-        raise ValueError("the rows must be in cells")
-    return grouped.cells
 
 
 def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
@@ -971,7 +964,7 @@ def evaluate_classes(
     return with_look(made, class_look(matrix, weights))
 
 
-def _by_class(facts: ClassFacts) -> Columns:
+def _by_class(facts: ClassFacts) -> ByClass:
     """Weight, ECE, MCE and AUC of each class against the rest."""
     return {
         "weight": tuple(facts.matrix.class_weight.tolist()),
@@ -1036,7 +1029,7 @@ def topic_of(note: str) -> Topic | None:
 
 Spans = dict[str, tuple[float, float]]
 Changes = dict[str, tuple[float, float | None, float | None]]
-Columns = dict[str, tuple[float | None, ...]]
+ByClass = dict[str, tuple[float | None, ...]]
 
 
 class EvaluationTable(PrintsAsTable, Frozen):
@@ -1265,7 +1258,7 @@ class MulticlassEvaluation(EvaluationTable):
 
     after: dict[str, float]
     before: dict[str, float] | None
-    by_class: Columns
+    by_class: ByClass
     weight: float
     labels: tuple[Any, ...]
     notes: tuple[str, ...] = ()

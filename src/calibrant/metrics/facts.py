@@ -18,9 +18,9 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.array_types import Array, Flags
 from calibrant.data.columns import first_row
-from calibrant.data.lazy import APART, FEW_CELLS, Batch, Columns, LazyRows, columns_of
+from calibrant.data.lazy import APART, FEW_CELLS, Columns, LazyRows
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import Cells, ScoreTable
+from calibrant.data.score_table import Cells, ScoreTable, sums_of
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.metrics.arguments import (
@@ -126,8 +126,7 @@ class CellSums:
         f -= p <= 0.0
         return p, self.cells(x), f
 
-    def add(self, batch: Batch) -> None:
-        x, y, w = batch
+    def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
         p, group, f = self._place(x)
         group += f  # both only grow with x, so their sum tells both
         group += self.cells.count // 2 + 1
@@ -310,7 +309,7 @@ class Sums(NamedTuple):
     def of(cls, cells: Cells, found: Columns, fine: int) -> Sums:
         """The groups that have weight; a group of one prediction needs no sums."""
         order = np.lexsort((found["f"], found["k"]))
-        sums = columns_of(found)
+        sums = sums_of(found)
         order = order[(sums[0] + sums[1])[order] > 0]
         n0, n1, q0, q1 = (column[order] for column in sums)
         names = ("low", "high", "d0", "d1", "e", "loss")

@@ -119,7 +119,7 @@ class Logistic(Map):
     clip: tuple[float, float] | None = field(default=None, metadata=field_read_by(_read_interval))
 
     def _check(self) -> None:
-        """Refuse a feature that comes twice, and x beside ln_sigmoid and softplus, which sum to x."""
+        """Refuse a feature that comes twice, and x beside ln_sigmoid and softplus, its parts."""
         names = [name for name, _ in self.terms]
         if len(set(names)) != len(names):
             raise InputError(f"each feature of a logistic map may occur once, but {names} came.")

@@ -24,7 +24,12 @@ MEASURES = ("calbin", "calibration_loss", "miscalibration", "discrimination")
 #: what a process of either checkout prints: how often intervals held the truth, and their width
 PROGRAM = """
 import json, sys
+folder = sys.argv[2]
+sys.path[:0] = [folder + "/src", folder]
+import calibrant
 from experiments.coverage import coverage
+if not calibrant.__file__.startswith(folder + "/src/"):
+    raise SystemExit(f"{calibrant.__file__} is not the code of {folder}")
 world, weights, n, runs, replicates = json.loads(sys.argv[1])
 found = coverage(world, weights, n, runs, replicates)
 print(json.dumps({what: {name: [tally.held, tally.width / tally.runs, tally.runs]
@@ -37,17 +42,17 @@ Percentage of samples in which the 95 % interval of `evaluate` holds the truth, 
 of the interval after as a multiple of that before. Both judge the same samples: {runs}. For each,
 {replicates} tables were drawn. The worlds are those of [the other page](coverage.md).
 
-Before: tables of up to 2,000 cells, drawn with a fixed number of cases; 256 windows. After: up to
-20·∛n cells, each with a Poisson number of cases; 46 windows.
+Before: tables of up to 2,000 cells, drawn with a fixed number of cases; 256 windows. After: a
+Poisson number of cases in each cell, 46 windows, and 20·∛n cells where the spread is drawn.
 """
 
 
 def judged(folder: Path, *question: Any) -> dict[str, dict[str, list[float]]]:
     """The tallies of one world and size, by the code of a checkout."""
-    command = [sys.executable, "-c", PROGRAM, json.dumps(question)]
-    paths = {"PYTHONPATH": str(folder / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROGRAM, json.dumps(question), str(folder)]
+    threads = {"OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, cwd=folder, env=os.environ | paths, check=True, capture_output=True, text=True
+        command, cwd=folder, env=os.environ | threads, check=True, capture_output=True, text=True
     )
     found: dict[str, dict[str, list[float]]] = json.loads(done.stdout)
     return found

@@ -297,7 +297,7 @@ def evaluate(
     RMSE               smaller  0.4260    0.3850  0.3596 to 0.4120  better   −0.0600 to −0.0206
     AUC                larger   0.8418    0.8418  0.7974 to 0.8780  same       0.0000 to 0.0000
     accuracy           larger   0.7250    0.7825  0.7395 to 0.8201  better     0.0100 to 0.1044
-    CalBin             smaller  0.1849    0.0253  0.0000 to 0.0472  better                    –
+    CalBin             smaller  0.1849    0.0253  0.0000 to 0.0471  better                    –
     calibration loss   smaller  0.0339  7.05e-04  0.0000 to 0.0043  better   −0.0528 to −0.0133
     miscalibration     smaller  0.0356    0.0024  0.0000 to 0.0067  better   −0.0572 to −0.0083
     discrimination     larger   0.0753    0.0753  0.0456 to 0.0965  same      −0.0133 to 0.0124

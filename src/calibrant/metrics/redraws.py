@@ -214,8 +214,9 @@ def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Ar
 
 #: tables are pooled to at most this many cells before others are drawn from them
 CELLS = 2_000
-#: and to so many times the cube root of the cases: blocks of isotonic regression hold about n^⅔
-#: cases, so there are that many cells for each block, whatever n is
+#: and to so many times the cube root of the cases where only the spread of a measure is drawn:
+#: blocks of isotonic regression hold about n^⅔ cases, so there are that many cells for each block,
+#: whatever n is. The bias needs all cells: pooling hides a tenth of it
 CELLS_PER_BLOCK = 20
 #: windows of a drawn table start at each fiftieth of the weight, and hold a tenth of it
 SHARES = np.linspace(0.0, 1.0, 51)
@@ -313,7 +314,8 @@ class RedrawnTables:
         middle = np.clip(mass[cell], start, end)
         p_middle = np.clip(upto_p[cell], p_start, p_end)
         errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
-        return np.asarray(errors.mean(axis=1) * (len(SHARES) - 1) / WIDTH)
+        errors[:, [0, -1]] /= 2.0  # the trapezoid rule, over all places of a window
+        return np.asarray(errors.sum(axis=1) / (errors.shape[1] - 1) / (end[0] - start[0]))
 
 
 OfRedrawn = Callable[[RedrawnTables], Array]
@@ -368,20 +370,21 @@ def chance_of_tables(
     measures: Mapping[str, OfRedrawn], table: ScoreTable, options: IntervalOptions
 ) -> dict[str, Chance]:
     """What chance does to measures of tables. O(replicates · min(D, `CELLS`))."""
-    sample = pooled(table, options.weights)
-    right = TableWorld(sample, sample.scores)
+    sample = table_in_rows(table, options.weights)
+    fine = pooled(sample, CELLS)
+    right = TableWorld(fine, fine.scores)
+    few = math.ceil(CELLS_PER_BLOCK * math.cbrt(sample.effective_size))
+    sample = pooled(sample, min(few, CELLS))
     curve = TableWorld(sample, isotonic_curve(sample, sample.scores))
     return chance_between(measures, right, curve, sample.effective_size, options)
 
 
-def pooled(table: ScoreTable, weights: str) -> ScoreTable:
-    """The table that others are drawn from: fewer cells, and weights in units of rows.
+def pooled(sample: ScoreTable, cells: int) -> ScoreTable:
+    """A table of at most so many cells.
 
     Cells are cut where the sum of the share of the weight and the share of the range grows evenly,
     so that neither crowded nor sparse regions are coarse.
     """
-    sample = table_in_rows(table, weights)
-    cells = min(math.ceil(CELLS_PER_BLOCK * math.cbrt(sample.effective_size)), CELLS)
     if len(sample) <= cells:
         return sample
     p, n = sample.scores, sample.weight

@@ -18,12 +18,12 @@ from calibrant.diagrams.curve import (
     Frame,
     band_of_drawn,
     cells_of,
+    compare_curves,
     frame_of,
     reliability_curve,
 )
 from calibrant.diagrams.panels import (
     class_reliability,
-    compare_curves,
     reliability_panels,
     reliability_segments,
 )

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.diagrams.curve import Frame, frame_of, map_curve, reliability_curve
+from calibrant.diagrams.curve import Frame, compare_curves, frame_of, map_curve, reliability_curve
 from calibrant.diagrams.draw import map_diagram, reliability_diagram, render
-from calibrant.diagrams.panels import compare_curves
 from calibrant.maps import (
     Chain,
     Identity,

@@ -1,6 +1,7 @@
 """What `calibrant.diagrams` shows; `lazy_names` reads it."""
 
 from calibrant.diagrams.curve import Curve as Curve
+from calibrant.diagrams.curve import Panels as Panels
 from calibrant.diagrams.curve import map_curve as map_curve
 from calibrant.diagrams.curve import reliability_curve as reliability_curve
 from calibrant.diagrams.decision import DecisionCurve as DecisionCurve
@@ -19,7 +20,6 @@ from calibrant.diagrams.draw.reliability import panel_diagram as panel_diagram
 from calibrant.diagrams.draw.reliability import reliability_diagram as reliability_diagram
 from calibrant.diagrams.learning import LearningCurve as LearningCurve
 from calibrant.diagrams.learning import learning_curve as learning_curve
-from calibrant.diagrams.panels import Panels as Panels
 from calibrant.diagrams.panels import Segments as Segments
 from calibrant.diagrams.panels import boosting_panels as boosting_panels
 from calibrant.diagrams.panels import class_reliability as class_reliability

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,16 @@ from calibrant.array_types import Index
 from calibrant.data.columns import column_names, plain, reorder_columns, to_column
 from calibrant.data.door import check_lengths
 from calibrant.data.frozen import Frozen
-from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segments import read_segments, segment_titles
 from calibrant.diagrams.curve import (
-    ONLY,
     Curve,
     CurveOptions,
-    MapCurve,
+    Panels,
     curve_of,
     frame_of,
-    map_curve,
-    read_raw,
+    panels_of,
     read_several,
     rows_by_name,
     span_of,
@@ -37,84 +34,12 @@ from calibrant.metrics.arguments import (
     class_table,
     read_classes,
     read_raw_classes,
-    read_table,
     top_table,
 )
 from calibrant.metrics.cells import Bins
 
 #: the steps of the paper's first figure
 STEPS = (1, 4, 8, 32, 128, 1024)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Panels(Frozen):
-    """Reliability curves of several predictions or groups of rows, on common histogram cells.
-
-    Attributes
-    ----------
-    names : tuple of str
-    curves : tuple of Curve
-        The points, bands and histogram of each.
-    lines : tuple of MapCurve or None
-        The fitted map drawn over each, where there is one; by default none.
-    before : tuple of Curve
-        The same for the scores before calibration, where they were given.
-    reading : str
-        How scores before that were no probabilities were read, in words.
-    beside : MapCurve or None
-        The fitted map where its scores have no place on the axes, such as margins.
-
-    Examples
-    --------
-    >>> panels = reliability_panels([0, 0, 1, 1], {"a": [0.1, 0.4, 0.4, 0.9], "b": [0, 0, 1, 1]})
-    >>> panels
-    Panels(a, b; weight 4)
-    >>> panels["b"].mean_p.tolist()
-    [0.0, 1.0]
-    """
-
-    names: tuple[str, ...]
-    curves: tuple[Curve, ...]
-    lines: tuple[MapCurve | None, ...] = ()
-    before: tuple[Curve, ...] = ()
-    reading: str = ""
-    beside: MapCurve | None = None
-
-    def __post_init__(self) -> None:
-        if not self.lines:
-            object.__setattr__(self, "lines", (None,) * len(self.names))
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, name: str) -> Curve:
-        """The curve of that name."""
-        if name not in self.names:
-            raise KeyError(name)
-        return self.curves[self.names.index(name)]
-
-    @property
-    def frame(self) -> tuple[float, float]:
-        """The part of [0, 1] that holds all points, all bands and nearly all predictions."""
-        frame = frame_of((*self.curves, *self.before))
-        return frame.low, frame.high
-
-    def to_dict(self) -> dict[str, Any]:
-        """Each curve and line as plain lists and numbers, by name, ready for JSON."""
-        found: dict[str, Any] = {
-            name: {"curve": curve.to_dict(), "map": None if line is None else line.to_dict()}
-            for name, curve, line in zip(self.names, self.curves, self.lines, strict=True)
-        }
-        for name, curve in zip(self.names, self.before, strict=False):
-            found[name]["before"] = curve.to_dict()
-        return found
-
-    def __repr__(self) -> str:
-        return f"Panels({', '.join(self.names)}; weight {self.curves[0].total:g})"
-
-    def __str__(self) -> str:
-        pairs = zip(self.names, self.curves, strict=True)
-        return "\n\n".join(f"{name}\n{curve}" for name, curve in pairs)
 
 
 @refuse_foreign_names
@@ -179,71 +104,6 @@ def reliability_panels(
     )
     tables = read_several(y, predictions, sample_weight, pos_label)
     return panels_of(tables, rule, maps=_checked_maps(maps, predictions))
-
-
-def compare_curves(
-    y: Any,
-    p: Any = None,
-    *,
-    raw: Any = None,
-    fitted_map: Any = None,
-    rule: CurveOptions | None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> Panels:
-    """The panel of one prediction after and, where ``raw`` is given, before calibration, with the
-    map that did it. Scores before that are points have no curve.
-
-    >>> both = compare_curves([0, 1, 1], [0.4, 0.6, 0.6], raw=[-2.0, 0.5, 3.0])
-    >>> both.before[0].mean_p.round(2).tolist(), both.reading
-    ([0.12, 0.62, 0.95], 'through σ')
-    """
-    rule = CurveOptions() if rule is None else rule
-    tables = [read_table(y, p, sample_weight, pos_label)]
-    before = None if raw is None else read_raw(y, raw, sample_weight, pos_label)
-    read = None if before is None else before.as_probabilities()
-    tables += [] if read is None else [read]
-    span = span_of(tables, rule.axes)
-    after, *others = (curve_of(table, rule, span) for table in tables)
-    shown = Panels((ONLY,), (after,), before=tuple(others))
-    if before is None or before.scale.kind == "probabilities":
-        return with_map(shown, fitted_map)
-    line = None
-    if fitted_map is not None:
-        low, high = float(before.scores[0]), float(before.scores[-1])
-        lo, hi = (low, high) if low < high else (None, None)
-        line = map_curve(fitted_map, lo=lo, hi=hi)
-    reading = IN_SHORT.get(before.scale.kind, "") if others else ""
-    return replace(shown, reading=reading, beside=line)
-
-
-def with_map(panels: Panels, fitted_map: Any) -> Panels:
-    """The first panel with a fitted map over its curves, or beside them if it reads margins."""
-    if fitted_map is None:
-        return panels
-    if not panels.before and map_curve(fitted_map, n=2).domain == "score":
-        return replace(panels, beside=map_curve(fitted_map))
-    frame = frame_of((*panels.curves, *panels.before))
-    line = map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes)
-    return replace(panels, lines=(line, *panels.lines[1:]))
-
-
-def panels_of(
-    tables: Mapping[str, ScoreTable],
-    rule: CurveOptions,
-    *,
-    maps: Mapping[str, Any] | None = None,
-    span: tuple[float, float] | None = None,
-) -> Panels:
-    """The panels of tables of probabilities; their histograms cover the span, or what they need."""
-    span = span_of(tables.values(), rule.axes) if span is None else span
-    curves = tuple(curve_of(table, rule, span) for table in tables.values())
-    frame, overlaid = frame_of(curves), maps or {}
-    lines = tuple(
-        map_curve(overlaid[name], lo=frame.low, hi=frame.high) if name in overlaid else None
-        for name in tables
-    )
-    return Panels(tuple(tables), curves, lines)
 
 
 @refuse_foreign_names

@@ -39,7 +39,7 @@ from calibrant.diagrams.curve import (
     reliability_curve,
     window,
 )
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, shell_quoted
 from calibrant.fitting.base import Calibrator
 from calibrant.fitting.base_classes import matrix_provenance, score_range_of_matrix
 from calibrant.fitting.fitted import Fitted
@@ -986,7 +986,8 @@ class TwoClasses(ReportData):
                 "",
                 "The scores run the wrong way, and all that a rising map can do with them is give "
                 f"every row the same probability, {short_value(given[0])}. That is no calibration. "
-                f"Make the report again with pos_label={label!r}, or find out what turned them.",
+                f"Make the report again with pos_label={label!r} (on the command line --pos-label "
+                f"{shell_quoted(str(label))}), or find out what turned them.",
             ),
         )
 

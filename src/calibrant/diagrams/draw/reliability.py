@@ -13,9 +13,13 @@ from calibrant.diagrams.curve import (
     Curve,
     CurveOptions,
     MapCurve,
+    Panels,
     check_choice,
+    compare_curves,
     frame_of,
+    panels_of,
     read_several,
+    with_map,
 )
 from calibrant.diagrams.draw.figures import (
     BOTTOM,
@@ -47,15 +51,7 @@ from calibrant.diagrams.draw.figures import (
     x_words,
 )
 from calibrant.diagrams.draw.others import draw_map
-from calibrant.diagrams.panels import (
-    Panels,
-    Segments,
-    classes_by,
-    compare_curves,
-    panels_of,
-    segments_by,
-    with_map,
-)
+from calibrant.diagrams.panels import Segments, classes_by, segments_by
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.cells import Bins

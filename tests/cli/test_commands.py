@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.cli.app import app
+from calibrant.cli.app import COMMANDS as LINES
+from calibrant.cli.app import parser
 from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
 from calibrant.fitting.registry import METHODS, OF_CLASSES
@@ -425,9 +425,13 @@ def test_help_and_version(run):
     assert code == 0
     assert all(name in out for name in COMMANDS)
     assert run("--version")[1] == f"calibrant {cal.__version__}\n"
-    assert {
-        command.name or command.callback.__name__ for command in app.registered_commands
-    } == set(COMMANDS)
+    assert set(parser().list_commands(None)) == set(COMMANDS)
+
+
+def test_the_list_of_commands_has_the_first_lines_of_their_help():
+    group = parser()
+    for name, (_, line) in LINES.items():
+        assert group.get_command(None, name).help.split("\n")[0] == line
 
 
 # --- refusals -----------------------------------------------------------------------------------
@@ -723,15 +727,40 @@ def test_a_reader_that_goes_away_is_no_error_message(tmp_path):
     assert done.stderr == ""
 
 
-def test_help_is_quick_because_little_is_imported():
-    program = (
-        "import sys\nfrom calibrant.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'sklearn', 'numba', 'pandas', 'matplotlib', 'duckdb', 'pyarrow'}\n"
-        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+IMPORTED = """
+import sys
+from calibrant.cli import main
+try:
+    main(sys.argv[2:])
+except SystemExit as end:
+    assert not end.code
+sys.exit(" ".join(set(sys.argv[1].split()) & set(sys.modules)) or 0)
+"""
+
+
+def imported(which, *words, cwd=None):
+    """Which of these modules a command imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, which, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    return done.stderr if done.returncode else ""
+
+
+def test_help_is_quick_because_little_is_imported():
+    heavy = "numpy scipy sklearn numba pandas matplotlib duckdb pyarrow calibrant.cli.fitting"
+    assert imported(heavy, "--help") == ""
+
+
+def test_apply_imports_nothing_that_fits_or_measures(scores, tmp_path):
+    rows = str(scores / "scores.csv")
+    words = ("fit", rows, "-s", "score", "-l", "churned", "-m", "platt", "--cv", "0")
+    assert shell(*words, cwd=tmp_path).returncode == 0
+    heavy = "sklearn numba matplotlib calibrant.metrics calibrant.cli.reading"
+    assert imported(heavy, "apply", "calibrator.json", rows, "-o", "out.csv", cwd=tmp_path) == ""
 
 
 # --- progress -----------------------------------------------------------------------------------
@@ -813,8 +842,7 @@ def test_the_guide_has_every_option(root):
     guide = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     common = guide.partition("## Options of many commands")[2].partition("\n## ")[0]
     sections = dict(re.findall(r"(?ms)^### ([a-z].*?)$(.*?)(?=^##)", guide))
-    found = typer.main.get_command(app).commands
-    assert set(found) == set(COMMANDS)
+    found = {name: parser().get_command(None, name) for name in COMMANDS}
     for name, command in found.items():
         (own,) = (text for title, text in sections.items() if name in re.findall("[a-z]+", title))
         for option in command.params:

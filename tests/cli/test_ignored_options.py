@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from calibrant.cli.app import app
+from calibrant.cli.app import app, parser
 from calibrant.errors import ParameterError
 
 #: options that say how it is done, what else is written, or what is to happen in cases that do not
@@ -107,7 +106,7 @@ FITS = (
     "fit rows.csv -s p_* -l kind -m temperature --cv 0 -o classes.json",
     "fit rows.csv -s p -l y -m platt --segment g --cv 0 -o segments.json",
 )
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {name: parser().get_command(None, name) for name in parser().list_commands(None)}
 
 
 @pytest.fixture(scope="module")

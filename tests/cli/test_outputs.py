@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.cli.app import app
+from calibrant.cli.app import parser
 from cli.test_commands import plain_terminal, run  # noqa: F401
 from project.test_writing_files import Reader, mode, root_only
 
@@ -102,10 +102,11 @@ def targets() -> list[tuple[str, str, str]]:
 
 
 def test_every_option_that_names_an_output_is_tested():
+    group = parser()
     found = {
-        (command.name or command.callback.__name__, f"--{name}")
-        for command in app.registered_commands
-        for name, kind in typing.get_type_hints(command.callback).items()
+        (command, f"--{name}")
+        for command in group.list_commands(None)
+        for name, kind in typing.get_type_hints(group.get_command(None, command).callback).items()
         if name not in READ and (name == "output" or Path in (kind, *typing.get_args(kind)))
     }
     assert found == {(name, option) for name, (_, _, all_) in WRITERS.items() for option in all_}

@@ -174,13 +174,13 @@ def _other_scale(
 ) -> str | None:
     """What to say of scores that look like probabilities to a calibrator of points, percentages or
     margins. Where most lie beyond those of the fit, the engine warns."""
-    from calibrant.cli.reading import first_numbers
-
     known = fitted.expects
     if known is None or known.probabilities or asked.on_range == "allow":
         return None
     if known.high - known.low < WIDE or known.low > 1.0 or known.high < 0.0:
         return None
+    from calibrant.cli.reading import first_numbers
+
     numbers = first_numbers(engine, files, asked.scores)
     if len(numbers) < FEW or not all(0.0 <= value <= 1.0 for value in numbers):
         return None

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.console import tell_advice
+from calibrant.cli.console import command, say, say_json, say_pairs, tell, tell_advice
 from calibrant.cli.reading import file_facts, names_of
+from calibrant.cli.sources import Json
 from calibrant.data.documents import read_period
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
@@ -100,6 +101,37 @@ def parameters(method: str, *, several: bool = False) -> dict[str, Any]:
     own = (*OWN, "cv") if name == JUDGES else OWN
     defaults = calibrator_class(name)().get_params(deep=False)
     return {key: value for key, value in defaults.items() if key not in own}
+
+
+def methods(json: Json = False) -> None:
+    """List the methods of calibration.
+
+    \b
+    Examples:
+      calibrant methods
+      calibrant fit s.csv -s p -l y --method isotonic --param interpolation=centred
+    """
+    if json:
+        say_json([_method_facts(name) for name in METHODS | OF_CLASSES])
+        return
+    say_pairs({name: line for name, (_, line) in METHODS.items()})
+    say()
+    tell(
+        "For several classes, with a column of scores for each, all of these (auto and "
+        "temperature look at all columns, the others at each class against the rest), and:"
+    )
+    say()
+    say_pairs({name: line for name, (_, line) in OF_CLASSES.items()})
+    say()
+    say("Parameters of one: ", command("calibrant methods --json"))
+
+
+def _method_facts(name: str) -> dict[str, Any]:
+    several = name in OF_CLASSES
+    cls, line = (METHODS | OF_CLASSES)[name]
+    params = parameters(name, several=several)
+    columns = "several" if several else "one or several"
+    return {"name": name, "class": cls, "summary": line, "columns": columns, "params": params}
 
 
 def make_calibrator(method: str, settings: Sequence[str], *, several: bool = False) -> Any:

@@ -230,6 +230,12 @@ def _check_features(
         raise ParameterError("--features reads every row as it is: leave --cells out.")
 
 
+def check_folds(folds: int) -> None:
+    """Refuse a number of folds before anything is read."""
+    if folds < 0 or folds == 1:
+        raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {folds} came.")
+
+
 class _Asked(NamedTuple):
     """What to fit, and how."""
 
@@ -248,23 +254,6 @@ class _Work(NamedTuple):
     fit: Callable[[], FitResult]
 
 
-def _of_features(asked: _Asked, features: list[str]) -> _Work:
-    """A calibrator that may look at further columns."""
-    with reading.opened(asked.source) as (engine, source):
-        given = reading.read_features(engine, source, features, learn=True)
-    title = f"{len(features)} columns of {len(given.rows.scores):,} rows"
-    return _Work(given.read, title, lambda: fit_features(given, asked.folds))
-
-
-def _of_segments(asked: _Asked, shrinkage: str | None) -> _Work:
-    """A calibrator with a map for each segment."""
-    calibrator = make_segmented(asked.method, asked.param, shrinkage)
-    with reading.opened(asked.source) as (engine, source):
-        tables = reading.read_segments(engine, source, asked.cells)
-    title = f"{len(tables.by_key):,} segments"
-    return _Work(tables.read, title, lambda: fit_segments(tables, calibrator, asked.folds))
-
-
 def _of_scores(asked: _Asked) -> _Work:
     """A calibrator of one score, or of the scores of several classes."""
     source = asked.source
@@ -277,7 +266,39 @@ def _of_scores(asked: _Asked) -> _Work:
     return _Work(read, title, lambda: fit_scores(read, calibrator, asked.folds))
 
 
-# --- Fits, and what they do for rows that they have not seen --------------------------------------
+def _of_segments(asked: _Asked, shrinkage: str | None) -> _Work:
+    """A calibrator with a map for each segment."""
+    calibrator = make_segmented(asked.method, asked.param, shrinkage)
+    with reading.opened(asked.source) as (engine, source):
+        tables = reading.read_segments(engine, source, asked.cells)
+    title = f"{len(tables.by_key):,} segments"
+    return _Work(tables.read, title, lambda: fit_segments(tables, calibrator, asked.folds))
+
+
+def _of_features(asked: _Asked, features: list[str]) -> _Work:
+    """A calibrator that may look at further columns."""
+    with reading.opened(asked.source) as (engine, source):
+        given = reading.read_features(engine, source, features, learn=True)
+    title = f"{len(features)} columns of {len(given.rows.scores):,} rows"
+    return _Work(given.read, title, lambda: fit_features(given, asked.folds))
+
+
+def completed(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
+    """The fit with these facts and its measures in its provenance, and with what is said of it."""
+    more, read, calibrator = dict(facts), result.read, result.calibrator
+    if result.evaluation is not None:
+        more["measures"] = evaluation_facts(result.evaluation, OUT_OF_FOLD, result.folds)
+    look = getattr(calibrator, "look_", None)
+    if not isinstance(read, FileMatrix):
+        look = first_look(read.table)
+    elif not isinstance(look, ClassLook):
+        look = class_look(read.matrix)
+    said = calibrator.explain(names=result.names) if hasattr(calibrator, "explain") else None
+    fitted = with_facts(result.fitted, more)
+    return replace(result, fitted=fitted, look=look, verdict=said)
+
+
+# --- fits of one score and of several classes -----------------------------------------------------
 
 #: of intervals where the command line has no option for them
 LEVEL, REPLICATES = 0.95, 1000
@@ -350,6 +371,80 @@ def _judged(result: FitResult, seen: Unseen, before: ScoreTable, values: int) ->
     return replace(result, folds=seen.folds, evaluation=evaluation, before=before, after=seen.after)
 
 
+class UnseenClasses(NamedTuple):
+    """Distributions of rows that were held out before and after calibration, AUC of both, and the
+    folds; and what `report_of` asks for, unless an automatic choice has it."""
+
+    before: ScoreMatrix
+    after: ScoreMatrix
+    aucs: tuple[float | None, float | None]
+    folds: int
+    judged: Mapping[str, Any] = MappingProxyType({})
+
+
+def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
+    """The predictions of rows held out; an automatic choice has made them already."""
+    from calibrant.auto.auto import fits_of
+    from calibrant.fitting.folds import split_matrix
+    from calibrant.fitting.held_out import HeldOutMatrix, auc_and_gain, try_all
+
+    board = getattr(calibrator, "leaderboard_", None)
+    if board is not None:
+        oof, aucs = calibrator.oof_, (board[BEFORE].scores_auc, board.chosen.auc)
+        return UnseenClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
+    labels = label_array(tuple(classes))
+    held = HeldOutMatrix(matrix, split_matrix(matrix, labels, folds, None, 0)[0])
+    trials = {BEFORE: held.unchanged(), **try_all(fits_of({"after": calibrator}, labels), held)}
+    before, after = trials.values()
+    aucs = (before.whole_auc, auc_and_gain(after, before)[0])
+    made = held.predictions(before), held.predictions(after)
+    return UnseenClasses(*made, aucs, held.folds, {"held": held, "trials": trials})
+
+
+@jobs.quietly()
+def _judged_classes(result: ClassFitResult) -> ClassFitResult:
+    """The fit of several classes with the measures of rows held out."""
+    read, matrix, folds = result.read, result.read.matrix, result.folds
+    if not folds or len(matrix) < 2:
+        return result
+    seen = _unseen(result.calibrator, matrix, list(read.classes), folds)
+    judged = FileMatrix(seen.after, read.classes, read.facts, seen.before)
+    intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
+    evaluation = jobs.measure_classes(judged, intervals=intervals)
+    return replace(
+        result,
+        folds=seen.folds,
+        evaluation=with_auc_within_folds(evaluation, *seen.aucs),
+        before=top_table(seen.before),
+        after=top_table(seen.after),
+        unseen=seen,
+    )
+
+
+def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
+    """Rows that look like probabilities but do not sum to one are read as logits: a likely slip."""
+    from calibrant.auto.advice import Advice
+
+    scores = matrix.scores
+    if scores.min() < 0.0 or are_distributions(scores):
+        return ()
+    sums = scores.sum(axis=1)
+    figures = {"least_sum": float(sums.min()), "largest_sum": float(sums.max())}
+    if scores.max() > 1.0:
+        return ()
+    off = int((np.abs(sums - 1.0) > sum_tolerance(matrix.n_classes)).sum())
+    text = (
+        f"all scores are in [0, 1], but {off:,} of {len(sums):,} rows do not sum to 1 (from "
+        f"{sums.min():.3g} to {sums.max():.3g}), so that all were read as logits. If they are "
+        "probabilities of classes that exclude each other, divide each row by its sum, or name the "
+        "columns of all classes."
+    )
+    return (Advice("rows_do_not_sum_to_one", text, figures),)
+
+
+# --- fits of segments and of features -------------------------------------------------------------
+
+
 def make_segmented(
     method: str, settings: Sequence[str], shrinkage: str | None
 ) -> SegmentedCalibrator:
@@ -396,98 +491,6 @@ def fit_features(given: FileFeatures, folds: int) -> FitResult:
     if not folds or seen is None or too_few(file.table):
         return replace(result, folds=0)
     return _judged(result, seen, seen.pair.scored(), len(np.unique(seen.after.scores)))
-
-
-def check_folds(folds: int) -> None:
-    """Refuse a number of folds before anything is read."""
-    if folds < 0 or folds == 1:
-        raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {folds} came.")
-
-
-def completed(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
-    """The fit with these facts and its measures in its provenance, and with what is said of it."""
-    more, read, calibrator = dict(facts), result.read, result.calibrator
-    if result.evaluation is not None:
-        more["measures"] = evaluation_facts(result.evaluation, OUT_OF_FOLD, result.folds)
-    look = getattr(calibrator, "look_", None)
-    if not isinstance(read, FileMatrix):
-        look = first_look(read.table)
-    elif not isinstance(look, ClassLook):
-        look = class_look(read.matrix)
-    said = calibrator.explain(names=result.names) if hasattr(calibrator, "explain") else None
-    fitted = with_facts(result.fitted, more)
-    return replace(result, fitted=fitted, look=look, verdict=said)
-
-
-@jobs.quietly()
-def _judged_classes(result: ClassFitResult) -> ClassFitResult:
-    """The fit of several classes with the measures of rows held out."""
-    read, matrix, folds = result.read, result.read.matrix, result.folds
-    if not folds or len(matrix) < 2:
-        return result
-    seen = _unseen(result.calibrator, matrix, list(read.classes), folds)
-    judged = FileMatrix(seen.after, read.classes, read.facts, seen.before)
-    intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
-    evaluation = jobs.measure_classes(judged, intervals=intervals)
-    return replace(
-        result,
-        folds=seen.folds,
-        evaluation=with_auc_within_folds(evaluation, *seen.aucs),
-        before=top_table(seen.before),
-        after=top_table(seen.after),
-        unseen=seen,
-    )
-
-
-class UnseenClasses(NamedTuple):
-    """Distributions of rows that were held out before and after calibration, AUC of both, and the
-    folds; and what `report_of` asks for, unless an automatic choice has it."""
-
-    before: ScoreMatrix
-    after: ScoreMatrix
-    aucs: tuple[float | None, float | None]
-    folds: int
-    judged: Mapping[str, Any] = MappingProxyType({})
-
-
-def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
-    """The predictions of rows held out; an automatic choice has made them already."""
-    from calibrant.auto.auto import fits_of
-    from calibrant.fitting.folds import split_matrix
-    from calibrant.fitting.held_out import HeldOutMatrix, auc_and_gain, try_all
-
-    board = getattr(calibrator, "leaderboard_", None)
-    if board is not None:
-        oof, aucs = calibrator.oof_, (board[BEFORE].scores_auc, board.chosen.auc)
-        return UnseenClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
-    labels = label_array(tuple(classes))
-    held = HeldOutMatrix(matrix, split_matrix(matrix, labels, folds, None, 0)[0])
-    trials = {BEFORE: held.unchanged(), **try_all(fits_of({"after": calibrator}, labels), held)}
-    before, after = trials.values()
-    aucs = (before.whole_auc, auc_and_gain(after, before)[0])
-    made = held.predictions(before), held.predictions(after)
-    return UnseenClasses(*made, aucs, held.folds, {"held": held, "trials": trials})
-
-
-def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
-    """Rows that look like probabilities but do not sum to one are read as logits: a likely slip."""
-    from calibrant.auto.advice import Advice
-
-    scores = matrix.scores
-    if scores.min() < 0.0 or are_distributions(scores):
-        return ()
-    sums = scores.sum(axis=1)
-    figures = {"least_sum": float(sums.min()), "largest_sum": float(sums.max())}
-    if scores.max() > 1.0:
-        return ()
-    off = int((np.abs(sums - 1.0) > sum_tolerance(matrix.n_classes)).sum())
-    text = (
-        f"all scores are in [0, 1], but {off:,} of {len(sums):,} rows do not sum to 1 (from "
-        f"{sums.min():.3g} to {sums.max():.3g}), so that all were read as logits. If they are "
-        "probabilities of classes that exclude each other, divide each row by its sum, or name the "
-        "columns of all classes."
-    )
-    return (Advice("rows_do_not_sum_to_one", text, figures),)
 
 
 # --- What came of a fit ---------------------------------------------------------------------------

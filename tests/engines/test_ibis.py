@@ -113,7 +113,7 @@ def test_sql_server_and_others_are_written_without_nan():
 
     rows = LazyRows(nw.from_native(table).select(*roles), Names("s", "y", "w", "land"),
                     Coding((0, 1), 1, (0,), (1,)), run)  # fmt: skip
-    jobs = (rows.by_score, rows.extent, rows.refuse, rows.weight_of_a_row,
+    jobs = (rows.by_score, rows.extent, rows.refuse, rows.mean_row_weight,
             lambda: rows.by_cell(Cells(64)), lambda: rows.by_cell(Cells(64, 0.5, 1.0)))  # fmt: skip
     for job in jobs:
         with pytest.raises(StopError):

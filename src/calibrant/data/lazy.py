@@ -1,4 +1,4 @@
-"""Lazy frames → a score table, by a GROUP BY that runs where the data are.
+"""Score tables of lazy frames, by a GROUP BY that runs where the data are.
 
 One code path through narwhals: DuckDB relations, Polars lazy frames, Spark DataFrames, Ibis tables.
 Nothing but sums per score, or per cell of scores, comes back.
@@ -59,7 +59,7 @@ SEEN = EXACT + EXACT // 4
 
 
 def lazy_frame(frame: Any) -> Lazy | None:
-    """The narwhals wrapper of any frame, eager ones made lazy; None for anything else."""
+    """Any frame as a lazy frame of narwhals; None for what is no frame."""
     if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
         return None
     wrapped = to_narwhals(frame)
@@ -74,20 +74,20 @@ def read_lazy(
     classes: Any = None,
     run: Run = lambda ask: ask(),
 ) -> LazyRows:
-    """The rows of a lazy frame, ready to be grouped; columns and labels are checked.
+    """The rows of a lazy frame with these columns, which are checked, as are the labels.
 
-    ``run`` runs a query for a caller who wants to watch it.
+    ``run`` is called with each query, for a caller who wants to watch it.
     """
     refuse_streams(frame)
     source = columns_by_role(frame, names)
-    coding = find_coding(source, names.label, pos_label, classes, run)
+    coding = read_coding(source, names.label, pos_label, classes, run)
     return LazyRows(source, names, coding, run, explains=True)
 
 
 def columns_by_role(frame: Lazy, names: Names) -> Lazy:
     """The columns of a frame, checked, called by their roles; scores and weights are doubles."""
     check_columns(frame.collect_schema(), names)
-    frame, called = plain_names(frame)
+    frame, called = with_safe_names(frame)
     columns = (
         (as_double(frame, called[name]) if role in NUMBERS else nw.col(called[name])).alias(role)
         for role, name in names.roles().items()
@@ -97,7 +97,7 @@ def columns_by_role(frame: Lazy, names: Names) -> Lazy:
 
 @dataclass(frozen=True)
 class LazyRows:
-    """Rows of (score, label, weight) somewhere else, and the questions that are asked of them.
+    """Rows of (score, label, weight) in an engine, and the queries that sum them.
 
     Parameters
     ----------
@@ -163,9 +163,9 @@ class LazyRows:
         return nw.when(is_positive | is_negative).then(known)
 
     def _classes(self) -> tuple[nw.Expr, nw.Expr]:
-        """Who is negative, and who is positive."""
+        """Expressions that tell whether a row is negative, and whether it is positive."""
         label = nw.col("label")
-        return within(label, self.coding.negative), within(label, self.coding.positive)
+        return is_one_of(label, self.coding.negative), is_one_of(label, self.coding.positive)
 
     def sums(self) -> dict[str, nw.Expr]:
         """Σw and Σw² of each class, and the number of rows, as expressions to group by.
@@ -178,8 +178,8 @@ class LazyRows:
             sums |= {**squares, "rows": nw.len()}
         return sums
 
-    def weight_of_a_row(self) -> float:
-        """Σw²/Σw, by which importance weights are divided to be in units of rows; one pass."""
+    def mean_row_weight(self) -> float:
+        """Σw²/Σw, the unit in which importance weights are numbers of rows; one pass."""
         if not self.names.weight:
             return 1.0
         squares, total = nw.col("q0").sum() + nw.col("q1").sum(), nw.col("w0") + nw.col("w1")
@@ -196,7 +196,7 @@ class LazyRows:
 
     @property
     def keys(self) -> list[str]:
-        """The columns before the score or the cell in a GROUP BY."""
+        """The columns of segments, which come first in a GROUP BY."""
         return segment_keys(len(self.names.segments))
 
     def fetch(self, frame: Lazy) -> nw.DataFrame[Any]:
@@ -204,7 +204,7 @@ class LazyRows:
         return self.run(frame.collect)  # type: ignore[no-any-return]
 
     def checked(self, ask: Callable[[], T]) -> T:
-        """The answer to a question, or what is wrong with the rows."""
+        """The result of ``ask``; an InputError that says what is wrong with the rows, if any is."""
         try:
             return ask()
         except BadRowsError:
@@ -213,7 +213,7 @@ class LazyRows:
             raise
 
     def refuse(self) -> None:
-        """An InputError that says what is wrong with how many rows; used only after a failure."""
+        """Raise the InputError that says what is wrong with how many rows, after a query failed."""
         names, score, weight = self.names, nw.col(self.score), nw.col("weight")
         checks = {
             "missing": score.is_null(),
@@ -221,7 +221,7 @@ class LazyRows:
             "infinite": is_infinite(score),
         }
         must = f"score column {names.score!r} must be finite"
-        refuse_marked(self.source, must, checks, "Drop or impute them first.", self.run)
+        refuse_flagged(self.source, must, checks, "Drop or impute them first.", self.run)
         if names.weight:
             checks = {
                 "missing": weight.is_null(),
@@ -230,9 +230,9 @@ class LazyRows:
                 f"above {HEAVIEST:g}": (weight > HEAVIEST) & ~is_nan(weight),  # in SQL NaN is above
             }
             must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
-            refuse_marked(self.source, must, checks, "Correct or drop those rows.", self.run)
+            refuse_flagged(self.source, must, checks, "Correct or drop those rows.", self.run)
         refuse_labels(self.source, names.label, self.run)
-        found = [simple_label(value) for value in distinct_labels(self.source, self.run)]
+        found = [json_number(value) for value in distinct_labels(self.source, self.run)]
         refuse_classes(found, names.label, known=True)
         read_labels(found, classes=self.coding.classes)
 
@@ -271,7 +271,7 @@ class LazyRows:
             return self.by_score()
         if cells != "auto":
             return self._cells(lambda rows: int(cells))
-        exact = None if self._surely_many() else self.by_score(EXACT)
+        exact = None if self._has_many_scores() else self.by_score(EXACT)
         if exact is not None and len(exact["x"]) <= EXACT:
             return exact
         if not self.names.segment:
@@ -337,7 +337,7 @@ class LazyRows:
                     "those rows a segment of their own."
                 )
         found = found.sort(*by)
-        columns = {name: _array(found.get_column(name)) for name in found.columns}
+        columns = {name: _sums_as_array(found.get_column(name)) for name in found.columns}
         if not len(found):
             raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
         weights = [columns[name] for name in (*SUMS[:2], "weight") if name in columns]
@@ -351,7 +351,7 @@ class LazyRows:
     # --- which cells ----------------------------------------------------------------------------
 
     def extent(self) -> tuple[int, float, float]:
-        """How many rows there are, and the ends of their scores; one pass over one column."""
+        """The number of rows, and their smallest and largest score; one pass over one column."""
         score = nw.col(self.score)
         asked = self.source.select(low=score.min(), high=score.max(), rows=nw.len())
         low, high, rows = first_row(self.fetch(asked))
@@ -372,14 +372,14 @@ class LazyRows:
             centre, spread = low / 2 + high / 2, high / 2 - low / 2
         return Cells(wanted, centre, max(spread, 1e-300))
 
-    def _surely_many(self) -> bool:
+    def _has_many_scores(self) -> bool:
         """Whether the first rows alone hold more different scores than are kept."""
-        first = distinct(self.source.head(SEEN), self.score)
+        first = distinct_frame(self.source.head(SEEN), self.score)
         return bool(self.fetch(first.select(n=nw.len())).item() > EXACT)
 
 
-def _array(column: nw.Series[Any]) -> NDArray[Any]:
-    """A column of sums, NaN where there is none."""
+def _sums_as_array(column: nw.Series[Any]) -> NDArray[Any]:
+    """A column of sums as an array, NaN where it is NULL."""
     return column.fill_null(math.nan).to_numpy() if column.null_count() else column.to_numpy()
 
 
@@ -397,7 +397,7 @@ class BadRowsError(Exception):
 
 
 class Names(NamedTuple):
-    """The columns that are read; several of segments are a tuple, from coarse to fine."""
+    """The names of the columns that are read; several of segments are a tuple, coarse to fine."""
 
     score: str
     label: str
@@ -411,23 +411,23 @@ class Names(NamedTuple):
         return segment_columns_of(self.segment)
 
     def roles_of_segments(self) -> dict[str, str]:
-        """The columns of segments by what they are called among the columns that are read."""
+        """The columns of segments by role: g1, g2, …"""
         return dict(zip(segment_keys(len(self.segments)), self.segments, strict=True))
 
     def roles(self) -> dict[str, str]:
-        """The columns by what they are called among those that are read: by their roles."""
+        """The names of the columns by role: score, label, weight, raw, g1, g2, …"""
         known = {r: n for r, n in self._asdict().items() if n is not None and r != "segment"}
         return known | self.roles_of_segments()
 
     def facts(self) -> dict[str, Any]:
-        """What is worth remembering of them."""
+        """The names as facts for the provenance of a fit."""
         known = {role: name for role, name in self._asdict().items() if name}
         return {f"{r}_column": list(n) if isinstance(n, tuple) else n for r, n in known.items()}
 
 
 @dataclass(frozen=True)
 class Coding:
-    """The two classes in order, the positive one, and the values of the column for each."""
+    """The two classes in ascending order, the positive one, and the column's values for each."""
 
     classes: tuple[Any, Any]
     pos_label: Any
@@ -436,7 +436,7 @@ class Coding:
 
 
 def refuse_streams(frame: Lazy) -> None:
-    """A stream has no end, so that nothing can be known of all its rows."""
+    """Refuse a stream, which has no end: nothing can be said of all its rows."""
     if getattr(frame.to_native(), "isStreaming", False) is True:
         raise InputError(
             "the frame must have an end, but it is a stream. Take a batch of it to fit and to "
@@ -457,8 +457,8 @@ def check_cells(cells: Any) -> None:
         )
 
 
-def check_names(names: Names) -> None:
-    """Refuse scores, weights and segments that are the labels: they would tell the answer."""
+def check_label_apart(names: Names) -> None:
+    """Refuse scores, weights and segments that are the column of labels."""
     if names.label in names.segments:
         raise InputError(
             f"segments must be known before the outcome, but {names.label!r} is the column of "
@@ -497,31 +497,33 @@ def check_columns(schema: nw.Schema, names: Names) -> None:
             raise InputError(
                 f"{role} column {name!r} must hold plain values, but its type is {kind}."
             )
-    check_names(names)
+    check_label_apart(names)
 
 
 # --- Labels: the two classes, and what may be wrong with them -------------------------------------
 
 
-def find_coding(frame: Lazy, column: str, pos_label: Any, classes: Any, run: Run) -> Coding:
-    """The two classes: from the first rows if they show both, else from all; ``column`` is what the
-    labels are called in messages."""
+def read_coding(frame: Lazy, column: str, pos_label: Any, classes: Any, run: Run) -> Coding:
+    """The coding of the labels, found in the first rows if they show both classes, else in all.
+
+    Errors call the labels ``column``.
+    """
     found = distinct_labels(frame.head(HEAD), run)
     if len(found) < 2:
         found = distinct_labels(frame, run)
     if not found:
         refuse_labels(frame, column, run)
-    values = [simple_label(value) for value in found]
-    return coding_of(found, values, column, pos_label=pos_label, classes=classes)
+    values = [json_number(value) for value in found]
+    return make_coding(found, values, column, pos_label=pos_label, classes=classes)
 
 
 def distinct_labels(frame: Lazy, run: Run) -> list[Any]:
     """The different labels of a frame, `MANY` at most; missing ones are left out."""
-    found = run(distinct(frame, "label").head(MANY).collect).get_column("label").to_list()
+    found = run(distinct_frame(frame, "label").head(MANY).collect).get_column("label").to_list()
     return [value for value in found if not is_missing(value)]
 
 
-def coding_of(
+def make_coding(
     found: Sequence[Any],
     labels: Sequence[Any],
     column: str,
@@ -529,9 +531,9 @@ def coding_of(
     pos_label: Any = None,
     classes: Any = None,
 ) -> Coding:
-    """How a column is read that holds the values ``found``, which stand for the ``labels``.
+    """The coding of a column that holds the values ``found``, which stand for the ``labels``.
 
-    >>> coding_of(["no", "yes"], ["no", "yes"], "bought", pos_label="no")
+    >>> make_coding(["no", "yes"], ["no", "yes"], "bought", pos_label="no")
     Coding(classes=('no', 'yes'), pos_label='no', negative=('yes',), positive=('no',))
     """
     refuse_classes(labels, column, known=classes is not None)
@@ -548,8 +550,8 @@ def coding_of(
     return Coding((low, high), plain(coded.pos_label), tuple(sides[False]), tuple(sides[True]))
 
 
-def simple_label(label: Any) -> Any:
-    """Decimal numbers as the numbers that a file can hold."""
+def json_number(label: Any) -> Any:
+    """The label, as an int or a float if it is a decimal number."""
     if not isinstance(label, Decimal) or not label.is_finite():
         return label
     return int(label) if label == label.to_integral_value() else float(label)
@@ -604,16 +606,16 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
         )
 
 
-def distinct(frame: Lazy, column: str) -> Lazy:
-    """The different values of a column; on Spark, which would sort for that, by a GROUP BY."""
+def distinct_frame(frame: Lazy, column: str) -> Lazy:
+    """A frame of the distinct values of a column; on Spark, which would sort, by a GROUP BY."""
     if not frame.implementation.is_spark_like():
         return frame.select(column).unique()
     counted = frame.select(nw.col(column).alias("v")).group_by("v").agg(nw.len().alias("n"))
     return counted.select(nw.col("v").alias(column))
 
 
-def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
-    """Whether a column holds one of a few values."""
+def is_one_of(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
+    """An expression that tells whether a column holds one of these values."""
     if not values:
         return nw.lit(False)
     return column == values[0] if len(values) == 1 else column.is_in(values)
@@ -623,19 +625,20 @@ def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
 
 
 def refuse_labels(frame: Lazy, column: str, run: Run) -> None:
-    """An InputError if labels are missing, or there are no rows at all; ``column`` is what the
-    labels are called in messages."""
+    """Refuse missing labels, and a frame without rows; errors call the labels ``column``."""
     label = nw.col("label")
     checks = {"missing": label.is_null()}
     if frame.collect_schema()["label"].is_float():
         checks["NaN"] = is_nan(label.cast(nw.Float64))
     advice = "Drop those rows."
-    if not refuse_marked(frame, f"label column {column!r} must be complete", checks, advice, run):
+    if not refuse_flagged(frame, f"label column {column!r} must be complete", checks, advice, run):
         raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
 
 
-def refuse_marked(frame: Lazy, must: str, checks: dict[str, nw.Expr], advice: str, run: Run) -> int:
-    """An InputError if a check marks any row; else how many rows there are."""
+def refuse_flagged(
+    frame: Lazy, must: str, checks: dict[str, nw.Expr], advice: str, run: Run
+) -> int:
+    """The number of rows; an InputError that begins with ``must`` if a check flags any."""
     counts, rows = count_rows(frame, checks, run)
     if any(counts.values()):
         raise InputError(f"{must}: {counts_in_words(counts, rows)}. {advice}")
@@ -643,7 +646,7 @@ def refuse_marked(frame: Lazy, must: str, checks: dict[str, nw.Expr], advice: st
 
 
 def count_rows(frame: Lazy, flags: Mapping[str, nw.Expr], run: Run) -> tuple[dict[str, int], int]:
-    """For how many rows each flag is true, and how many rows there are; one pass."""
+    """The number of rows for which each flag is true, and the number of all rows; one pass."""
     names = [f"n{i}" for i in range(len(flags))]
     marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
     marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))
@@ -653,7 +656,7 @@ def count_rows(frame: Lazy, flags: Mapping[str, nw.Expr], run: Run) -> tuple[dic
     return dict(zip(flags, counts, strict=True)), rows
 
 
-# --- What engines do in different ways: names, functions, tables from memory, joins ---------------
+# --- Operations that differ between engines: names, functions, tables from memory, joins ----------
 
 
 #: engines whose frames are lazy by nature
@@ -668,15 +671,15 @@ LAZY = {
 PLAIN = re.compile(r"\w[\w \-]*")
 
 
-def plain_names(frame: Lazy) -> tuple[Lazy, dict[str, str]]:
-    """The frame with names that no engine misreads, and the new name of each column by its old one.
+def with_safe_names(frame: Lazy) -> tuple[Lazy, dict[str, str]]:
+    """The frame with names that every engine reads alike, and the new name for each old one.
 
     Polars takes ``^x$`` for a pattern, DuckDB ``*`` for all columns, Spark a dot for the way into a
     structure, and most of them ``S`` and ``s`` for the same.
 
     >>> import polars as pl
     >>> frame = nw.from_native(pl.LazyFrame({"*": [1], "s": [2]}))
-    >>> plain_names(frame)[1]
+    >>> with_safe_names(frame)[1]
     {'*': 'c0', 's': 'c1'}
     """
     names = frame.collect_schema().names()
@@ -684,27 +687,28 @@ def plain_names(frame: Lazy) -> tuple[Lazy, dict[str, str]]:
     if not alike and all(isinstance(name, str) and PLAIN.fullmatch(name) for name in names):
         return frame, {name: name for name in names}
     plain = [f"c{i}" for i in range(len(names))]
-    return renamed(frame, plain), dict(zip(names, plain, strict=True))
+    return rename_columns(frame, plain), dict(zip(names, plain, strict=True))
 
 
-def renamed(frame: Lazy, names: Sequence[str]) -> Lazy:
-    """The frame with other names for all its columns, given in their order."""
+def rename_columns(frame: Lazy, names: Sequence[str]) -> Lazy:
+    """The frame with these names for its columns, in their order."""
     native: Any = frame.to_native()
     if frame.implementation.is_spark_like():
-        return _lazy(native.toDF(*names))
+        return _to_lazy(native.toDF(*names))
     if frame.implementation.is_duckdb():
         new = (name.replace('"', '""') for name in names)
         places = (f'#{i} AS "{name}"' for i, name in enumerate(new, start=1))
-        return _lazy(native.project(", ".join(places)))
+        return _to_lazy(native.project(", ".join(places)))
     old = frame.collect_schema().names()
     if frame.implementation.is_ibis():
-        return _lazy(native.rename(dict(zip(names, old, strict=True))))
+        return _to_lazy(native.rename(dict(zip(names, old, strict=True))))
     return frame.rename(dict(zip(old, names, strict=True)))
 
 
-def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
-    """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt), under the names
-    that ``into`` gives them.
+def with_ln_or_sqrt(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
+    """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt).
+
+    ``into`` gives the column of each new name.
 
     The functions of DuckDB and Ibis are called themselves: narwhals tests for negative numbers
     first, whose result is a NaN that SQL Server and MySQL do not know, and divides two logarithms
@@ -713,7 +717,7 @@ def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
     native: Any = frame.to_native()
     if frame.implementation.is_ibis():
         made = {name: getattr(native[column], function)() for column, name in into.items()}
-        return _lazy(native.mutate(**made))
+        return _to_lazy(native.mutate(**made))
     if not frame.implementation.is_duckdb():
         own = {"ln": nw.Expr.log, "sqrt": nw.Expr.sqrt}[function]
         return frame.with_columns(
@@ -724,7 +728,7 @@ def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
         duckdb.FunctionExpression(function, duckdb.ColumnExpression(column)).alias(name)
         for column, name in into.items()
     )
-    return _lazy(native.select(duckdb.StarExpression(), *values))
+    return _to_lazy(native.select(duckdb.StarExpression(), *values))
 
 
 def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
@@ -743,32 +747,32 @@ def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
     if like.implementation not in LAZY:  # a table in memory that was made lazy
         return nw.from_dict(dict(table), backend=like.implementation).lazy()
     if like.implementation.is_polars():
-        return _lazy(import_extra("polars", extra="cli").DataFrame(dict(table)).lazy())
+        return _to_lazy(import_extra("polars", extra="cli").DataFrame(dict(table)).lazy())
     pyarrow = import_extra("pyarrow", extra="cli")
     arrow = pyarrow.table({name: pyarrow.array(column) for name, column in table.items()})
     if like.implementation.is_duckdb():
         __calibrant_pieces_of_a_map = arrow  # found by its name, as DuckDB finds variables
         query = "SELECT * FROM __calibrant_pieces_of_a_map"
-        return _lazy(native.query("__calibrant_frame", query))
+        return _to_lazy(native.query("__calibrant_frame", query))
     if like.implementation.is_ibis():
-        return _lazy(import_extra("ibis", extra="cli").memtable(arrow))
-    return _lazy(native.sparkSession.createDataFrame(arrow))
+        return _to_lazy(import_extra("ibis", extra="cli").memtable(arrow))
+    return _to_lazy(native.sparkSession.createDataFrame(arrow))
 
 
-def _lazy(native: Any) -> Lazy:
+def _to_lazy(native: Any) -> Lazy:
     opened: Lazy = nw.from_native(native)
     return opened
 
 
 def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
-    """All rows with what a small table has for them, NULL where it has nothing."""
+    """The frame joined with a small table in memory; NULL where that has no row."""
     other = to_backend(table, frame)
     rows: Any = frame.to_native()
     small: Any = other.to_native()
     if frame.implementation.is_polars():  # which keeps the order of rows if it is asked to
-        return _lazy(rows.join(small, on=on, how="left", maintain_order="left"))
+        return _to_lazy(rows.join(small, on=on, how="left", maintain_order="left"))
     if frame.implementation.is_spark_like():  # to every executor, instead of sorting the rows
-        other = _lazy(small.hint("broadcast"))
+        other = _to_lazy(small.hint("broadcast"))
     return frame.join(other, on=on, how="left")
 
 
@@ -811,7 +815,7 @@ def grouped_tables(cells: Cells | None, found: Columns) -> dict[Any, ScoreTable]
 
 
 def segment_keys(count: int) -> list[str]:
-    """What the columns of segments are called in grouped rows.
+    """The names of the columns of segments in grouped rows.
 
     >>> segment_keys(2)
     ['g1', 'g2']
@@ -824,7 +828,7 @@ def _segments_in(found: Columns) -> list[str]:
 
 
 def _changes(found: Columns, names: Sequence[str]) -> Flags:
-    """At which groups, in order, one of the columns has another value than before."""
+    """Flags of the groups at which a column has another value than in the group before."""
     new = np.zeros(len(found[names[0]]), dtype=bool)
     new[:1] = True
     for name in names:
@@ -853,7 +857,7 @@ def zoomed(
 
 
 def side_by_side(found: Columns) -> Columns:
-    """The two classes of each cell side by side; keys are 2 · cell + class, in order."""
+    """Sums by cell with a column for each class, from sums whose key k is 2 · cell + class."""
     key = found["k"].astype(np.int64)
     cell, positive = key >> 1, (key & 1).astype(bool)
     segments = _segments_in(found)

@@ -136,7 +136,7 @@ def narrowed(
     return Narrowed(kept, scores)
 
 
-def ties(low: Array, high: Array) -> tuple[Index, Index]:
+def unit_starts(low: Array, high: Array) -> tuple[Index, Index]:
     """Neighbours that share a prediction are one unit: the first of each, and each one's unit."""
     first = np.append(True, low[1:] > high[:-1])[: len(low)]
     return np.flatnonzero(first), np.cumsum(first) - 1
@@ -168,7 +168,7 @@ class _Pieces:
     def torn(self, link: Link) -> Flags:
         """Which pieces may hold a corner. Those that were not divided with others cannot."""
         low, high = link(self.columns["low"]), link(self.columns["high"])
-        starts, unit = ties(low, high)
+        starts, unit = unit_starts(low, high)
         n0, n1 = (np.add.reduceat(self.columns[name], starts) for name in SUMS[:2])
         ends = np.append(starts[1:], len(low)) - 1
         inside = may_hold_corner(n0, n1) & (low[starts] < high[ends])

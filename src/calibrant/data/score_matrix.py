@@ -1,4 +1,4 @@
-"""Scores of several classes: an (n, k) matrix, who each row is, and weights. And its door."""
+"""Scores of several classes: an (n, k) matrix with the class and the weight of each row."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ScoreMatrix(Frozen):
     weight : array of shape (n,), optional
         Weights > 0; None where all rows count once.
     whole : ScoreScale, optional
-        What the scores are of the whole that these rows are a part of.
+        The scale of the scores of the whole that these rows are a part of.
 
     Examples
     --------
@@ -133,10 +133,9 @@ class ScoreMatrix(Frozen):
         return float(min(map(np.min, sums))), float(max(map(np.max, sums)))
 
     def kind(self) -> str:
-        """``"probability"`` or ``"logit"``, as the scores look.
+        """What the scores look like: ``"probability"`` or ``"logit"``; of a part, as the whole.
 
         Percentages are refused. Scores in [0, 1] that do not sum to one are logits, with a warning.
-        Of a part it is what the whole is.
         """
         if self.whole is not None and self.whole.rows:
             return self.whole.rows
@@ -162,7 +161,7 @@ class ScoreMatrix(Frozen):
 
     @property
     def size(self) -> int:
-        """n·k, how many scores there are."""
+        """n·k, the number of scores."""
         return len(self) * self.n_classes
 
     @property
@@ -196,11 +195,11 @@ class ScoreMatrix(Frozen):
             yield x, codes, weight
 
     def every(self, step: int) -> ScoreMatrix:
-        """Every so-many-th row."""
+        """Every row whose number is a multiple of ``step``."""
         return self.take(np.arange(0, len(self), step))
 
     def temperature_sums(self) -> FusedSums | None:
-        """The sums of a temperature fit, where a kernel makes them in one reading of all logits."""
+        """The sums of a temperature fit, where a kernel reads all logits at once; else None."""
         return None
 
     def take(self, rows: NDArray[Any]) -> ScoreMatrix:
@@ -209,7 +208,7 @@ class ScoreMatrix(Frozen):
         return ScoreMatrix(self.scores[rows], self.codes[rows], weight, self.whole)
 
     def scaled(self) -> ScoreMatrix:
-        """The same rows, which say what the scores of every part of them are."""
+        """The same rows with their scale kept as ``whole``, so that parts of them have it, too."""
         return replace(self, whole=self.whole or ScoreScale(*self.ends, self.kind()))
 
     def table(self, column: int, signs: NDArray[Any]) -> ScoreTable:
@@ -240,7 +239,7 @@ def read_matrix(
     *,
     on_device: bool = False,
 ) -> tuple[ScoreMatrix, NDArray[Any]]:
-    """Scores of k classes, labels and weights of the same rows, checked and coded; and the classes.
+    """The matrix of rows of scores, labels and weights, which are checked; and the classes.
 
     Column j of the scores is the j-th class in sorted order, or the j-th of ``classes``, which
     names them all. Labels that are whole numbers from 0 to k − 1 need no names. With ``on_device``
@@ -339,8 +338,8 @@ def _needs_copy(scores: Any) -> bool:
 class ScoreTensor(ScoreMatrix):
     """A `ScoreMatrix` whose scores are a tensor of logits or probabilities.
 
-    Labels and weights are here; the scores are only ever looked at in blocks, where they are. What
-    is asked of all rows (`facts`) is found in one pass.
+    Labels and weights are NumPy arrays; the scores stay on their device and are read in blocks.
+    What is needed of all rows (`facts`) is found in one pass.
     """
 
     scores: Any

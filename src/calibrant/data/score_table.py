@@ -688,7 +688,7 @@ class Cells:
         """
         import narwhals as nw
 
-        from calibrant.data.lazy import compute
+        from calibrant.data.lazy import with_ln_or_sqrt
 
         s, step = nw.col(score), nw.col(into)
         if self.centre is None:
@@ -697,7 +697,7 @@ class Cells:
             frame = frame.with_columns(nw.when(s < 0.5).then(lower).otherwise(upper).alias(into))
             for _ in range(3):
                 if isinstance(frame, nw.LazyFrame) and frame.implementation.is_ibis():
-                    frame = compute(frame, "sqrt", {into: into})
+                    frame = with_ln_or_sqrt(frame, "sqrt", {into: into})
                 else:
                     frame = frame.with_columns(step.sqrt())
             side, low, high = s < 0.5, step - HALF - LEAST, HALF - step

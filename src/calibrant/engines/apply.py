@@ -29,7 +29,7 @@ from calibrant.data.columns import (
     unknown_column,
 )
 from calibrant.data.door import check_word, sum_tolerance
-from calibrant.data.lazy import count_rows, plain_names, refuse_streams, renamed
+from calibrant.data.lazy import count_rows, refuse_streams, rename_columns, with_safe_names
 from calibrant.data.scale import (
     FEW,
     ON_RANGE,
@@ -229,7 +229,7 @@ def _refuse_scores(
     """Count the rows without usable scores or a segment, and refuse them; ``warns`` of scores
     beyond those of the fit."""
     refuse_streams(frame)
-    frame, called = plain_names(frame)
+    frame, called = with_safe_names(frame)
     columns = [as_double(frame, called[name]) for name in options.scores]
     if isinstance(map_, VectorMap):
         missing = {"NULL, NaN or infinite": ~all_finite(columns)}
@@ -272,7 +272,7 @@ def _lazily(
     new: Sequence[str],
 ) -> Any:
     """The frame with the new columns, which the frame's own engine computes."""
-    frame, called = plain_names(frame)
+    frame, called = with_safe_names(frame)
     builder = FrameBuilder(frame)
     numbers = [as_double(frame, called[name]) for name in options.scores]
     inside = [watch.inside(own) for own in numbers]
@@ -296,7 +296,7 @@ def _lazily(
             values = [FramePrinter(builder, name).write(plan)]
     made = builder.add_all([nw.when(known).then(own) for own in values])
     result = builder.frame.select(*(nw.col(own) for own in (*called.values(), *made)))
-    return renamed(result, [*called, *new]).to_native()
+    return rename_columns(result, [*called, *new]).to_native()
 
 
 # --- frames in memory: the rule itself, on one block --------------------------------------------
@@ -798,7 +798,7 @@ def count_new_segments(
         found.add(_complete(frame, columns), set(map_.seen))
         return found
     refuse_streams(frame)
-    frame, called = plain_names(frame)
+    frame, called = with_safe_names(frame)
     return _count_new(frame, segment_columns(map_, frame, called, columns), map_)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.data.columns import to_narwhals
-from calibrant.data.lazy import LAZY, Column, compute, left_join
+from calibrant.data.lazy import LAZY, Column, left_join, with_ln_or_sqrt
 from calibrant.errors import InputError, import_extra
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.rules.base import Map, VectorMap
@@ -705,7 +705,7 @@ class FrameBuilder:
             named = (own.alias(name) for name, own in change.made.items())
             self.frame = self.frame.with_columns(*named)
         else:
-            self.frame = compute(self.frame, change.function, change.made)
+            self.frame = with_ln_or_sqrt(self.frame, change.function, change.made)
 
     def constant(self, value: float) -> nw.Expr:
         """A double to the last bit; as text where the engine would read a decimal number."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.data.lazy import Names, check_names, grouped_table, row_count
+from calibrant.data.lazy import Names, check_label_apart, grouped_table, row_count
 from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import ApplyOptions, RowFitted
 from calibrant.engines.files import PLAIN_READING, ReadOptions, find_files, spool
@@ -131,7 +131,7 @@ class Engine:
 
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
         """The rows of files."""
-        check_names(names)
+        check_label_apart(names)
         if self.spark:
             from calibrant.engines.spark_files import SparkRows
 
@@ -197,7 +197,7 @@ class Engine:
     ) -> ClassRows:
         """The rows of files with other columns beside score, label and weight, to read at once."""
         self._need_duckdb(FEATURES)
-        check_names(names)
+        check_label_apart(names)
         return self.class_rows(files, [names.score, *features], names.label, names.weight, role)
 
     def apply(

@@ -11,7 +11,7 @@ from typing import Any
 
 from calibrant.data.columns import plain
 from calibrant.data.door import read_labels, read_sorted_classes
-from calibrant.data.lazy import Coding, coding_of, refuse_classes, refuse_soft
+from calibrant.data.lazy import Coding, make_coding, refuse_classes, refuse_soft
 from calibrant.errors import InputError, import_extra, shell_quoted
 
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
@@ -108,7 +108,7 @@ def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) 
                 f"the positive label must be one of {known} (column {column!r}), but "
                 f"{pos_label!r} came."
             )
-    return coding_of(list(values), labels, column, pos_label=asked, classes=pair)
+    return make_coding(list(values), labels, column, pos_label=asked, classes=pair)
 
 
 def _pair_of_one(labels: Sequence[Label], column: str, said: Any) -> tuple[Label, Label] | None:

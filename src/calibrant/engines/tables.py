@@ -16,7 +16,7 @@ from calibrant.data.lazy import (
     Columns,
     LazyRows,
     Names,
-    check_names,
+    check_label_apart,
     grouped_table,
     grouped_tables,
     lazy_frame,
@@ -168,7 +168,7 @@ def ask(
 
     ``count`` says of how many rows an answer is: files must hold as many.
     """
-    check_names(names)
+    check_label_apart(names)
     files = _files(frame)
     if files is not None:
         with open_engine() as engine:
@@ -258,7 +258,7 @@ def fit_isotonic(
 
     def question(rows: LazyRows) -> tuple[ScoreTable, float]:
         table = refined_table(rows, cells)
-        return table, rows.weight_of_a_row() if matters else 1.0
+        return table, rows.mean_row_weight() if matters else 1.0
 
     told = ask(frame, names, question, pos_label=pos_label)
     (table, unit), coding = told.answer, told.coding

@@ -26,7 +26,7 @@ from calibrant.data.lazy import (
     run_steps,
     zoomed,
 )
-from calibrant.data.refine import narrowed, ties
+from calibrant.data.refine import narrowed, unit_starts
 from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for, sums_of
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
@@ -573,7 +573,7 @@ def hull_of(cells: Cells, grouped: Columns, g: Sums) -> Steps[Hull]:
     link = link_of(cells)
     kept, scores = yield from narrowed(cells, grouped, link, lambda x: predicted(x, cells))
     whole = kept["depth"] == 0
-    starts, unit = ties(link(kept["low"]), link(kept["high"]))
+    starts, unit = unit_starts(link(kept["low"]), link(kept["high"]))
     key = link(kept["low"])[starts][unit]
 
     stays = np.isin(g.k, kept["k"][whole])

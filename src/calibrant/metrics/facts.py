@@ -242,13 +242,13 @@ def _with_losses(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """
     import narwhals as nw
 
-    from calibrant.data.lazy import compute
+    from calibrant.data.lazy import with_ln_or_sqrt
 
     p, y, u, ln = nw.col("p"), nw.col("y"), nw.col("u"), nw.col("loss")
     rows = rows.with_columns(u=nw.when(y > 0).then(p).otherwise(1.0 - p))
     rows = rows.with_columns(u=nw.when(u > 0.0).then(u).otherwise(1.0))  # no ln 0
-    if rows.implementation.is_ibis():  # see `compute`
-        rows = compute(rows, "ln", {"u": "loss"}).with_columns(loss=ln * -1.0)
+    if rows.implementation.is_ibis():  # see `with_ln_or_sqrt`
+        rows = with_ln_or_sqrt(rows, "ln", {"u": "loss"}).with_columns(loss=ln * -1.0)
     else:
         rows = rows.with_columns(loss=u.log() * -1.0)
     rest = 1.0 - u

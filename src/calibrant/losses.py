@@ -34,6 +34,7 @@ def plain_expit(f: Array) -> Array:
 
 
 def _find_expit() -> Callable[[Any], Any]:
+    """SciPy's expit, or our own where SciPy is not installed."""
     try:
         from scipy.special import expit
     except ImportError:

@@ -281,6 +281,7 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
                 self.cleanup()  # another process took it for one that was left
 
     def cleanup(self) -> None:
+        """Remove the folder, and let its lock go."""
         with signals_delayed():
             self._lock.close()  # Windows removes no open file
             super().cleanup()
@@ -486,6 +487,7 @@ def check_different_files(written: Mapping[str, Name], read: Iterable[Name] = ()
 def _are_one_file(
     one: Path, found: os.stat_result | None, other: Path, there: os.stat_result | None
 ) -> bool:
+    """Whether two paths, with what `os.stat` says of each, are one file."""
     if found is not None and there is not None:
         if found.st_ino or there.st_ino:
             return os.path.samestat(found, there)

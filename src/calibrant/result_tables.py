@@ -78,6 +78,7 @@ class PrintsAsTable:
     """Base of results that print as a table: as text, in a terminal and in a notebook."""
 
     def _table(self) -> ResultTable:
+        """The table that shows this result."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -155,6 +156,7 @@ def rich_table(table: ResultTable, **style: Any) -> Any:
 
 
 def _html_cells(tag: str, cells: Sequence[str], sides: Sequence[Side]) -> str:
+    """The cells of a row as HTML."""
     return "".join(
         f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
         for cell, side in zip(cells, sides, strict=True)
@@ -162,6 +164,7 @@ def _html_cells(tag: str, cells: Sequence[str], sides: Sequence[Side]) -> str:
 
 
 def _html_options(row: TableRow) -> str:
+    """The attributes of a row in HTML: its tooltip, and bold letters."""
     tooltip = f' title="{html.escape(row.tooltip)}"' if row.tooltip else ""
     return tooltip + (' style="font-weight:bold"' if row.bold else "")
 
@@ -179,6 +182,7 @@ class Readable:
 
 
 def _short(value: Any) -> str:
+    """A value for a repr: floats with four digits."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, tuple):

@@ -225,6 +225,7 @@ def as_float(value: Any) -> float:
 
 
 def _refuse_too_large(array: NDArray[Any], wrong: Flags, name: str) -> None:
+    """Refuse numbers that are infinite only as 64-bit floats; ``wrong`` flags them."""
     if wrong.any():
         rows = np.asarray(wrong.reshape(len(array), -1).any(axis=1))
         came = str(array[wrong][0])
@@ -237,6 +238,7 @@ def _refuse_too_large(array: NDArray[Any], wrong: Flags, name: str) -> None:
 
 
 def _series_numbers(series: Any, name: str) -> NDArray[Any]:
+    """The numbers of a narwhals series as an array; gaps are refused."""
     import narwhals as nw
 
     _refuse_missing(null_mask(series), name)
@@ -263,6 +265,7 @@ def _complete(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _refuse_missing(missing: Flags, name: str) -> None:
+    """Refuse missing values; ``missing`` flags them."""
     if missing.any():
         rows = np.asarray(missing.reshape(len(missing), -1).any(axis=1))
         what = counts_in_words({"missing, None or NaN": int(rows.sum())}, len(rows))
@@ -423,6 +426,7 @@ def to_narwhals(values: Any, *, series: bool = False) -> Any:
 
 
 def _refuse_repeated(names: Sequence[Any]) -> None:
+    """Refuse columns of one name."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         shown = ", ".join(map(repr, twice[:8]))

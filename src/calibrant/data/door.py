@@ -932,6 +932,7 @@ class OneOf:
     words: tuple[Any, ...]
 
     def allows(self, value: Any) -> bool:
+        """Whether the value is one of the words, and of the same type."""
         value = plain(value)
         return any(type(value) is type(word) and value == word for word in self.words)
 
@@ -949,6 +950,7 @@ class Number:
     open: bool = False
 
     def allows(self, value: Any) -> bool:
+        """Whether the value is a finite number between the limits."""
         kind = Integral if self.whole else Real
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
             return False
@@ -969,6 +971,7 @@ class Each:
     limit: Number
 
     def allows(self, value: Any) -> bool:
+        """Whether the value is a tuple or list whose items are all within the limit."""
         return isinstance(value, (tuple, list)) and all(self.limit.allows(v) for v in value)
 
     def __str__(self) -> str:

@@ -37,6 +37,7 @@ def isotonic_blocks(
 
 
 def _rising_blocks(negative: Array, positive: Array, pseudo: float) -> tuple[Index, Array]:
+    """The blocks of the best rising map, see `isotonic_blocks`."""
     rate = positive / (negative + positive)
     # a stretch that nowhere rises is one block or part of one: pool it before PAV
     starts = np.append(0, np.flatnonzero(rate[1:] > rate[:-1]) + 1)

@@ -760,6 +760,7 @@ def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
 
 
 def _to_lazy(native: Any) -> Lazy:
+    """An engine's own frame as a lazy frame of narwhals."""
     opened: Lazy = nw.from_native(native)
     return opened
 
@@ -824,6 +825,7 @@ def segment_keys(count: int) -> list[str]:
 
 
 def _segments_in(found: Columns) -> list[str]:
+    """The columns of segments among these columns."""
     return [name for name in segment_keys(len(found)) if name in found]
 
 
@@ -954,6 +956,7 @@ def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
 
 
 def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
+    """Read all rows once, and add them to the answer of every question."""
     rows = asked[0][0]
     columns = [
         nw.col(own.score).cast(nw.Float64).alias(f"x{i}") for i, (own, _) in enumerate(asked)
@@ -972,6 +975,7 @@ def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
 
 
 def _read_duckdb(frame: Lazy) -> Iterator[list[NDArray[Any]]]:
+    """The columns of a DuckDB relation, batch by batch."""
     reader = frame.to_native().to_arrow_reader(BATCH)
     try:
         while True:

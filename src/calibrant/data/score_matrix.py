@@ -388,6 +388,7 @@ class ScoreTensor(ScoreMatrix):
 
     @property
     def _not_distributions(self) -> Flags:
+        """Flags of the rows that are no distributions."""
         low, high, mean, _ = self.facts
         off = np.abs(mean * self.n_classes - 1.0)
         return np.asarray((low < 0.0) | (high > 1.0) | (off > sum_tolerance(self.n_classes)))
@@ -404,6 +405,7 @@ class ScoreTensor(ScoreMatrix):
 
     @property
     def _slices(self) -> list[slice]:
+        """Slices of rows, each a block that is read at once."""
         on_cpu = library_of(self.scores) == "torch" and self.scores.device.type == "cpu"
         fewest = FEWEST if on_cpu else FEWEST_ON_GPU
         step = max(int(PART * len(self)), fewest // self.n_classes, 1)
@@ -429,6 +431,7 @@ class ScoreTensor(ScoreMatrix):
         return self._part(self.scores[self.ops.beside(rows, self.scores)], rows)
 
     def _part(self, scores: Any, rows: Any) -> ScoreTensor:
+        """Some rows, with their facts, which need not be found again."""
         weight = None if self.weight is None else self.weight[rows]
         made = ScoreTensor(scores, self.codes[rows], weight, self.whole)
         made.__dict__["facts"] = RowFacts(*(column[rows] for column in self.facts))

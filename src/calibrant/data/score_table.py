@@ -266,14 +266,17 @@ class ScoreTable(Frozen):
 
     @property
     def total_negative(self) -> float:
+        """Σw of the negatives."""
         return float(self.negative.sum())
 
     @property
     def total_positive(self) -> float:
+        """Σw of the positives."""
         return float(self.positive.sum())
 
     @property
     def total(self) -> float:
+        """Σw of all rows."""
         return self.total_negative + self.total_positive
 
     @property
@@ -742,6 +745,7 @@ class Cells:
 
     @property
     def _scale(self) -> float:
+        """The factor from u to positions: about half of the number of cells."""
         if self.centre is not None:
             return self.count / 2
         scale = self.count / 2 / HALF

@@ -293,6 +293,7 @@ def arrays_of_npz(content: bytes) -> dict[str, NDArray[Any]]:
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse an archive that holds more than plain arrays of different names."""
     if any(one.compress_type != zipfile.ZIP_STORED or one.flag_bits & 1 for one in members):
         raise InputError("it must hold plain arrays, not compressed or encrypted ones.")
     names = {one.filename for one in members}
@@ -303,6 +304,7 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _read_array(content: bytes, filename: str) -> NDArray[Any]:
+    """The array of one member of an archive, whose header must tell the truth."""
     name = brief(filename)
     if not content.startswith(MAGIC):
         raise InputError(f"it does not hold arrays of format version 1.0, but {name}.")
@@ -385,6 +387,7 @@ def json_text(document: dict[str, Any]) -> str:
 
 
 def _indented(value: Any, margin: str) -> str:
+    """A value as JSON text; ``margin`` is a line break and the blanks before its lines."""
     inner = margin + " "
     if isinstance(value, dict) and value:
         parts = [f"{json.dumps(key)}: {_indented(item, inner)}" for key, item in value.items()]
@@ -400,4 +403,5 @@ def _indented(value: Any, margin: str) -> str:
 
 
 def _on_one_line(value: Any) -> str:
+    """A value as JSON text on one line."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

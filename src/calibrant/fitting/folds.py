@@ -240,6 +240,7 @@ def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
 
 
 def _kind(cv: Any) -> str | None:
+    """The kind of a value of cv, see `cv_kind`; None for anything else."""
     if isinstance(cv, str):
         return cv if cv in ("prefit", "train") else None
     if isinstance(cv, (bool, np.bool_)):
@@ -256,6 +257,7 @@ class CvLimit:
     """The limit of a parameter ``cv``: a number of folds, a fraction, a splitter or splits."""
 
     def allows(self, value: Any) -> bool:
+        """Whether the value is such a cv."""
         empty = isinstance(value, (list, tuple)) and not value
         return _kind(value) in SPLITTING and not empty
 

@@ -374,6 +374,7 @@ class HeldOutCells(HeldOut):
         return Trial(p, surprise, square, certain, ordered / pairs if pairs else None, whole)
 
     def _table(self, values: Array, cells: slice) -> ScoreTable:
+        """The table of some cells with other scores."""
         return ScoreTable.from_counts(values, *self.columns.take(cells))
 
     def predictions(self, trial: Trial) -> ScoreTable:
@@ -433,10 +434,12 @@ class HeldOutMatrix(HeldOut):
 
     @cached_property
     def _scaled(self) -> ScoreMatrix:
+        """The matrix with its scale kept, so that parts of it have it, too."""
         return self.matrix.scaled()
 
     @cached_property
     def _single(self) -> Part:
+        """The part of a single fold."""
         ((train, test),) = self.pairs
         return self._scaled.take(train), self.matrix.scores[test]
 

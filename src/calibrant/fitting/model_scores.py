@@ -53,6 +53,7 @@ class PredictsRows(ABC):
 
     @property
     def _class_labels(self) -> Any:
+        """The labels of the columns of probabilities."""
         return self.classes_  # type: ignore[attr-defined]
 
     def predict_proba(self, X: Any) -> Array:

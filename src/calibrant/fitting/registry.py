@@ -109,10 +109,12 @@ def method_name(given: str) -> str:
 
 
 def _letters(word: str) -> str:
+    """The letters and digits of a word, in lower case."""
     return "".join(letter for letter in word.lower() if letter.isalnum())
 
 
 def _classes() -> dict[str, str]:
+    """The name of the public class of each method."""
     return {name: cls for name, (cls, _) in (METHODS | OF_CLASSES).items()} | OF_MORE
 
 

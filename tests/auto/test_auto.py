@@ -588,4 +588,4 @@ def test_around_a_model():
 )
 def test_an_auc_that_reads_the_same_has_not_moved(change, words):
     row = Standing("BLS", 0.5, 0.0, 0.2, 0.0, 0.1, 0.0, 0.2, 0.7426, change, 9, 0.0)
-    assert explain._order(row) == words
+    assert explain._ranking_in_words(row) == words

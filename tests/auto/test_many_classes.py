@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 import calibrant as cal
 from calibrant.auto import auto as room
-from calibrant.auto.auto import left_out, members_for
+from calibrant.auto.auto import members_for, reasons_left_out
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.fitting import folds
 from calibrant.fitting.folds import count_large_parts, split_matrix
@@ -29,7 +29,7 @@ def test_few_classes_have_the_members_that_were_studied():
     names = ["temperature", "structured, weak ridge", "structured", "one-vs-rest BLS"]
     for k in (3, 20, 26, room.FEW_CLASSES):
         assert list(members_for(k, rows=10)) == names
-        assert left_out(k, 10) == ()
+        assert reasons_left_out(k, 10) == ()
         assert count_large_parts(ScoreMatrix(np.zeros((9, k)), np.zeros(9, dtype=int)), 5) == 0
 
 
@@ -44,7 +44,7 @@ def test_many_classes_have_members_by_their_cost(rows, k, vector, matrix):
     assert "one-vs-rest BLS" not in members
     large = rows * k > room.FOLDED_NUMBERS
     assert ("temperature" in members) != large
-    assert len(left_out(k, rows)) == 1 + large + (not vector) + (not matrix)
+    assert len(reasons_left_out(k, rows)) == 1 + large + (not vector) + (not matrix)
     assert all(not one.gate for one in members.values() if hasattr(one, "gate"))
 
 
@@ -59,7 +59,7 @@ def test_it_helps_and_says_what_was_left_out(kind, tmp_path):
         auto.explain()
     )
     assert "left out: one-vs-rest BLS" in str(auto.leaderboard_)
-    assert auto.leaderboard_.to_dict()["left_out"] == list(left_out(40, 1500))
+    assert auto.leaderboard_.to_dict()["left_out"] == list(reasons_left_out(40, 1500))
     p = auto.predict_proba(scores[1500:], on_range="allow")
     assert p.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
     before, after = (

@@ -23,7 +23,7 @@ from calibrant.methods.binning._kernel import (
     quadrature,
     unit_gaps,
 )
-from calibrant.methods.binning.bayesian import _ends_by_cell
+from calibrant.methods.binning.bayesian import bin_ends_by_cell
 from calibrant.solvers._kernel import simplify
 from twins import basics as naive
 
@@ -172,7 +172,7 @@ def test_the_bins_of_bbq_by_cell_are_those_by_bin():
             mass, numbers = np.cumsum(weight), np.arange(2, 90)
             width = mass[-1] / numbers
             width = np.floor(width) + (width < 1) if whole else width
-            ours = _ends_by_cell(mass, numbers, width)
+            ours = bin_ends_by_cell(mass, numbers, width)
             for model, number in enumerate(numbers):
                 wanted = [k * width[model] * (1 - 1e-12) for k in range(1, number)]
                 ends = {min(int(np.searchsorted(mass, edge)) + 1, size) for edge in wanted}

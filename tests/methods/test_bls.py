@@ -33,8 +33,8 @@ def bent(n, seed=0, kind="probability"):
 def average_of(c, s, y, w=None):
     """The average that a fit of ``c`` draws, with all of its members."""
     table = cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1])
-    axis = room._axis(table)
-    cells = room._cells(table, axis, room._places(table, axis), table.total)
+    axis = room.score_axis(table)
+    cells = room.cells_on_axis(table, axis, room._places_of_scores(table, axis), table.total)
     where = room.Coordinates.of(cells, axis)
     fits = tuple(room.fit_members(where))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()
@@ -50,7 +50,7 @@ def axis_of(c, s):
 # --- designs and posteriors -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [room.bends, room.ramps])
+@pytest.mark.parametrize("shape", [room.bend_basis, room.ramp_basis])
 def test_lines_are_their_dense_design(shape):
     rng = np.random.default_rng(1)
     nodes = np.array([-2.0, -1.1, -0.2, 0.0, 0.3, 1.7])
@@ -64,10 +64,10 @@ def test_lines_are_their_dense_design(shape):
     assert np.allclose(lines.gram(w), dense.T @ (w[:, None] * dense), atol=1e-12)
     assert len(unit) == basis.shape[1] - 2
     root = rng.normal(size=(len(theta), len(theta)))
-    mean, variance = lines.band(theta, root @ root.T).moments(*room.place_on(nodes, x))
+    mean, variance = lines.band(theta, root @ root.T).moments(*room.piece_and_share(nodes, x))
     assert np.allclose(mean, dense @ theta, atol=1e-12)
     assert np.allclose(variance, ((dense @ root) ** 2).sum(axis=1), atol=1e-10)
-    outside = room.place_on(nodes, np.array([1.7, 2.7, 3.7]))
+    outside = room.piece_and_share(nodes, np.array([1.7, 2.7, 3.7]))
     beyond, _ = lines.band(theta, root @ root.T).moments(*outside)
     assert beyond[2] - beyond[1] == pytest.approx(beyond[1] - beyond[0]), "lines go on"
 
@@ -116,7 +116,7 @@ def _information(coefficients, x, data):
 def test_posterior_of_weights_of_any_size_converges():
     x = np.linspace(-2, 2, 50)
     nodes = np.linspace(-2, 2, 9)
-    basis, unit = room.bends(nodes)
+    basis, unit = room.bend_basis(nodes)
     for size in (0.0, 1e-300, 1.0, 1e5, 1e9):
         n1 = size * (x > 0)
         found = room.fit_posterior(

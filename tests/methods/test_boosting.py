@@ -34,10 +34,10 @@ import calibrant as cal
 from calibrant.methods.boosting import (
     AdaBoost,
     boosting_score,
-    hard_vote,
+    hard_weight,
+    rounded_weights,
     row_weights,
-    seen_weights,
-    soft_vote,
+    soft_weight,
 )
 from twins import boosting as naive
 
@@ -227,7 +227,7 @@ def test_each_tree_is_scikit_learns_for_the_twins_weights(estimator, loss):
 )
 def test_soft_votes_of_one_are_hard_votes(agree, seed):
     w = np.random.default_rng(seed).dirichlet(np.ones(len(agree)))
-    hard, soft = (vote(w, np.array(agree), 0.05) for vote in (hard_vote, soft_vote))
+    hard, soft = (vote(w, np.array(agree), 0.05) for vote in (hard_weight, soft_weight))
     assert soft.perfect == hard.perfect
     assert soft.alpha == pytest.approx(hard.alpha, rel=1e-11, abs=1e-11)
 
@@ -242,7 +242,7 @@ def test_soft_votes_of_one_are_hard_votes(agree, seed):
 )
 def test_soft_alpha_is_where_the_bound_is_least(agree, seed):
     w = np.random.default_rng(seed).dirichlet(np.ones(len(agree)))
-    found = soft_vote(w, np.array(agree), 0.05)
+    found = soft_weight(w, np.array(agree), 0.05)
     assert (found.alpha > 0) == (w @ agree > 2.0**-40)
     assume(found.alpha > 0)
     size = max(map(abs, agree))
@@ -254,7 +254,7 @@ def test_soft_alpha_is_where_the_bound_is_least(agree, seed):
 
 def test_a_soft_vote_of_a_half_up_to_rounding_is_neither_right_nor_wrong():
     w = np.array([0.25, 0.25, 0.25, 0.25])
-    exact, noisy = (soft_vote(w, np.array([1.0, 1.0, e, -e]), 0.05) for e in (0.0, 2e-16))
+    exact, noisy = (soft_weight(w, np.array([1.0, 1.0, e, -e]), 0.05) for e in (0.0, 2e-16))
     assert exact.perfect
     assert noisy == exact
 
@@ -539,7 +539,7 @@ def test_weights_cannot_all_underflow(loss):
         w = row_weights(np.array([-1e6, 0.0, 1e6]), np.array([1.0, 2.0, 3.0]), loss)
     assert w.sum() == 1
     assert np.all(w >= 0)
-    seen = seen_weights(w, np.array([1.0, 2.0, 3.0]))
+    seen = rounded_weights(w, np.array([1.0, 2.0, 3.0]))
     assert np.all(seen > 0)
     assert seen.sum() == pytest.approx(6, rel=1e-8)
 
@@ -564,7 +564,7 @@ def test_sums_of_seen_weights_are_exact_in_any_order():
     rng = np.random.default_rng(0)
     s = rng.integers(1, 9, 1000).astype(float)
     w = rng.dirichlet(np.full(1000, 0.1))
-    seen = seen_weights(w, s)
+    seen = rounded_weights(w, s)
     np.testing.assert_allclose(seen, w * s.sum(), rtol=1e-12, atol=8 * 2.0**-30)
     sums = {np.cumsum(seen[rng.permutation(1000)])[-1] for _ in range(50)}
     assert len(sums) == 1

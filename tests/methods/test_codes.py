@@ -76,8 +76,8 @@ def test_small_codes_ask_no_question_twice(k):
 @pytest.mark.full
 def test_many_classes_compare_fewer_draws(monkeypatch):
     drawn = []
-    draw = codes._draw
-    monkeypatch.setattr(codes, "_draw", lambda *given: drawn.append(1) or draw(*given))
+    draw = codes._random_matrix
+    monkeypatch.setattr(codes, "_random_matrix", lambda *given: drawn.append(1) or draw(*given))
     assert ecoc(600).row_separation > 15
     assert 2 <= len(drawn) <= 30
     drawn.clear()

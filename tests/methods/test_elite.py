@@ -20,7 +20,7 @@ from calibrant.methods.near_isotonic._kernel_paper import (
     fused,
     fused_lambda,
 )
-from calibrant.methods.near_isotonic.elite import Points
+from calibrant.methods.near_isotonic.elite import TrendPoints
 from strategies import REAL, rows
 from twins import trend as naive
 
@@ -45,8 +45,8 @@ def values(line, x):
 @pytest.mark.parametrize("seed", range(6))
 def test_lines_are_those_of_an_independent_convex_solver(mu, seed):
     x, w, z = made(int(10 + 12 * seed), seed, weights=seed % 2 == 1)
-    points = Points(x, w, z)
-    top, line = points.steepest(mu), None
+    points = TrendPoints(x, w, z)
+    top, line = points.largest_lambda(mu), None
     for lam in top * np.array([1.1, 0.7, 0.1, 1e-2, 1e-3, 1e-4]):
         line = points.line(lam, mu, line, 1e-9)
         p, twin = values(line, x), naive.solve(x, w, z, lam, mu)
@@ -64,14 +64,16 @@ def test_lines_are_those_of_an_independent_convex_solver(mu, seed):
 def test_the_gap_is_what_the_residuals_say(data, level):
     s, y, w = data
     table = cal.ScoreTable.from_arrays(s, y, w)
-    cells = elite._cells(table.scores, table)
+    cells = elite.merge_close_scores(table.scores, table)
     if len(cells.place) < 3:
         return
     weight = cells.n0 + cells.n1
     x, z = cells.place, cells.n1 / weight
-    points = Points(x, weight, z)
-    top = points.steepest(0.0)
-    assert top == pytest.approx(naive.steepest(x, weight, z), rel=1e-6, abs=1e-11 * weight.sum())
+    points = TrendPoints(x, weight, z)
+    top = points.largest_lambda(0.0)
+    assert top == pytest.approx(
+        naive.largest_lambda(x, weight, z), rel=1e-6, abs=1e-11 * weight.sum()
+    )
     if top <= 1e-9 * weight.sum():
         return
     lam = top * 10 ** (-4 * level)
@@ -87,9 +89,9 @@ def test_blocks_and_points_give_the_same_line():
     """Long stretches are passed over block by block: the same result as on a few points."""
     _, w, z = made(5000, 3)
     x = np.linspace(0, 1, 5000)  # so that the twin's second differences are not rounding
-    points = Points(x, w, z)
+    points = TrendPoints(x, w, z)
     for share in (0.5, 0.05, 0.005):
-        lam = share * points.steepest(0.0)
+        lam = share * points.largest_lambda(0.0)
         line = points.line(lam, 0.0, None, 1e-10)
         assert naive.dual_gap(x, w, z, lam, values(line, x)) <= 1e-8
 
@@ -111,8 +113,8 @@ def test_reference_path(shared, name):
     theirs = golden["elite"]["sorted"]
     x, y, w = (np.array(theirs[key], dtype=float) for key in ("x", "y", "weights"))
     place, width = (x - x[0]) / (x[-1] - x[0]), x[-1] - x[0]
-    points = Points(place, w, y)
-    assert points.steepest(0.0) * width == pytest.approx(theirs["lambda"][0], rel=1e-8)
+    points = TrendPoints(place, w, y)
+    assert points.largest_lambda(0.0) * width == pytest.approx(theirs["lambda"][0], rel=1e-8)
     exact = golden.get("trend_filter_exact")
     line = None
     for k, lam in enumerate(exact["lambda_"] if exact else theirs["lambda"]):
@@ -181,8 +183,8 @@ def test_a_point_without_a_bend_is_no_degree_of_freedom(runs, level, mu):
     z = np.repeat([rate for _, rate in runs], [size for size, _ in runs])
     assume(len(z) >= 4)
     x, w = np.linspace(0, 1, len(z)), np.ones(len(z))
-    points = Points(x, w, z)
-    top = points.steepest(mu)
+    points = TrendPoints(x, w, z)
+    top = points.largest_lambda(mu)
     assume(top > 1e-6)
     lam, line = top, None
     for k in range(level + 1):  # as `ELiTE` does, from one λ to the next
@@ -203,10 +205,12 @@ def test_a_candidate_without_a_bend_does_not_hide_behind_its_neighbour(seed, lev
     x = np.sort(rng.random(300))
     x = (x - x[0]) / (x[-1] - x[0])
     z = (rng.random(300) < np.clip(3 * x - 1, 0, 1)).astype(float)
-    points = Points(x, rng.integers(1, 3, 300).astype(float) if seed == 30 else np.ones(300), z)
+    points = TrendPoints(
+        x, rng.integers(1, 3, 300).astype(float) if seed == 30 else np.ones(300), z
+    )
     line = None
     for k in range(level + 1):
-        line = points.line(points.steepest(0.0) * 1e-4 ** (k / 49), 0.0, line, 1e-8)
+        line = points.line(points.largest_lambda(0.0) * 1e-4 ** (k / 49), 0.0, line, 1e-8)
     assert line.df == 2 + np.count_nonzero(chord_distances(x, values(line, x)) > 1e-9)
 
 
@@ -343,7 +347,7 @@ def test_a_step_of_rounding_is_no_degree_of_freedom():
         w, z = rng.integers(1, 5, 40).astype(float), rng.choice([0.0, 0.5, 1.0], 40)
         points = FusedPoints(np.linspace(0, 1, 40), w, z)
         for mu in (0.0, 0.5, np.inf):
-            top = max(points.steepest(mu), 0.1)
+            top = max(points.largest_lambda(mu), 0.1)
             for lam in top * np.geomspace(1, 1e-4, 9):
                 fit = points.line(lam, mu, None, 0.0)
                 assert fit.df == 1 + np.count_nonzero(np.abs(np.diff(fit.value)) > 1e-9)
@@ -355,7 +359,7 @@ def test_parabolas_are_those_of_an_independent_convex_solver(n):
     x, w, z = made(n, n)
     x = np.sqrt(x)
     curves = Curves(x, w, z)
-    top, fit = curves.steepest(0.0), None
+    top, fit = curves.largest_lambda(0.0), None
     for lam in top * np.array([1.01, 0.5, 0.1, 1e-2, 1e-3]):
         fit = curves.line(lam, 0.0, fit, 1e-9)
         p = curves.values(fit)
@@ -430,10 +434,10 @@ def test_the_gap_is_that_of_the_line_returned(mu):
     x = np.arange(21) / 20
     z = np.array([int(d) for d in "000001001001011111111"], dtype=float)
     w = np.ones(21)
-    points = Points(x, w, z)
+    points = TrendPoints(x, w, z)
     line = None
     for share in (1, 0.3, 0.05, 0.003):
-        lam = share * points.steepest(mu)
+        lam = share * points.largest_lambda(mu)
         line = points.line(lam, mu, line, 1e-8)
         best = naive.objective(x, w, z, lam, mu, naive.solve(x, w, z, lam, mu))
         ours = naive.objective(x, w, z, lam, mu, values(line, x))

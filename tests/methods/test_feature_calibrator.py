@@ -109,7 +109,7 @@ def test_what_it_gives_is_what_lightgbm_gives():
         float
     )
     options = cal.FeatureCalibrator(min_rows=50)._options
-    trees, _ = Growth(M, y, np.ones(6000), [1], 20, options).grow()
+    trees, _ = Growth(M, y, np.ones(6000), [1], 20, options).grow_trees()
     told = {"num_threads": 1, **options}
     data = lightgbm.Dataset(M, y, init_score=M[:, 3].copy(), categorical_feature=[1], params=told)
     booster = lightgbm.train(told, data, 20)
@@ -182,7 +182,7 @@ def test_the_number_of_rounds_is_chosen_by_other_rows():
         def __init__(self, logits: list[list[float]]) -> None:
             self.rest, self.held = [np.array(z) for z in logits[1:]], np.array([logits[0]]).T
 
-        def go_on(self) -> bool:
+        def add_round(self) -> bool:
             if not self.rest:
                 return False
             self.held = self.rest.pop(0)[:, None]

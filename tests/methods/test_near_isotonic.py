@@ -20,7 +20,7 @@ from calibrant.methods.near_isotonic._kernel import (
     bins_at,
     log_likelihoods,
     merge_path,
-    part_that_matters,
+    part_near_best,
     pool_equal,
 )
 from strategies import REAL, WHOLE, rows
@@ -339,7 +339,7 @@ def test_the_part_that_matters_holds_every_good_model():
         w = np.exp(rng.normal(0, trial % 4, n))
         n1 = w * (rng.random(n) < p)
         total, start = w.sum(), pool_equal(w - n1, n1)
-        part = part_that_matters(start, criterion, 30.0)
+        part = part_near_best(start, criterion, 30.0)
         path = cal.calibrators.near_isotonic_path(table_of(w - n1, n1))
         good = path.lambdas[path.bic <= path.bic.min() + 30.0]
         assert part.begin.lambda_ <= good[0]

@@ -12,7 +12,7 @@ from scipy.special import expit
 import calibrant as cal
 from calibrant.errors import ConvergenceError
 from calibrant.methods.splines import bls as bls_members
-from calibrant.solvers.logistic import LogisticProblem, fit_logistic, smoothed
+from calibrant.solvers.logistic import LogisticProblem, fit_logistic, smoothed_targets
 from calibrant.solvers.newton import descend
 from twins import rare
 
@@ -111,7 +111,7 @@ def check_spline_and_bls(setting, monkeypatch):
         found = least(problem, *starts, cone=cone)
         left = found.gradient @ np.linalg.solve(found.hessian, found.gradient)
         assert left <= 1e-12 * found.objective
-        _, t1 = smoothed(problem.n0, problem.n1, problem.smoothing)
+        _, t1 = smoothed_targets(problem.n0, problem.n1, problem.smoothing)
         assert abs(found.gradient[0]) <= 1e-9 * t1.sum()  # Σp = Σt
         return found
 

@@ -13,7 +13,7 @@ import calibrant as cal
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Identity, Logistic, Piecewise, Softmax, TopLabel, map_from_dict
-from calibrant.methods.codes.calibrator import _answers
+from calibrant.methods.codes.calibrator import _top_labels
 from twins import scaling as naive
 
 
@@ -98,7 +98,7 @@ def test_overconfidence_is_mended():
 def test_ties_count_in_parts():
     scores = np.array([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.5, 0.3, 0.2]])
     matrix = ScoreMatrix(scores, np.array([1, 2, 0]), np.array([2.0, 1.0, 1.0]))
-    largest, signs, weight = _answers(matrix, TopLabel(Identity(), 3, "probability"))
+    largest, signs, weight = _top_labels(matrix, TopLabel(Identity(), 3, "probability"))
     assert largest.tolist() == pytest.approx([0.4, 0.4, 0.5] * 2)
     assert signs.tolist() == [1, 1, 1, -1, -1, -1]
     assert weight.tolist() == pytest.approx([1.0, 0.0, 1.0, 1.0, 1.0, 0.0])

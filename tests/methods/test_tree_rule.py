@@ -19,7 +19,7 @@ from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit
 from calibrant.maps import Identity
 from calibrant.methods.features import rule as tree_module
-from calibrant.methods.features.rule import SmallTrees, TreeRounds, matrix_of, sum_of_leaves
+from calibrant.methods.features.rule import SmallTrees, TreeRounds, matrix_for_trees, sum_of_leaves
 from calibrant.rules.base import RowInputs, rule_from_dict
 from saved import fixed_trees
 from twins.trees import logit_of
@@ -56,7 +56,7 @@ def test_the_rule_is_its_twin_row_by_row(n):
 def test_kernel_and_numpy_agree_to_the_bit():
     scores, X = some_rows(tree_module.MANY_ROWS)
     columns = RULE.schema.floats(RULE.schema.arrange(read_attributes(X)))
-    matrix = matrix_of(RULE.schema, len(X), enumerate(columns))
+    matrix = matrix_for_trees(RULE.schema, len(X), enumerate(columns))
     matrix[:, -1] = logit(scores)
     few = np.concatenate([sum_of_leaves(RULE.trees.layout, m) for m in np.array_split(matrix, 3)])
     assert np.array_equal(sum_of_leaves(RULE.trees.layout, matrix), few)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 import calibrant as cal
-from calibrant.methods.boosting import seen_weights
+from calibrant.methods.boosting import rounded_weights
 from studies import experiment
 
 
@@ -46,7 +46,7 @@ def table(random, n, kinds):
     y = (random.random(n) < 0.4).astype(np.int8)
     y[:2] = 0, 1
     w = np.exp(random.normal(size=n) * random.choice([0.0, 1.0, 4.0]))
-    return X, y, seen_weights(w / w.sum(), np.ones(n))
+    return X, y, rounded_weights(w / w.sum(), np.ones(n))
 
 
 @given(

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from calibrant.methods.near_isotonic._kernel_lines import (
     least_squares,
     row_values,
-    settled,
+    solve_for_signs,
     solve_rows,
 )
 from twins import trend as naive
@@ -98,10 +98,10 @@ def test_settled_where_no_row_is_zero():
     coef, start, cost, high = coef[:6], start[:6], cost[:6] * 1e-3, high[:6] * 1e-3
     f, _y, _, _, room = solve_rows(hess, g, coef, start, cost, high, 100.0, 1e-14)
     assert room.max() < 1e-8  # all prices are at a bound
-    better, good = settled(hess, g, coef, start, cost, high, row_values(coef, start, f))
+    better, good = solve_for_signs(hess, g, coef, start, cost, high, row_values(coef, start, f))
     assert good.all()
     assert np.abs(better - f).max() < 1e-7
-    _, wrong = settled(hess, g, coef, start, cost, high, -row_values(coef, start, f))
+    _, wrong = solve_for_signs(hess, g, coef, start, cost, high, -row_values(coef, start, f))
     assert not wrong.any()
 
 

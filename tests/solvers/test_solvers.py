@@ -15,7 +15,7 @@ from calibrant.solvers.logistic import (
     Prior,
     fit_logistic,
     platt_smoothing,
-    smoothed,
+    smoothed_targets,
 )
 from calibrant.solvers.newton import newton_step
 
@@ -114,7 +114,7 @@ def test_heavy_rows_that_separate_end_at_the_optimum_in_few_steps(monkeypatch, w
     x = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0]])
     n0, n1 = np.array([weight, 0.0, 0.0]), np.array([0.0, weight, weight])
     smoothing = platt_smoothing(weight, 2.0 * weight)
-    t0, t1 = smoothed(n0, n1, smoothing)
+    t0, t1 = smoothed_targets(n0, n1, smoothing)
     np.testing.assert_allclose(t0[1:], weight / (2.0 * weight + 2.0), rtol=1e-15)
     flat = Prior(np.zeros(2), np.zeros(2))
     found = LogisticProblem(lambda part: x[:, part], n0, n1, flat, smoothing).least(np.zeros(2))

@@ -90,7 +90,7 @@ def advise(
         pos_label = calibrator.pos_label_
         classes = list(calibrator.classes_) if classes is None else classes
     options = {"pos_label": pos_label, "classes": classes}
-    if calibrator is not None and _map(calibrator) is not None:
+    if calibrator is not None and _map_of_one_score(calibrator) is not None:
         known = calibrator.to_fitted()
         scores = as_in_fit(scores, known.provenance, known.classes)
     rows = read_binary(scores, y, sample_weight, **options)
@@ -99,15 +99,15 @@ def advise(
     advice = list(advise_table(table, to_calibrator(calibrator), names=names))
     if held_out is not None:
         other = ScoreTable.from_arrays(*_pair(held_out), **options)
-        better = list(better_than_held_out(table, other))
+        better = list(advise_trained_on(table, other))
         advice = [one for one in advice if one.code not in {b.code for b in better}] + better
     if segments is not None:
         values, codes = read_segments(segments)
         check_lengths(y=len(rows.scores), segments=len(codes))
-        fitted = _map(calibrator)
+        fitted = _map_of_one_score(calibrator)
         if fitted is not None or table.scale.kind != "points":  # which stand for no probability
             p = table.probability_of(rows.scores) if fitted is None else fitted(rows.scores)
-            advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
+            advice += advise_segments(p, rows.positive, rows.weight, values, codes)
     return tuple(advice)
 
 
@@ -134,22 +134,22 @@ def advise_table(
 def _checks(
     table: ScoreTable, calibrator: Any, names: LabelNames, judged: CurveHeldOut | None
 ) -> Iterator[Advice]:
-    fitted, look = _map(calibrator), first_look(table)
-    yield from said_first(look, names)
+    fitted, look = _map_of_one_score(calibrator), first_look(table)
+    yield from advise_first_look(look, names)
     if look.found == "one class":
         return  # that is all there is to say
-    yield from few_cases(table, calibrator, look, names)
-    yield from separated(table)
-    yield from shifted(table, names.face, judged)
-    yield from not_probabilities(table)
+    yield from advise_few_cases(table, calibrator, look, names)
+    yield from advise_separated(table)
+    yield from advise_prior_shift(table, names.face, judged)
+    yield from advise_score_scale(table)
     if look.found != "wrong way":
-        yield from falling(table)
+        yield from advise_falling_rate(table)
     if fitted is not None:
-        yield from zero_or_one(table, fitted)
-        yield from lost_order(table, fitted)
+        yield from advise_zero_or_one(table, fitted)
+        yield from advise_lost_order(table, fitted)
 
 
-def _map(calibrator: Any) -> Map | None:
+def _map_of_one_score(calibrator: Any) -> Map | None:
     fitted = getattr(calibrator, "map_", getattr(calibrator, "map", None))
     return fitted if isinstance(fitted, Map) and not isinstance(fitted, VectorMap) else None
 
@@ -192,7 +192,7 @@ class Advice:
 
 
 def warn_of(advice: Iterable[Advice]) -> None:
-    """Each piece as an AdviceWarning (a CalibrationWarning), at the user's line."""
+    """Warn of each piece of advice at the user's line, as an AdviceWarning."""
     for one in advice:
         warnings.warn(one.text, AdviceWarning, stacklevel=caller_level())
 
@@ -221,10 +221,10 @@ FALL_MOST = 1e12
 REPLICATES = 999
 
 
-def few_cases(
+def advise_few_cases(
     table: ScoreTable, calibrator: Any, look: FirstLook, names: LabelNames
 ) -> Iterator[Advice]:
-    """Fewer rows of the rarer class than the calibrator wants, or than anything can be told of."""
+    """Advice where the rarer class has fewer rows than the calibrator needs, or than ten."""
     needed = getattr(calibrator, "events_needed", 0)
     text = few_events_warning(calibrator, table) if needed else ""
     if not text and look.few:
@@ -233,8 +233,8 @@ def few_cases(
         yield Advice("few_events", text, {"needed": needed, "found": table.rarest})
 
 
-def separated(table: ScoreTable) -> Iterator[Advice]:
-    """Scores that tell the classes apart too well to be those of unseen rows."""
+def advise_separated(table: ScoreTable) -> Iterator[Advice]:
+    """Advice where scores separate the classes too well to be those of unseen rows."""
     if one_class(table) or table.rarest < ENOUGH:
         return
     auc = area(table)
@@ -248,8 +248,8 @@ def separated(table: ScoreTable) -> Iterator[Advice]:
         )
 
 
-def said_first(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
-    """One class, the wrong direction, swapped columns, or scores that say nothing.
+def advise_first_look(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
+    """Advice on one class, the wrong direction, swapped columns, or scores that say nothing.
 
     ``names`` are `LabelNames`, or `ClassNames` of several classes.
     """
@@ -259,8 +259,8 @@ def said_first(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
         yield Advice(SAID_FIRST[look.found], look.headline(names), known)
 
 
-def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
-    """Scores that look like percentages, or like points of some scale."""
+def advise_score_scale(table: ScoreTable) -> Iterator[Advice]:
+    """Advice where scores look like percentages, or like points of some scale."""
     low, high, kind = float(table.scores[0]), float(table.scores[-1]), table.scale.kind
     ends = f"the scores go from {low:.4g} to {high:.4g}"
     words = {
@@ -273,8 +273,8 @@ def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
         yield Advice(kind, words[kind], {"low": low, "high": high})
 
 
-def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Probabilities of exactly 0 or 1, and what they would cost."""
+def advise_zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
+    """Advice where a map gives probabilities of exactly 0 or 1."""
     p = fitted(table.scores)
     zero, one = p == 0.0, p == 1.0
     share = float(table.weight[zero | one].sum()) / table.total
@@ -290,8 +290,8 @@ def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
         )
 
 
-def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Ties that the map makes, where they cost AUC."""
+def advise_lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
+    """Advice where ties that the map makes cost AUC."""
     made = table.through(fitted)
     values = len(made)
     if one_class(table) or values >= len(table):
@@ -307,8 +307,8 @@ def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
         )
 
 
-def falling(table: ScoreTable) -> Iterator[Advice]:
-    """A rate that falls as scores rise, more than chance and rounding explain.
+def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
+    """Advice where the rate of positives falls as scores rise, by more than chance explains.
 
     Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
     ones, against its distribution where the rising ones are true.
@@ -370,10 +370,10 @@ SHIFT_CELLS = 2_000
 CurveHeldOut = tuple[HeldOutCells, Trial]
 
 
-def shifted(
+def advise_prior_shift(
     table: ScoreTable, face: Face = "python", judged: CurveHeldOut | None = None
 ) -> Iterator[Advice]:
-    """A base rate far from the mean score, where a constant on the logit mends it.
+    """Advice where the base rate is far from the mean score and a constant on the logit mends it.
 
     In Python the text ends in the map that adds the constant; elsewhere nobody could use it.
 
@@ -396,10 +396,10 @@ def shifted(
         if not held.folds:
             return
         judged = held, try_all({"BLS": fit_copies(BLS())}, held)["BLS"]
-    mended = _mended(*judged, table.effective_size)
+    mended = _share_mended(*judged, table.effective_size)
     if mended is None or mended < MOST_OF_IT:
         return
-    shift = _shift(table)
+    shift = _logit_shift(table)
     as_map = f': calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),))' if face == "python" else ""
     yield Advice(
         "prior_shift",
@@ -411,7 +411,7 @@ def shifted(
     )
 
 
-def _mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
+def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
     """The share of what the curve of BLS mends out of fold that a shift mends, too: the smaller one
     of two losses. None where the curve mends nothing."""
     (cell, positive), mean = held.units, held.sample.mean
@@ -424,13 +424,15 @@ def _mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
         return np.array([mean(brier), mean(log_loss)])
 
     # a constant is found as well on cells
-    with_shift = [sigmoid(logit(p) + _shift(rest.pool(SHIFT_CELLS))) for rest, p in held.parts()]
+    with_shift = [
+        sigmoid(logit(p) + _logit_shift(rest.pool(SHIFT_CELLS))) for rest, p in held.parts()
+    ]
     before, after = losses(held.scores), losses(np.concatenate(with_shift))
     gains = before - losses(curve.p)
     return float(((before - after) / gains).min()) if (gains > 0.0).all() else None
 
 
-def _shift(table: ScoreTable) -> float:
+def _logit_shift(table: ScoreTable) -> float:
     """The constant on the logit that makes the mean prediction the base rate, as near as it can:
     scores of 0 and 1 stay where they are."""
     z, n, rate = logit(table.scores), table.weight, table.total_positive / table.total
@@ -458,7 +460,7 @@ LEAST_SHARE, LEAST_ROWS = 0.1, 20.0
 NAMED = 5
 
 
-def segment_gaps(
+def advise_segments(
     p: Array,
     positive: Flags,
     weight: Array | None,
@@ -518,8 +520,8 @@ DIFFERENT = 0.9
 MOST_DRAWN = 50_000_000
 
 
-def better_than_held_out(table: ScoreTable, held_out: ScoreTable) -> Iterator[Advice]:
-    """AUC on the calibration rows far above that on rows that were held out."""
+def advise_trained_on(table: ScoreTable, held_out: ScoreTable) -> Iterator[Advice]:
+    """Advice where AUC on the calibration rows is far above that on rows held out."""
     if one_class(table) or one_class(held_out):
         return
     here, there = area(table), area(held_out)
@@ -561,14 +563,14 @@ def trained_on(model: Any, X: Any) -> str:
     steps = getattr(model, "steps", None)
     try:
         if steps is not None:
-            return _in_pipeline([step for _, step in steps], X)
-        return _told_by(model, np.asarray(X, dtype=np.float64))
+            return _sign_in_pipeline([step for _, step in steps], X)
+        return _sign_in_model(model, np.asarray(X, dtype=np.float64))
     except (TypeError, ValueError, AttributeError, NotImplementedError):
         return ""  # rows or a model of another kind: nothing can be told
 
 
 def known_rows(model: Any, X: Any) -> Iterator[Advice]:
-    """A fitted model that is to be calibrated on the rows that it was trained on."""
+    """Advice where a fitted model is to be calibrated on the rows that it was trained on."""
     if sign := trained_on(model, X):
         yield Advice(
             "trained_on_these_rows",
@@ -578,7 +580,7 @@ def known_rows(model: Any, X: Any) -> Iterator[Advice]:
         )
 
 
-def _in_pipeline(steps: list[Any], X: Any) -> str:
+def _sign_in_pipeline(steps: list[Any], X: Any) -> str:
     for step in steps[:-1]:
         if sign := trained_on(step, X):
             return sign
@@ -587,7 +589,7 @@ def _in_pipeline(steps: list[Any], X: Any) -> str:
     return trained_on(steps[-1], X)
 
 
-def _told_by(model: Any, rows: Array) -> str:
+def _sign_in_model(model: Any, rows: Array) -> str:
     if rows.ndim != 2 or not len(rows):
         return ""
     for attribute, (check, words) in _SIGNS.items():

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array
-from calibrant.auto.advice import Advice, advise_table, said_first, warn_of
-from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, refusal, too_few
+from calibrant.auto.advice import Advice, advise_first_look, advise_table, warn_of
+from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, too_few, why_refused
 from calibrant.data.columns import to_column
 from calibrant.data.door import (
     Limit,
@@ -68,7 +68,7 @@ from calibrant.methods.features.calibrator import (
 )
 from calibrant.methods.scaling import EnsembleTemperature, StructuredScaling, Temperature
 from calibrant.methods.splines.bls import BLS
-from calibrant.methods.uncalibrated import Uncalibrated, as_they_came
+from calibrant.methods.uncalibrated import Uncalibrated, unchanged_trial
 from calibrant.metrics.headlines import (
     ClassLook,
     ClassNames,
@@ -396,7 +396,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         bar = progress_bar(len(named) * (held.folds + 1), show=self.progress)
         fits = {name: fit_copies(one) for name, one in named.items()}
         tried = try_all(fits, held, table, keep_maps=correct is not None, bar=bar)
-        trials = {BEFORE: as_they_came(table, held), **tried}
+        trials = {BEFORE: unchanged_trial(table, held), **tried}
         next(bar, None)  # ends the bar
         whole = table.through(trials[BEFORE].fitted.map_)  # the folds may be of pooled cells
         certain = bool(whole.scores[0] <= 0.0 or whole.scores[-1] >= 1.0)
@@ -417,7 +417,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             name: count_distinct(trial.p if trial.map is None else trial.map(table.scores))
             for name, trial in trials.items()
         }
-        self._settle(trials, held, distinct, notes)
+        self._take_candidate(trials, held, distinct, notes)
         self.oof_ = {name: held.predictions(trial) for name, trial in trials.items()}
         self.pairs_ = {name: held.paired(trial) for name, trial in trials.items()}
         self._judged = held, trials[BLS.__name__]
@@ -456,7 +456,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         return fitted
 
     @one_thread()
-    def _settle(
+    def _take_candidate(
         self,
         trials: Mapping[str, Trial],
         held: HeldOut,
@@ -477,7 +477,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         )
         board = Leaderboard(rows, held.folds, self.level, sample.total, notes, left_out)
         kept = chosen == BEFORE
-        self.refused_ = refusal(board, self.scores_are_, self.p_value_) if kept else None
+        self.refused_ = why_refused(board, self.scores_are_, self.p_value_) if kept else None
         self.chosen_, self.leaderboard_ = chosen, board
         self.calibrator_ = trials[chosen].fitted
 
@@ -499,10 +499,10 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         trials = judge_classes(named, held, progress=self.progress)
         counted = rows_to_count(matrix.scores)
         distinct = {name: count_distinct(trial.map(counted)) for name, trial in trials.items()}
-        out = left_out(matrix.n_classes, len(matrix))
-        self._settle(trials, held, distinct, left_out=out)
+        out = reasons_left_out(matrix.n_classes, len(matrix))
+        self._take_candidate(trials, held, distinct, left_out=out)
         self.oof_ = {name: held.predictions(trial) for name, trial in trials.items()}
-        self.pairs_, self.advice_ = {}, tuple(said_first(self.look_, ClassNames.of(classes)))
+        self.pairs_, self.advice_ = {}, tuple(advise_first_look(self.look_, ClassNames.of(classes)))
         self._learn_rows(trials[self.chosen_].map, matrix, classes, scores)
         warn_of(self._warnings)
         return self
@@ -579,7 +579,7 @@ LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
-class View:
+class MemberView:
     """How the members of the mixture see rows; see `VectorMixture`."""
 
     input: str
@@ -601,7 +601,7 @@ class View:
         return VectorMixture(weights, maps, self.input, self.floor, self.factor)
 
 
-def view_of(matrix: ScoreMatrix) -> View:
+def view_of(matrix: ScoreMatrix) -> MemberView:
     """The view for a matrix: rows are softened to the best temperature, and then raised to a floor.
 
     Rows that the best temperature would sharpen are left as they are. The floor is half the
@@ -611,7 +611,7 @@ def view_of(matrix: ScoreMatrix) -> View:
     are seen as they are: a copy of them would be large.
     """
     if matrix.n_classes > FEW_CLASSES:
-        return View("score", 0.0, 1.0)
+        return MemberView("score", 0.0, 1.0)
     kind = matrix.kind()
     factor = min(1.0, 1.0 / fit_copies(Temperature())(matrix).temperature_)
     smallest = 1.0
@@ -619,7 +619,7 @@ def view_of(matrix: ScoreMatrix) -> View:
         part = seen_by_members(matrix.scores[rows], kind, 0.0, factor)
         smallest = min(smallest, float(part.min(initial=1.0, where=part > 0)))
     largest = min(LARGEST_FLOOR, 0.5 / matrix.n_classes)
-    return View(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
+    return MemberView(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
 
 
 def judge_classes(
@@ -633,16 +633,16 @@ def judge_classes(
     members = members_for(matrix.n_classes, weights, rows=len(matrix))
     softened = view.of(matrix)
     bar = progress_bar((len(named) + len(members)) * (held.folds + 1), show=progress)
-    inner = try_all(fits_of(members), held.reading(softened), softened, bar=bar)
-    others = try_all(fits_of(named), held, matrix, bar=bar)
+    inner = try_all(all_fits(members), held.reading(softened), softened, bar=bar)
+    others = try_all(all_fits(named), held, matrix, bar=bar)
     next(bar, None)  # ends the bar
-    trials = {BEFORE: held.unchanged(), MIXTURE: _mix(inner, held, view)}
+    trials = {BEFORE: held.unchanged(), MIXTURE: _try_mixture(inner, held, view)}
     for name, one in inner.items():
         trials[name] = replace(one, map=view.map([1.0], (one.map,)))
     return {**trials, **others}
 
 
-def fits_of(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
+def all_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
     """The fits of calibrators to matrices; those of one score are fitted one class at a time.
 
     ``classes`` is as in `fit_copies`.
@@ -656,7 +656,7 @@ def fits_of(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> di
     return {name: fit_copies(of_all_classes(one), classes) for name, one in named.items()}
 
 
-def _mix(inner: Mapping[str, Trial], held: HeldOutMatrix, view: View) -> Trial:
+def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberView) -> Trial:
     """The average of all members; each fold is judged with shares found on the other folds.
 
     A single part that is held out is halved for this.
@@ -713,7 +713,7 @@ def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, 
             "structured": _structured(1.0, weights),
             "one-vs-rest BLS": CodedCalibrator(BLS(weights=weights)),
         }
-    members: dict[str, Any] = {} if _is_large(k, rows) else {"temperature": Temperature()}
+    members: dict[str, Any] = {} if _folds_take_long(k, rows) else {"temperature": Temperature()}
     members["ensemble temperature"] = EnsembleTemperature()
     members["top-label BLS"] = TopLabelCalibrator(BLS(weights=weights))
     if _fits_vector(k, rows):
@@ -723,18 +723,18 @@ def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, 
     return members
 
 
-def left_out(k: int, rows: int) -> tuple[str, ...]:
-    """What is no member because there are many classes, and why.
+def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
+    """The methods that are no members because there are many classes, each with the reason.
 
-    >>> left_out(1000, 500)[1]
+    >>> reasons_left_out(1000, 500)[1]
     'structured vector scaling, since there are fewer rows (500) than classes'
-    >>> left_out(10, 500)
+    >>> reasons_left_out(10, 500)
     ()
     """
     if k <= FEW_CLASSES:
         return ()
     reasons = [f"one-vs-rest BLS, which fits a curve to each of the {k:,} classes"]
-    if _is_large(k, rows):
+    if _folds_take_long(k, rows):
         reasons.append("temperature scaling alone, which ensemble temperature holds as a part")
     few = f"since there are fewer rows ({rows:,}) than classes"
     if not _fits_vector(k, rows):
@@ -745,7 +745,7 @@ def left_out(k: int, rows: int) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _is_large(k: int, rows: int) -> bool:
+def _folds_take_long(k: int, rows: int) -> bool:
     """Whether fits to folds would take long."""
     return rows * k > FOLDED_NUMBERS
 

@@ -133,7 +133,7 @@ standard error
             for place, title in enumerate(titles, start=1)
         ]
         method = TableColumn("method", "left", may_break=False, widest=LONGEST)
-        rows = [TableRow(_row(row), bold=row.chosen) for row in self.rows]
+        rows = [TableRow(_cells_of_row(row), bold=row.chosen) for row in self.rows]
         return ResultTable([method, *numbers], rows, self._below())
 
     def _below(self) -> list[str]:
@@ -156,29 +156,29 @@ _FIELDS = tuple(Standing.__dataclass_fields__)
 _EXPENDABLE = {place: order for order, place in enumerate((4, 2, 9, 8, 6, 3))}
 
 
-def _row(row: Standing) -> tuple[str, ...]:
+def _cells_of_row(row: Standing) -> tuple[str, ...]:
     if row.name == BEFORE:
         gain = "–"
     elif not math.isfinite(row.gain):
         gain = "∞" if row.gain > 0 else "−∞"
     else:
-        low, high = _signed(row.gain_low, 2), _signed(row.gain_high, 2)
-        gain = f"{_signed(row.gain, 3)} ({low} to {high})"
+        low, high = _shown_signed(row.gain_low, 2), _shown_signed(row.gain_high, 2)
+        gain = f"{_shown_signed(row.gain, 3)} ({low} to {high})"
     return (
         f"{row.name} *" if row.chosen else row.name,
         shown_value(row.log_loss),
-        _short(row.log_loss_se),
+        _shown_error(row.log_loss_se),
         shown_value(row.brier),
-        _short(row.brier_se),
+        _shown_error(row.brier_se),
         gain,
         "–" if row.auc is None else f"{row.auc:.4f}",
-        "–" if row.auc_change is None else _signed(row.auc_change, 2),
+        "–" if row.auc_change is None else _shown_signed(row.auc_change, 2),
         f"{row.distinct:,}",
         f"{row.seconds:.3f}" if row.seconds < 10 else f"{row.seconds:.0f}",
     )
 
 
-def _signed(value: float, digits: int) -> str:
+def _shown_signed(value: float, digits: int) -> str:
     """A number to so many significant digits, with a true minus sign."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
@@ -188,7 +188,7 @@ def _signed(value: float, digits: int) -> str:
     return (f"{value:.6f}".rstrip("0") if "e" in text else text).replace("-", "−")
 
 
-def _short(value: float) -> str:
+def _shown_error(value: float) -> str:
     return "–" if not math.isfinite(value) else f"{value:.2g}"
 
 
@@ -209,7 +209,7 @@ SOFT = (
 )
 
 
-def refusal(
+def why_refused(
     board: Leaderboard, scores_are: str = "probabilities", p_value: float | None = None
 ) -> str:
     """Why the scores are kept as they are; of points: why all rows get one rate.
@@ -222,7 +222,7 @@ def refusal(
     kept = no_map if scores_are == "points" else "The scores are kept as they are"
     if best is None or not math.isfinite(best.log_loss):
         return f"{kept}: no candidate has a finite log loss on rows that it has not seen."
-    gained = f"the best candidate, {best.name}, {_gained(best, board, scores_are)}"
+    gained = f"the best candidate, {best.name}, {_gain_in_words(best, board, scores_are)}"
     if best.gain <= 0:
         return f"{kept}: {gained}."
     if p_value is None or p_value <= LEVEL:
@@ -273,14 +273,14 @@ def explanation(
     else:
         finite = math.isfinite(chosen.gain) and before.log_loss > 0
         share = f"{shown_percent(chosen.gain / before.log_loss, 2)}: " if finite else ""
-        gained = _gained(chosen, board, scores_are, share)
+        gained = _gain_in_words(chosen, board, scores_are, share)
         name = describe_method(chosen.name)
         parts = [
             f"{name[:1].upper()}{name[1:]} was chosen. On rows it had not seen "
             f"({_held_out(board)}), it {gained}.",
             _why_all_the_same(before, chosen, p_value),
         ]
-    parts.append(_order(chosen))
+    parts.append(_ranking_in_words(chosen))
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is not chosen and refused is None:
         parts.append(
@@ -311,7 +311,7 @@ def _held_out(board: Leaderboard) -> str:
     return f"{rows_in_words(board.weight)}, {board.folds} fold{'s' * (board.folds != 1)}"
 
 
-def _gained(row: Standing, board: Leaderboard, scores_are: str, share: str = "") -> str:
+def _gain_in_words(row: Standing, board: Leaderboard, scores_are: str, share: str = "") -> str:
     before = board[BEFORE].log_loss
     if math.isinf(before):
         return (
@@ -327,7 +327,7 @@ def _gained(row: Standing, board: Leaderboard, scores_are: str, share: str = "")
     )
 
 
-def _order(row: Standing) -> str:
+def _ranking_in_words(row: Standing) -> str:
     if row.auc is None or row.auc_change is None:
         return ""
     old, new = f"{row.auc - row.auc_change:.3f}", f"{row.auc:.3f}"

@@ -353,10 +353,10 @@ def _of_choice(calibrator: Any) -> Unseen | None:
 def _held_out(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
     """The predictions of rows held out in turn."""
     from calibrant.fitting.held_out import HeldOutCells, auc_and_gain, fit_copies, try_all
-    from calibrant.methods.uncalibrated import as_they_came
+    from calibrant.methods.uncalibrated import unchanged_trial
 
     held = HeldOutCells.of_table(table, folds, 0)
-    before = as_they_came(table, held)
+    before = unchanged_trial(table, held)
     after = try_all({"after": fit_copies(calibrator)}, held)["after"]
     aucs = (before.whole_auc, auc_and_gain(after, before)[0])
     return Unseen(held.predictions(after), held.paired(after), aucs, held.folds)
@@ -384,7 +384,7 @@ class UnseenClasses(NamedTuple):
 
 def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
     """The predictions of rows held out; an automatic choice has made them already."""
-    from calibrant.auto.auto import fits_of
+    from calibrant.auto.auto import all_fits
     from calibrant.fitting.folds import split_matrix
     from calibrant.fitting.held_out import HeldOutMatrix, auc_and_gain, try_all
 
@@ -394,7 +394,7 @@ def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
         return UnseenClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
     labels = label_array(tuple(classes))
     held = HeldOutMatrix(matrix, split_matrix(matrix, labels, folds, None, 0)[0])
-    trials = {BEFORE: held.unchanged(), **try_all(fits_of({"after": calibrator}, labels), held)}
+    trials = {BEFORE: held.unchanged(), **try_all(all_fits({"after": calibrator}, labels), held)}
     before, after = trials.values()
     aucs = (before.whole_auc, auc_and_gain(after, before)[0])
     made = held.predictions(before), held.predictions(after)

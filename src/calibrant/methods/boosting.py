@@ -225,7 +225,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InputError("this classifier requires y to be passed, but the target y is None.")
         classes, codes = read_sorted_classes(y)
-        _check_two(classes)
+        _check_two_classes(classes)
         learner = make_learner(self, classes)
         X = learner.read(self, X, reset=True)
         check_lengths(X=_num_samples(X), y=len(codes))
@@ -235,10 +235,10 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif not weight.all():
             rows = np.flatnonzero(weight)
             X, codes, weight = take_rows(X, rows), codes[rows], weight[rows]
-            _check_two(classes[np.unique(codes)])
+            _check_two_classes(classes[np.unique(codes)])
         size = weight_in_rows(weight, self.weights)
         size = np.ones(len(codes)) if size is None else size
-        self.estimators_, self.alphas_, self.stopped_ = boost(self, learner, X, codes, size)
+        self.estimators_, self.alphas_, self.stopped_ = boost_rounds(self, learner, X, codes, size)
         self.n_steps_, self.classes_ = len(self.alphas_), classes
         # scores need what was fitted, and parameters may be changed later
         self._fitted = (learner, self.loss, int(self.n_estimators))
@@ -254,7 +254,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def raw_score(self, X: Any) -> Array:
         """f = Σ αₜ(1+hₜ)/2 / Σ αₜ, the weighted share of votes, in [0, 1] (½ without learners)."""
-        return _share(*self._last(X))
+        return share_of_votes(*self._last(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities by the link of the loss, shape (n, 2), columns as ``classes_``."""
@@ -282,7 +282,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def staged_raw_score(self, X: Any, *, steps: Sequence[int] | None = None) -> Iterator[Array]:
         """`raw_score` after some steps: see `staged_decision_function`."""
-        return (_share(total, F) for total, F in self._stages(X, steps))
+        return (share_of_votes(total, F) for total, F in self._stages(X, steps))
 
     def staged_predict_proba(
         self, X: Any, *, steps: Sequence[int] | None = None
@@ -331,7 +331,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _share(total: float, F: Array) -> Array:
+def share_of_votes(total: float, F: Array) -> Array:
     """Eq. 4 of [1]_: Σ α(1+h)/2 / Σ α = (1 + F/Σα)/2."""
     if total == 0.0:
         return np.full(len(F), 0.5)
@@ -350,7 +350,7 @@ def _read_steps(steps: Any, rounds: int) -> list[int]:
     return [int(step) for step in given]
 
 
-def _check_two(classes: NDArray[Any]) -> None:
+def _check_two_classes(classes: NDArray[Any]) -> None:
     k = len(classes)
     if k > 2:
         raise InputError(
@@ -390,7 +390,7 @@ FARTHEST = 60
 DRAWS = 10
 
 
-def boost(
+def boost_rounds(
     model: AdaBoost, learner: Learner, X: Any, codes: Index, size: Array
 ) -> tuple[list[Any], Array, str | None]:
     """Run the rounds that a model asks for.
@@ -399,11 +399,11 @@ def boost(
     weights, all positive. The result: learners, the weights of their votes, and why boosting
     stopped early (None: it did not).
     """
-    data = (*learner.arrange(X, codes), within_reach(size))
+    data = (*learner.arrange(X, codes), rescaled_weights(size))
     random = check_random_state(model.random_state)
     sign = 2.0 * codes - 1.0
     epsilon = 0.5 / max(float(size.sum()), 1.0)
-    weight_of = hard_vote if model.votes == "hard" else soft_vote
+    weight_of = hard_weight if model.votes == "hard" else soft_weight
     F = np.zeros(len(sign))
     estimators: list[Any] = []
     alphas: list[float] = []
@@ -411,7 +411,7 @@ def boost(
     for left in reversed(range(rounds)):
         weights = row_weights(sign * F, size, model.loss)
         verdict = LearnerWeight(0.0, False, 0.5, 0.5)  # where no draw has rows of both classes
-        for fitted in _learners(learner, data, weights, model.resample, random):
+        for fitted in _learners_of_round(learner, data, weights, model.resample, random):
             h = learner.vote(fitted, X)
             verdict = weight_of(weights, sign * h, epsilon)
             if verdict.alpha > 0.0:
@@ -436,7 +436,7 @@ def boost(
     return estimators, np.array(alphas), stopped
 
 
-def _learners(
+def _learners_of_round(
     learner: Learner,
     data: tuple[Any, NDArray[Any], Array],
     weights: Array,
@@ -446,7 +446,7 @@ def _learners(
     """The learners of a round: one with weights, or one for each of several draws of rows."""
     X, y, sample = data
     if not resample:
-        yield learner.fit(X, y, seen_weights(weights, sample), random)
+        yield learner.fit(X, y, rounded_weights(weights, sample), random)
         return
     for _ in range(DRAWS):
         drawn = random.choice(len(y), len(y), p=weights)
@@ -476,7 +476,7 @@ def row_weights(margin: Array, sample: Array, loss: str) -> Array:
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
-def seen_weights(weights: Array, sample: Array) -> Array:
+def rounded_weights(weights: Array, sample: Array) -> Array:
     """The weights as a learner gets them; their sum is that of the sample weights.
 
     Per unit of sample weight they are multiples of 2⁻³⁰, and at least 2⁻³⁰: trees could not tell
@@ -484,14 +484,14 @@ def seen_weights(weights: Array, sample: Array) -> Array:
     between two splits stays a tie, whatever the order of rows, and also if rows are repeated in
     place of a weight.
 
-    >>> seen_weights(np.array([0.5, 0.5, 0.0]), np.array([1.0, 2.0, 1.0])).round(6).tolist()
+    >>> rounded_weights(np.array([0.5, 0.5, 0.0]), np.array([1.0, 2.0, 1.0])).round(6).tolist()
     [2.0, 2.0, 0.0]
     """
     units = float(sample.sum()) * weights / sample
     return np.asarray(sample * (GRAIN * np.maximum(np.rint(units / GRAIN), 1.0)), dtype=np.float64)
 
 
-def within_reach(sample: Array) -> Array:
+def rescaled_weights(sample: Array) -> Array:
     """Sample weights, multiplied by a power of two if the square of their sum is no float."""
     exponent = math.frexp(float(sample.sum()))[1]
     near = np.ldexp(sample, min(max(exponent, -FARTHEST), FARTHEST) - exponent)
@@ -511,10 +511,10 @@ class LearnerWeight(NamedTuple):
     wrong: float
 
 
-def hard_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
+def hard_weight(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     """α = ½ ln(W_c / W_e) for votes that agree (1) or disagree (−1) with the label.
 
-    >>> round(hard_vote(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1).alpha, 4)
+    >>> round(hard_weight(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1).alpha, 4)
     0.5493
     """
     wrong = float(weights @ (agree < 0.0))
@@ -526,13 +526,13 @@ def hard_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     return LearnerWeight(alpha, perfect, right, wrong)
 
 
-def soft_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
+def soft_weight(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     """The α that minimises Z(α) = Σ w·exp(−α·y·h) for real votes, given y·h in [−1, 1].
 
     If no vote is wrong, Z has no minimum. Then a right and a wrong vote are added, each of weight ε
     and as large as the largest vote. For votes of ±1 this gives α = ½ ln((W_c + ε) / (W_e + ε)).
 
-    >>> v = soft_vote(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1)
+    >>> v = soft_weight(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1)
     >>> round(v.alpha, 4)
     0.5493
     """
@@ -549,10 +549,10 @@ def soft_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     if perfect:
         unit = np.concatenate((unit, (1.0, -1.0)))
         weights = np.concatenate((weights, (epsilon, epsilon)))
-    return LearnerWeight(_least(weights, unit) / size, perfect, right, wrong)
+    return LearnerWeight(_best_alpha(weights, unit) / size, perfect, right, wrong)
 
 
-def _least(weights: Array, agree: Array) -> float:
+def _best_alpha(weights: Array, agree: Array) -> float:
     """The β of the least ln Σ w·exp(−β·a), −1 ≤ a ≤ 1: Newton's steps inside a bracket.
 
     Where a step would leave the bracket, the bracket is halved.
@@ -623,7 +623,7 @@ class Trees:
 
         ``model`` remembers their columns if ``reset``; otherwise they must be those it remembers.
         """
-        return _checked(
+        return _validated_rows(
             model,
             X,
             dtype=np.float32,
@@ -698,9 +698,9 @@ class Models:
 
     def read(self, model: Any, X: Any, *, reset: bool) -> Any:
         if hasattr(X, "columns"):
-            return _checked(model, X, skip_check_array=True, reset=reset)
+            return _validated_rows(model, X, skip_check_array=True, reset=reset)
         # missing values are for the estimator to take or to refuse
-        return _checked(
+        return _validated_rows(
             model,
             X,
             dtype=None,
@@ -735,7 +735,7 @@ Learner = Trees | Models
 
 
 def make_learner(model: Any, classes: NDArray[Any]) -> Learner:
-    """What the parameters of an AdaBoost ask for; options that have no effect are refused."""
+    """The learner that an AdaBoost's parameters describe; options without effect are refused."""
     estimator, options = model.estimator, {name: getattr(model, name) for name in TREE_OPTIONS}
     if isinstance(estimator, str) and estimator in TREES:
         return _make_trees(estimator, options, model.votes)
@@ -775,7 +775,7 @@ def _make_trees(name: str, options: Mapping[str, Any], votes: str) -> Trees:
     return Trees(votes=votes, **{**TREES[name], **own})
 
 
-def _checked(model: Any, X: Any, **options: Any) -> Any:
+def _validated_rows(model: Any, X: Any, **options: Any) -> Any:
     """X as scikit-learn checks it, its refusals as InputError."""
     refuse_array_api(X, model)
     try:

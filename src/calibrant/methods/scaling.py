@@ -166,7 +166,7 @@ class Temperature(OneScoreOrMany):
                 start=start,
             )
             with np.errstate(over="ignore"):
-                flattest = FLATTEST / _size(z, part.weight)
+                flattest = FLATTEST / _root_mean_square(z, part.weight)
             return np.clip(fitted.coefficients, min(flattest, STEEPEST), STEEPEST)
 
         slope = float(table.coarse_to_fine(fit)[0])
@@ -174,7 +174,7 @@ class Temperature(OneScoreOrMany):
         return Logistic(0.0, (("z" if on_logit else "x", slope),), clip)
 
 
-def _size(z: Array, weight: Array) -> float:
+def _root_mean_square(z: Array, weight: Array) -> float:
     """Weighted root mean square, safe from overflow; 1 where all are zero."""
     largest = float(np.abs(z).max())
     if largest == 0.0:
@@ -298,11 +298,11 @@ class AffineCalibrator(VectorCalibrator):
     gate: bool
     kept_: str
 
-    def _fit_and_gate(self, family: Family, strength: Strength) -> Softmax:
+    def _fit_and_gate(self, family: AffineFit, strength: Strength) -> Softmax:
         fit = family.fit(strength)
         return self._gated(family, fit, family.judged(strength, fit.theta) if self.gate else None)
 
-    def _gated(self, family: Family, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
+    def _gated(self, family: AffineFit, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
         """The fitted map, or a simpler one if that does as well on rows held out."""
         self.converged_, self.n_iter_ = True, fit.steps
         self.gain_, self.gain_error_, self.kept_ = float("nan"), float("nan"), "fit"
@@ -391,7 +391,7 @@ class VectorScaling(AffineCalibrator):
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = read_as(matrix, self.scale)
-        family = Family(read, full=False, smoothing=self.label_smoothing)
+        family = AffineFit(read, full=False, smoothing=self.label_smoothing)
         free = family.strength(diagonal=0.0, off_diagonal=0.0, intercept=0.0)
         fitted = self._fit_and_gate(family, lambda total: free)
         self.factors_, self.offsets_ = np.diag(fitted.weights), fitted.bias
@@ -437,7 +437,7 @@ class RidgeCalibrator(AffineCalibrator):
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = read_as(matrix, self.scale)
-        family = Family(read, full=True, smoothing=self.label_smoothing, inner=self._inner)
+        family = AffineFit(read, full=True, smoothing=self.label_smoothing, inner=self._inner)
         k, n = family.k, family.total
         pairs, mu = k * (k - 1), self.mu
 
@@ -728,7 +728,9 @@ class StructuredScaling(AffineCalibrator):
         factor = read.temperature(smoothing=self.label_smoothing).factor
         self.temperature_ = 1.0 / factor
         full = self.structure == "matrix"
-        family = Family(read, full=full, smoothing=self.label_smoothing, inner=factor, tuned=True)
+        family = AffineFit(
+            read, full=full, smoothing=self.label_smoothing, inner=factor, tuned=True
+        )
         strength = family.strength(
             diagonal=2.0 * self.lambda_diagonal * k,
             off_diagonal=2.0 * self.lambda_off_diagonal * k * (k - 1),
@@ -758,7 +760,7 @@ Strength = Callable[[float], Array]
 Judged = tuple["HeldOutBlocks", Trial]
 
 
-class Family:
+class AffineFit:
     """softmax(W·x + b) on the features of a matrix, W diagonal or full.
 
     Inside, features are divided by their spread, so that logits of any size fit alike. Ridges add
@@ -839,19 +841,19 @@ class Family:
         return self._scaled(fitted.factor / self.size)
 
     @cached_property
-    def subsample(self) -> Family:
+    def subsample(self) -> AffineFit:
         """The family on as many of the rows as five folds can be made of."""
         matrix = self.read.matrix
         step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
             return self
         some = replace(self.read, matrix=matrix.take(np.sort(rows_by_score(matrix)[::step])))
-        return Family(
+        return AffineFit(
             some, full=self.full, smoothing=self.smoothing, inner=self.inner, tuned=self.tuned
         )
 
     @property
-    def judge(self) -> Family:
+    def judge(self) -> AffineFit:
         """The family whose folds say what a fit is worth.
 
         A sample is enough where rows are many. But a fit of many parameters needs all rows, so
@@ -866,13 +868,13 @@ class Family:
         return HeldOutBlocks(self)
 
     def judged(self, strength: Strength, theta: Array) -> Judged:
-        """How fits of this strength that begin at θ do on rows held out."""
+        """The rows held out, and a trial of fits of this strength that begin at θ."""
         held = self.judge.held
         start = theta / self.units * held.family.units
         return held, held.try_fit(strength, [start] * held.folds)
 
     def map(self, theta: Array) -> Softmax:
-        """θ as a map."""
+        """The map with the parameters θ."""
         own = theta / self.units
         matrix = own[:, :-1] if self.full else own[:, 0]
         return self.read.map(matrix, own[:, -1], self.inner)
@@ -901,7 +903,7 @@ class FoldFit(NamedTuple):
     The features are read anew at a temperature of the fold's own, where ``factor`` is that.
     """
 
-    family: Family
+    family: AffineFit
     theta: Array
     factor: float | None = None
 
@@ -934,7 +936,7 @@ class HeldOutBlocks(HeldOut):
     holds the log losses only, and for predictions the probability of each row's own class.
     """
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: AffineFit) -> None:
         self.family, matrix = family, family.read.matrix
         several = len(matrix) <= family.budget
         count = FOLDS if several else max(FOLDS, -(-len(matrix) // MOST_HELD))

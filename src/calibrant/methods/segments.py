@@ -322,7 +322,7 @@ def _sort_key(key: SegmentKey) -> tuple[tuple[bool, Any], ...]:
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment: how much was known of it, and how far it went its own way.
+    """One segment: how many rows it had, and the share of its own map in its probabilities.
 
     Parameters
     ----------
@@ -412,7 +412,7 @@ def fit_column(
     ``asked`` is the calibrator, whose parameters say κ and the least numbers of rows.
     """
     stack = SegmentCells.of(data.tables)
-    coarser = values_at(method, common, [level.own for level in done], stack)
+    coarser = level_values(method, common, [level.own for level in done], stack)
     near = 1.0 - 1e-9  # counts are compared up to rounding
     few = (stack.rows < asked.min_rows * near) | (stack.events < asked.min_events * near)
     # the only one in its coarser segment has the same rows
@@ -468,17 +468,17 @@ def fit_level(method: SegmentMethod, stack: SegmentCells, share: Array, coarser:
     }
 
 
-def values_at(
+def level_values(
     method: SegmentMethod, common: Map, levels: Sequence[Level], stack: SegmentCells
 ) -> Array:
     """The probability of each cell by the map of all rows and the maps of these columns."""
     p = common(stack.scores)
     for size, level in enumerate(levels, start=1):
-        p = with_level(method, p, stack, level, size)
+        p = add_level(method, p, stack, level, size)
     return p
 
 
-def with_level(
+def add_level(
     method: SegmentMethod, before: Array, stack: SegmentCells, level: Level, size: int | None = None
 ) -> Array:
     """The probability of each cell by the maps of one more column, given that ``before`` it.
@@ -581,9 +581,11 @@ def _fit_fold(
             part = SegmentCells.of(coarser_tables(tables, size))
             share = shares(part.rows, known.shrinkage)
             share[[key not in known.wanted for key in part.keys]] = 0.0
-            levels.append(fit_level(method, part, share, values_at(method, common, levels, part)))
-    of_all = values_at(method, common, levels, stack)
-    own = with_level(method, of_all, stack, fit_level(method, rest, mine.astype(float), of_all))
+            levels.append(
+                fit_level(method, part, share, level_values(method, common, levels, part))
+            )
+    of_all = level_values(method, common, levels, stack)
+    own = add_level(method, of_all, stack, fit_level(method, rest, mine.astype(float), of_all))
     return own, of_all, stack.spread(rest.rows)
 
 
@@ -785,7 +787,7 @@ class SegmentCells:
     def rows(self) -> Array:
         """(Σw)² / Σw² of each segment: how many rows of equal weight it is worth."""
         n0, n1, q0, q1 = self.counts
-        return _kish(self.total(n0 + n1), self.total(q0 + q1))
+        return _effective_rows(self.total(n0 + n1), self.total(q0 + q1))
 
     @property
     def unit(self) -> Array:
@@ -798,7 +800,7 @@ class SegmentCells:
     def events(self) -> Array:
         """The same, of the rarer class."""
         n0, n1, q0, q1 = (self.total(column) for column in self.counts)
-        return np.minimum(_kish(n0, q0), _kish(n1, q1))
+        return np.minimum(_effective_rows(n0, q0), _effective_rows(n1, q1))
 
     @property
     def coarser(self) -> Index:
@@ -823,7 +825,7 @@ class SegmentCells:
         return replace(table, error=self.error, made=self.made) if self.error else table
 
 
-def _kish(total: Array, squares: Array) -> Array:
+def _effective_rows(total: Array, squares: Array) -> Array:
     return np.asarray(total**2 / np.where(squares > 0.0, squares, 1.0))
 
 

@@ -190,7 +190,7 @@ class Beta(Calibrator):
             scores = part.scores if clip is None else np.clip(part.scores, *clip)
             chosen = CHOICES[self.parameters]
             columns = [in_blocks(features[name], scores) + shift for name, shift in chosen]
-            return _nonnegative(columns, part, self.parameters != "ab", start)
+            return _fit_nonnegative(columns, part, self.parameters != "ab", start)
 
         theta = table.coarse_to_fine(fit)
         c, a, b = (*theta, theta[-1])[:3]  # one slope stands for both
@@ -203,7 +203,7 @@ class Beta(Calibrator):
         return Logistic(self.c_, (("ln_sigmoid", self.a_), ("softplus", self.b_)))
 
 
-def _nonnegative(
+def _fit_nonnegative(
     columns: list[Array], table: ScoreTable, intercept: bool, start: Array | None
 ) -> Array:
     """Intercept (0 if none) and slopes of the best fit whose slopes are not negative.
@@ -331,7 +331,7 @@ class Quadratic(Calibrator):
             problem = _Parabola(x, part.negative, part.positive, prior, smoothing)
             begin = prior.mean if start is None else start
             free = problem.fit(np.eye(len(begin)), begin)
-            return problem.risen(free, scale.ends) if self.monotone else free.theta
+            return problem.fit_rising(free, scale.ends) if self.monotone else free.theta
 
         theta = np.append(table.coarse_to_fine(fit), 0.0)[:3]
         c, a, b = scale.coefficients(theta)
@@ -384,7 +384,7 @@ class _Parabola(NamedTuple):
         objective = best.objective + 0.5 * float(precision @ away**2)
         return best._replace(theta=space @ best.theta, objective=objective)
 
-    def risen(self, free: LogisticPoint, ends: tuple[float, float]) -> Array:
+    def fit_rising(self, free: LogisticPoint, ends: tuple[float, float]) -> Array:
         """The best coefficients that do not fall between the ends: the free ones, those on an edge
         (where the slope at an end is 0), or a constant."""
         size = len(free.theta)
@@ -422,8 +422,8 @@ class _Scale(NamedTuple):
         """The scale for the scores of a table."""
         clip, link = table.inner_interval, None
         if clip is None:
-            link = _link(float(table.scores[0]), float(table.scores[-1]))
-            both = sigmoid(_line(link, table.scores[[0, -1]]))
+            link = _line_to_range(float(table.scores[0]), float(table.scores[-1]))
+            both = sigmoid(_on_line(link, table.scores[[0, -1]]))
             clip = (float(both[0]), float(both[1]))
             if not both[0] < both[1]:  # one score, or as good as one
                 clip = (0.25, 0.75)
@@ -440,7 +440,7 @@ class _Scale(NamedTuple):
         """x of the scores."""
 
         def of(s: Array) -> Array:
-            p = s if self.link is None else sigmoid(_line(self.link, s))
+            p = s if self.link is None else sigmoid(_on_line(self.link, s))
             return (logit(np.clip(p, *self.clip)) - self.mean) / self.sd
 
         return in_blocks(of, scores)
@@ -466,7 +466,7 @@ class _Scale(NamedTuple):
             )
 
 
-def _link(low: float, high: float) -> tuple[float, float]:
+def _line_to_range(low: float, high: float) -> tuple[float, float]:
     """Offset and slope of the line that scales margins to [−4, 4]."""
     half, middle = high / 2 - low / 2, low / 2 + high / 2
     steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
@@ -474,8 +474,8 @@ def _link(low: float, high: float) -> tuple[float, float]:
     return -steep * middle, steep
 
 
-def _line(link: tuple[float, float], s: Array) -> Array:
-    """Margins on the line."""
+def _on_line(link: tuple[float, float], s: Array) -> Array:
+    """The values of margins on a line."""
     shift, steep = link
     with np.errstate(over="ignore"):
         return shift + steep * s

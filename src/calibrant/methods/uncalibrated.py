@@ -129,8 +129,8 @@ class Rescale(Calibrator):
 # --- The scores as they came on rows held out, and the gate of calibrators that see more ----------
 
 
-def as_they_came(table: ScoreTable, held: HeldOutCells) -> Trial:
-    """The scores as they came on what is held out of a table.
+def unchanged_trial(table: ScoreTable, held: HeldOutCells) -> Trial:
+    """A trial of the scores as they came, on what is held out of a table.
 
     The whole table says how they are read, not the fold.
     """
@@ -146,8 +146,8 @@ def as_they_came(table: ScoreTable, held: HeldOutCells) -> Trial:
 SMOOTH, FACTOR = "BLS", "temperature"
 
 
-def kept_of_three(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -> str:
-    """What is kept: the local rule (its ``name``), a smooth curve of the score, or the score.
+def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -> str:
+    """The name of what is kept: the local rule, a smooth curve of the score, or the score itself.
 
     ``fit`` fits the rule to the rows of some numbers, and gives a function of other numbers. All
     three are judged by the Brier score, summed over several classes: a few rows of one class give a
@@ -161,13 +161,13 @@ def kept_of_three(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) ->
         return BEFORE
     held: HeldOutMatrix | HeldOutCells
     if several:
-        matrix = _matrix_of(rows)
+        matrix = _score_matrix(rows)
         pairs, cluster = split_rows_with_weight(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
         held = HeldOutMatrix(matrix, pairs, weights, cluster)
         trials, right, smooth, errors = {BEFORE: held.unchanged()}, None, FACTOR, CLASS_ERRORS
     else:
         held = HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")
-        trials, right = before_of(rows, weights, held)
+        trials, right = trial_before(rows, weights, held)
         smooth, errors = SMOOTH, ONE_SIDED
     trials |= try_all({smooth: fit_copies(to_calibrator(smooth))}, held)
     trials |= try_all({name: fit}, held, by_rows=True)
@@ -175,28 +175,28 @@ def kept_of_three(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) ->
     return kept
 
 
-def before_of(
+def trial_before(
     rows: Rows, weights: str, held: HeldOutCells
 ) -> tuple[dict[str, Trial], float | None]:
     """The scores of two classes as they came, and the p-value of the test that they are right."""
-    trial = as_they_came(ScoreTable.from_rows(rows), held)
+    trial = unchanged_trial(ScoreTable.from_rows(rows), held)
     grouped = held.sample.cluster is not None
     right = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)
     return {BEFORE: trial}, right
 
 
-def _matrix_of(rows: Rows) -> ScoreMatrix:
-    """The rows of several classes."""
+def _score_matrix(rows: Rows) -> ScoreMatrix:
+    """The matrix of rows of several classes."""
     return ScoreMatrix(np.ascontiguousarray(rows.scores), rows.codes, rows.weight, rows.scale)
 
 
-def score_map(name: str, rows: Rows, weights: str) -> Map:
+def fit_score_map(name: str, rows: Rows, weights: str) -> Map:
     """A map of the scores alone, by the name of its method, fitted to all rows."""
     if len(rows.classes) == 2:
         table = ScoreTable.from_rows(rows)
         data: Any = table_in_rows(table, "counts") if weights == "counts" else table
     else:
-        data = _matrix_of(rows)
+        data = _score_matrix(rows)
         if name == BEFORE:
             return unchanged(data)
     fitted: Map = fit_copies(to_calibrator(name))(data).map_

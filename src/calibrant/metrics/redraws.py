@@ -14,7 +14,7 @@ from scipy.optimize import isotonic_regression
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.metrics.cells import raised, run_means, squares
-from calibrant.solvers.knots import between
+from calibrant.solvers.knots import interpolate
 
 if TYPE_CHECKING:
     from calibrant.metrics.intervals import IntervalOptions
@@ -440,4 +440,4 @@ def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
     centre = np.add.reduceat(n * sample.scores, starts) / np.add.reduceat(n, starts)
     line = np.interp(at, centre, fit.x[starts])
     # the slope between scores that are all but 0 is beyond floats
-    return line if np.isfinite(line).all() else between(at, centre, fit.x[starts])
+    return line if np.isfinite(line).all() else interpolate(at, centre, fit.x[starts])

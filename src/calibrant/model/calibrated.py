@@ -279,7 +279,7 @@ class CalibratedClassifier(ModelClassifier):
         return self
 
     def _kind(self) -> str:
-        """What ``cv`` asks for; a frozen model is prefit, whatever the folds."""
+        """The kind of ``cv``; a frozen model is prefit, whatever the folds."""
         kind = cv_kind(self.cv)
         if self.ensemble and kind != "folds":
             raise ParameterError(
@@ -586,7 +586,9 @@ class Member(PredictsRows):
 
     def _probabilities(self, X: Any) -> Array:
         scores = model_scores(self.estimator, X, self.classes, self.positive, self.method)
-        return _without(self._calibrated(scores, X), unseen_classes(self.estimator, self.classes))
+        return _drop_absent(
+            self._calibrated(scores, X), unseen_classes(self.estimator, self.classes)
+        )
 
     def _calibrated(self, scores: Array, X: Any) -> Array:
         """The calibrator's probabilities; scores of the same model as in the fit may be any."""
@@ -598,7 +600,7 @@ class Member(PredictsRows):
             segments = segments_of(X, self.segments)
             return self.calibrator.predict_proba(scores, segments, on_range="allow")
         if scores.ndim == 1 and not isinstance(self.calibrator, Calibrator):
-            scores = _pair(scores, self.margins)
+            scores = _two_columns(scores, self.margins)
         return self.calibrator.predict_proba(scores, on_range="allow")
 
     def to_fitted(self) -> Fitted:
@@ -745,7 +747,7 @@ class MemberFits:
         if isinstance(calibrator, Calibrator) and not calibrator.multiclass:
             calibrator = CodedCalibrator(clone(calibrator).set_params(classes=None))
         if isinstance(calibrator, CodedCalibrator):
-            _check_one_each(calibrator, len(self.rows.classes))
+            _check_one_vs_rest(calibrator, len(self.rows.classes))
         whole = self._with_labels(calibrator)
         one_column = parts[0][0].ndim == 1
         margins = one_column and not self.scale.probabilities
@@ -757,12 +759,12 @@ class MemberFits:
             pooled_scores(whole, self.rows, parts) as (scores, rows, weight),
             whole._part_of(known),
         ):
-            columns = _pair(scores, margins) if one_column else scores
+            columns = _two_columns(scores, margins) if one_column else scores
             whole.fit(columns, self.rows.labels[rows], weight)
         return whole, margins
 
     def _fit_local(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> LocalCalibrator:
-        """Fitted to scores together with the rows that they belong to."""
+        """A calibrator of rows, fitted to the scores of models and the rows they belong to."""
         data, parts = self.rows, kept.parts
         if len(data.classes) > 2 and not calibrator.multiclass:
             raise InputError(
@@ -792,7 +794,7 @@ class MemberFits:
     def _fit_segments(
         self, calibrator: SegmentedCalibrator, parts: list[Part]
     ) -> SegmentedCalibrator:
-        """Fitted to scores and the segments of the rows that they belong to."""
+        """A calibrator of segments, fitted to scores of models and the segments of their rows."""
         data = self.rows
         if len(data.classes) != 2:
             raise InputError(f"segments are for two classes, but {len(data.classes)} came.")
@@ -805,7 +807,7 @@ class MemberFits:
         return one
 
 
-def _without(p: Array, absent: Flags) -> Array:
+def _drop_absent(p: Array, absent: Flags) -> Array:
     """Probability 0 for the classes that a fold's model has not seen, as in scikit-learn."""
     if not absent.any():
         return p
@@ -815,13 +817,13 @@ def _without(p: Array, absent: Flags) -> Array:
     return np.where(total > 0.0, known / np.where(total > 0.0, total, 1.0), even)
 
 
-def _pair(scores: Array, margins: bool) -> Array:
-    """Both columns of two classes: probabilities, or margins against each other."""
+def _two_columns(scores: Array, margins: bool) -> Array:
+    """The columns of two classes made of one score: 1 − s and s, or of margins −s/2 and s/2."""
     return np.column_stack((-0.5 * scores, 0.5 * scores) if margins else (1.0 - scores, scores))
 
 
-def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
-    """A model gives one score per class, which is what a one-against-all code asks for."""
+def _check_one_vs_rest(coded: CodedCalibrator, classes: int) -> None:
+    """Refuse a code other than one-vs-rest, since a model gives one score per class."""
     code = read_code(coded.code, classes)
     if not np.array_equal(code.matrix, one_vs_rest(classes).matrix):
         raise ParameterError(

@@ -49,10 +49,10 @@ from calibrant.methods.codes.calibrator import (
     COMBINE,
     column_calibrator,
     column_rows,
-    combiner,
+    combination_of,
+    combine_columns,
     fit_column,
-    one_sided,
-    weighted_code,
+    map_of_one_side,
 )
 from calibrant.methods.codes.codes import Code, read_code
 from calibrant.rules.base import Map
@@ -215,14 +215,14 @@ class CodedClassifier(KeepsRule, ModelClassifier):
                 f"came: {plain(classes[present[0]])!r}."
             )
         code = read_code(self.code, len(classes))
-        combiner(self.combine, code)  # a wrong pair is refused before any model is trained
+        combination_of(self.combine, code)  # a wrong pair is refused before any model is trained
         rows = Rows.unscored(X, codes, weight, classes)
         fits = ModelFits(estimator, self._method(estimator, calibrator))
         pairs = []
         if calibrator is not None and kind in SPLITTING:
             pairs = split_rows(self.cv, rows, groups, self.random_state, complete=False)
         columns = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_column)(rows, fits, code.matrix[codes, b], calibrator, pairs, kind)
+            delayed(_fit_column_model)(rows, fits, code.matrix[codes, b], calibrator, pairs, kind)
             for b in range(len(code))
         )
         self._used_method = fits.method
@@ -256,7 +256,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     ) -> None:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
         totals = column_rows(code.matrix[rows.codes], rows.weight, calibrator)
-        self.map_ = weighted_code(self.combine, code, [column.map for column in columns], totals)
+        self.map_ = combine_columns(self.combine, code, [column.map for column in columns], totals)
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
@@ -312,7 +312,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         return replace(fitted, provenance={**fitted.provenance, **note})
 
 
-def _fit_column(
+def _fit_column_model(
     rows: Rows,
     fits: ModelFits,
     signs: NDArray[np.int8],
@@ -321,7 +321,7 @@ def _fit_column(
     kind: str,
 ) -> ColumnModel:
     """The model and the calibrator of one column, from the rows that play a part in it."""
-    always = one_sided(signs, rows.weight, calibrator)
+    always = map_of_one_side(signs, rows.weight, calibrator)
     if always is not None:
         return ColumnModel(None, None, always)
     data = Rows.unscored(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES)
@@ -332,9 +332,9 @@ def _fit_column(
     whole = []
     for train, test in pairs:
         inside = train[signs[train] != 0], test[signs[test] != 0]
-        if _two_sided(data, inside[0]) and len(inside[1]):
+        if _has_both_sides(data, inside[0]) and len(inside[1]):
             whole.append(inside)
-    if whole and not _two_sided(data, np.concatenate([test for _, test in whole])):
+    if whole and not _has_both_sides(data, np.concatenate([test for _, test in whole])):
         whole = []
     if kind in SPLITTING and not whole:
         warnings.warn(
@@ -356,5 +356,5 @@ def _fit_column(
     return ColumnModel(model, fitted, Identity() if fitted is None else fitted.map_)
 
 
-def _two_sided(data: Rows, rows: Index) -> bool:
+def _has_both_sides(data: Rows, rows: Index) -> bool:
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

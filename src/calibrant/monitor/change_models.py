@@ -17,7 +17,7 @@ from scipy.special import chdtrc
 from calibrant.array_types import Array
 from calibrant.data.score_table import kish_size
 from calibrant.losses import sigmoid
-from calibrant.solvers.knots import quantile_knots, quantiles, spline_basis
+from calibrant.solvers.knots import quantile_knots, spline_basis, weighted_quantiles
 from calibrant.solvers.newton import descend, newton_step
 
 #: the precision of the Gaussian prior on every coefficient, whose deviation is 10. It keeps the fit
@@ -125,7 +125,7 @@ def _spline_columns(z: Array, weight: Array, wanted: int) -> Array:
 def _spline_coordinate(z: Array, weight: Array) -> Array:
     """Logits with mean 0 and deviation 1, for knots of a spline. Far from most rows they grow only
     like a logarithm."""
-    low, middle, high = quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
+    low, middle, high = weighted_quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
     deviation = _mean_and_deviation(z, weight)[1]
     least = 1e-9 * max(abs(low), abs(high))  # smaller distances may be rounding
     scale = max(FAR * (high - low), least) if high > low else deviation

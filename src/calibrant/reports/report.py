@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.array_types import Array, Index
-from calibrant.auto.advice import SAID_FIRST, advise_table, segment_gaps
-from calibrant.auto.auto import KINDS, AutoCalibrator, count_distinct, fits_of
+from calibrant.auto.advice import SAID_FIRST, advise_segments, advise_table
+from calibrant.auto.auto import KINDS, AutoCalibrator, all_fits, count_distinct
 from calibrant.auto.why import Leaderboard
 from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.columns import as_in_fit, plain, to_matrix
@@ -57,7 +57,7 @@ from calibrant.fitting.held_out import (
 )
 from calibrant.fitting.registry import BEFORE, named_methods, to_calibrators
 from calibrant.methods.codes.codes import read_code
-from calibrant.methods.uncalibrated import Uncalibrated, as_they_came
+from calibrant.methods.uncalibrated import Uncalibrated, unchanged_trial
 from calibrant.metrics.arguments import class_table, top_table
 from calibrant.metrics.evaluating import (
     Evaluation,
@@ -688,7 +688,7 @@ class SeveralClasses(ReportData):
     def fit_all(
         self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
     ) -> dict[str, Trial]:
-        return try_all(fits_of(named, self.classes), held, self.matrix)
+        return try_all(all_fits(named, self.classes), held, self.matrix)
 
     def predicted(self, name: str, made: Any, held: Any) -> Array:
         matrix = self.matrix
@@ -861,7 +861,7 @@ class TwoClasses(ReportData):
         return HeldOutCells.of_all(scores, CellColumns(zero, one, zero * zero, one * one))
 
     def unchanged(self, held: HeldOutCells) -> Trial:
-        return as_they_came(self.table, held)
+        return unchanged_trial(self.table, held)
 
     def fit_all(
         self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
@@ -962,7 +962,7 @@ class TwoClasses(ReportData):
         if segments is not None and rows is not None and fitted is not None:
             values, codes = read_segments(segments)
             p = fitted.map(rows.scores)
-            found += segment_gaps(p, rows.positive, rows.weight, segment_titles(values), codes)
+            found += advise_segments(p, rows.positive, rows.weight, segment_titles(values), codes)
         return tuple(one.text[:1].upper() + one.text[1:] for one in found)
 
     def has_soft_labels(self, contest: Contest) -> bool:

@@ -27,12 +27,12 @@ def pair_sums(values: Array, decay: Array) -> Array:
     [3.5]
     """
     sums = np.empty(len(values))
-    _walk(values, decay, sums)
+    _pair_sums(values, decay, sums)
     return sums
 
 
 @jit
-def _walk(values: Array, decay: Array, sums: Array) -> None:
+def _pair_sums(values: Array, decay: Array, sums: Array) -> None:
     for r in range(values.shape[0]):
         carried, total = 0.0, 0.0
         for i in range(values.shape[1]):
@@ -54,12 +54,12 @@ def same_class_sums(near: Array, codes: NDArray[np.int32]) -> Array:
     sums = np.zeros(codes.shape[1])
     for first in range(0, len(sums), COLUMNS):
         columns = slice(first, first + COLUMNS)
-        _add_equal(near, np.ascontiguousarray(codes[:, columns]), sums[columns])
+        _same_class_sums(near, np.ascontiguousarray(codes[:, columns]), sums[columns])
     return 2.0 * sums
 
 
 @jit
-def _add_equal(near: Array, codes: NDArray[np.int32], sums: Array) -> None:
+def _same_class_sums(near: Array, codes: NDArray[np.int32], sums: Array) -> None:
     for i in range(codes.shape[0]):
         for j in range(i):
             value = near[i, j]

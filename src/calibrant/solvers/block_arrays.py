@@ -59,7 +59,7 @@ class BlockOps:
         return np.asarray(np.bincount(codes, values, minlength=k), np.float64)
 
     def beside(self, values: NDArray[Any], x: Any) -> Any:
-        """Numbers from here as an array beside x."""
+        """NumPy numbers as an array of the library and on the device of x."""
         return values
 
     def clip(self, x: Any, low: float, high: float) -> Any:

@@ -41,7 +41,7 @@ class Cubic(NamedTuple):
         bend = np.maximum(np.abs(self.bend[1:]), np.abs(self.bend[:-1]))
         pieces = np.clip(np.ceil(h * np.sqrt(bend / (8.0 * tol))), 1, most).astype(np.intp)
         error = float(((h / pieces) ** 2 * bend).max()) / 8.0
-        return divided(self.knots, pieces), error
+        return divide_intervals(self.knots, pieces), error
 
 
 class Basis(NamedTuple):
@@ -80,10 +80,10 @@ class Basis(NamedTuple):
         return np.column_stack((np.zeros(len(rest)), np.ones(len(rest)), rest))
 
 
-def divided(knots: Array, pieces: Index) -> Array:
+def divide_intervals(knots: Array, pieces: Index) -> Array:
     """Knots, and places that divide each interval between them into equal pieces.
 
-    >>> divided(np.array([0.0, 1.0, 2.0]), np.array([1, 4])).tolist()
+    >>> divide_intervals(np.array([0.0, 1.0, 2.0]), np.array([1, 4])).tolist()
     [0.0, 1.0, 1.25, 1.5, 1.75, 2.0]
     """
     first = np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -92,7 +92,7 @@ def divided(knots: Array, pieces: Index) -> Array:
     return np.append(inner, knots[-1])
 
 
-def quantiles(x: Array, weight: Array, shares: Array) -> Array:
+def weighted_quantiles(x: Array, weight: Array, shares: Array) -> Array:
     """Where ascending x has given shares of the weight below it, straight between mid-ranks."""
     upto = np.cumsum(weight)
     return np.asarray(np.interp(shares, (upto - weight / 2) / upto[-1], x))
@@ -110,7 +110,7 @@ def quantile_knots(
     """
     low, high = ends
     gap, knots = apart * (high - low), [low]
-    for knot in quantiles(x, weight, np.arange(1, count - 1) / (count - 1)).tolist():
+    for knot in weighted_quantiles(x, weight, np.arange(1, count - 1) / (count - 1)).tolist():
         if knots[-1] + gap <= knot <= high - gap:
             knots.append(knot)
     return np.array([*knots, high])
@@ -143,7 +143,7 @@ def spline_basis(x: Array, weight: Array, knots: Array) -> Basis:
     )
 
 
-def between(x: Array, places: Array, values: Array) -> Array:
+def interpolate(x: Array, places: Array, values: Array) -> Array:
     """Straight lines between (place, value), flat beyond; `np.interp` without its overflow."""
     if len(places) == 1:
         return np.full(len(x), values[0])

@@ -36,7 +36,7 @@ def platt_smoothing(n0: float, n1: float) -> tuple[float, float]:
     return 1.0 / (n0 + 2.0), 1.0 / (n1 + 2.0)
 
 
-def smoothed(n0: Array, n1: Array, smoothing: tuple[float, float]) -> tuple[Array, Array]:
+def smoothed_targets(n0: Array, n1: Array, smoothing: tuple[float, float]) -> tuple[Array, Array]:
     """Targets t₀ and t₁: a share of the weight of each class counts for the other one.
 
     ``smoothing`` is the share of the negatives, then that of the positives. t₀ is not computed as
@@ -71,8 +71,8 @@ class LogisticPoint(NamedTuple):
 class LogisticProblem(NamedTuple):
     """A logistic fit: the design, the weights n₀, n₁ of the classes, the prior, the smoothing.
 
-    The targets t₀ and t₁ are those of `smoothed`. Blocks of u and t are made when they are needed,
-    so that a fit needs no memory beyond what the design holds.
+    The targets t₀ and t₁ are those of `smoothed_targets`. Blocks of u and t are made when they are
+    needed, so that a fit needs no memory beyond what the design holds.
     """
 
     design: Design
@@ -85,7 +85,7 @@ class LogisticProblem(NamedTuple):
         """(u, t₀, t₁) of one block of cells after the other."""
         for begin in range(0, len(self.n0), BLOCK):
             part = slice(begin, begin + BLOCK)
-            yield self.design(part), *smoothed(self.n0[part], self.n1[part], self.smoothing)
+            yield self.design(part), *smoothed_targets(self.n0[part], self.n1[part], self.smoothing)
 
     @property
     def total(self) -> float:
@@ -95,12 +95,12 @@ class LogisticProblem(NamedTuple):
     @property
     def base(self) -> float:
         """The log-odds of the base rate; 0 where a class is absent."""
-        t0, t1 = smoothed(self.n0.sum(), self.n1.sum(), self.smoothing)
+        t0, t1 = smoothed_targets(self.n0.sum(), self.n1.sum(), self.smoothing)
         return float(np.log(t1) - np.log(t0)) if t0 > 0.0 and t1 > 0.0 else 0.0
 
     def loss_of_constant(self, level: float) -> float:
         """The loss where η is the same everywhere. O(D)."""
-        t0, t1 = smoothed(self.n0.sum(), self.n1.sum(), self.smoothing)
+        t0, t1 = smoothed_targets(self.n0.sum(), self.n1.sum(), self.smoothing)
         return float(t1 * np.logaddexp(0.0, -level) + t0 * np.logaddexp(0.0, level))
 
     def at(self, theta: Array) -> LogisticPoint:

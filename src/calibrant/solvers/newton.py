@@ -132,7 +132,7 @@ def is_hidden(
 
 
 def newton_step(hessian: Array, gradient: Array) -> Array:
-    """−H⁻¹g, for a gradient of any shape."""
+    """Newton's step −H⁻¹g, for a gradient of any shape."""
     solved, _ = dpotrs(factor(hessian), gradient.reshape(-1), lower=1)
     return -np.asarray(solved).reshape(gradient.shape)
 

@@ -92,9 +92,9 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
         if here.hessian is None:
             curve = here.diagonal[:, -1] - problem.strength[:, -1]
             nearly = (
-                by_pairs(here.diagonal, here.between)
+                precondition_pairs(here.diagonal, here.between)
                 if moments is None
-                else by_rows(moments, problem.strength, curve)
+                else precondition_rows(moments, problem.strength, curve)
             )
             return _conjugate(problem, here, nearly, keeps)
         return newton_step(here.hessian, here.gradient)
@@ -119,7 +119,7 @@ def _scores(theta: Array, x: Array, full: bool) -> Array:
     return eta  # type: ignore[no-any-return]
 
 
-def _collect(share: Array, parts: Array, x: Array, full: bool) -> Array:
+def _weighted_gradient(share: Array, parts: Array, x: Array, full: bool) -> Array:
     """Σ share·parts·∂η/∂θ, with a share for each row; parts are written over."""
     if full:
         parts *= share[:, None]
@@ -130,7 +130,7 @@ def _collect(share: Array, parts: Array, x: Array, full: bool) -> Array:
     return np.column_stack((ops.weighted(share, parts), last))
 
 
-def _slopes(
+def _block_gradient(
     problem: SoftmaxProblem, e: Array, total: Array, x: Array, codes: Index, w: Array
 ) -> Array:
     """Σ w·(p − target)·∂η/∂θ of a block, p = e / total; e is written over."""
@@ -141,8 +141,8 @@ def _slopes(
         e[np.arange(len(x)), codes] -= kept
         if even:
             e -= even
-        return _collect(w, e, x, True)
-    slopes = _collect(w / total, e, x, False)
+        return _weighted_gradient(w, e, x, True)
+    slopes = _weighted_gradient(w / total, e, x, False)
     slopes[:, 0] -= kept * ops.by_class(codes, w * ops.own(x, codes), k)
     slopes[:, 1] -= kept * ops.by_class(codes, w, k)
     if even:
@@ -176,7 +176,7 @@ def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoi
             own, mixed = _own_curvature(e, x, w / total, total, full)
             diagonal += own
             between += mixed
-        gradient += _slopes(problem, e, total, x, codes, w)
+        gradient += _block_gradient(problem, e, total, x, codes, w)
     return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal, between)
 
 
@@ -187,7 +187,7 @@ def _own_curvature(
     and offsets, what is between the two of a class."""
     if full:
         spare = e * (1.0 - e / total[:, None])
-        return _collect(share, spare, x * x, full), 0.0
+        return _weighted_gradient(share, spare, x * x, full), 0.0
     ex, squared, add = e * x, share / total, ops_of(x).weighted
     first = add(share, ex * x) - add(squared, ex * ex)
     last, mixed = add(share, e) - add(squared, e * e), add(share, ex) - add(squared, ex * e)
@@ -269,7 +269,7 @@ def _product(
             p = shares[i]
         move -= (ops_of(x).dots(p, move) / total)[:, None]
         move *= p
-        result += _collect(w / total, move, x, problem.full)
+        result += _weighted_gradient(w / total, move, x, problem.full)
     return result
 
 
@@ -299,10 +299,10 @@ Solve = Callable[[Array], Array]
 FLAT = 1e-12
 
 
-def by_pairs(diagonal: Array, between: Array) -> Solve:
+def precondition_pairs(diagonal: Array, between: Array) -> Solve:
     """Of a factor and an offset for each class: the two of a class are solved together.
 
-    >>> solve = by_pairs(np.array([[2.0, 2.0]]), np.array([1.0]))
+    >>> solve = precondition_pairs(np.array([[2.0, 2.0]]), np.array([1.0]))
     >>> solve(np.array([[3.0, 3.0]])).round(9).tolist()
     [[1.0, 1.0]]
     """
@@ -320,7 +320,7 @@ def by_pairs(diagonal: Array, between: Array) -> Solve:
     return solve
 
 
-def by_rows(moments: Array, strength: Array, curve: Array) -> Solve:
+def precondition_rows(moments: Array, strength: Array, curve: Array) -> Solve:
     """Of a full matrix and offsets: row j of H is taken for S_j + c_j·E[f·fᵀ], f = (x, 1).
 
     Parameters
@@ -334,7 +334,7 @@ def by_rows(moments: Array, strength: Array, curve: Array) -> Solve:
         c_j = Σ w·p_j(1 − p_j).
 
     >>> strength = np.array([[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]])
-    >>> solve = by_rows(np.eye(3), strength, np.array([0.5, 1.0]))
+    >>> solve = precondition_rows(np.eye(3), strength, np.array([0.5, 1.0]))
     >>> solve(np.array([[1.5, 3.5, 2.5], [4.0, 2.0, 3.0]])).round(9).tolist()
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """

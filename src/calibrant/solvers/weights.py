@@ -20,7 +20,7 @@ def shares(criterion: Array) -> Array:
 
 
 def _aicc(log_likelihood: Array, df: Array, total: float) -> Array:
-    """Infinite where the model has as many parameters as the correction can bear."""
+    """AICc; infinite where a model has so many parameters that the correction has no value."""
     room = total - df - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         value = -2.0 * log_likelihood + 2.0 * df + 2.0 * df * (df + 1.0) / room
@@ -35,7 +35,7 @@ CRITERIA: dict[str, Callable[[Array, Array, float], Array]] = {
 }
 
 
-def _kept(weights: Array, chosen: Index) -> Array:
+def _renormalised(weights: Array, chosen: Index) -> Array:
     """The weights of the chosen models, of sum 1 again; 0 for all others."""
     kept = np.zeros(len(weights))
     kept[chosen] = weights[chosen] / weights[chosen].sum()
@@ -53,7 +53,7 @@ def _elbow(weights: Array) -> Array:
     k = 1
     while k < len(ranked) and variance > 0 and (ranked[k - 1] - ranked[k]) / variance > 0.001:
         k += 1
-    return _kept(weights, order[: max(k - 1, 1)])
+    return _renormalised(weights, order[: max(k - 1, 1)])
 
 
 def _elbow_of_enir(weights: Array) -> Array:
@@ -64,14 +64,14 @@ def _elbow_of_enir(weights: Array) -> Array:
     k = 2
     while k < len(ranked) and ranked[k - 1] - ranked[k] > least:
         k += 1
-    return _kept(weights, order[: k - 1])
+    return _renormalised(weights, order[: k - 1])
 
 
 #: which models keep their weight, by name; weights sum to 1 again
 SELECT: dict[str, Callable[[Array], Array]] = {
     "elbow": _elbow,
     "all": lambda weights: weights,
-    "best": lambda weights: _kept(weights, np.array([np.argmax(weights)])),
+    "best": lambda weights: _renormalised(weights, np.array([np.argmax(weights)])),
 }
 #: the same for ENIR
 SELECT_ENIR: dict[str, Callable[[Array], Array]] = {**SELECT, "elbow": _elbow_of_enir}

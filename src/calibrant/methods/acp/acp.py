@@ -27,7 +27,7 @@ from calibrant.methods.acp.intervals import (
     is_logistic,
 )
 from calibrant.methods.acp.rule import IntervalBins, RowBins, read_interval
-from calibrant.methods.uncalibrated import kept_of_three, score_map
+from calibrant.methods.uncalibrated import choose_by_gate, fit_score_map
 from calibrant.rules.base import Map, RowInputs
 
 #: what ``kept_`` says where bins are used
@@ -215,7 +215,7 @@ class ACP(LocalCalibrator):
         self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
             return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
-        return self._keep(score_map(self.kept_, rows, self.weights), rows)
+        return self._keep(fit_score_map(self.kept_, rows, self.weights), rows)
 
     def _bins_of(self, rows: Rows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""
@@ -224,7 +224,7 @@ class ACP(LocalCalibrator):
         return IntervalBins(table.scores, table.negative, table.positive, SMOOTHING[self.smoothing])
 
     def _gated(self, rows: Rows, inputs: RowInputs, groups: Any) -> str:
-        """What to keep, judged on rows held out; bins where nothing can be judged."""
+        """The name of what is kept, judged on rows held out: bins, or a map of the scores."""
         ends = {"lower": inputs.lower, "upper": inputs.upper}
         lacking = [name for name, given in ends.items() if given is None]
         if self.gate is False or (self.gate == "auto" and len(lacking) == 2):
@@ -246,7 +246,7 @@ class ACP(LocalCalibrator):
 
             return probabilities_of
 
-        return kept_of_three(rows, self.weights, BINS, fit, groups)
+        return choose_by_gate(rows, self.weights, BINS, fit, groups)
 
     @property
     def judges_inputs(self) -> bool:

@@ -212,14 +212,15 @@ class Intervals:
 
     @classmethod
     def of(cls, model: Any, train: TrainingRows | None, *, level: float, scale: str) -> Intervals:
-        """What an interval needs is computed here, once; the training rows are not kept."""
+        """The function of a fitted model. What it needs of the training rows is computed once, and
+        they are not kept."""
         check_model(model)
         if is_logistic(model):
             return cls(Delta.of(model, train), level, scale)
         if has_members(model):
             return cls(Members(model), level, scale)
         raise InputError(
-            f"there is no rule for the intervals of {type(unwrap(model)[0]).__name__}: it is "
+            f"there is no rule for the intervals of {type(last_model(model)[0]).__name__}: it is "
             "neither a LogisticRegression nor made of members that give probabilities. "
             f"{OWN_INTERVALS}"
         )
@@ -306,7 +307,7 @@ def probability(model: Any, X: Any) -> Array:
     return model_scores(model, X, model.classes_, 1, "predict_proba")
 
 
-def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
+def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
     """The model at the end of pipelines and searches, and the rows X (if given) as it sees them."""
     while True:
         if hasattr(model, "best_estimator_"):
@@ -328,7 +329,7 @@ AGREEMENT = 1e-6
 
 def has_members(model: Any) -> bool:
     """Whether a model has fitted members that give probabilities of their own."""
-    members = getattr(unwrap(model)[0], "estimators_", None)
+    members = getattr(last_model(model)[0], "estimators_", None)
     if not isinstance(members, (list, tuple)) or len(members) < 2:
         return False
     return all(hasattr(member, "predict_proba") for member in members)
@@ -346,7 +347,7 @@ class Members:
 
     def __call__(self, X: Any) -> Estimate:
         p = probability(self.model, X)
-        last, inner = unwrap(self.model, X)
+        last, inner = last_model(self.model, X)
         mean, sd = _moments(_member_probabilities(last, inner))
         off = np.abs(mean - p) > AGREEMENT
         if off.any():
@@ -356,7 +357,7 @@ class Members:
                 f"it is not ({p[row]:.4g} against {mean[row]:.4g} at row {row}): its "
                 f"members are weighted or build on each other. {OWN_INTERVALS}"
             )
-        return Estimate(p, logit(p), sd, _by_delta_rule(sd, p))
+        return Estimate(p, logit(p), sd, _sd_of_logit(sd, p))
 
 
 def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
@@ -397,7 +398,7 @@ def _moments(probabilities: Iterable[Array]) -> tuple[Array, Array]:
     return mean, np.sqrt(square / max(count - 1, 1))
 
 
-def _by_delta_rule(sd: Array, p: Array) -> Array:
+def _sd_of_logit(sd: Array, p: Array) -> Array:
     """The standard deviation of logit(p) to first order: sd / (p(1−p)), and 0 where sd is 0."""
     slope = p * (1.0 - p)
     usable = slope > 0.0
@@ -421,7 +422,7 @@ L1_SHARE = {"l2": 0.0, "l1": 1.0}
 
 def is_logistic(model: Any) -> bool:
     """Whether the last step of a model is a logistic regression."""
-    return isinstance(unwrap(model)[0], LogisticRegression)
+    return isinstance(last_model(model)[0], LogisticRegression)
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,16 +453,16 @@ class Delta:
                 "train=(X_train, y_train, sample_weight) if it was fitted with weights."
             )
         X, weight = train
-        strength = _strength(unwrap(model)[0])
-        last, inner = unwrap(model, X)
+        strength = _ridge_strength(last_model(model)[0])
+        last, inner = last_model(model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
         w = expit(eta) * expit(-eta) * (1.0 if weight is None else weight)
         return cls(model, *_factorise(last, _matrix(inner), w, strength))
 
     def __call__(self, X: Any) -> Estimate:
-        last, inner = unwrap(self.model, X)
+        last, inner = last_model(self.model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
-        blocks = _blocks(_matrix(inner), self.constant)
+        blocks = _dense_blocks(_matrix(inner), self.constant)
         sd_logit = np.sqrt(np.concatenate([self._variance(block) for block in blocks]))
         known = np.isfinite(sd_logit)
         slope = expit(eta) * expit(-eta)
@@ -494,14 +495,14 @@ def _factorise(
     w = w / total
     if free:
         for _ in range(2):  # the second round takes out the rounding of large means
-            centre = centre + _sum(X, constant, w, centre, power=1)
-    scale = np.sqrt(_sum(X, constant, w, centre, power=2))
+            centre = centre + _weighted_power_sums(X, constant, w, centre, power=1)
+    scale = np.sqrt(_weighted_power_sums(X, constant, w, centre, power=2))
     size = np.abs(centre)
     flat = scale <= 1e3 * EPS * size
     scale = np.where(flat, np.where(size > 0.0, size, 1.0), scale)
     R = np.zeros((0, p))
     root, row = np.sqrt(w), 0
-    for block in _blocks(X, constant):
+    for block in _dense_blocks(X, constant):
         z = (block - centre) / scale
         z[:, flat] = 0.0
         z *= root[row : row + len(z), None]
@@ -518,10 +519,10 @@ def _factorise(
     return constant, centre, scale, factor, Vt[rank:].T, 1.0 / total if free else 0.0, tolerance
 
 
-def _sum(X: Any, constant: float, w: Array, centre: Array, power: int) -> Array:
+def _weighted_power_sums(X: Any, constant: float, w: Array, centre: Array, power: int) -> Array:
     """Σ w·(x − centre)^power over the rows, for each column."""
     total, row = np.zeros(len(centre)), 0
-    for block in _blocks(X, constant):
+    for block in _dense_blocks(X, constant):
         total += w[row : row + len(block)] @ (block - centre) ** power
         row += len(block)
     return total
@@ -531,7 +532,7 @@ def _matrix(X: Any) -> Any:
     return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
-def _blocks(X: Any, constant: float) -> Iterator[Array]:
+def _dense_blocks(X: Any, constant: float) -> Iterator[Array]:
     """Dense blocks of rows, with the column that stands for a penalised intercept."""
     height = max(1, BLOCK // max(X.shape[1], 1))
     for first in range(0, X.shape[0], height):
@@ -540,12 +541,12 @@ def _blocks(X: Any, constant: float) -> Iterator[Array]:
         yield np.pad(dense, ((0, 0), (0, 1)), constant_values=constant) if constant else dense
 
 
-def _strength(model: Any) -> float:
+def _ridge_strength(model: Any) -> float:
     """The factor 1/C of ½|β|²; a model for which the method is not right is refused."""
     # the penalty as older versions name it (None: no penalty); later ones use C and l1_ratio
     penalty = getattr(model, "penalty", "deprecated")
-    share = L1_SHARE.get(penalty, _chosen(model, "l1_ratio"))
-    penalised = penalty is not None and np.isfinite(_chosen(model, "C"))
+    share = L1_SHARE.get(penalty, _chosen_parameter(model, "l1_ratio"))
+    penalised = penalty is not None and np.isfinite(_chosen_parameter(model, "C"))
     columns = model.coef_.shape[1]
     reasons = {
         "is not right with an L1 or elastic-net penalty, which has a kink at zero: coefficients "
@@ -564,10 +565,10 @@ def _strength(model: Any) -> float:
     for reason, holds in reasons.items():
         if holds:
             raise InputError(f"the delta method {reason} {OWN_INTERVALS}")
-    return 0.0 if penalty is None else 1.0 / _chosen(model, "C")
+    return 0.0 if penalty is None else 1.0 / _chosen_parameter(model, "C")
 
 
-def _chosen(model: Any, name: str) -> float:
+def _chosen_parameter(model: Any, name: str) -> float:
     """A parameter as it was used: for LogisticRegressionCV the value that it chose."""
     own = f"{name}_" if isinstance(model, LogisticRegressionCV) else name
     value = np.ravel(getattr(model, own))[0]

@@ -33,12 +33,12 @@ def gauss_legendre(n: int) -> tuple[Array, Array]:
     theta, weight = np.empty(n), np.empty(n)
     # 4/π · Π j/(j + ½) up to n
     size = 4.0 / math.pi * math.exp(-math.fsum(np.log1p(0.5 / np.arange(1, n + 1))))
-    _find_nodes(n, size, theta, weight)
+    _gauss_nodes(n, size, theta, weight)
     return theta, weight
 
 
 @jit
-def _find_nodes(n: int, size: float, theta: Array, weight: Array) -> None:
+def _gauss_nodes(n: int, size: float, theta: Array, weight: Array) -> None:
     for k in range((n + 1) // 2):
         phi = math.pi * (k + 0.75) / (n + 0.5)
         slope = 1.0  # of P_n(cos φ)
@@ -113,10 +113,10 @@ def _with_room(nodes: Array) -> Array:
 
 def log_evidence(n0: Array, n1: Array, gaps: Array, nodes: Array, weight: Array) -> float:
     """ln of the sum over all binnings of prior times marginal likelihood."""
-    return _walk(n0, n1, gaps, _with_room(nodes), weight, len(n0))[2]
+    return _forward_pass(n0, n1, gaps, _with_room(nodes), weight, len(n0))[2]
 
 
-def _walk(
+def _forward_pass(
     n0: Array, n1: Array, gaps: Array, nodes: Array, weight: Array, outer: int
 ) -> tuple[Array, Array, float]:
     """Masses ∫F_i, the rows F at every outer-th cell, and the log evidence."""
@@ -155,7 +155,7 @@ def _forward(
 
 
 @part
-def _replay(
+def _repeat_forward(
     first: int,
     last: int,
     every: int,
@@ -193,30 +193,30 @@ def chain_moments(
     size, g = len(n0), len(weight)
     outer = INNER * max(1, math.isqrt(size) // INNER)
     nodes = _with_room(nodes)
-    mass, kept, evidence = _walk(n0, n1, gaps, nodes, weight, outer)
+    mass, kept, evidence = _forward_pass(n0, n1, gaps, nodes, weight, outer)
     moments, back_mass = np.zeros((4, size)), np.ones(size + 1)
     middle, rows = np.empty((outer // INNER + 1, g)), np.empty((INNER, g))
     # whether a single row across the gap tells the mean; this saves a sum over the nodes
     left, right = np.zeros(size, np.bool_), np.ones(size, np.bool_)
-    left[:-1] = _tells_mean(n0[1:], n1[1:], gaps)
-    right[:-1] = _tells_mean(n0[:-1], n1[:-1], gaps)
+    left[:-1] = _is_single_row(n0[1:], n1[1:], gaps)
+    right[:-1] = _is_single_row(n0[:-1], n1[:-1], gaps)
     arguments: list[Any] = [n0, n1, gaps, nodes, weight, weight * nodes[0], np.ones(g), mass, kept]
     arguments += [moments, back_mass, left, right, middle, rows]
     arguments += [np.array([INNER, 1]), *np.zeros((2, g))]
     _backward(*arguments)
     moments[:2, :-1] /= mass[:-1] * back_mass[1:-1]
     left, right = left[:-1], right[:-1]
-    moments[2, :-1][left] = _mean_told(mass[1:][left], n1[1:][left], gaps[left])
-    moments[3, :-1][right] = _mean_told(back_mass[:-2][right], n1[:-1][right], gaps[right])
+    moments[2, :-1][left] = _single_mean(mass[1:][left], n1[1:][left], gaps[left])
+    moments[3, :-1][right] = _single_mean(back_mass[:-2][right], n1[:-1][right], gaps[right])
     return moments, evidence
 
 
-def _tells_mean(n0: Array, n1: Array, gap: Array) -> Flags:
+def _is_single_row(n0: Array, n1: Array, gap: Array) -> Flags:
     """Whether the cell across the gap is a single row, and likely of the same bin."""
     return np.asarray((n0 + n1 == 1.0) & ((n0 == 1.0) | (n1 == 1.0)) & (gap < 0.5))
 
 
-def _mean_told(mass: Array, n1: Array, gap: Array) -> Array:
+def _single_mean(mass: Array, n1: Array, gap: Array) -> Array:
     """∫θF̄, from the mass of a single row across the gap.
 
     The mass is e^{−h}·∫θF̄ + ½(1 − e^{−h}) if the row is positive, else 1 less that.
@@ -252,13 +252,13 @@ def _backward(
         low, high = block * outer, min((block + 1) * outer, size)
         for j in range(len(back)):
             middle[0, j] = kept[block, j]
-        _replay(low, high, spacings[0], middle, n0, n1, gaps, mass, nodes)
+        _repeat_forward(low, high, spacings[0], middle, n0, n1, gaps, mass, nodes)
         for section in range((high - low - 1) // INNER, -1, -1):
             begin = low + section * INNER
             end = min(begin + INNER, high)
             for j in range(len(back)):
                 rows[0, j] = middle[section, j]
-            _replay(begin, end, spacings[1], rows, n0, n1, gaps, mass, nodes)
+            _repeat_forward(begin, end, spacings[1], rows, n0, n1, gaps, mass, nodes)
             for i in range(end - 1, begin - 1, -1):
                 now = rows[i - begin]
                 if not left[i]:
@@ -372,7 +372,7 @@ def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tup
 
 
 @jit
-def _score(low: int, u: int, sum0: Array, sum1: Array, height: Array) -> float:
+def _bin_score(low: int, u: int, sum0: Array, sum1: Array, height: Array) -> float:
     """ln of eq. 2.6 (without the cut above) times eq. 2.4, for the bin of cells low … u−1."""
     n0, n1 = sum0[u] - sum0[low], sum1[u] - sum1[low]
     marginal = math.lgamma(n0 + 1.0) + math.lgamma(n1 + 1.0) - math.lgamma(n0 + n1 + 2.0)
@@ -395,14 +395,16 @@ def average_of_maxima(n0: Array, n1: Array, gaps: Array) -> Array:
     left[0] = right[size] = 0.0
     for u in range(1, size + 1):
         for low in range(u):
-            left[u] = max(left[u], left[low] + _score(low, u, sum0, sum1, height) + cut[u])
+            left[u] = max(left[u], left[low] + _bin_score(low, u, sum0, sum1, height) + cut[u])
     for low in range(size - 1, -1, -1):
         for u in range(low + 1, size + 1):
-            right[low] = max(right[low], right[u] + _score(low, u, sum0, sum1, height) + cut[u])
+            right[low] = max(right[low], right[u] + _bin_score(low, u, sum0, sum1, height) + cut[u])
     above, below = np.zeros(size + 1), np.zeros(size + 1)  # differences from cell to cell
     for low in range(size):
         for u in range(low + 1, size + 1):
-            log = left[low] + _score(low, u, sum0, sum1, height) + cut[u] + right[u] - left[size]
+            log = (
+                left[low] + _bin_score(low, u, sum0, sum1, height) + cut[u] + right[u] - left[size]
+            )
             weight = math.exp(log)
             value = (sum1[u] - sum1[low] + 1.0) / (sum0[u] - sum0[low] + sum1[u] - sum1[low] + 2.0)
             above[low] += weight * value
@@ -459,7 +461,7 @@ def _average(evidence: Callable[[float], float], logs: Array) -> tuple[Array, Ar
     return GRID[kept], weights[kept] / weights[kept].sum()
 
 
-def _empirical(evidence: Callable[[float], float], logs: Array) -> tuple[Array, Array]:
+def _likeliest_lambda(evidence: Callable[[float], float], logs: Array) -> tuple[Array, Array]:
     """The grid's best, then Brent's method between its neighbours."""
     best = int(np.argmax(logs))
     low, high = np.log10(GRID[max(best - 1, 0)]), np.log10(GRID[min(best + 1, len(GRID) - 1)])
@@ -473,7 +475,7 @@ def _empirical(evidence: Callable[[float], float], logs: Array) -> tuple[Array, 
     return np.array([float(value)]), np.ones(1)
 
 
-CHOICES = {"average": _average, "empirical": _empirical}
+CHOICES = {"average": _average, "empirical": _likeliest_lambda}
 
 
 # --- The best of all binnings (Naeini, Cooper and Hauskrecht 2015, §2.3), by branch and bound -----
@@ -510,7 +512,7 @@ def _factorial(n: float, table: Array) -> float:
 
 
 @part
-def _marginal(n0: float, n1: float, table: Array) -> float:
+def _log_marginal(n0: float, n1: float, table: Array) -> float:
     """Eq. 2.4: ln n₀! n₁! / (n+1)!."""
     return _factorial(n0, table) + _factorial(n1, table) - _factorial(n0 + n1 + 1.0, table)
 
@@ -552,7 +554,7 @@ def best_binning(
     # top[k, j] = max A_l + MLL(l, end) over the live starts of node j of level k (2^k leaves)
     top = np.full((levels + 1, leaves + 1), -np.inf)
     stack = np.empty((2, 64 + levels), np.intp)
-    best = _fill(gaps, log_cut, value, back, alive, count, top, stack, sum0, sum1, table)
+    best = _best_splits(gaps, log_cut, value, back, alive, count, top, stack, sum0, sum1, table)
     starts, u = [], size
     while u > 0:
         u = int(back[u])
@@ -561,7 +563,7 @@ def best_binning(
 
 
 @jit
-def _fill(
+def _best_splits(
     gaps: Array,
     log_cut: Array,
     value: Array,
@@ -581,16 +583,18 @@ def _fill(
         if value[u - 1] > -np.inf:
             alive[leaf * LEAF + count[leaf]] = u - 1
             count[leaf] += 1
-        best, back[u] = _search(u, back[u - 1], value, alive, count, top, stack, sum0, sum1, table)
+        best, back[u] = _best_start(
+            u, back[u - 1], value, alive, count, top, stack, sum0, sum1, table
+        )
         if u < size:
             value[u] = best + log_cut[u - 1] + gaps[u - 1]
             if u % LEAF == 0:
-                _close(u, leaf, value, alive, count, top, sum0, sum1)
+                _drop_beaten(u, leaf, value, alive, count, top, sum0, sum1)
     return best
 
 
 @part
-def _search(
+def _best_start(
     u: int,
     guess: int,
     value: Array,
@@ -604,7 +608,7 @@ def _search(
 ) -> tuple[float, int]:
     """max_l [A_l + B(l, u)] and its l: the last argmax, the open leaf, then the bounded tree."""
     a, b = sum0[u], sum1[u]
-    best, where = value[guess] + _marginal(a - sum0[guess], b - sum1[guess], table), guess
+    best, where = value[guess] + _log_marginal(a - sum0[guess], b - sum1[guess], table), guess
     leaf = (u - 1) // LEAF
     best, where = _try_leaf(leaf, best, where, a, b, value, alive, count, sum0, sum1, table)
     # the closed leaves 0 … leaf−1 are the nodes of the binary digits of `leaf`
@@ -621,7 +625,7 @@ def _search(
         if top[level, node] == -np.inf:
             continue
         end = ((node + 1) << level) * LEAF
-        if top[level, node] + _marginal(a - sum0[end], b - sum1[end], table) <= best:
+        if top[level, node] + _log_marginal(a - sum0[end], b - sum1[end], table) <= best:
             continue
         if level == 0:
             best, where = _try_leaf(node, best, where, a, b, value, alive, count, sum0, sum1, table)
@@ -649,14 +653,14 @@ def _try_leaf(
     """The best of a leaf's live starts, the newest first, if it beats what is at hand."""
     for i in range(leaf * LEAF + count[leaf] - 1, leaf * LEAF - 1, -1):
         start = alive[i]
-        here = value[start] + _marginal(a - sum0[start], b - sum1[start], table)
+        here = value[start] + _log_marginal(a - sum0[start], b - sum1[start], table)
         if here > best:
             best, where = here, start
     return best, where
 
 
 @part
-def _close(
+def _drop_beaten(
     u: int,
     leaf: int,
     value: Array,

@@ -400,7 +400,7 @@ class SBB(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         gaps = unit_gaps(table.scores)
         self.lambdas_, self.lambda_weights_ = _lambdas(table, self.lambda_)
-        binnings = [_best(table, gaps * value) for value in self.lambdas_]
+        binnings = [most_probable_binning(table, gaps * value) for value in self.lambdas_]
         self.bins_, self.log_score_ = binnings[int(np.argmax(self.lambda_weights_))]
         maps = tuple(Piecewise.step(bins.edges[1:-1], bins.value) for bins, _ in binnings)
         return maps[0] if len(maps) == 1 else Mixture(self.lambda_weights_, maps).collapse()
@@ -415,7 +415,7 @@ class Binning(NamedTuple):
     value: Array
 
 
-def _best(table: ScoreTable, gaps: Array) -> tuple[Binning, float]:
+def most_probable_binning(table: ScoreTable, gaps: Array) -> tuple[Binning, float]:
     """The binning of highest posterior probability for the expected boundaries in each gap."""
     with np.errstate(divide="ignore"):
         log_cut = np.log(-np.expm1(-gaps))
@@ -521,7 +521,7 @@ class _Binnings:
         self.numbers = np.arange(low, max(low, high) + 1)
         size = total / self.numbers
         size = np.floor(size) if table.is_whole else size
-        model, last = _ends(np.cumsum(table.weight), self.numbers, size)
+        model, last = bin_ends(np.cumsum(table.weight), self.numbers, size)
         self.first = np.searchsorted(model, np.arange(len(self.numbers) + 1))
         starts = np.append(0, last[:-1])
         starts[self.first[:-1]] = 0
@@ -560,13 +560,13 @@ class _Binnings:
         return Piecewise.step(self.table.cuts(last - 1), values)
 
 
-def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
+def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
     """For every bin of every model: the model, and one past its last cell. No bin is empty."""
     if len(mass) * len(numbers) < numbers.sum():
-        return _ends_by_cell(mass, numbers, size)
+        return bin_ends_by_cell(mass, numbers, size)
     model = np.repeat(np.arange(len(numbers)), numbers)
     place = np.arange(len(model)) - np.repeat(np.cumsum(numbers) - numbers, numbers) + 1
-    last = np.searchsorted(mass, _edge(place, np.repeat(size, numbers))) + 1
+    last = np.searchsorted(mass, _just_below_end(place, np.repeat(size, numbers))) + 1
     last[np.cumsum(numbers) - 1] = len(mass)
     last = np.minimum(last, len(mass))
     # a bin that ends where the bin before it in the same model does is empty
@@ -574,15 +574,15 @@ def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
     return model[~same], last[~same]
 
 
-def _ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
+def bin_ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
     """The same, quicker where there are fewer cells than bins.
 
     A cell ends a bin if its cumulative weight reaches more edges than that of the cell before it.
     """
     wide = size[:, None]
-    reached = np.floor(mass / _edge(1.0, wide))
-    reached += _edge(reached + 1.0, wide) <= mass  # the quotient was rounded
-    reached -= _edge(reached, wide) > mass
+    reached = np.floor(mass / _just_below_end(1.0, wide))
+    reached += _just_below_end(reached + 1.0, wide) <= mass  # the quotient was rounded
+    reached -= _just_below_end(reached, wide) > mass
     reached = np.minimum(reached, numbers[:, None] - 1.0)
     ends = np.diff(reached, axis=1, prepend=0.0) > 0.0
     ends[:, -1] = True
@@ -590,6 +590,6 @@ def _ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Inde
     return model, cell + 1
 
 
-def _edge(place: Array | Index | float, size: Array) -> Array:
+def _just_below_end(place: Array | Index | float, size: Array) -> Array:
     """Where bins of a size end, a little earlier: sums of weights are rounded."""
     return np.asarray(place * size * (1 - 1e-12))

@@ -142,7 +142,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ClassViews):
                 f"{plain(classes[0])!r}. Name all of them: classes=[...]."
             )
         code = read_code(self.code, len(classes))
-        combiner(self.combine, code)  # a wrong pair is refused first
+        combination_of(self.combine, code)  # a wrong pair is refused first
         matrix = read_column_scores(scores, len(code), classes)
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
@@ -151,7 +151,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ClassViews):
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = column_rows(signs, weight, calibrator)
-        self.map_ = weighted_code(self.combine, code, maps, totals)
+        self.map_ = combine_columns(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
         self._provenance = row_provenance(counts, codes, len(classes)) | score_column_facts(scores)
@@ -363,13 +363,15 @@ class TopLabelCalibrator(VectorCalibrator):
         read = read_as(matrix, self.scale)
         factor = read.temperature().factor if self.temperature else 1.0
         before = TopLabel(Identity(), matrix.n_classes, read.input, factor)
-        one = fit_column(binary, *_answers(matrix, before))
+        one = fit_column(binary, *_top_labels(matrix, before))
         assert one is not None  # a matrix has rows, and all of them count
         self.calibrator_, self.temperature_ = one, 1.0 / factor
         return replace(before, map=one.map_)
 
 
-def _answers(matrix: ScoreMatrix, before: TopLabel) -> tuple[Array, NDArray[np.int8], Array | None]:
+def _top_labels(
+    matrix: ScoreMatrix, before: TopLabel
+) -> tuple[Array, NDArray[np.int8], Array | None]:
     """The largest probability of each row, 1 where its class is right and −1 where not; weights.
 
     A row of m classes that are the largest together becomes a right one of weight 1/m, if one of
@@ -396,8 +398,9 @@ def _answers(matrix: ScoreMatrix, before: TopLabel) -> tuple[Array, NDArray[np.i
 # --- What is fitted to each column, and how columns are combined ----------------------------------
 
 
-def combiner(combine: str, code: Code) -> str:
-    """The way to combine a code's columns: as told, or normalisation where each class has one."""
+def combination_of(combine: str, code: Code) -> str:
+    """The name of the way to combine a code's columns: the one given, or for "auto" normalisation
+    of one-vs-rest and coupling of other codes."""
     matrix = code.matrix.astype(np.float64)
     if combine == "auto":
         return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
@@ -409,12 +412,12 @@ def combiner(combine: str, code: Code) -> str:
     return combine
 
 
-def weighted_code(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
+def combine_columns(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
     """The map of all columns; coupling counts each by the weight that it was fitted to.
 
     A column without any rows counts nothing, however they are combined.
     """
-    how = combiner(combine, code)
+    how = combination_of(combine, code)
     weights = None
     if how == "coupling" and np.ptp(totals) > 0:
         weights = totals
@@ -430,7 +433,7 @@ def column_rows(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> A
     return np.asarray(counts @ (signs != 0), dtype=np.float64)
 
 
-def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
+def map_of_one_side(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
     """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
     used = signs != 0
     weight = None if weight is None else weight[used]

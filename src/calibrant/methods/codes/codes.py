@@ -255,7 +255,7 @@ def _classes(k: Any) -> int:
     return _whole("k", k, 2, ", the number of classes")
 
 
-def _exhaustive(k: int, n_columns: int | None, random_state: int | None) -> Code:
+def _all_questions(k: int, n_columns: int | None, random_state: int | None) -> Code:
     if k > MOST_EXHAUSTIVE:
         raise ParameterError(
             f"an exhaustive code of {k} classes would have {2 ** (k - 1) - 1} columns; it is "
@@ -272,7 +272,7 @@ def _exhaustive(k: int, n_columns: int | None, random_state: int | None) -> Code
     return Code(np.vstack((np.ones(count, dtype=np.int8), (2 * bits - 1).astype(np.int8))))
 
 
-def _random(
+def _best_random_code(
     chances: tuple[float, float, float],
     per_bit: float,
     questions: Callable[[int], int],
@@ -292,17 +292,17 @@ def _random(
     rng = np.random.default_rng(0 if random_state is None else random_state)
     best, rank = None, (-1.0, -1.0)
     for _ in range(max(2, min(DRAWS, DIFFERENCES // (k * wanted * (k + wanted))))):
-        matrix = _draw(rng, k, wanted, chances)
+        matrix = _random_matrix(rng, k, wanted, chances)
         rows = 0.0 if matrix is None else _separation(matrix)
         if matrix is None or rows < rank[0]:
             continue
         separations = rows, _separation(matrix.T, complements=True)
         if separations > rank:
             best, rank = matrix, separations
-    return Code(_fallback(k, wanted) if best is None else best)
+    return Code(_binary_code(k, wanted) if best is None else best)
 
 
-def _draw(
+def _random_matrix(
     rng: np.random.Generator, k: int, columns: int, chances: tuple[float, float, float]
 ) -> Matrix | None:
     """A random matrix of pairwise different questions where there are enough, valid or None."""
@@ -314,10 +314,10 @@ def _draw(
     again = np.setdiff1d(np.arange(len(pool)), first)
     chosen = np.concatenate((np.sort(first), again))[:columns]
     matrix = np.ascontiguousarray(pool[chosen].T)
-    return matrix if len(chosen) == columns and _fault(matrix) is None else None
+    return matrix if len(chosen) == columns and _error_in_code(matrix) is None else None
 
 
-def _fallback(k: int, columns: int) -> Matrix:
+def _binary_code(k: int, columns: int) -> Matrix:
     """A code of binary numbers, for so few columns that no random draw was valid."""
     bits = math.ceil(math.log2(k))
     numbers = ((np.arange(k)[:, None] >> np.arange(bits)) & 1) * 2 - 1
@@ -352,14 +352,14 @@ def _checked(matrix: Any) -> Matrix:
     if array.dtype.kind not in "iuf" or not np.isin(array, (-1, 0, 1)).all():
         raise InputError("a code must hold the numbers −1, 0 and 1 only.")
     clean = array.astype(np.int8)
-    fault = _fault(clean)
+    fault = _error_in_code(clean)
     if fault is not None:
         raise InputError(fault)
     return clean
 
 
-def _fault(matrix: Matrix) -> str | None:
-    """What is wrong with a code, or None."""
+def _error_in_code(matrix: Matrix) -> str | None:
+    """The words of an error where a matrix is no code; None where it is one."""
     one_sided = np.flatnonzero(~((matrix > 0).any(axis=0) & (matrix < 0).any(axis=0)))
     if len(one_sided):
         return (
@@ -386,9 +386,9 @@ def _fault(matrix: Matrix) -> str | None:
 
 
 DESIGNS: dict[str, Callable[[int, int | None, int | None], Code]] = {
-    "dense": partial(_random, (0.5, 0.0, 0.5), 10.0, lambda k: 2 ** (k - 1) - 1),
-    "sparse": partial(_random, (0.25, 0.5, 0.25), 15.0, lambda k: (3**k + 1) // 2 - 2**k),
-    "exhaustive": _exhaustive,
+    "dense": partial(_best_random_code, (0.5, 0.0, 0.5), 10.0, lambda k: 2 ** (k - 1) - 1),
+    "sparse": partial(_best_random_code, (0.25, 0.5, 0.25), 15.0, lambda k: (3**k + 1) // 2 - 2**k),
+    "exhaustive": _all_questions,
 }
 NAMES: dict[str, Callable[[int], Code]] = {
     "one_vs_rest": one_vs_rest,

@@ -31,11 +31,11 @@ from calibrant.methods.features.rule import (
     STEEPEST,
     SmallTrees,
     TreeRounds,
-    matrix_of,
+    matrix_for_trees,
     sum_of_leaves,
 )
 from calibrant.methods.splines.bls import BLS
-from calibrant.methods.uncalibrated import SMOOTH, before_of, score_map
+from calibrant.methods.uncalibrated import SMOOTH, fit_score_map, trial_before
 from calibrant.result_tables import rows_in_words, shown_loss
 from calibrant.rules.base import Map, RowInputs
 from calibrant.solvers.logistic import LogisticProblem, Prior
@@ -225,7 +225,7 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
                 cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
             counts = self.weights == "counts"
             held = HeldOutCells.of_rows(rows, cv, groups, int(self.random_state), counts=counts)
-            trials, right = before_of(rows, self.weights, held)
+            trials, right = trial_before(rows, self.weights, held)
             curve = try_all({SMOOTH: fit_copies(BLS())}, held, keep_maps=True)
             return held, trials | curve, right
 
@@ -236,7 +236,7 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         the scores and the curve on them; None where nothing can be held out."""
         lightgbm()
         table, schema = self._read_features(features, rows, self.nominal)
-        matrix = matrix_of(schema, len(table), enumerate(schema.floats(table)))
+        matrix = matrix_for_trees(schema, len(table), enumerate(schema.floats(table)))
         growth = Growth(
             matrix,
             rows.positive.astype(float),
@@ -282,13 +282,13 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         """Fit what is kept to all rows."""
         self.importances_: dict[str, float] = {}
         if kept != FEATURES:
-            self._keep(score_map(kept, rows, self.weights), rows)
+            self._keep(fit_score_map(kept, rows, self.weights), rows)
             self.kept_, self.rounds_ = kept, 0
             return
-        start = score_map(SMOOTH, rows, self.weights)
+        start = fit_score_map(SMOOTH, rows, self.weights)
         growth.matrix[:, -1] = logit(start(rows.scores))
         wanted = self.trial_.rounds if self.trial_ is not None else int(self.rounds)
-        while len(growth.rounds) < wanted and growth.go_on():
+        while len(growth.rounds) < wanted and growth.add_round():
             pass
         self._keep(TreeRounds.of_rounds(start, schema, growth.rounds, growth.factors), rows)
         self.kept_, self.rounds_ = (FEATURES if growth.rounds else SMOOTH), len(growth.rounds)
@@ -446,7 +446,7 @@ def rounds_held_out(
         best = len(means) - 1 if rounds is not None else int(np.argmin(means))
         if len(history) > most or len(means) - 1 - best > patience:
             break
-        went_on = [one.go_on() for one in growths]
+        went_on = [one.add_round() for one in growths]
         if not any(went_on):
             break
     logits = np.empty(len(positive))
@@ -471,7 +471,7 @@ MOST_ROWS, FEWEST = 50_000, 50
 def check_columns(schema: Schema, matrix: Array, positive: Flags) -> tuple[str, ...]:
     """Notes on columns that hold a single value, and on columns that may hold the label."""
     notes = []
-    same = [a.title for j, a in enumerate(schema.attributes) if _constant(matrix[:, j])]
+    same = [a.title for j, a in enumerate(schema.attributes) if _has_one_value(matrix[:, j])]
     if same:
         notes.append(f"These columns hold a single value and are left out: {', '.join(same)}.")
     step = -(-len(matrix) // MOST_ROWS)
@@ -491,7 +491,7 @@ def check_columns(schema: Schema, matrix: Array, positive: Flags) -> tuple[str, 
     return tuple(notes)
 
 
-def _constant(column: Array) -> bool:
+def _has_one_value(column: Array) -> bool:
     gone = np.isnan(column)
     if gone.all():
         return True
@@ -635,7 +635,7 @@ def _headline(fitted: FeatureCalibrator) -> str:
                 "happens with fewer than 2·min_rows rows or one class. Nothing was held out."
             )
         unchanged = (
-            "All rows get one rate" if _of_points(fitted) else "The scores are kept as they are"
+            "All rows get one rate" if _are_points(fitted) else "The scores are kept as they are"
         )
         return (
             f"{unchanged}: there are fewer than two rows of a class, so that nothing can be judged "
@@ -653,7 +653,7 @@ def _headline(fitted: FeatureCalibrator) -> str:
         )
     gain, low, high = gains[kept]
     words = _KEPT[kept]
-    if kept == BEFORE and _of_points(fitted):
+    if kept == BEFORE and _are_points(fitted):
         words = "all rows get one rate, since the scores are points, which stand for no probability"
     return (
         f"The columns do not help beyond noise, so {words}. {where}, trees on the "
@@ -663,7 +663,7 @@ def _headline(fitted: FeatureCalibrator) -> str:
     )
 
 
-def _of_points(fitted: FeatureCalibrator) -> bool:
+def _are_points(fitted: FeatureCalibrator) -> bool:
     """Whether the scores stand for no probability, so that what is kept of them is one rate."""
     return ScoreScale(fitted.score_range_.low, fitted.score_range_.high).kind == "points"
 
@@ -754,9 +754,9 @@ class Growth:
         positive, weight = self.positive[train], self.weight[train]
         return replace(self, matrix=rest, positive=positive, weight=weight, held=held)
 
-    def go_on(self) -> bool:
+    def add_round(self) -> bool:
         """Grow one more round; False, with nothing changed, if no tree finds anything to split."""
-        trees, gains = self.grow()
+        trees, gains = self.grow_trees()
         if not len(trees):
             return False
         z = self.matrix[:, -1] + sum_of_leaves(trees.layout, self.matrix)
@@ -770,7 +770,7 @@ class Growth:
         self.factors.append(factor)
         return True
 
-    def grow(self) -> tuple[SmallTrees, Array]:
+    def grow_trees(self) -> tuple[SmallTrees, Array]:
         """Trees that correct the logits in the last column, and what the splits on each column
         gain."""
         engine, n = lightgbm(), len(self.matrix)

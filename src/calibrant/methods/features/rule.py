@@ -183,7 +183,7 @@ def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
     the leaves tree after tree, so the result is the same to the bit.
     """
     if len(matrix) < MANY_ROWS:
-        return _by_numpy(layout, matrix)
+        return _leaves_by_numpy(layout, matrix)
     from calibrant.methods.features._kernel import BLOCK, add_leaves
 
     largest = int(np.diff(layout.starts).max(initial=0))
@@ -192,7 +192,7 @@ def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
     return total
 
 
-def _by_numpy(layout: TreeLayout, matrix: Array) -> Array:
+def _leaves_by_numpy(layout: TreeLayout, matrix: Array) -> Array:
     total = np.zeros(len(matrix))
     for begin, end in zip(layout.starts[:-1].tolist(), layout.starts[1:].tolist(), strict=True):
         values: dict[int, Array | float] = {}
@@ -201,12 +201,12 @@ def _by_numpy(layout: TreeLayout, matrix: Array) -> Array:
                 values[side] if side >= 0 else float(layout.leaves[-1 - side])
                 for side in (int(layout.left[k]), int(layout.right[k]))
             ]
-            values[k - begin] = np.where(_left(layout, k, matrix[:, layout.column[k]]), *sides)
+            values[k - begin] = np.where(_goes_left(layout, k, matrix[:, layout.column[k]]), *sides)
         total += values[0]
     return total
 
 
-def _left(layout: TreeLayout, k: int, x: Array) -> Flags:
+def _goes_left(layout: TreeLayout, k: int, x: Array) -> Flags:
     """Which rows go left at a split."""
     gone = np.isnan(x)
     if layout.subset[k] >= 0:
@@ -220,8 +220,8 @@ def _left(layout: TreeLayout, k: int, x: Array) -> Flags:
 # --- Files ----------------------------------------------------------------------------------------
 
 
-def state_of(trees: SmallTrees) -> dict[str, Any]:
-    """What JSON can hold."""
+def trees_to_state(trees: SmallTrees) -> dict[str, Any]:
+    """The trees as plain lists that JSON can hold."""
     arrays = {name: getattr(trees, name).tolist() for name in (*WHOLE, *REAL)}
     return {
         **arrays,
@@ -230,8 +230,8 @@ def state_of(trees: SmallTrees) -> dict[str, Any]:
     }
 
 
-def trees_of(state: Any, categories: Sequence[int | None]) -> SmallTrees:
-    """Read what `state_of` wrote, given how many categories each column has (None: numbers).
+def trees_from_state(state: Any, categories: Sequence[int | None]) -> SmallTrees:
+    """Read what `trees_to_state` wrote, given how many categories each column has (None: numbers).
 
     Anything that cannot be evaluated is refused.
     """
@@ -248,7 +248,7 @@ def trees_of(state: Any, categories: Sequence[int | None]) -> SmallTrees:
     check_file(listed, "its sets of categories are of a wrong type.")
     known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
     trees = SmallTrees(sets=known, **arrays)
-    _check(trees, categories)
+    _check_trees(trees, categories)
     return trees
 
 
@@ -261,7 +261,7 @@ def _numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
     return np.array(values, dtype=dtype)
 
 
-def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
+def _check_trees(trees: SmallTrees, categories: Sequence[int | None]) -> None:
     splits, leaves = len(trees.column), len(trees.leaves)
     sizes = {len(getattr(trees, n)) for n in ("threshold", "missing_left", "subset")}
     fit = (sizes | {len(trees.left), len(trees.right)}) == {splits} and splits <= MOST_SPLITS
@@ -299,7 +299,7 @@ MOST_ROUNDS, STEEPEST = 100, 10.0
 BLOCK = 65_536
 
 
-def matrix_of(schema: Schema, rows: int, columns: Iterable[tuple[int, Array]]) -> Array:
+def matrix_for_trees(schema: Schema, rows: int, columns: Iterable[tuple[int, Array]]) -> Array:
     """Rows as the trees see them: a column for each attribute, and an empty one for the logit.
 
     ``columns`` are numbers or category codes by their place; what is not given is missing (NaN).
@@ -345,7 +345,7 @@ class TreeRounds(Rule):
         if not rounds:
             return start
         trees = SmallTrees.joined(rounds)
-        schema, trees = _pruned(schema, trees)
+        schema, trees = _used_categories(schema, trees)
         return cls(start, schema, trees, tuple(map(len, rounds)), np.array(factors, dtype=float))
 
     @property
@@ -404,7 +404,7 @@ class TreeRounds(Rule):
         ``columns`` are those that trees look at: numbers or category codes, NaN where missing.
         """
         used = zip(self.used_places, columns, strict=True)
-        matrix = matrix_of(self.schema, len(scores), used)
+        matrix = matrix_for_trees(self.schema, len(scores), used)
         matrix[:, -1] = logit(self.start(scores))  # the logit after each round takes its place
         last = 0
         for size, factor in zip(self.sizes, self.factors.tolist(), strict=True):
@@ -426,7 +426,7 @@ class TreeRounds(Rule):
             "start": self.start.to_dict(),
             "sizes": list(self.sizes),
             "factors": self.factors.tolist(),
-            "trees": state_of(self.trees),
+            "trees": trees_to_state(self.trees),
         }
 
     @classmethod
@@ -435,7 +435,7 @@ class TreeRounds(Rule):
         schema = Schema.from_state(state)
         start = maps_of_one_score([Map.from_dict(state.get("start"))], "start")[0]  # type: ignore[arg-type]
         known = [None if a.categories is None else len(a.categories) for a in schema.attributes]
-        trees = trees_of(state.get("trees"), [*known, None])
+        trees = trees_from_state(state.get("trees"), [*known, None])
         sizes: Any = state.get("sizes")
         factors: Any = state.get("factors")
         listed = isinstance(sizes, list) and isinstance(factors, list)
@@ -453,7 +453,7 @@ class TreeRounds(Rule):
         return cls(start, schema, trees, tuple(sizes), np.array(factors, dtype=float))
 
 
-def _pruned(schema: Schema, trees: SmallTrees) -> tuple[Schema, SmallTrees]:
+def _used_categories(schema: Schema, trees: SmallTrees) -> tuple[Schema, SmallTrees]:
     """With only the categories that a tree names: all others go the same way as missing ones."""
     named: dict[int, set[int]] = {}
     for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):

@@ -65,7 +65,7 @@ def _blocks(lambdas: Array) -> tuple[AnyIndex, Array, Array]:
 
 
 @part
-def _term(s: float, w: float, d: int, lambda_: float) -> float:
+def _bin_log_likelihood(s: float, w: float, d: int, lambda_: float) -> float:
     """A bin's part of the log-likelihood at one λ."""
     up, down, result = s + lambda_ * d, (w - s) - lambda_ * d, 0.0
     if s > 0.0:
@@ -76,7 +76,7 @@ def _term(s: float, w: float, d: int, lambda_: float) -> float:
 
 
 @part
-def _converges(s: float, w: float, d: int, centre: float, half: float) -> bool:
+def _series_converges(s: float, w: float, d: int, centre: float, half: float) -> bool:
     up, down = s + centre * d, (w - s) - centre * d
     return (s == 0.0 or half <= REACH * up) and (w - s == 0.0 or half <= REACH * down)
 
@@ -109,7 +109,7 @@ def _add_bins(
                 level += 1
             while level >= 0 and d[i] != 0:
                 block = offset[level] + (at >> (THREE + level))
-                if _converges(s[i], w[i], d[i], centre[block], half[block]):
+                if _series_converges(s[i], w[i], d[i], centre[block], half[block]):
                     break
                 level -= 1
             where = lambdas[at]
@@ -117,7 +117,7 @@ def _add_bins(
             if level >= 0:
                 block = offset[level] + (at >> (THREE + level))
                 where = centre[block]
-            term = _term(s[i], w[i], d[i], where)
+            term = _bin_log_likelihood(s[i], w[i], d[i], where)
             if level < 0:
                 result[at] += term
                 at += 1
@@ -177,7 +177,7 @@ def _add_series(
 def _log_likelihood(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> float:
     total = 0.0
     for i in range(len(s)):
-        total += _term(s[i], w[i], d[i], lambda_)
+        total += _bin_log_likelihood(s[i], w[i], d[i], lambda_)
     return total
 
 
@@ -196,12 +196,12 @@ def average_leaves(tree: Tree, weights: Array, pseudo: float) -> Array:
     begin, end = np.maximum(tree.birth, 0), np.maximum(tree.death, 0)
     share, moment = sums[end] - sums[begin], moments[end] - moments[begin]
     result = ((tree.s + pseudo) * share + tree.d * moment) / (tree.w + 2.0 * pseudo)
-    _pass_on(tree.parent, result)
+    _add_sums_of_parents(tree.parent, result)
     return np.asarray(result)
 
 
 @jit
-def _pass_on(parent: AnyIndex, sums: Array) -> None:
+def _add_sums_of_parents(parent: AnyIndex, sums: Array) -> None:
     """Add to each bin the sum of its parent."""
     for i in range(len(sums) - 1, -1, -1):
         if parent[i] >= 0:
@@ -250,14 +250,14 @@ def _sampled_meetings(bins: PathBins) -> Array:
         return np.sort((s[at] * w[at + 1] - s[at + 1] * w[at]) / den)
 
 
-def _is_sane(bins: PathBins) -> bool:
+def _are_probabilities(bins: PathBins) -> bool:
     """Whether all values are probabilities: weights of very different size may defeat `bins_at`."""
     with np.errstate(all="ignore"):
         p = (bins.s + bins.lambda_ * bins.d) / bins.w
     return bool(p.min() > -1e-9 and p.max() < 1.0 + 1e-9)
 
 
-def part_that_matters(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
+def part_near_best(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
     """The part of the path outside of which no model is within ``slack`` of the least criterion.
 
     Both the log-likelihood L and the number of bins fall along the path. So between two λ the
@@ -271,7 +271,7 @@ def part_that_matters(bins: PathBins, criterion: Criterion, slack: float) -> Pat
     best, grid = np.inf, [bins]
     while grid[-1].d.any():  # until the isotonic fit
         grid.append(bins_at(grid[-1], lambda_))
-        if not _is_sane(grid[-1]):
+        if not _are_probabilities(grid[-1]):
             return PathPart.whole(bins)
         if best == np.inf:
             end = bins_at(grid[-1], 2.0 * float(bins.w.sum()))
@@ -281,10 +281,10 @@ def part_that_matters(bins: PathBins, criterion: Criterion, slack: float) -> Pat
         # where weights have heavy tails few bins meet in an octave, so take larger steps
         step = step * step if len(grid) > 1 and len(grid[-1].s) > 0.7 * len(grid[-2].s) else 2.0
         lambda_ *= min(step, 1e6)
-    return _narrow([_PathPoint.of(b) for b in grid], len(bins.s), best, criterion, slack)
+    return _narrow_to_best([_PathPoint.of(b) for b in grid], len(bins.s), best, criterion, slack)
 
 
-def _narrow(
+def _narrow_to_best(
     points: list[_PathPoint], most: int, best: float, criterion: Criterion, slack: float
 ) -> PathPart:
     """The part from the first to the last interval of the grid that can matter.
@@ -308,7 +308,7 @@ def _narrow(
         at = max(drops, key=lambda i: drops[i])
         low, high = points[at].bins, points[at + 1].bins
         small = drops[at] <= FEW + len(low.s) // 16
-        middle = 0.0 if small or budget < len(low.s) else _between(low, high.lambda_)
+        middle = 0.0 if small or budget < len(low.s) else _lambda_between(low, high.lambda_)
         if not middle:
             known = points[first : last + 2]
             end = known[-1].bins.lambda_ if last + 2 < len(points) else np.inf
@@ -318,7 +318,7 @@ def _narrow(
         budget -= len(low.s)
 
 
-def _between(low: PathBins, high: float) -> float:
+def _lambda_between(low: PathBins, high: float) -> float:
     """A λ above that of the bins and below ``high`` that separates their meetings; 0 if there is
     none, since all meet at once."""
     inside = _sampled_meetings(low)
@@ -456,12 +456,12 @@ def bins_at(bins: PathBins, lambda_: float) -> PathBins:
     size = len(bins.s)
     low, value = np.empty((2, size))
     x, bend = np.empty((2, 2 * size + 2))
-    _solve(bins.s, bins.w, lambda_, low, value, x, bend)
+    _values_at_lambda(bins.s, bins.w, lambda_, low, value, x, bend)
     return _joined(lambda_, value, bins.first, bins.s, bins.w)
 
 
 @jit
-def _solve(
+def _values_at_lambda(
     s: Array, w: Array, lambda_: float, low: Array, high: Array, x: Array, bend: Array
 ) -> None:
     """Write the values at λ to ``high``, by messages from left to right.
@@ -525,7 +525,9 @@ def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float
 
 
 @part
-def _push(key: Array, left: Index, right: Index, count: int, lam: float, a: int, b: int) -> None:
+def _heap_push(
+    key: Array, left: Index, right: Index, count: int, lam: float, a: int, b: int
+) -> None:
     """Add a meeting to the heap of this many."""
     at = count
     while at > 0:
@@ -542,7 +544,7 @@ def _push(key: Array, left: Index, right: Index, count: int, lam: float, a: int,
 
 
 @part
-def _drop(key: Array, left: Index, right: Index, count: int) -> None:
+def _heap_pop(key: Array, left: Index, right: Index, count: int) -> None:
     """Take the first meeting off the heap, in which this many remain."""
     lam, a, b = key[count], left[count], right[count]
     at, down = 0, 1
@@ -561,7 +563,7 @@ def _drop(key: Array, left: Index, right: Index, count: int) -> None:
 
 
 @jit
-def _merge(
+def _merge_bins(
     key: Array,
     left: Index,
     right: Index,
@@ -589,7 +591,7 @@ def _merge(
     while count > 0 and key[0] <= end:
         lam, a, b = key[0], left[0], right[0]
         count -= 1
-        _drop(key, left, right, count)
+        _heap_pop(key, left, right, count)
         if parent[a] >= 0 or parent[b] >= 0:
             continue  # one of the two has become part of another bin
         if lam > last * (1.0 + SAME_LAMBDA):
@@ -612,7 +614,7 @@ def _merge(
                 one, other = new, high
             met = _meeting(one, other, s, w, d, lam) if min(one, other) >= 0 else np.inf
             if met < np.inf:
-                _push(key, left, right, count, met, one, other)
+                _heap_push(key, left, right, count, met, one, other)
                 count += 1
         new += 1
     return model + 1, new
@@ -635,7 +637,7 @@ def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
     after[n - 1] = -1
     heap = _first_heap(bins)
     arguments = [*heap, before, after, lambdas, df, *columns, bins.lambda_, float(end)]
-    models, used = _merge(*arguments)
+    models, used = _merge_bins(*arguments)
     if not models:
         lambdas[0], df[0], models = bins.lambda_, 2 * n - used, 1
     death[:used][parent[:used] < 0] = models

@@ -24,7 +24,7 @@ START = 0.1
 
 
 @part
-def largest(v: Array) -> float:
+def largest_size(v: Array) -> float:
     """max |v|, NaN if any is."""
     top = 0.0
     for i in range(len(v)):
@@ -36,7 +36,7 @@ def largest(v: Array) -> float:
 
 
 @part
-def factor(plain: Array, sign: Array, band: Array) -> None:
+def factor_band(plain: Array, sign: Array, band: Array) -> None:
     """M = L D Lᵀ with plain[i, k] = M[i, i−k], written to band; D has the given signs.
 
     No pivoting: M is quasi-definite, so that only rounding can spoil a pivot. Such a pivot is moved
@@ -62,7 +62,7 @@ def factor(plain: Array, sign: Array, band: Array) -> None:
 
 
 @part
-def substitute(band: Array, b: Array) -> None:
+def solve_band(band: Array, b: Array) -> None:
     """Solve L D Lᵀ b ← b in place."""
     n, width = band.shape
     for i in range(n):
@@ -86,17 +86,17 @@ def residual(plain: Array, right: Array, v: Array, rest: Array) -> None:
 
 
 @part
-def refine(plain: Array, band: Array, right: Array, step: Array, rest: Array) -> None:
+def refine_step(plain: Array, band: Array, right: Array, step: Array, rest: Array) -> None:
     """One step of iterative refinement of M·step = right."""
     residual(plain, right, step, rest)
-    substitute(band, rest)
-    if largest(rest) < 0.1 * largest(step):  # else the factors are of another matrix
+    solve_band(band, rest)
+    if largest_size(rest) < 0.1 * largest_size(step):  # else the factors are of another matrix
         for i in range(len(step)):
             step[i] += rest[i]
 
 
 def least_squares(hess: Array, grad: Array) -> Array:
-    """f of Hf = g."""
+    """The solution f of Hf = g."""
     band = np.zeros(hess.shape[::-1])
     for k in range(len(band)):
         band[k, : len(hess) - k] = hess[k:, k]
@@ -108,7 +108,7 @@ def least_squares(hess: Array, grad: Array) -> Array:
 
 
 def row_values(coef: Array, start: Index, f: Array) -> Array:
-    """R f."""
+    """The product R·f."""
     out = np.zeros(len(coef))
     _add_row_values(coef, start, f, out)
     return out
@@ -125,7 +125,7 @@ def _add_row_values(coef: Array, start: Index, f: Array, out: Array) -> None:
 # --- rows of known signs ------------------------------------------------------------------------
 
 
-def settled(
+def solve_for_signs(
     hess: Array, grad: Array, coef: Array, start: Index, low: Array, high: Array, signs: Array
 ) -> tuple[Array, Flags]:
     """f if the rows have the given signs, and which of the rows really have them.
@@ -183,20 +183,20 @@ def solve_rows(
     """
     f = least_squares(hess, grad)
     energy = max(float(grad @ f), 1e-12 * float(hess[:, 0].sum()))
-    y, up, down = begin(low, high, energy)
+    y, up, down = starting_point(low, high, energy)
     room_up, room_down = high - y, low + y  # kept beside y: near a bound they would round to zero
-    unknowns, rows, band = system(hess, coef, start)
+    unknowns, rows, band = system_of_rows(hess, coef, start)
     given, both, sign = np.zeros((3, len(band)))
     given[unknowns], both[unknowns], both[rows] = grad, f, y
     sign[unknowns], sign[rows] = 1.0, -1.0
     arguments: list[Any] = [unknowns, rows, band, sign, np.empty_like(band), given, both]
     arguments += [*np.zeros((3, len(band))), up, down, room_up, room_down]
     arguments += [*np.zeros((2, len(y))), square, tol, energy]
-    _iterate(*arguments)
+    barrier_steps(*arguments)
     return both[unknowns], both[rows], up, down, np.minimum(room_up, room_down)
 
 
-def system(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
+def system_of_rows(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
     """The places of unknowns and of rows in one system, and [H Rᵀ; R 0] there as a lower band.
 
     Each row follows the last unknown that it uses.
@@ -218,7 +218,7 @@ def system(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]
     return place[:n], place[n:], band
 
 
-def begin(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
+def starting_point(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
     """Where to begin: prices in the middle of their range, and parts of the rows that make all
     products of part and room equal. Without a lower bound there is no lower part."""
     first = START * energy / max(len(low), 1)
@@ -227,7 +227,7 @@ def begin(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
 
 
 @part
-def aim(
+def step_target(
     rows: Index,
     up: Array,
     down: Array,
@@ -257,7 +257,7 @@ def aim(
 
 
 @part
-def longest(
+def max_step(
     rows: Index,
     up: Array,
     down: Array,
@@ -288,7 +288,7 @@ def longest(
 
 
 @jit
-def _progress(
+def barrier_progress(
     unknowns: Index,
     rows: Index,
     plain: Array,
@@ -328,7 +328,7 @@ def _progress(
 
 
 @jit
-def _iterate(
+def barrier_steps(
     unknowns: Index,
     rows: Index,
     plain: Array,
@@ -351,21 +351,21 @@ def _iterate(
 ) -> None:
     """Move f and the prices (``both``), the parts and their rooms to the optimum."""
     for rounds in range(MOST):
-        objective, wrong, gap, count = _progress(
+        objective, wrong, gap, count = barrier_progress(
             unknowns, rows, plain, given, both, error, up, down, room_up, room_down, square
         )
         enough = tol * (objective if objective > 1e-8 * energy else 1e-8 * energy)
         if gap <= enough and (wrong <= 1e-11 or gap <= 1e-2 * enough):
             break
-        factor(plain, sign, band)
+        factor_band(plain, sign, band)
         target, second, share = 0.0, 0.0, 1.0
         for corrector in range(2):
-            aim(rows, up, down, room_up, room_down, step_up, step_down, target, second, error, step,
-                right)  # fmt: skip
-            substitute(band, step)
+            step_target(rows, up, down, room_up, room_down, step_up, step_down, target, second,
+                error, step, right)  # fmt: skip
+            solve_band(band, step)
             if corrector:  # the predictor only says how far a step could go
-                refine(plain, band, right, step, error)  # which has done its work
-            share, cross = longest(rows, up, down, room_up, room_down, step_up, step_down, step)
+                refine_step(plain, band, right, step, error)  # which has done its work
+            share, cross = max_step(rows, up, down, room_up, room_down, step_up, step_down, step)
             if not corrector:
                 share = share if share < 1.0 else 1.0
                 left = 1.0 - share + share * share * cross / gap
@@ -374,7 +374,7 @@ def _iterate(
                 centre = left * left * left if lively else 0.2
                 target, second = centre * gap / count, 1.0 if lively else 0.0
         share = 0.995 * share if 0.995 * share < 1.0 else 1.0
-        if not (share > 1e-12 and largest(step) < np.inf):
+        if not (share > 1e-12 and largest_size(step) < np.inf):
             break  # no more progress than rounding
         for i in range(len(both)):
             both[i] += share * step[i]
@@ -389,17 +389,17 @@ def _iterate(
 # --- Points that are all but equal, and points on a broken line -----------------------------------
 
 
-def spread(x: Array, least: float) -> Index:
+def starts_of_close(x: Array, least: float) -> Index:
     """First indices of groups of ascending x; all points of a group are within ``least`` of its
     first."""
     out = np.arange(len(x))
     if np.diff(x).min(initial=np.inf) >= least:
         return out
-    return out[: _spread(x, least, out)]
+    return out[: _starts_of_close(x, least, out)]
 
 
 @jit
-def _spread(x: Array, least: float, out: Index) -> int:
+def _starts_of_close(x: Array, least: float, out: Index) -> int:
     count = 1
     for i in range(1, len(x)):
         if x[i] - x[out[count - 1]] >= least:
@@ -446,7 +446,7 @@ class Programme(NamedTuple):
     high: Array
 
 
-def programme(
+def programme_of(
     x: Array,
     w: Array,
     z: Array,
@@ -472,7 +472,7 @@ def programme(
     moments = np.empty((n - 1, 5))
     hess, coef, start = np.zeros((n, 2)), np.zeros((rows, 3)), np.arange(rows)
     grad, low, high = np.zeros(n), np.full(rows, mu), np.zeros(rows)
-    _write(x, w, z, sums, at, old, known, moments, lam, hess, grad, coef, low, high)
+    _fill_programme(x, w, z, sums, at, old, known, moments, lam, hess, grad, coef, low, high)
     if mu > 0.0:
         start[bends:] -= bends
         coef[bends:, 0], coef[bends:, 1] = -1.0, 1.0
@@ -510,7 +510,7 @@ def _moments(
 
 
 @jit
-def _write(
+def _fill_programme(
     x: Array,
     w: Array,
     z: Array,
@@ -526,7 +526,7 @@ def _write(
     low: Array,
     high: Array,
 ) -> None:
-    """All but the rows of steps."""
+    """Fill moments, matrices and bounds of the programme, but for the rows of steps."""
     k = 0
     for j in range(len(at) - 1):
         a, b = at[j], at[j + 1]
@@ -552,7 +552,7 @@ def _write(
             low[j] = high[j] = lam * (1.0 / width + 1.0 / after)
 
 
-def sweep(
+def largest_prices(
     x: Array,
     w: Array,
     z: Array,
@@ -570,12 +570,12 @@ def sweep(
     passed over in one step.
     """
     where, worst = np.full(len(at) - 1, -1), np.zeros(len(at) - 1)
-    _sweep(x, w, z, sums, at, moments, f, u, lam, where, worst)
+    _largest_prices(x, w, z, sums, at, moments, f, u, lam, where, worst)
     return where, worst
 
 
 @jit
-def _sweep(
+def _largest_prices(
     x: Array,
     w: Array,
     z: Array,
@@ -629,7 +629,7 @@ def _sweep(
 
 
 @jit
-def bounded(
+def prices_bounded(
     x: Array,
     w: Array,
     z: Array,
@@ -661,7 +661,7 @@ def bounded(
 
 
 @jit
-def objective(
+def line_terms(
     x: Array, at: Index, f: Array, hess: Array, grad: Array, lam: float, mu: float
 ) -> tuple[float, float, float]:
     """For values f at the candidates: gᵀf, fᵀHf, and the penalty."""
@@ -683,13 +683,13 @@ def objective(
 # --- Where a curve may bend: new candidates that are not next to one already there ----------------
 
 
-def with_room(x: Array, new: Index, kept: Index, close: float, least: float) -> tuple[Flags, float]:
+def away_from(x: Array, new: Index, kept: Index, close: float, least: float) -> tuple[Flags, float]:
     """Which of the new places are further than ``close`` from those kept, and ``close`` itself.
 
     Where none is, ``close`` is divided by ten, and from ``least`` on it is 0. −1 is no place.
 
     >>> x = np.linspace(0, 1, 11)
-    >>> far, close = with_room(x, np.array([1, 5]), np.array([0, 10]), 0.2, 0.01)
+    >>> far, close = away_from(x, np.array([1, 5]), np.array([0, 10]), 0.2, 0.01)
     >>> far.tolist(), close
     ([False, True], 0.2)
     """

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array, Index
-from calibrant.methods.near_isotonic._kernel_lines import least_squares, solve_rows, with_room
+from calibrant.methods.near_isotonic._kernel_lines import away_from, least_squares, solve_rows
 from calibrant.solvers._jit import jit
-from calibrant.solvers.knots import divided
+from calibrant.solvers.knots import divide_intervals
 
 #: the complementarity gap that the solver may leave on the candidates, relative to the objective
 INNER = 1e-12
@@ -133,7 +133,7 @@ class Curves:
         self.energy, self.total = float((w * z * z).sum()), float(w.sum())
         self.ends: Index = np.array([0, len(x) - 1])
 
-    def steepest(self, mu: float) -> float:
+    def largest_lambda(self, mu: float) -> float:
         """λ_max, from which on the curve is one parabola."""
         hess, grad = normal_equations(self.x, self.w, self.z, self.ends)
         p = curve_values(self.x, self.ends, least_squares(hess, grad))
@@ -153,7 +153,7 @@ class Curves:
             if gap <= tol or not len(where):
                 break
             kept = at[real] if rounds < DROPS else at
-            new, close = with_room(self.x, where, kept, close, LEAST)
+            new, close = away_from(self.x, where, kept, close, LEAST)
             if not new.any():
                 break
             at = np.union1d(kept, where[new])
@@ -169,7 +169,7 @@ class Curves:
         width = np.diff(t)
         bow = np.abs(curvatures(t, curve.value)) * width * width / 8.0
         pieces = np.ceil(np.sqrt(bow / tol)).clip(1, 10_000).astype(np.intp)
-        places = divided(t, pieces)
+        places = divide_intervals(t, pieces)
         known = np.searchsorted(places, t)
         return places, curve_values(places, known, curve.value)
 
@@ -274,7 +274,7 @@ class FusedPoints:
     def __init__(self, x: Array, w: Array, z: Array) -> None:
         self.x, self.w, self.z = x, w, z
 
-    def steepest(self, mu: float) -> float:
+    def largest_lambda(self, mu: float) -> float:
         """λ_max, from which on there is one step."""
         return float(fused_lambda(self.w, self.z, mu))
 

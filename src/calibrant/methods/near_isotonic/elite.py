@@ -17,17 +17,17 @@ from calibrant.losses import logit
 from calibrant.methods.near_isotonic._kernel import log_likelihood
 from calibrant.methods.near_isotonic._kernel_lines import (
     Programme,
+    away_from,
     block_sums,
-    bounded,
+    largest_prices,
+    line_terms,
     line_values,
-    objective,
-    programme,
+    prices_bounded,
+    programme_of,
     row_values,
-    settled,
+    solve_for_signs,
     solve_rows,
-    spread,
-    sweep,
-    with_room,
+    starts_of_close,
 )
 from calibrant.methods.near_isotonic._kernel_paper import Curves, FusedFit, FusedPoints, ParabolaFit
 from calibrant.rules.base import Map
@@ -174,18 +174,18 @@ class ELiTE(Calibrator):
                 "price on falls is there for degree 0 and 1."
             )
         on_logit = uses_logit_scale(self.scale, table)
-        cells = _cells(logit(table.scores) if on_logit else table.scores, table)
+        cells = merge_close_scores(logit(table.scores) if on_logit else table.scores, table)
         degree = min(self.degree, len(cells.place) - 1)  # one score has no line, two no parabola
         solver, draw = DEGREES[degree]
         points = solver(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
-        self.lambdas_, self.mus_, fits = _path(points, self._prices(table), self.n_lambdas)
+        self.lambdas_, self.mus_, fits = fit_path(points, self._prices(table), self.n_lambdas)
         with np.errstate(over="ignore", invalid="ignore"):
             unit = np.float64(cells.width) ** degree  # from places in [0, 1] to scores
             self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
         input_ = "logit" if on_logit else "score"
-        page = _Drawing(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
+        page = MapOfFit(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
         self.models_ = tuple(draw(page, points, fit) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
@@ -236,11 +236,11 @@ class _TrendCells(NamedTuple):
     width: float
 
 
-def _cells(x: Array, table: ScoreTable) -> _TrendCells:
+def merge_close_scores(x: Array, table: ScoreTable) -> _TrendCells:
     """The table's cells, where scores that are all but equal are merged."""
     half = x[-1] / 2 - x[0] / 2  # the range could overflow
     place = (x / 2 - x[0] / 2) / half if half > 0.0 else np.zeros(len(x))
-    starts = spread(place, SAME)
+    starts = starts_of_close(place, SAME)
     n0, n1 = table.negative, table.positive
     if len(starts) < len(x):
         weight = n0 + n1
@@ -254,14 +254,14 @@ def _cells(x: Array, table: ScoreTable) -> _TrendCells:
         return _TrendCells(place, x, n0, n1, float(2.0 * half))
 
 
-def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
+def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
     """λ, μ and the fit of every model; the first has the largest λ.
 
     Where falls are priced, neighbouring λ may give one model, which counts once.
     """
     lambdas, used, fits = [], [], []
     for mu in mus:
-        steepest, before = points.steepest(mu), None
+        steepest, before = points.largest_lambda(mu), None
         bends = steepest > 1e-12 * points.w.sum()  # else the simplest model fits exactly
         for step in range(n_lambdas if bends else 1):
             lam = steepest * LEAST_LAMBDA ** (step / (n_lambdas - 1)) if bends else 1.0
@@ -283,7 +283,7 @@ def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, A
 # --- Fits as maps --------------------------------------------------------------------------------
 
 
-class _Drawing(NamedTuple):
+class MapOfFit(NamedTuple):
     """How fits become maps: the scores of the cells, the bounds of p, whether tails go on, and
     whether scores or their logits are read."""
 
@@ -299,7 +299,7 @@ class _Drawing(NamedTuple):
         cuts = np.where(half > low, half, high)
         return Piecewise.step(cuts, np.clip(fit.value, *self.bounds), self.input)
 
-    def line(self, _: Points, fit: Line) -> Piecewise:
+    def line(self, _: TrendPoints, fit: TrendLine) -> Piecewise:
         """A broken line."""
         return self.polygon(self.x[fit.at], fit.value)
 
@@ -313,7 +313,7 @@ class _Drawing(NamedTuple):
     def polygon(self, x: Array, value: Array) -> Piecewise:
         """The polygon as a map: clipped to the bounds, with a knot wherever it meets one."""
         if self.drawn_on and len(x) > 1:
-            x, value = _drawn_on(x, value, self.bounds)
+            x, value = extend_to_bounds(x, value, self.bounds)
         knots, values = [x], [value]
         for bound in self.bounds:
             below = value < bound
@@ -332,7 +332,7 @@ class _Drawing(NamedTuple):
         return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
 
 
-def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+def extend_to_bounds(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
     """The polygon, with its end pieces extended to where they meet a bound."""
     for end, inner in ((0, 1), (-1, -2)):
         rise = value[end] - value[inner]
@@ -349,8 +349,8 @@ def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Arra
 # Minimise ½Σw(p − z)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ over all values p at the points x.
 # The solution bends at few points. So the programme is solved on candidates for bends
 # (`solve_rows`) and then checked at all points: the price u of a slope change must stay within ±λ
-# (`sweep`). Where it does not, the worst point of each interval becomes a candidate, until the
-# duality gap is closed.
+# (`largest_prices`). Where it does not, the worst point of each interval becomes a candidate,
+# until the duality gap is closed.
 
 
 #: the complementarity gap that the solver may leave on the candidates, relative to Σwz²
@@ -377,7 +377,7 @@ STRAIGHT = 1e-11
 NEARLY = 1e-8
 
 
-class Line(NamedTuple):
+class TrendLine(NamedTuple):
     """The solution for one λ and μ."""
 
     at: Index  # its bends, the first and the last point among them
@@ -386,11 +386,11 @@ class Line(NamedTuple):
     gap: float  # relative duality gap
 
     def signs(self, x: Array) -> Array:
-        """Of the slope changes at the inner bends."""
+        """The signs of the slope changes at the inner bends."""
         return np.sign(np.diff(np.diff(self.value) / np.diff(x[self.at])))
 
 
-class Points:
+class TrendPoints:
     """Weighted points, x ascending from 0 to 1, to put lines through."""
 
     def __init__(self, x: Array, w: Array, z: Array) -> None:
@@ -399,15 +399,15 @@ class Points:
         self.energy, self.total = float((w * z * z).sum()), float(w.sum())
         self.ends: Index = np.array([0, len(x) - 1])
 
-    def steepest(self, mu: float) -> float:
+    def largest_lambda(self, mu: float) -> float:
         """λ_max, from which on the line has no bend (with falls priced: at most that)."""
-        straight = _Trial(self, 1.0, mu, self.ends)
+        straight = CandidateLine(self, 1.0, mu, self.ends)
         return abs(float(straight.sweep(-1.0)[1][0]))
 
-    def line(self, lam: float, mu: float, before: Line | None, tol: float) -> Line:
+    def line(self, lam: float, mu: float, before: TrendLine | None, tol: float) -> TrendLine:
         """The line for λ and μ. It begins at the line of a λ nearby, if there is one."""
         at, signs = (before.at, before.signs(self.x)) if before else (self.ends, np.empty(0))
-        trial = _Trial(self, lam, mu, at, signs)
+        trial = CandidateLine(self, lam, mu, at, signs)
         best, least, close = trial, np.inf, CLOSE
         for rounds in range(ROUNDS):
             where, worst = trial.prices()
@@ -416,23 +416,25 @@ class Points:
                 best, least = trial, gap
             if gap <= tol or not (where >= 0).any():
                 break
-            kept = trial.needed() if rounds < DROPS else np.ones(len(trial.at), dtype=bool)
-            new, close = with_room(self.x, where, trial.at[kept], close, SAME)
+            kept = (
+                trial.candidates_to_keep() if rounds < DROPS else np.ones(len(trial.at), dtype=bool)
+            )
+            new, close = away_from(self.x, where, trial.at[kept], close, SAME)
             if not new.any():
                 break
             at = np.concatenate((trial.at[kept], where[new]))
             u = np.concatenate((trial.u[kept], worst[new]))
             order = np.argsort(at)
             guess = np.sign(u[order])[1:-1] if rounds < GUESSES else None
-            trial = _Trial(self, lam, mu, at[order], guess, trial)
+            trial = CandidateLine(self, lam, mu, at[order], guess, trial)
         return best.line()
 
-    def values(self, line: Line) -> Array:
+    def values(self, line: TrendLine) -> Array:
         """p at all points."""
         return line_values(self.x, line.at, line.value)
 
 
-class _Trial:
+class CandidateLine:
     """The best line with bends at candidates only, and what its prices say about all points.
 
     If the signs of all bends are given, they are tried first: that takes one linear system.
@@ -440,24 +442,24 @@ class _Trial:
 
     def __init__(
         self,
-        points: Points,
+        points: TrendPoints,
         lam: float,
         mu: float,
         at: Index,
         signs: Array | None = None,
-        old: _Trial | None = None,
+        old: CandidateLine | None = None,
     ) -> None:
         self.points, self.lam, self.mu = points, lam, mu
         known = (old.at, old.moments) if old else (at[:0], np.empty((0, 5)))
-        if signs is not None and mu == 0.0 and self.guess(at, signs, known):
+        if signs is not None and mu == 0.0 and self.try_signs(at, signs, known):
             return
-        self.solve(self.begin(at, known))
+        self.solve(self.set_up(at, known))
 
-    def begin(self, at: Index, known: tuple[Index, Array]) -> Programme:
+    def set_up(self, at: Index, known: tuple[Index, Array]) -> Programme:
         """Set up the programme on these candidates."""
         p = self.points
         self.at = at
-        self.moments, rows = programme(p.x, p.w, p.z, p.sums, at, *known, self.lam, self.mu)
+        self.moments, rows = programme_of(p.x, p.w, p.z, p.sums, at, *known, self.lam, self.mu)
         self.u = np.zeros(len(at))
         self.bent = np.ones(len(at) - 2, dtype=bool)
         self.flat = np.zeros(len(at) - 1, dtype=bool)
@@ -465,12 +467,12 @@ class _Trial:
         self.hess, self.grad = rows.hess, rows.grad
         return rows
 
-    def guess(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
-        """Whether the candidates are bends of the given signs, after a few have been dropped."""
+    def try_signs(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
+        """Whether a line with bends of these signs was found, perhaps without a few candidates."""
         signs = np.where(signs < 0.0, -1.0, 1.0)
         for _ in range(TRIES):
-            rows = self.begin(at, known)
-            self.f, good = settled(*rows, signs)
+            rows = self.set_up(at, known)
+            self.f, good = solve_for_signs(*rows, signs)
             if good.all():
                 self.u[1:-1] = self.lam * signs
                 return True
@@ -495,7 +497,7 @@ class _Trial:
     def sweep(self, lam: float) -> tuple[Index, Array]:
         """Between candidates: the point of the largest price above λ (−1: none), and its price."""
         p = self.points
-        return sweep(p.x, p.w, p.z, p.sums, self.at, self.moments, self.f, self.u, lam)
+        return largest_prices(p.x, p.w, p.z, p.sums, self.at, self.moments, self.f, self.u, lam)
 
     def prices(self) -> tuple[Index, Array]:
         """`sweep`, without the flat stretches where prices on falls can keep u within bounds."""
@@ -511,14 +513,15 @@ class _Trial:
             if not level or not (where[j:k] >= 0).any():
                 continue
             stretch = self.at[j], self.at[k], f[j], before[j], self.u[j], self.u[k]
-            if bounded(p.x, p.w, p.z, *stretch, self.lam, self.mu):
+            if prices_bounded(p.x, p.w, p.z, *stretch, self.lam, self.mu):
                 where[j:k], worst[j:k] = -1, 0.0
             else:
                 self.open[j:k] = True
         return where, worst
 
-    def needed(self) -> Flags:
-        """Candidates to keep: bends, those that almost are, and all in open flat stretches."""
+    def candidates_to_keep(self) -> Flags:
+        """Which candidates the next round keeps: bends, those that almost are, and all in flat
+        stretches that are not yet shown to be right."""
         keep = np.ones(len(self.at), dtype=bool)
         keep[1:-1] = self.bent | (np.abs(self.u[1:-1]) > self.lam * (1.0 - IDLE))
         keep[1:-1] |= self.open[1:] | self.open[:-1]
@@ -529,46 +532,46 @@ class _Trial:
         fit, error, penalty = self.costs(self.at, self.f, self.hess, self.grad)
         share = self.lam / top
         self.dual = share * (self.points.energy - fit) - 0.5 * share * share * error
-        return self.above(0.5 * error + penalty)
+        return self.relative_gap(0.5 * error + penalty)
 
     def costs(self, at: Index, f: Array, hess: Array, grad: Array) -> tuple[float, float, float]:
         """Σwzp, the squared error and the penalty of a line."""
-        fit, square, penalty = objective(self.points.x, at, f, hess, grad, self.lam, self.mu)
+        fit, square, penalty = line_terms(self.points.x, at, f, hess, grad, self.lam, self.mu)
         return fit, max(self.points.energy - 2.0 * fit + square, 0.0), penalty
 
-    def above(self, primal: float) -> float:
-        """How far an objective is above the dual one, relatively."""
+    def relative_gap(self, primal: float) -> float:
+        """The relative duality gap of a line with this objective."""
         return max(primal - self.dual, 0.0) / max(primal, FIT * self.points.total)
 
-    def line(self) -> Line:
+    def line(self) -> TrendLine:
         """The line with its real bends only, solved to the last digits, if it is as good as the
         line through all candidates."""
         lines, bent = [], self.bent
         for _ in range(TRIES):
-            line, bends = self.through(bent)
+            line, bends = self.line_through(bent)
             lines.append(line)
             if bends.all():
                 break
             bent = bent.copy()
             bent[bent] = bends  # the others were none: rounding only, or of the wrong sign
-        gap = self.certified(self.at, self.f, self.hess, self.grad)
-        best = Line(self.at, self.f, lines[0].df, gap)
+        gap = self.gap_of_line(self.at, self.f, self.hess, self.grad)
+        best = TrendLine(self.at, self.f, lines[0].df, gap)
         best = next((line for line in reversed(lines) if line.gap <= max(FEW, gap)), best)
-        return best._replace(value=self.allowed(best.value))
+        return best._replace(value=self.without_falls(best.value))
 
-    def through(self, bent: Flags) -> tuple[Line, Flags]:
-        """The line that bends at these candidates only, and at which of them it really does."""
+    def line_through(self, bent: Flags) -> tuple[TrendLine, Flags]:
+        """The best line that bends at these candidates only, and which of them are real bends."""
         kept = np.concatenate(([True], bent, [True]))
         piece = np.cumsum(kept[:-1]) - 1  # of each interval between candidates
         flat = np.zeros(piece[-1] + 1, dtype=bool)
         flat[piece[self.flat]] = True
         p, at, value = self.points, self.at[kept], self.f[kept]
         old = self.at, self.moments
-        _, rows = programme(p.x, p.w, p.z, p.sums, at, *old, self.lam, self.mu)
+        _, rows = programme_of(p.x, p.w, p.z, p.sums, at, *old, self.lam, self.mu)
         signs = np.where(row_values(rows.coef, rows.start, value) < 0.0, -1.0, 1.0)
         if self.mu > 0.0:
             signs[len(at) - 2 :][flat] = 0.0
-        better, good = settled(*rows, signs)
+        better, good = solve_for_signs(*rows, signs)
         value, wrong = better if good.all() else value, ~good[: len(at) - 2]
         size = np.abs(row_values(rows.coef, rows.start, value))[: len(at) - 2]
         if good.all():
@@ -576,22 +579,22 @@ class _Trial:
         else:  # a candidate that is no bend may have turned the sign of the next one: it goes first
             idle = wrong & (size <= NEARLY)
             bends = ~(idle if idle.any() else wrong)
-        gap = self.certified(at, value, rows.hess, rows.grad)
-        return Line(at, value, len(at) - int(flat.sum()), gap), bends
+        gap = self.gap_of_line(at, value, rows.hess, rows.grad)
+        return TrendLine(at, value, len(at) - int(flat.sum()), gap), bends
 
-    def allowed(self, value: Array) -> Array:
-        """Values without falls, where these are forbidden."""
+    def without_falls(self, value: Array) -> Array:
+        """The values, raised where they fall if falls are forbidden."""
         return np.maximum.accumulate(value) if self.mu == np.inf else value
 
-    def certified(self, at: Index, value: Array, hess: Array, grad: Array) -> float:
-        """The gap of a line through these values."""
-        _, error, penalty = self.costs(at, self.allowed(value), hess, grad)
-        return self.above(0.5 * error + penalty)
+    def gap_of_line(self, at: Index, value: Array, hess: Array, grad: Array) -> float:
+        """The relative duality gap of the line through these values."""
+        _, error, penalty = self.costs(at, self.without_falls(value), hess, grad)
+        return self.relative_gap(0.5 * error + penalty)
 
 
 #: by degree: the solver, and how its fits are drawn
 DEGREES: tuple[tuple[Callable[[Array, Array, Array], Any], Callable[..., Piecewise]], ...] = (
-    (FusedPoints, _Drawing.steps),
-    (Points, _Drawing.line),
-    (Curves, _Drawing.curve),
+    (FusedPoints, MapOfFit.steps),
+    (TrendPoints, MapOfFit.line),
+    (Curves, MapOfFit.curve),
 )

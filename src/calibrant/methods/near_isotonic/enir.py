@@ -25,7 +25,7 @@ from calibrant.methods.near_isotonic._kernel import (
     Tree,
     average_leaves,
     merge_path,
-    part_that_matters,
+    part_near_best,
     pool_equal,
 )
 from calibrant.rules.base import Map
@@ -156,7 +156,7 @@ class ENIR(Calibrator):
         if not criterion(0.0, 2) > criterion(0.0, 1):
             slack = np.inf  # more bins cost nothing, so that nothing bounds a model from below
         elif self.models != "elbow":  # the elbow depends on the number of models
-            part = part_that_matters(bins, criterion, slack)
+            part = part_near_best(bins, criterion, slack)
         tree = merge_path(part.begin, part.end)
         self.path_ = cells.path(tree)
         scores = _kernel.score_models(tree, criterion, slack, part)
@@ -207,24 +207,27 @@ class ENIR(Calibrator):
         values = np.zeros(len(table))
         for weight, model in zip(weights, models, strict=True):
             values += weight * model.value
-        line = _lines(table, np.arange(len(table)), np.clip(values, 0.0, 1.0))
+        line = lines_of_runs(table, np.arange(len(table)), np.clip(values, 0.0, 1.0))
         return after_sigmoid(line) if link else line
 
 
-def _steps(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
+def steps_of_runs(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
     """Steps halfway between scores, for runs of scores that begin at ``first``."""
     new = np.flatnonzero(values[1:] != values[:-1]) + 1
     return Piecewise.step(table.cuts(first[new] - 1), values[np.append(0, new)])
 
 
-def _lines(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
+def lines_of_runs(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
     """Straight lines between scores; knots inside a flat run are left out."""
     new = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
     return flat_runs(table.scores, first[new], values[new])
 
 
 #: how the averages at the scores become a map, by name
-KINDS: dict[str, Callable[[ScoreTable, AnyIndex, Array], Map]] = {"step": _steps, "linear": _lines}
+KINDS: dict[str, Callable[[ScoreTable, AnyIndex, Array], Map]] = {
+    "step": steps_of_runs,
+    "linear": lines_of_runs,
+}
 
 
 # --- The path of near-isotonic regressions --------------------------------------------------------
@@ -410,11 +413,13 @@ def authors_models(x: Array, n0: Array, n1: Array) -> tuple[Array, list[AuthorsM
     last = len(path.lambdas) - 1
     spread = np.round(np.arange(MOST) / (MOST - 1) * last).astype(int)
     chosen = [t for t in (spread if last >= MOST else range(last + 1)) if t] or [0]
-    models = [_model(np.clip(np.round(fit, 6), 0.0, 1.0), x, n0, n1) for fit in path.fits(chosen)]
+    models = [
+        _authors_model(np.clip(np.round(fit, 6), 0.0, 1.0), x, n0, n1) for fit in path.fits(chosen)
+    ]
     return np.array(path.lambdas)[chosen], models
 
 
-def _model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
+def _authors_model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
     """A fit with its log-likelihood, each bin moved towards its mean score.
 
     The closer the mean score is to the rate of the bin, the further the bin moves.

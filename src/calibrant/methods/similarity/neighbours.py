@@ -112,18 +112,18 @@ class Neighbours(Rule):
 
     def _frequencies(self, candidates: FoundRows) -> Array:
         mass = np.cumsum(self.search.weight[candidates.index], axis=1)
-        inside = candidates.near <= reach(candidates.near, mass, self.k)[:, None]
-        pull = inside * self.pull(candidates.near)
+        inside = candidates.near <= distance_of_weight(candidates.near, mass, self.k)[:, None]
+        pull = inside * self.weight_by_distance(candidates.near)
         sums = [(pull * column[candidates.index]).sum(axis=1) for column in self.counts.T]
         total = np.column_stack(sums) + self.start
         return np.asarray(total / total.sum(axis=1, keepdims=True))
 
     @property
     def start(self) -> float:
-        """What each class starts with."""
+        """The weight that each class has before neighbours are counted (smoothing)."""
         return SMOOTHING[self.smoothing] / float(self.counts.sum())
 
-    def pull(self, near: Array) -> Array | float:
+    def weight_by_distance(self, near: Array) -> Array | float:
         """How much a neighbour counts, given its distance to the metric's power."""
         offset = NEIGHBOUR_WEIGHTS[self.weights]
         if offset is None:
@@ -159,7 +159,7 @@ class Neighbours(Rule):
             word = state.get(name)
             check_file(isinstance(word, str) and word in known, f"{name} is {brief(word)}.")
         schema = Schema.from_state(state)
-        _check(schema, arrays, state.get("k"))
+        _check_arrays(schema, arrays, state.get("k"))
         fields: dict[str, Any] = {**arrays, **{name: state[name] for name in WORDS}}
         return cls(schema=schema, k=state["k"], **fields)
 
@@ -176,7 +176,7 @@ def points_of(schema: Schema, attributes: Array, scores: Array | None) -> Array:
     return np.column_stack((*parts, attributes[:, schema.nominal]))
 
 
-def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
+def _check_arrays(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
     """Refuse arrays of a file that do not fit together, with a reason."""
     numeric, absent, codes, counts, numeric_weight, nominal_weight = (arrays[n] for n in ARRAYS)
     nominal = [a for a in schema.attributes if a.categories is not None]
@@ -242,7 +242,7 @@ class FoundRows:
     near: Array
 
 
-def reach(near: Array, mass: Array, need: float) -> Array:
+def distance_of_weight(near: Array, mass: Array, need: float) -> Array:
     """The distance up to which rows count: where their cumulated weight reaches what is needed."""
     last = np.argmax(mass >= need * (1 - TIE), axis=1)
     return np.asarray(near[np.arange(len(near)), last] * (1 + TIE))
@@ -276,18 +276,18 @@ class Search:
         first = int(np.ceil(share * 1.25)) + 4
         height = max(1, PAIRS // max(min(first, len(self.space)), 64))
         points = self.space.points(rows)
-        blocks = list(_blocks(points, self.space, height))
+        blocks = list(_query_blocks(points, self.space, height))
         for block, gaps in track(blocks, len(blocks), "searching neighbours", show=progress):
-            yield from self._settle(points, block, gaps, first, need)
+            yield from self._search_block(points, block, gaps, first, need)
 
-    def _settle(
+    def _search_block(
         self, points: Array, block: Index, gaps: Flags, first: int, need: float
     ) -> Iterator[FoundRows]:
         """The same for one block: queries that are not settled ask for twice as many candidates."""
         waiting = [(block, first)]
         while waiting:
             rows, count = waiting.pop()
-            if count > CANDIDATES or 2 * count > len(self.space) or not self.space.embeds(gaps):
+            if count > CANDIDATES or 2 * count > len(self.space) or not self.space.can_embed(gaps):
                 yield from self._measure_all(points, rows, need)
                 continue
             height = max(1, PAIRS // count)
@@ -316,7 +316,7 @@ class Search:
         nearest = np.take_along_axis(nearest, order, axis=1)
         mass = np.cumsum(self.weight[nearest], axis=1)
         enough = mass[:, -1] >= need * (1 - TIE)
-        settled = enough & (beyond > reach(near, mass, need))
+        settled = enough & (beyond > distance_of_weight(near, mass, need))
         return FoundRows(rows, nearest, near), settled
 
     def _index(self, gaps: Flags) -> tuple[Asked, float]:
@@ -359,7 +359,7 @@ class Search:
                 if count == n or (mass[:, -1] >= need * (1 - TIE)).all():
                     break
                 count = min(n, 2 * count)
-            within = near <= reach(some, mass, need)[:, None]
+            within = near <= distance_of_weight(some, mass, need)[:, None]
             index = _smallest(near, int(within.sum(axis=1).max()))
             yield FoundRows(part, index, np.take_along_axis(near, index, axis=1))
 
@@ -430,7 +430,7 @@ def _smallest(near: Array, count: int) -> Index:
     return np.asarray(columns[order[first[:, None] + np.arange(count)]])
 
 
-def _blocks(points: Array, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
+def _query_blocks(points: Array, space: Space, height: int) -> Iterator[tuple[Index, Flags]]:
     """Blocks of queries, and which numeric columns may be missing on either side.
 
     If calibration rows are complete, complete queries get blocks of their own, since a simpler
@@ -572,19 +572,19 @@ class Space:
         If one is, it is the largest difference that the other can have; if both are, it is 1.
         """
         here, there = np.isnan(points[:, a, None]), np.isnan(pick(self._own[:, a]))
-        diff = np.where(there, self._far(points)[:, a, None], diff)
+        diff = np.where(there, self._largest_difference(points)[:, a, None], diff)
         diff = np.where(here, pick(self._far_own[:, a]), diff)
         diff[here & there] = 1.0
         return diff
 
-    def _far(self, points: Array) -> Array:
+    def _largest_difference(self, points: Array) -> Array:
         """The largest difference from each number to any in the range of its column."""
         scaled = self._scaled(points)
         return np.asarray(np.maximum(scaled, 1.0 - scaled))
 
     @cached_property
     def _far_own(self) -> Array:
-        return np.asfortranarray(self._far(self._own))
+        return np.asfortranarray(self._largest_difference(self._own))
 
     # --- the embedding --------------------------------------------------------------------------
 
@@ -608,7 +608,7 @@ class Space:
         too_wide = levels.sum() > max(WIDTH, WIDTH_TIMES * attributes)
         return np.asarray((levels > LEVELS) & too_wide)
 
-    def embeds(self, gaps: Flags) -> bool:
+    def can_embed(self, gaps: Flags) -> bool:
         """Whether there is an embedding, given which numeric columns may be missing."""
         return self.power == 2 or not (gaps.any() or self.wide.any())
 
@@ -623,7 +623,7 @@ class Space:
         into distances, and one last column evens out the lengths.
         """
         own, w = self._own, self.numeric_weight[gaps]
-        parts = [self._flat(own), *self._one_hot(self.codes(own))]
+        parts = [self._embedded_numbers(own), *self._one_hot(self.codes(own))]
         if gaps.any():
             lost = -np.sqrt(w / 2) * np.isnan(self.numbers(own)[:, gaps])
             penalty = -self._penalty(own, gaps) / np.sqrt(2 * w)
@@ -634,14 +634,14 @@ class Space:
     def embed_queries(self, points: Array, gaps: Flags) -> Array:
         """Query rows as points of the same space."""
         w = self.numeric_weight[gaps]
-        parts = [self._flat(points), *self._one_hot(self.codes(points))]
+        parts = [self._embedded_numbers(points), *self._one_hot(self.codes(points))]
         if gaps.any():
             penalty = self._penalty(points, gaps) / np.sqrt(2 * w)
             absent = np.isnan(self.numbers(points)[:, gaps])
             parts += [penalty, np.sqrt(w / 2) * absent, np.zeros(len(points))]
         return np.column_stack(parts)
 
-    def _flat(self, points: Array) -> Array:
+    def _embedded_numbers(self, points: Array) -> Array:
         """The used numeric columns, scaled and weighted; 0 where a value is missing."""
         used = self.numeric_weight > 0
         z = (self._scaled(points)[:, used] - 0.5) * self.numeric_weight[used] ** (1 / self.power)

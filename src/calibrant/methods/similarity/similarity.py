@@ -28,10 +28,10 @@ from calibrant.methods.similarity.neighbours import (
     TIE,
     FoundRows,
     Neighbours,
+    distance_of_weight,
     points_of,
-    reach,
 )
-from calibrant.methods.uncalibrated import kept_of_three, score_map
+from calibrant.methods.uncalibrated import choose_by_gate, fit_score_map
 from calibrant.rules.base import Map, RowInputs
 
 #: what ``kept_`` says where similar rows are used
@@ -230,7 +230,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         columns = _columns_of(points, int(schema.nominal.sum()))
         size = row_sizes(rows, self.weights)
         weight, times = self._weigh(schema, columns, rows, size)
-        cells, cell, counts = _collapse(columns, rows, size)
+        cells, cell, counts = _distinct_rows(columns, rows, size)
         owner, n = None, len(rows.codes)
         if groups is not None:
             check_lengths(scores=len(rows.kept), groups=len(groups))
@@ -242,7 +242,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
             left_out = LeaveOneOut.of_rows(rule, cell, rows.codes, size, owner)
         rule, losses = self._choose(left_out, n)
         self.kept_ = self._gated(rows, table, groups)
-        kept = rule if self.kept_ == NEIGHBOURS else score_map(self.kept_, rows, self.weights)
+        kept = rule if self.kept_ == NEIGHBOURS else fit_score_map(self.kept_, rows, self.weights)
         self._keep(kept, rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
@@ -250,7 +250,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         return self
 
     def _gated(self, rows: Rows, table: AttributeTable, groups: Any) -> str:
-        """What to keep; neighbours if there is no gate."""
+        """The name of what is kept: neighbours, or a map of the scores that the gate prefers."""
         if not self.gate:
             return NEIGHBOURS
         size = row_sizes(rows, self.weights)
@@ -274,7 +274,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
 
             return probabilities_of
 
-        return kept_of_three(rows, self.weights, NEIGHBOURS, fit, groups)
+        return choose_by_gate(rows, self.weights, NEIGHBOURS, fit, groups)
 
     def _weigh(
         self, schema: Schema, columns: Columns, rows: Rows, size: Array
@@ -292,7 +292,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
                     f"attribute_weights of {type(self).__name__} must be None, 'mutual_info' or "
                     f"an array of weights, but {self.attribute_weights!r} came."
                 )
-            weight = relevance(columns, schema.nominal, rows.codes, size)
+            weight = attribute_relevance(columns, schema.nominal, rows.codes, size)
         else:
             weight = given_weights(self.attribute_weights, len(schema), scores)
         weight = weight / weight.max()
@@ -331,14 +331,14 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         if self.k != "auto":
             return rule, None
         total = float(rule.counts.sum())
-        ks = grid(total)
+        ks = ks_to_try(total)
         if len(ks) < 2 and n > 2:
             raise InputError(
                 f'k="auto" needs at least 3 rows to choose from, but the {n} rows with their '
                 f"weights count as {total:g}. Give k as a number."
             )
         losses = left_out.losses(ks, progress=self.progress)
-        return replace(rule, k=best(losses)), losses
+        return replace(rule, k=best_k(losses)), losses
 
 
 #: the columns of rows: numbers (0 where absent), which of them are absent, and category numbers
@@ -353,7 +353,7 @@ def _columns_of(points: Array, nominal: int) -> Columns:
     return np.where(gone, 0.0, points)[:, :size], gone[:, :size], codes
 
 
-def _collapse(columns: Columns, rows: Rows, size: Array) -> tuple[Columns, Index, Array]:
+def _distinct_rows(columns: Columns, rows: Rows, size: Array) -> tuple[Columns, Index, Array]:
     """The distinct rows in order, which of them each row is, and the weight of each class."""
     keys = [column for part in columns for column in part.T]
     order = np.lexsort(keys)
@@ -401,7 +401,7 @@ def given_weights(weights: Any, features: int, scores: int) -> Array:
     return w
 
 
-def relevance(columns: Columns, nominal: Flags, y: Index, weight: Array) -> Array:
+def attribute_relevance(columns: Columns, nominal: Flags, y: Index, weight: Array) -> Array:
     """The mutual information of each column with the class: features in their order, then scores.
 
     If no column says anything, all are 1.
@@ -455,12 +455,12 @@ LARGEST = 512
 USUAL = 10
 
 
-def grid(total: float) -> list[int]:
+def ks_to_try(total: float) -> list[int]:
     """The k to try, for a total weight n: 10, and powers of √2.
 
     They go up to 2√n (or 10, if that is more), but not beyond 512, and stay below n.
 
-    >>> grid(200.0)
+    >>> ks_to_try(200.0)
     [1, 2, 3, 4, 6, 8, 10, 11, 16, 23]
     """
     most = min(max(2.0 * np.sqrt(total), USUAL), LARGEST, np.floor(total * (1 + TIE)) - 1)
@@ -468,7 +468,7 @@ def grid(total: float) -> list[int]:
     return sorted(k for k in powers | {USUAL} if k <= most)
 
 
-def best(losses: dict[int, float]) -> int:
+def best_k(losses: dict[int, float]) -> int:
     """The k of the smallest loss, on ties the largest of them; 1 if none was tried."""
     least = min(losses.values(), default=0.0)
     return max((k for k, loss in losses.items() if loss <= least * (1 + TIE)), default=1)
@@ -513,7 +513,7 @@ class LeaveOneOut:
         rule, total = self.rule, np.zeros(len(ks))
         most = int(np.bincount(self.owner).max())  # shares that an owner has
         for candidates in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
-            place, held = _runs(self.cell, candidates.rows)
+            place, held = _places_of_values(self.cell, candidates.rows)
             height = max(1, PAIRS // (candidates.near.shape[1] * most))
             for start in range(0, len(held), height):
                 some = slice(start, start + height)
@@ -531,7 +531,7 @@ class LeaveOneOut:
 
     def _siblings(self, held: Index) -> tuple[Index, Index]:
         """All shares of the owners of some shares: places in ``held``, and the shares."""
-        place, run = _runs(self.owner[self._by_owner], self.owner[held])
+        place, run = _places_of_values(self.owner[self._by_owner], self.owner[held])
         return place, self._by_owner[run]
 
     def _losses(self, candidates: FoundRows, rows: Index, held: Index, ks: list[int]) -> Array:
@@ -545,9 +545,9 @@ class LeaveOneOut:
         weight = rule.search.weight[index]
         np.subtract.at(weight, (which, column), out)
         mass = np.cumsum(np.maximum(weight, 0.0), axis=1)
-        ends = [(near <= reach(near, mass, k)[:, None]).sum(axis=1) - 1 for k in ks]
+        ends = [(near <= distance_of_weight(near, mass, k)[:, None]).sum(axis=1) - 1 for k in ks]
         last = np.column_stack(ends)
-        pull = np.broadcast_to(rule.pull(near), near.shape)
+        pull = np.broadcast_to(rule.weight_by_distance(near), near.shape)
         sums = np.empty((*last.shape, rule.n_classes))
         for j, counts in enumerate(rule.counts.T):
             weight = counts[index]
@@ -563,7 +563,7 @@ class LeaveOneOut:
         return np.asarray(self.weight[held] @ np.square(sums).sum(axis=2))
 
 
-def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
+def _places_of_values(ordered: Index, wanted: Index) -> tuple[Index, Index]:
     """Where wanted values are in an ordered array: places in ``wanted``, and in the array."""
     first = np.searchsorted(ordered, wanted, side="left")
     many = np.searchsorted(ordered, wanted, side="right") - first

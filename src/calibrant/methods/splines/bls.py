@@ -20,7 +20,7 @@ from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, in_blocks
 from calibrant.rules.chain import Interval
 from calibrant.rules.piecewise import Piecewise, refined_lines
-from calibrant.solvers.knots import between, few_knots, piece_of
+from calibrant.solvers.knots import few_knots, interpolate, piece_of
 from calibrant.solvers.newton import descend
 from calibrant.solvers.threads import one_thread
 
@@ -191,21 +191,21 @@ class BLS(Calibrator):
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
-        axis = _axis(table)
-        places = _places(table, axis)
-        cells = _cells(table, axis, places, min(table.total, MOST_WEIGHT))
+        axis = score_axis(table)
+        places = _places_of_scores(table, axis)
+        cells = cells_on_axis(table, axis, places, min(table.total, MOST_WEIGHT))
         where = Coordinates.of(cells, axis)
         fits = fit_members(where)
         self.evidences_ = np.array([fit.log_evidence for fit in fits])
         self.weights_ = _weights(fits, self.power)
         self.members_ = tuple(map(_member, fits, self.weights_.tolist()))
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
-        average = MemberAverage(where, *_counted(fits, self.weights_), self.moderation)
+        average = MemberAverage(where, *_main_members(fits, self.weights_), self.moderation)
         drawn, at, point = self._draw(average, places, table.weight / table.total)
         kind = "logit" if axis.on_logit else "score"
         # the identity is certain of itself, and would leave a band without any width
         others = [fit for fit in fits if fit.name != "identity"]
-        counted, shares = _counted(others, _weights(others, BAND_POWER * self.power))
+        counted, shares = _main_members(others, _weights(others, BAND_POWER * self.power))
         doubting = average._replace(fits=counted, weights=shares)
         for level in sorted(float(level) for level in self.levels):
             low, high = (doubting.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
@@ -223,16 +223,16 @@ class BLS(Calibrator):
         """
         axis, cells = average.where.axis, average.where.cells
         kind = "logit" if axis.on_logit else "score"
-        ends = _ends(axis)
+        ends = _map_ends(axis)
         a = np.unique(np.concatenate((ends, average.corners())))
         a = a[(a >= ends[0]) & (a <= ends[-1])]
         v = average(a)
         a, _, v = refined_lines(average.__call__, a, v, v, MAP_ERROR / 2)
         if self.monotone:
-            v = rising(a, v, cells)
+            v = isotonic_log_odds(a, v, cells)
         size = float(np.abs(a).max()) or 1.0  # widths could overflow
         kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
-        drawn_at = in_blocks(lambda part: between(part, a[kept], v[kept]), places)
+        drawn_at = in_blocks(lambda part: interpolate(part, a[kept], v[kept]), places)
         shift = shift_to_rate(drawn_at, share, expected_rate(average))
         v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
@@ -248,7 +248,7 @@ def _weights(fits: Sequence[MemberFit], power: float) -> Array:
     return np.asarray(share / share.sum())
 
 
-def _counted(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[MemberFit, ...], Array]:
+def _main_members(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[MemberFit, ...], Array]:
     """The members of more than a negligible weight, and their weights."""
     used = np.flatnonzero(weights > NEGLIGIBLE)
     return tuple(fits[int(i)] for i in used), weights[used] / weights[used].sum()
@@ -263,7 +263,7 @@ def _member(fit: MemberFit, weight: float) -> BLSMember:
 # --- From the table to cells ----------------------------------------------------------------------
 
 
-def _axis(table: ScoreTable) -> ScoreAxis:
+def score_axis(table: ScoreTable) -> ScoreAxis:
     low, high = float(table.scores[0]), float(table.scores[-1])
     inner = table.inner_interval
     if inner is None:
@@ -276,12 +276,12 @@ def _axis(table: ScoreTable) -> ScoreAxis:
     return ScoreAxis(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
 
 
-def _places(table: ScoreTable, axis: ScoreAxis) -> Array:
-    """Where the scores are on the axis."""
+def _places_of_scores(table: ScoreTable, axis: ScoreAxis) -> Array:
+    """The places of scores on the axis."""
     return in_blocks(logit, table.scores) if axis.on_logit else table.scores
 
 
-def _ends(axis: ScoreAxis) -> Array:
+def _map_ends(axis: ScoreAxis) -> Array:
     """The ends of the map, and where the linear coordinate stops; ascending."""
     if axis.on_logit:
         return np.sort([*logit(np.array([0.0, 1.0])), *axis.bounds])
@@ -291,7 +291,7 @@ def _ends(axis: ScoreAxis) -> Array:
         return np.unique(np.clip([axis.low - width, axis.high + width], -most, most))
 
 
-def _cells(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
+def cells_on_axis(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
     """The table's cells on the axis, where ``a`` are their coordinates.
 
     Weights are scaled to the sum ``size``. Where there are too many cells, neighbours are merged.
@@ -300,7 +300,7 @@ def _cells(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCel
     share = table.weight / table.total
     starts = _first_of_equal(table.scores, a, axis)
     few = len(starts) <= CELLS
-    starts = starts if few else _starts(table, axis)
+    starts = starts if few else _cell_starts(table, axis)
     ends = np.append(starts[1:], len(a)) - 1
     whole = np.add.reduceat(share, starts)
     n0, n1 = (np.add.reduceat(n, starts) * scale for n in (n0, n1))
@@ -332,7 +332,7 @@ def _first_of_equal(s: Array, a: Array, axis: ScoreAxis) -> Index:
     return np.flatnonzero(new)
 
 
-def _starts(table: ScoreTable, axis: ScoreAxis) -> Index:
+def _cell_starts(table: ScoreTable, axis: ScoreAxis) -> Index:
     """Where cells begin: some of equal weight, some of equal width in the linear coordinate."""
     upto = np.cumsum(table.weight)
     middle = upto - table.weight / 2.0
@@ -405,14 +405,14 @@ class MemberAverage(NamedTuple):
         return np.asarray(np.clip(low / 2.0 + high / 2.0, -MOST_ODDS, MOST_ODDS))
 
 
-def rising(a: Array, v: Array, cells: AxisCells) -> Array:
+def isotonic_log_odds(a: Array, v: Array, cells: AxisCells) -> Array:
     """Isotonic regression of the probabilities at places on the axis, as log-odds.
 
     Every place has the weight of the cells nearest to it. So places beyond the data, or between
     distant scores, hardly count.
     """
     weight = np.full(len(a), NO_WEIGHT / len(a))
-    weight += np.bincount(_nearest(a, cells.a), cells.share, len(a))
+    weight += np.bincount(_nearest_index(a, cells.a), cells.share, len(a))
     found = isotonic_regression(expit(v), weights=weight)
     starts, sizes = found.blocks[:-1], np.diff(found.blocks)
     whole = np.add.reduceat(weight, starts)
@@ -444,7 +444,7 @@ def shift_to_rate(f: Array, share: Array, rate: float) -> float:
     -1.098612
     """
     if len(f) > SUMMED:
-        f, share = _grouped(f, share)
+        f, share = _group_means(f, share)
     shift, low, high = 0.0, -2.0 * MOST_ODDS, 2.0 * MOST_ODDS
     for _ in range(100):
         p = expit(f + shift)
@@ -459,7 +459,7 @@ def shift_to_rate(f: Array, share: Array, rate: float) -> float:
     return shift
 
 
-def _grouped(f: Array, share: Array) -> tuple[Array, Array]:
+def _group_means(f: Array, share: Array) -> tuple[Array, Array]:
     """Means of f over groups of equal width, and the weight of each group."""
     low, high = float(f.min()), float(f.max())
     if not high > low:
@@ -486,7 +486,7 @@ def _band_places(a: Array, cells: AxisCells) -> Array:
     return np.unique(np.concatenate((places, between.ravel())))
 
 
-def _nearest(a: Array, places: Array) -> Index:
+def _nearest_index(a: Array, places: Array) -> Index:
     """The index of the entry of a nearest to each place."""
     after = np.clip(np.searchsorted(a, places), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
     before = np.maximum(after - 1, 0)
@@ -630,14 +630,14 @@ class AxisPlaces:
     @cached_property
     def rank(self) -> Array:
         """The normal score of the mid-rank, straight between cells and flat beyond them."""
-        return between(self.where.axis.even(self.a), self.where.cells.even, self.where.rank)
+        return interpolate(self.where.axis.even(self.a), self.where.cells.even, self.where.rank)
 
     def along(self, nodes: Array, ranked: bool) -> tuple[Index, Array]:
         """On which piece of a broken line, and how far along it: the lines of one family share
         their nodes."""
         if id(nodes) not in self._pieces:
             x = self.rank if ranked else self.where.standard(self.linear)
-            self._pieces[id(nodes)] = place_on(nodes, x)
+            self._pieces[id(nodes)] = piece_and_share(nodes, x)
         return self._pieces[id(nodes)]
 
 
@@ -676,7 +676,7 @@ class MemberFit(NamedTuple):
             return at.linear, np.zeros(len(at.a))
         if self.band is not None:
             return self.band.moments(*at.along(self.band.nodes, self.coordinate == "rank"))
-        design = FewColumns(_columns(self.name, at.where, at.linear))
+        design = FewColumns(_sigmoid_columns(self.name, at.where, at.linear))
         return design.moments(self.posterior.theta, self.posterior.covariance)
 
     def corners(self, where: Coordinates) -> Array:
@@ -685,11 +685,11 @@ class MemberFit(NamedTuple):
             return np.empty(0)
         nodes = self.band.nodes
         if self.coordinate == "rank":
-            return where.axis.of_even(between(nodes, where.rank, where.cells.even))
+            return where.axis.of_even(interpolate(nodes, where.rank, where.cells.even))
         return where.axis.of_linear(nodes * where.spread + where.mean)
 
 
-def _columns(name: str, where: Coordinates, linear: Array) -> Array:
+def _sigmoid_columns(name: str, where: Coordinates, linear: Array) -> Array:
     """The design of a sigmoid: a row for each parameter."""
     columns = [np.ones(len(linear)), where.standard(linear)]
     if name == "quadratic":
@@ -709,16 +709,16 @@ def fit_members(where: Coordinates) -> list[MemberFit]:
         likelihood = log_likelihood(cells.linear, cells.n0, cells.n1)
         near = (TIGHT[0], TIGHT[1] * where.spread)
         fits.append(MemberFit("identity", "logit", None, likelihood))
-        fits.append(_sigmoid(where, "near identity", "logit", centre, near))
+        fits.append(_fit_sigmoid(where, "near identity", "logit", centre, near))
     for name, sd in SHAPES.items():
-        fits.append(_sigmoid(where, name, coordinate, centre, sd))
-    fits += _bending(cells, where.standard(cells.linear), coordinate, centre)
-    fits += _bending(cells, where.rank, "rank", unknown)
-    fits += _rough(cells, where.rank, unknown)
+        fits.append(_fit_sigmoid(where, name, coordinate, centre, sd))
+    fits += _knot_lines(cells, where.standard(cells.linear), coordinate, centre)
+    fits += _knot_lines(cells, where.rank, "rank", unknown)
+    fits += _cell_lines(cells, where.rank, unknown)
     return fits
 
 
-def _sigmoid(
+def _fit_sigmoid(
     where: Coordinates,
     name: str,
     coordinate: str,
@@ -726,21 +726,21 @@ def _sigmoid(
     sd: tuple[float, ...],
 ) -> MemberFit:
     cells = where.cells
-    design = FewColumns(_columns(name, where, cells.linear))
+    design = FewColumns(_sigmoid_columns(name, where, cells.linear))
     mean = np.array([*centre, *(0.0 for _ in sd[2:])])
     posterior = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)
     return MemberFit(name, coordinate, None, posterior.log_evidence, posterior)
 
 
-def _bending(
+def _knot_lines(
     cells: AxisCells, x: Array, coordinate: str, centre: tuple[float, float]
 ) -> Iterator[MemberFit]:
     """Lines that bend at knots at equal steps of the mid-rank, and among the events."""
     size = float(cells.n0.sum() + cells.n1.sum())
     knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
     knots = np.concatenate((x[:1], knots, _event_knots(cells, x, knots), x[-1:]))
-    nodes = _distinct(np.sort(knots))
-    yield from _lines(cells, x, nodes, bends(nodes), "bending", coordinate, centre, BENDS)
+    nodes = _distant_nodes(np.sort(knots))
+    yield from _fit_lines(cells, x, nodes, bend_basis(nodes), "bending", coordinate, centre, BENDS)
 
 
 def _quantiles(x: Array, share: Array, count: int) -> Array:
@@ -765,7 +765,7 @@ def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
     return np.asarray(more[np.bincount(gap, minlength=1)[gap] >= 3])
 
 
-def _rough(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[MemberFit]:
+def _cell_lines(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[MemberFit]:
     """Lines with a node at every cell; of many cells, at those at equal steps of the rank."""
     at = np.arange(len(x))
     if len(x) > MOST + 2:
@@ -773,11 +773,11 @@ def _rough(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[
         steps = np.linspace(middle[0], middle[-1], MOST + 2)
         halves = (middle[1:] + middle[:-1]) / 2.0
         at = np.unique(np.searchsorted(halves, steps))  # the nearest cells
-    nodes = _distinct(x[at])
-    yield from _lines(cells, x, nodes, ramps(nodes), "rough", "rank", centre, ROUGH)
+    nodes = _distant_nodes(x[at])
+    yield from _fit_lines(cells, x, nodes, ramp_basis(nodes), "rough", "rank", centre, ROUGH)
 
 
-def _lines(
+def _fit_lines(
     cells: AxisCells,
     x: Array,
     nodes: Array,
@@ -799,7 +799,7 @@ def _lines(
         yield MemberFit(name, coordinate, freedom, posterior.log_evidence, posterior, band)
 
 
-def _distinct(nodes: Array) -> Array:
+def _distant_nodes(nodes: Array) -> Array:
     """Ascending nodes, without those that are too close to another; at least two.
 
     If all nodes are within `APART`, they are one place: the slope of a line through two of them
@@ -847,7 +847,7 @@ class FewColumns(NamedTuple):
         return np.asarray(theta @ self.phi), np.maximum(variance, 0.0)
 
 
-def bends(nodes: Array) -> tuple[Array, Array]:
+def bend_basis(nodes: Array) -> tuple[Array, Array]:
     """Basis functions of a line that bends at the inner nodes: values at all nodes, and scales.
 
     The scale of a bend multiplies the prior standard deviation of its parameter.
@@ -865,7 +865,7 @@ def bends(nodes: Array) -> tuple[Array, Array]:
     return _with_line(nodes, shapes), np.sqrt((nodes[2:] - nodes[:-2]) / 2.0)
 
 
-def ramps(nodes: Array) -> tuple[Array, Array]:
+def ramp_basis(nodes: Array) -> tuple[Array, Array]:
     """A line whose slope differs freely from node to node: Brownian motion around a line.
 
     Parameters are the value at 0, the common slope, and how much the slope of each piece differs
@@ -891,14 +891,14 @@ class BrokenLine:
     nodes : array of shape (k,)
         Strictly ascending, at least two. Beyond them the outermost pieces go on.
     basis : array of shape (k, m)
-        The values at the nodes that each parameter gives: `bends` or `ramps`.
+        The values at the nodes that each parameter gives: `bend_basis` or `ramp_basis`.
     x : array of shape (D,)
         The cells.
     """
 
     def __init__(self, nodes: Array, basis: Array, x: Array) -> None:
         self.nodes, self.basis = nodes, basis
-        self.piece, self.along = place_on(nodes, x)
+        self.piece, self.along = piece_and_share(nodes, x)
 
     def times(self, theta: Array) -> Array:
         value = self.basis @ theta
@@ -946,7 +946,7 @@ class Band(NamedTuple):
         return s * self.value[i] + t * self.value[i + 1], np.maximum(variance, 0.0)
 
 
-def place_on(nodes: Array, x: Array) -> tuple[Index, Array]:
+def piece_and_share(nodes: Array, x: Array) -> tuple[Index, Array]:
     """The piece that each x lies on (the outermost have no end), and how far along the piece."""
     piece = piece_of(nodes, x)
     low, high = nodes[piece], nodes[piece + 1]

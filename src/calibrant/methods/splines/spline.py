@@ -24,7 +24,7 @@ from calibrant.solvers.logistic import (
     Prior,
     log_determinant,
     platt_smoothing,
-    smoothed,
+    smoothed_targets,
 )
 from calibrant.solvers.threads import one_thread
 
@@ -163,7 +163,7 @@ class Spline(Calibrator):
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
-        axis, cells = _axis(table)
+        axis, cells = _axis_of(table)
         if axis.half == 0.0:
             return self._constant(axis, cells)
         x = axis.x(cells.scores)
@@ -179,9 +179,9 @@ class Spline(Calibrator):
             few = cells.pool(FEWER_CELLS)
             basis_of_few = spline_basis(axis.x(few.scores), few.weight, knots)
             self.penalties_, self.criteria_ = (
-                _by_evidence(_Smoothing(basis_of_few, few.negative, few.positive))
+                _lambda_evidence(_Smoothing(basis_of_few, few.negative, few.positive))
                 if self.penalty == "evidence"
-                else _by_folds(basis_of_few, few, self.monotone)
+                else _lambda_fold_losses(basis_of_few, few, self.monotone)
             )
         else:
             self.penalties_, self.criteria_ = np.array([float(self.penalty)]), np.zeros(1)
@@ -192,13 +192,13 @@ class Spline(Calibrator):
             self.criteria_ = np.array([self.log_evidence_])
         self.effective_df_ = smooth.effective_df(free, self.penalty_)
         self.knots_ = axis.z(knots)
-        kept = smooth.risen(free, self.penalty_) if self.monotone else free
+        kept = smooth.fit_rising(free, self.penalty_) if self.monotone else free
         return self._straightened(axis, basis.spline(kept.theta))
 
     def _constant(self, axis: _Axis, cells: ScoreTable) -> Map:
         """All scores are equal: the smoothed base rate."""
         n0, n1 = cells.total_negative, cells.total_positive
-        t0, t1 = smoothed(np.array(n0), np.array(n1), platt_smoothing(n0, n1))
+        t0, t1 = smoothed_targets(np.array(n0), np.array(n1), platt_smoothing(n0, n1))
         level = float(np.log(t1 / t0))
         self.penalties_ = self.criteria_ = np.empty(0)
         self.penalty_, self.effective_df_, self.map_error_ = float(GRID[0]), 1.0, 0.0
@@ -242,7 +242,7 @@ class _Axis(NamedTuple):
         return np.clip(self.low * (1.0 - share) + self.high * share, self.low, self.high)
 
 
-def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
+def _axis_of(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
     """The axis and the table pooled on it."""
     clip = table.inner_interval
     if clip is None:
@@ -315,7 +315,7 @@ class _Smoothing(NamedTuple):
         """The free fit for one λ."""
         return self.problem(penalty).least(start)
 
-    def risen(self, free: LogisticPoint, penalty: float) -> LogisticPoint:
+    def fit_rising(self, free: LogisticPoint, penalty: float) -> LogisticPoint:
         """The best fit that does not fall: the free one, if that does not."""
         cone = self.basis.rising()
         if (cone @ free.theta >= 0.0).all():
@@ -334,7 +334,7 @@ class _Smoothing(NamedTuple):
         return float(len(fit.theta) - penalty * np.trace(inverse[2:, 2:]))
 
 
-def _by_evidence(smooth: _Smoothing) -> tuple[Array, Array]:
+def _lambda_evidence(smooth: _Smoothing) -> tuple[Array, Array]:
     """λ and their log evidences: half decades first, then eighths around the best."""
     tried: dict[float, float] = {}
     starts: dict[float, Array] = {}
@@ -356,7 +356,7 @@ def _by_evidence(smooth: _Smoothing) -> tuple[Array, Array]:
     return penalties, np.array([tried[penalty] for penalty in penalties.tolist()])
 
 
-def _by_folds(basis: Basis, cells: ScoreTable, monotone: bool) -> tuple[Array, Array]:
+def _lambda_fold_losses(basis: Basis, cells: ScoreTable, monotone: bool) -> tuple[Array, Array]:
     """The λ of the grid, and minus the log loss of each on ten folds."""
 
     def path(rest: CellColumns, held: CellColumns) -> Array:
@@ -369,7 +369,7 @@ def _by_folds(basis: Basis, cells: ScoreTable, monotone: bool) -> tuple[Array, A
             fit = part.fit(penalty, start)
             start = fit.theta
             if monotone:
-                fit = part.risen(fit, penalty)
+                fit = part.fit_rising(fit, penalty)
             eta = fit.theta @ basis.columns
             losses[j] = held.positive @ np.logaddexp(0.0, -eta)
             losses[j] += held.negative @ np.logaddexp(0.0, eta)

@@ -24,15 +24,15 @@ def venn_abers(negative: Array, positive: Array) -> tuple[Array, Array]:
     size = len(negative)
     points, found = np.zeros((size + 1, 4)), np.empty((2, size))
     after, corner = np.empty(size + 1, np.intp), np.empty(size, np.intp)
-    _sum_up(negative, positive, points)
+    _exact_prefix_sums(negative, positive, points)
     _hull_after(points, after)
     for label in (0, 1):
-        _bridges(points, after, float(label), corner, found[label])
+        _added_fits(points, after, float(label), corner, found[label])
     return found[0], found[1]
 
 
 @jit
-def _sum_up(negative: Array, positive: Array, points: Array) -> None:
+def _exact_prefix_sums(negative: Array, positive: Array, points: Array) -> None:
     """Sums of the first k weights of each class, and what rounding has left out of them.
 
     The weight of a block is a difference of two sums. Where the sums are large and the block is
@@ -70,7 +70,7 @@ def _hull_after(points: Array, after: Index) -> None:
 
 
 @jit
-def _bridges(points: Array, after: Index, label: float, corner: Index, value: Array) -> None:
+def _added_fits(points: Array, after: Index, label: float, corner: Index, value: Array) -> None:
     """F_1 … F_D for an added case with this label.
 
     ``corner`` holds corners of the minorant of the points before i, from the bridge's lower end on.

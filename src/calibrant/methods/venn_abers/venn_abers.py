@@ -113,7 +113,9 @@ class VennAbers(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         if self.cv is None:
-            return _merged([_pair(table.scores, table.negative, table.positive)], self.merge)
+            return _average_folds(
+                [_two_maps(table.scores, table.negative, table.positive)], self.merge
+            )
         # whole weights are repetitions, so that they must be dealt as such
         deal = TableFolds(table, int(self.cv), repetitions=True)
         pairs = []
@@ -122,19 +124,19 @@ class VennAbers(Calibrator):
             in_fold = (held.negative > 0) | (held.positive > 0)
             if in_fold.any():
                 columns = (table.scores, held.negative, held.positive)
-                pairs.append(_pair(*(column[in_fold] for column in columns)))
-        return _merged(pairs, self.merge)
+                pairs.append(_two_maps(*(column[in_fold] for column in columns)))
+        return _average_folds(pairs, self.merge)
 
 
-def _pair(scores: Array, negative: Array, positive: Array) -> tuple[Piecewise, Piecewise]:
+def _two_maps(scores: Array, negative: Array, positive: Array) -> tuple[Piecewise, Piecewise]:
     """p₀ and p₁ as steps."""
     p0, p1 = venn_abers(negative, positive)
     with np.errstate(over="ignore"):  # above the largest float
         above = np.nextafter(scores, np.inf) + 0.0
-    return _steps(scores, np.append(0.0, p0)), _steps(above, np.append(p1, 1.0))
+    return _step_map(scores, np.append(0.0, p0)), _step_map(above, np.append(p1, 1.0))
 
 
-def _merged(pairs: list[tuple[Piecewise, Piecewise]], merge: str) -> Interval:
+def _average_folds(pairs: list[tuple[Piecewise, Piecewise]], merge: str) -> Interval:
     """One interval of all folds, with steps wherever a fold has one."""
     cuts = np.unique(np.concatenate([piece.x for pair in pairs for piece in pair]))
     p0, p1 = (
@@ -153,14 +155,14 @@ def _merged(pairs: list[tuple[Piecewise, Piecewise]], merge: str) -> Interval:
     if len(pairs) == 1:
         point = np.clip(point, low, high)
     low, high = np.minimum(low, point), np.maximum(high, point)
-    return Interval(_steps(cuts, low), _steps(cuts, high), _steps(cuts, point))
+    return Interval(_step_map(cuts, low), _step_map(cuts, high), _step_map(cuts, point))
 
 
 def _geometric_mean(p: Array) -> Array:
     return np.asarray(np.prod(p ** (1.0 / len(p)), axis=0))  # the product of p itself may vanish
 
 
-def _steps(cuts: Array, values: Array) -> Piecewise:
+def _step_map(cuts: Array, values: Array) -> Piecewise:
     """The step map with only those cuts where the value changes."""
     new = (values[1:] != values[:-1]) & np.isfinite(cuts)
     return Piecewise.step(cuts[new], np.append(values[0], values[1:][new]))

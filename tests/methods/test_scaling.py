@@ -605,7 +605,7 @@ def test_the_strength_is_chosen_on_fewer_rows_and_judged_on_all(monkeypatch):
 
 def test_rows_for_choosing_shrink_as_classes_grow():
     def budget(k, full):
-        read = vector_base.reading(ScoreMatrix(np.eye(k), np.arange(k)), "raw")
+        read = vector_base.read_as(ScoreMatrix(np.eye(k), np.arange(k)), "raw")
         return affine.AffineFit(read, full=full, smoothing=0.0).budget
 
     found = [budget(k, True) for k in (3, 10, 16, 20, 24)]

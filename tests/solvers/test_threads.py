@@ -107,7 +107,8 @@ def test_a_fit_that_fails_leaves_nothing_behind(calibrator, monkeypatch):
         seen.append(blas_threads())
         raise RuntimeError("on purpose")
 
-    monkeypatch.setattr(f"{type(calibrator).__module__}._axis", fail)
+    axis = "score_axis" if isinstance(calibrator, cal.BLS) else "_axis_of"
+    monkeypatch.setattr(f"{type(calibrator).__module__}.{axis}", fail)
     with pytest.raises(RuntimeError, match="on purpose"):
         calibrator.fit(np.linspace(0, 1, 40), np.arange(40) % 2)
     assert seen == [{1}]

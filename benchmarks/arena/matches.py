@@ -211,12 +211,13 @@ def play_all(
     kept = journal(folder)
     ahead = sorted(kept.todo(todo), key=turn)
     failed, done = [], 0
-    made_in = record(folder) if ahead else ""
+    made_in = ""
     with ProgressBar("matches", len(ahead)) as bar:
         for cell, found in workers.computed(partial(play, folder), ahead):
             if isinstance(found, BaseException):
                 failed.append(f"{cell}: {type(found).__name__}: {found}")
             else:
+                made_in = made_in or record(folder)
                 kept.add(cell, found.row or {}, found.seconds, made_in)
                 done += 1
             bar.step()

@@ -144,7 +144,7 @@ def run_table(
     todo.sort(key=lambda cell: cell.get(table.repeats, 0))  # all of a repetition, then the next
     missing: dict[str, None] = {}
     failed, done = [], 0
-    made_in = record(folder) if todo else ""
+    made_in = ""
     with ProgressBar(f"{paper.name} {table.name}", len(todo)) as progress:
         for cell, found in workers.computed(partial(run_cell, paper.name, table.name), todo):
             if isinstance(found, BaseException):
@@ -152,6 +152,7 @@ def run_table(
             elif found.row is None:
                 missing[found.missing] = None
             else:
+                made_in = made_in or record(folder)
                 kept.add(cell, found.row, found.seconds, made_in)
                 done += 1
             progress.step()

@@ -164,8 +164,8 @@ def test_the_nearest_coding_is_found_and_judged_by_the_spread(parts):
     told = two.told("NB")
     lines = []
     for coding, off, wide in (("width 10", 0.01, 1.0), ("width 20", 0.001, 0.1)):
-        for seed in range(4):
-            noise = 0 if seed == 0 else wide * 0.001 * (seed - 2)
+        for seed in range(13):
+            noise = 0 if seed == 0 else wide * 0.001 * (seed % 3 - 1)
             row = {f"{n} {m}": told[m][n] + off + noise for m in two.MEASURES for n in two.PRINTED}
             lines.append({"model": "NB", "coding": coding, "seed": seed, **row})
     frame = pd.DataFrame(lines)
@@ -174,9 +174,7 @@ def test_the_nearest_coding_is_found_and_judged_by_the_spread(parts):
     assert two.within(frame, "NB", "width 20") == "0 of 12"
     frame.loc[frame["coding"] == "width 20", "PAV MSE test"] = [
         told["MSE test"]["PAV"],
-        0.1,
-        0.2,
-        0.3,
+        *np.linspace(0.1, 0.3, 12),
     ]
     assert two.within(frame, "NB", "width 20") == "1 of 12"
 

@@ -112,6 +112,11 @@ def timed(work: Callable[[], Any]) -> float | None:
 
 
 def child() -> None:
+    import calibrant
+
+    wanted, ran = Path(os.environ["PYTHONPATH"]).resolve(), Path(calibrant.__file__).resolve()
+    if not ran.is_relative_to(wanted):
+        raise SystemExit(f"the code in {wanted} was to run, but {ran} did")
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         out, sys.stdout = sys.stdout, sys.stderr  # commands print, too

@@ -771,12 +771,20 @@ CHAPTERS = {chapter.__name__: chapter for chapter in (
 # --- both checkouts -------------------------------------------------------------------------------
 
 
+def check_code(calibrant: Any) -> None:
+    """Refuse to compare a checkout with itself: its own code must be what was imported."""
+    wanted, ran = Path(os.environ["PYTHONPATH"]).resolve(), Path(calibrant.__file__).resolve()
+    if not ran.is_relative_to(wanted):
+        raise SystemExit(f"the code in {wanted} was to run, but {ran} did")
+
+
 def child(chapter: str) -> None:
     """The results of a chapter, as JSON on standard output."""
     out, sys.stdout = sys.stdout, sys.stderr
     warnings.simplefilter("ignore")
     import calibrant as cal
 
+    check_code(cal)
     found = {name: outcome(work) for name, work in CHAPTERS[chapter](cal, Rows())}
     json.dump(found, out)
 

@@ -129,7 +129,7 @@ def test_what_is_opened_already_on_macos():
 
 def test_words_to_copy_are_in_double_quotes(windows):
     quoted = [
-        shell_words.quoted(word) for word in ("C:\\data\\c.json", "my file.csv", "a,b", 'x"y')
+        shell_words.shell_quoted(word) for word in ("C:\\data\\c.json", "my file.csv", "a,b", 'x"y')
     ]
     assert quoted == ["C:\\data\\c.json", '"my file.csv"', '"a,b"', '"x\\"y"']
     with pytest.raises(MissingExtraError, match=r'pip install "calibrant\[cli\]"'):
@@ -137,7 +137,7 @@ def test_words_to_copy_are_in_double_quotes(windows):
 
 
 def test_words_to_copy_elsewhere():
-    assert shell_words.quoted("my file.csv") == "'my file.csv'"
+    assert shell_words.shell_quoted("my file.csv") == "'my file.csv'"
 
 
 @pytest.mark.parametrize("letters", ["cp1252", "cp437", "ascii"])

@@ -10,8 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.metrics.evaluating import chosen_records
-from calibrant.metrics.measures import MEASURES
+from calibrant.metrics.measures import MEASURES, chosen_records
 
 RNG = np.random.default_rng(2)
 P = RNG.beta(1.2, 4, 800).round(4).clip(0.001, 0.999)

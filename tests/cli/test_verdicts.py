@@ -11,8 +11,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.metrics.evaluating import chosen_records
-from calibrant.metrics.measures import MEASURES
+from calibrant.metrics.measures import MEASURES, chosen_records
 
 
 @pytest.fixture

@@ -194,7 +194,7 @@ def test_holm_is_its_twin(table, control, level):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.001, 0.999))
 def test_adjusted_p_values_say_what_the_steps_say(p_values, level):
-    from calibrant.metrics.arguments import holm_adjusted
+    from calibrant.metrics.tables import holm_adjusted
 
     adjusted = holm_adjusted(p_values)
     near = any(

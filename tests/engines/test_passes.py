@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from calibrant import fit_isotonic, metrics
 from calibrant.data import lazy as passes
 from calibrant.errors import InputError
-from calibrant.metrics import facts as lazy_sums
+from calibrant.metrics import frames as lazy_sums
 from lazy_frames import frame as frame_of
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, rows
 

@@ -14,7 +14,7 @@ import calibrant as cal
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.binned_errors import folded_mean
-from calibrant.metrics.cells import MOST, sweep_starts
+from calibrant.metrics.tables import MOST, sweep_starts
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from twins import metrics as naive
 

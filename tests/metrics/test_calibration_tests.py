@@ -17,8 +17,8 @@ from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import redraws as redrawn_labels
 from calibrant.metrics import tests as combined_test
-from calibrant.metrics.cells import deviation, squares, table_for_test
 from calibrant.metrics.kernel_errors import smooth_error
+from calibrant.metrics.tables import deviation, squares, table_for_test
 from calibrant.metrics.tests import maximum_beyond, range_beyond
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from studies import experiment

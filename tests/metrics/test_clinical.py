@@ -15,9 +15,7 @@ from scipy.special import expit, logit
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import cox, evaluate, ici, net_benefit
-from calibrant.metrics.evaluating import chosen_records
-from calibrant.metrics.facts import Measure
-from calibrant.metrics.measures import MEASURES
+from calibrant.metrics.measures import MEASURES, Measure, chosen_records
 from calibrant.metrics.tests import ratio_interval
 from strategies import PROBABILITIES, REAL, TAME_PROBABILITIES, WHOLE, rows
 from twins import clinical as twin

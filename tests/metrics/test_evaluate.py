@@ -15,8 +15,8 @@ from rich.console import Console
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError
 from calibrant.metrics import point_measures as windows
-from calibrant.metrics.evaluating import Evaluation, chosen_records
-from calibrant.metrics.measures import MEASURES
+from calibrant.metrics.evaluating import Evaluation
+from calibrant.metrics.measures import MEASURES, chosen_records
 
 STANDARD = chosen_records(MEASURES)
 RNG = np.random.default_rng(5)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from calibrant import metrics
 from calibrant.data.lazy import Names, lazy_frame, read_lazy, run_steps
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.evaluating import _measuring, _start, chosen_records, evaluate_rows
-from calibrant.metrics.facts import OutsideError
-from calibrant.metrics.measures import MEASURES, REDRAWN
+from calibrant.metrics.evaluating import evaluate_rows
+from calibrant.metrics.frames import OutsideError, _measuring, _start
+from calibrant.metrics.measures import MEASURES, REDRAWN, chosen_records
 from lazy_frames import KINDS
 from lazy_frames import frame as frame_of
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, costly, rows

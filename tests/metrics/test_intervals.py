@@ -15,11 +15,9 @@ from scipy.optimize import isotonic_regression
 from calibrant import ScoreTable, metrics
 from calibrant.data.score_table import table_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics import formulas as interval_formulas
-from calibrant.metrics.evaluating import chosen_records
-from calibrant.metrics.intervals import IntervalOptions
-from calibrant.metrics.measures import MEASURES, REDRAWN
-from calibrant.metrics.redraws import RedrawnTables, chance_of_tables, pooled
+from calibrant.metrics import chance as interval_formulas
+from calibrant.metrics.chance import IntervalOptions, RedrawnTables, chance_of_tables, pooled
+from calibrant.metrics.measures import MEASURES, REDRAWN, chosen_records
 
 RNG = np.random.default_rng(11)
 Z = RNG.normal(-0.3, 1.5, 400)

@@ -15,10 +15,17 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.cli.judging import segment_table
+from calibrant.metrics.chance import clopper_pearson
 from calibrant.metrics.evaluating import CHANGE, TIES, topic_of
-from calibrant.metrics.facts import Measure, ValueWithNote
-from calibrant.metrics.formulas import clopper_pearson
-from calibrant.metrics.measures import CLASS_MEASURES, LABEL_MEASURES, MEASURES, RECORDS, REDRAWN
+from calibrant.metrics.measures import (
+    CLASS_MEASURES,
+    LABEL_MEASURES,
+    MEASURES,
+    RECORDS,
+    REDRAWN,
+    Measure,
+    ValueWithNote,
+)
 from calibrant.result_tables import ResultTable, TableColumn, TableRow
 
 RNG = np.random.default_rng(8)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.fitted import fingerprint
-from calibrant.metrics.formulas import RisingBand
+from calibrant.metrics.chance import RisingBand
 from calibrant.monitor import Monitor
 from calibrant.monitor.monitor import (
     Alternatives,

@@ -10,7 +10,7 @@ from calibrant.data.documents import OUT_OF_FOLD
 from calibrant.data.score_table import ScoreTable
 from calibrant.fitting.held_out import LEVEL, Standing
 from calibrant.fitting.registry import BEFORE, describe_method
-from calibrant.metrics.facts import SAME_ORDER
+from calibrant.metrics.measures import SAME_ORDER
 from calibrant.result_tables import (
     PrintsAsTable,
     ResultTable,

@@ -20,8 +20,8 @@ from calibrant.cli.sources import FileSource, OutputOption, check_places, load_m
 from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError, shell_quoted
+from calibrant.metrics.chance import read_interval_options
 from calibrant.metrics.evaluating import in_words
-from calibrant.metrics.intervals import read_interval_options
 from calibrant.outputs import write_whole
 
 SEED = 20

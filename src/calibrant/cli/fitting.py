@@ -53,7 +53,7 @@ from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import save, to_json
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.fitting.registry import BEFORE, DEFAULT
-from calibrant.metrics.arguments import top_table
+from calibrant.metrics.chance import read_interval_options
 from calibrant.metrics.evaluating import (
     Evaluation,
     MulticlassEvaluation,
@@ -63,7 +63,8 @@ from calibrant.metrics.evaluating import (
     without_praise,
 )
 from calibrant.metrics.headlines import ClassLook, class_look, first_look
-from calibrant.metrics.intervals import PairedCells, read_interval_options
+from calibrant.metrics.intervals import PairedCells
+from calibrant.metrics.tables import top_table
 from calibrant.outputs import write_whole
 from calibrant.result_tables import shown_percent
 

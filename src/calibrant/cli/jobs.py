@@ -34,10 +34,11 @@ from calibrant.errors import (
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.fitting.registry import METHODS, OF_CLASSES, calibrator_class, method_name
-from calibrant.metrics.cells import Bins
-from calibrant.metrics.evaluating import MulticlassEvaluation, Records, evaluate_classes
+from calibrant.metrics.chance import IntervalOptions
+from calibrant.metrics.evaluating import MulticlassEvaluation, evaluate_classes
 from calibrant.metrics.headlines import first_look
-from calibrant.metrics.intervals import IntervalOptions
+from calibrant.metrics.measures import Records
+from calibrant.metrics.tables import Bins
 
 if TYPE_CHECKING:
     from calibrant.auto.advice import Advice

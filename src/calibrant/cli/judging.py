@@ -38,19 +38,13 @@ from calibrant.data.lazy import CellsOption, LazyRows
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.open_engine import Engine
 from calibrant.errors import InputError, ParameterError, as_command_options
-from calibrant.metrics.cells import Bins, check_bin_count
-from calibrant.metrics.evaluating import (
-    Evaluation,
-    Records,
-    chosen_records,
-    evaluate_rows,
-    in_words,
-)
+from calibrant.metrics.chance import IntervalOptions, read_interval_options
+from calibrant.metrics.evaluating import Evaluation, evaluate_rows, in_words
 from calibrant.metrics.evaluating import evaluate as evaluate_table
-from calibrant.metrics.facts import Measure, OutsideError
+from calibrant.metrics.frames import OutsideError
 from calibrant.metrics.groups import Multicalibration, multicalibration
-from calibrant.metrics.intervals import IntervalOptions, read_interval_options
-from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
+from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, Measure, Records, chosen_records
+from calibrant.metrics.tables import Bins, check_bin_count
 from calibrant.outputs import write_whole
 from calibrant.result_tables import (
     ResultTable,

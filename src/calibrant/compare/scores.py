@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array
 from calibrant.data.columns import to_gappy_matrix
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.arguments import check_flag
+from calibrant.metrics.tables import check_flag
 from calibrant.result_tables import (
     PlainFields,
     PrintsAsTable,

@@ -15,7 +15,7 @@ from calibrant.compare.tests import (
     holm,
     nemenyi,
 )
-from calibrant.metrics.arguments import check_number
+from calibrant.metrics.tables import check_number
 from calibrant.result_tables import sure_p
 
 #: with fewer datasets p-values are rough, and only large differences can show

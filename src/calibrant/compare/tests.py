@@ -26,7 +26,7 @@ from calibrant.compare.scores import (
 )
 from calibrant.data.door import check_word
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_flag, check_number, holm_adjusted
+from calibrant.metrics.tables import check_flag, check_number, holm_adjusted
 
 #: up to this many differences the p-value is exact
 EXACT = 100

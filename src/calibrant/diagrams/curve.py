@@ -19,26 +19,24 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, did_you_mean, refuse_foreign_names
 from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.arguments import (
-    check_number,
-    check_whole,
-    read_column,
-    read_generator,
-    read_table,
-)
-from calibrant.metrics.cells import (
+from calibrant.metrics.chance import RisingBand, clopper_pearson
+from calibrant.metrics.tables import (
     AUTO,
     BINNINGS,
     Bins,
     check_bin_count,
+    check_number,
+    check_whole,
     equal_mass_starts,
     last_cells,
+    read_column,
+    read_generator,
+    read_table,
     run_means,
     squares,
     starts_at,
     sweep_starts,
 )
-from calibrant.metrics.formulas import RisingBand, clopper_pearson
 from calibrant.result_tables import PlainFields, Side, aligned
 from calibrant.rules.base import Map, Rule, VectorMap
 

@@ -13,9 +13,8 @@ from calibrant.data.door import read_number_column
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import ONLY, printed_columns, read_several, some_of
 from calibrant.errors import ParameterError
-from calibrant.metrics.arguments import check_number, read_table
-from calibrant.metrics.cells import table_for_test
 from calibrant.metrics.decisions import Benefits, benefits, treat_all
+from calibrant.metrics.tables import check_number, read_table, table_for_test
 from calibrant.result_tables import PlainFields, shown_value
 
 #: thresholds of a curve where none are given

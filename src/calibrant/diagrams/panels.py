@@ -28,7 +28,8 @@ from calibrant.diagrams.curve import (
     window,
 )
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
-from calibrant.metrics.arguments import (
+from calibrant.metrics.tables import (
+    Bins,
     LabelledMatrix,
     check_flag,
     class_table,
@@ -36,7 +37,6 @@ from calibrant.metrics.arguments import (
     read_raw_classes,
     top_table,
 )
-from calibrant.metrics.cells import Bins
 
 #: the steps of the paper's first figure
 STEPS = (1, 4, 8, 32, 128, 1024)

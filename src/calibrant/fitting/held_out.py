@@ -34,9 +34,9 @@ from calibrant.fitting.folds import (
     split_rows_with_weight,
 )
 from calibrant.fitting.registry import BEFORE, copy_for_tables
-from calibrant.metrics.arguments import class_tables
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.point_measures import area, one_class
+from calibrant.metrics.tables import class_tables
 from calibrant.rules.softmax import Softmax
 from calibrant.running import track
 

@@ -14,37 +14,35 @@ from calibrant.array_types import Array
 from calibrant.data.door import Rows, check_word
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
-from calibrant.metrics.arguments import (
+from calibrant.metrics.redraws import CellRows, redraw, share_as_far
+from calibrant.metrics.tables import (
+    BINNINGS,
+    Bins,
+    as_table,
+    check_bins,
     check_flag,
     check_number,
+    check_weights,
     check_whole,
+    class_groups,
     class_tables,
+    group,
+    group_starts,
     has_several,
+    impossible,
+    mass_borders,
     read_classes,
     read_generator,
     read_rows,
     read_table,
     refuse_positive,
-    top_rows,
-)
-from calibrant.metrics.cells import (
-    BINNINGS,
-    Bins,
-    as_table,
-    check_bins,
-    check_weights,
-    class_groups,
-    group,
-    group_starts,
-    impossible,
-    mass_borders,
     residuals,
     squared_residuals,
     squares,
     table_for_test,
     to_cells,
+    top_rows,
 )
-from calibrant.metrics.redraws import CellRows, redraw, share_as_far
 from calibrant.result_tables import Readable
 
 

@@ -22,19 +22,7 @@ from calibrant.data.door import (
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.arguments import (
-    check_number,
-    has_several,
-    log_losses_of_rows,
-    read_classes,
-    read_column,
-    read_rows,
-    read_table,
-    refuse_positive,
-    square_losses_of_rows,
-)
-from calibrant.metrics.cells import check_counts, check_weights, table_for_test
-from calibrant.metrics.formulas import (
+from calibrant.metrics.chance import (
     Moments,
     RowWeights,
     Span,
@@ -42,6 +30,19 @@ from calibrant.metrics.formulas import (
     cubes,
     log_losses,
     mean_interval,
+)
+from calibrant.metrics.point_measures import log_losses_of_rows, square_losses_of_rows
+from calibrant.metrics.tables import (
+    check_counts,
+    check_number,
+    check_weights,
+    has_several,
+    read_classes,
+    read_column,
+    read_rows,
+    read_table,
+    refuse_positive,
+    table_for_test,
 )
 from calibrant.result_tables import Readable
 

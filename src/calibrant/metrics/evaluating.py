@@ -3,34 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, overload
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
 
-from calibrant.array_types import Array, Flags
-from calibrant.data.columns import column_names, first_row, is_lazy_frame, plain, reorder_columns
-from calibrant.data.door import Rows, check_lengths, check_word, read_scores
+from calibrant.data.columns import column_names, is_lazy_frame, plain, reorder_columns
+from calibrant.data.door import Rows, check_lengths, read_scores
 from calibrant.data.frozen import Frozen
-from calibrant.data.lazy import (
-    EXACT,
-    CellsOption,
-    Columns,
-    LazyRows,
-    Names,
-    Steps,
-    grouped_table,
-    lazy_frame,
-    read_lazy,
-    run_steps,
-    zoomed,
+from calibrant.data.lazy import CellsOption, LazyRows, Names, lazy_frame, read_lazy
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError, refuse_foreign_names
+from calibrant.metrics.chance import IntervalOptions, read_interval_options
+from calibrant.metrics.frames import measured_rows, paired_cells
+from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
+from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
+from calibrant.metrics.intervals import (
+    ChangeIntervals,
+    ClassChangeIntervals,
+    ClassIntervals,
+    MeasureIntervals,
+    PairedCells,
+    RowChangeIntervals,
+    RowPredictions,
+    TableIntervals,
+    weight_note,
 )
-from calibrant.data.refine import narrowed, unit_starts
-from calibrant.data.scale import ScoreScale
-from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for, sums_of
-from calibrant.errors import InputError, ParameterError, refuse_foreign_names
-from calibrant.metrics.arguments import (
+from calibrant.metrics.measures import (
+    CLASS_MEASURES,
+    MEASURES,
+    SAME_ORDER,
+    ClassFacts,
+    Measure,
+    Measured,
+    Records,
+    Verdict,
+    chosen_records,
+    measure_all,
+    measured,
+)
+from calibrant.metrics.tables import (
+    Bins,
+    bins_note,
+    check_bin_count,
     has_several,
     read_classes,
     read_column,
@@ -39,39 +55,6 @@ from calibrant.metrics.arguments import (
     read_table,
     refuse_positive,
 )
-from calibrant.metrics.cells import Bins, bins_note, check_bin_count, group_starts, to_cells
-from calibrant.metrics.facts import (
-    FINE,
-    SAME_ORDER,
-    CellSums,
-    ClassFacts,
-    GroupFacts,
-    Hull,
-    Measure,
-    Sums,
-    TableFacts,
-    Verdict,
-    link_of,
-    predicted,
-    refuse_outside,
-)
-from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
-from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
-from calibrant.metrics.intervals import (
-    ChangeIntervals,
-    ClassChangeIntervals,
-    ClassIntervals,
-    IntervalOptions,
-    MeasureIntervals,
-    PairedCells,
-    RowChangeIntervals,
-    RowPredictions,
-    TableIntervals,
-    read_interval_options,
-    weight_note,
-)
-from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, OF_CURVE, REDRAWN
-from calibrant.metrics.point_measures import FlachMatsubara, hull_blocks
 from calibrant.result_tables import (
     PrintsAsTable,
     ResultTable,
@@ -383,16 +366,6 @@ def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
     return raw
 
 
-# --- All measures of a lazy frame: sums where the data are, and the hull in a few more passes -----
-# While there are few different predictions, their exact table is fetched and measured as usual.
-# Beyond that, rows are grouped by cell and by fine bin. Losses and bins are sums over rows and stay
-# exact (`lazy_sums`). The blocks of isotonic regression need the scores of a few cells, which are
-# fetched one by one. Only the AUC does not see the order inside the other cells.
-# Predictions and raw scores go side by side, in the same passes where rows can be read here.
-
-
-#: the most cells of the first pass; later passes divide those that matter
-MOST = 2**16
 APART = "predictions and raw scores were grouped apart, not as pairs"
 
 
@@ -441,195 +414,11 @@ def evaluate_rows(
     It has the measures of the records, or the standard ones.
     """
     wanted = chosen_records(MEASURES) if records is None else records
-    after = rows, _measuring(rows, _start(rows, cells), bins, wanted, probabilities=True)
-    if raw is None:
-        (new,) = run_steps(after)
-        return evaluation_of(new, None, bins, options)
-    scored, start, percent = raw, _start(raw, cells), False
-    if isinstance(start, Cells) and start.centre is not None:
-        percent = ScoreScale(*_extent(raw)).kind == "percentages"
-        if percent:
-            scored, start = _divided(raw), Cells(start.count)
-    new, old = run_steps(after, (scored, _measuring(scored, start, bins, wanted, percent=percent)))
+    new, old = measured_rows(rows, raw, bins, wanted, cells)
     pair = None
-    if options is not None and new.counted and old.counted:
-        pair = _pairs(rows, raw)
+    if raw is not None and old is not None and options is not None and new.counted and old.counted:
+        pair = paired_cells(rows, raw)
     return evaluation_of(new, old, bins, options, pair, apart=APART)
-
-
-def _pairs(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
-    """Each prediction with the raw score of the same rows; None where there are too many pairs."""
-    import narwhals as nw
-
-    both = rows.rows(nw.col(raw.score).alias("z"))
-    found = rows.group(both, ["z", "x"], rows.sums(), EXACT)
-    if "z" not in found:
-        return None
-    return PairedCells.of_counts(found["x"], found["z"] + 0.0, sums_of(found))
-
-
-def _start(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
-    """One column by score where it has few, else the cells to begin with."""
-
-    def count(weight: float) -> int:
-        return min(fine_cells_for(weight), MOST)
-
-    return rows.checked(lambda: rows.by_score_or_cells(cells, count))
-
-
-def _extent(rows: LazyRows) -> tuple[float, float]:
-    """The smallest and the largest score of rows with weight."""
-    import narwhals as nw
-
-    weight = nw.col("w0") + nw.col("w1")
-    present = rows.rows().filter(weight > 0.0)
-    ends = nw.col("x").min().alias("low"), nw.col("x").max().alias("high")
-    low, high = first_row(rows.fetch(present.select(*ends)))
-    return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
-
-
-def _divided(rows: LazyRows) -> LazyRows:
-    """Percentages as probabilities."""
-    import narwhals as nw
-
-    return replace(rows, source=rows.source.with_columns(nw.col(rows.score) * 0.01))
-
-
-def _measuring(
-    rows: LazyRows,
-    start: Columns | Cells,
-    bins: Bins,
-    records: Records,
-    *,
-    probabilities: bool = False,
-    percent: bool = False,
-) -> Steps[Measured]:
-    """The measures of one column; ``percent``: its scores were divided by 100.
-
-    OutsideError if the column must hold ``probabilities`` and does not.
-    """
-    if not isinstance(start, Cells):
-        x = start["x"]
-        if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
-            refuse_outside(rows)
-        return measured(grouped_table(None, start), bins, records)
-    whole = 1 if isinstance(bins, str) else bins
-    fine = whole * max(math.ceil(FINE / whole), 1)
-    fine *= 1 + fine % 2  # even, so that ½ is a border
-    search = zoomed(start)
-    asked = CellSums.of(rows, next(search), fine, probabilities)
-    while True:
-        try:
-            closer = search.send((asked.cells, (yield asked)))
-        except StopIteration as end:
-            cells, grouped = end.value
-            break
-        asked = CellSums.of(rows, closer, fine, probabilities)
-    groups = Sums.of(cells, grouped, fine)
-    hull = yield from hull_of(cells, grouped, groups)
-    values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
-    notes.append(
-        f"rows were grouped into {cells} ({len(groups.x):,} in use): they were counted in "
-        "place of distinct predictions, and intervals are from their means"
-    )
-    table = ranked = groups.at(groups.mean)
-    if cells.centre is not None:
-        ranked = groups.at(groups.x)
-    unit = 100.0 if percent else 1.0
-    low, high = np.nanmin(grouped["low"]), np.nanmax(grouped["high"])
-    scale = ScoreScale(unit * float(low), unit * float(high))
-    if scale.kind == "points":
-        values = {name: value for name, value in values.items() if records[name].ranks}
-        notes = [note for note in notes if not note.startswith("log loss")]
-    if isinstance(bins, str) and "ece" in values:
-        notes.append(bins_note(len(group_starts(table, bins))))
-    return Measured(values, notes, table, ranked, False, scale)
-
-
-# --- the hull -----------------------------------------------------------------------------------
-
-
-class _Points(NamedTuple):
-    """Groups of rows, in columns as in `Sums`; groups with an equal ``key`` are one prediction.
-
-    ``x`` is the smallest score of a group. ``hidden``: the order inside the group is not known.
-    """
-
-    key: Array
-    x: Array
-    c: Array
-    n0: Array
-    n1: Array
-    d: Array
-    hidden: Flags
-
-
-def hull_of(cells: Cells, grouped: Columns, g: Sums) -> Steps[Hull]:
-    """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
-
-    Pieces of a cell come with Σw and Σwp only. The parts of the Brier score need Σwp² and Σwpy
-    only as sums over all blocks, so the sums of whole cells are enough.
-    """
-    link = link_of(cells)
-    kept, scores = yield from narrowed(cells, grouped, link, lambda x: predicted(x, cells))
-    whole = kept["depth"] == 0
-    starts, unit = unit_starts(link(kept["low"]), link(kept["high"]))
-    key = link(kept["low"])[starts][unit]
-
-    stays = np.isin(g.k, kept["k"][whole])
-    cell = np.searchsorted(kept["k"][whole], g.k[stays])
-    first = _Points(
-        key[whole][cell], g.x[stays], g.c[stays], g.n0[stays], g.n1[stays],
-        (g.d0 + g.d1)[stays], ~g.single[stays],
-    )  # fmt: skip
-    own = g.c[np.searchsorted(g.k, g.k)]  # one reference point for all groups of a cell
-    n0, n1, low, moment = (kept[name][~whole] for name in ("negative", "positive", "low", "moment"))
-    about = own[np.searchsorted(g.k, cells(low))]
-    apart = moment - about * (n0 + n1)
-    piece = _Points(key[~whole], low, about, n0, n1, apart, low < kept["high"][~whole])
-    m0, m1, _, _ = sums_of(scores)
-    there = m0 + m1 > 0
-    x, m0, m1 = np.asarray(scores["x"], np.float64)[there], m0[there], m1[there]
-    p = link(x)
-    single = _Points(p, x, p, m0, m1, np.zeros(len(x)), np.zeros(len(x), bool))
-
-    spread = g.e[stays] - first.d * (first.d / g.n[stays])  # Σw(p − mean)² of each group
-    within = float(np.maximum(spread, 0.0).sum())  # rounding
-    product = float(g.d1[stays].sum())
-    if len(low):  # all other cells were divided: add what their pieces and scores leave out
-        shift = (g.c - own)[~stays]
-        d, e, n, d1 = ((column)[~stays] for column in (g.d0 + g.d1, g.e, g.n, g.d1))
-        far = p - own[np.searchsorted(g.k, cells(x))]
-        square = (e + 2.0 * shift * d + shift**2 * n).sum() - ((m0 + m1) * far**2).sum()
-        within += max(float(square - (apart * (apart / (n0 + n1))).sum()), 0.0)  # rounding
-        product += float((d1 + shift * g.n1[~stays]).sum() - (m1 * far).sum())
-    points = _Points(
-        *(np.concatenate(columns) for columns in zip(first, piece, single, strict=True))
-    )
-    del first, piece, single, kept, scores, key, starts, unit  # there may be millions of them
-    share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
-    ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
-    return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)
-
-
-def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
-    """`flach_matsubara` of points, with Σw(p − mean)² inside all of them and Σwy(p − c)."""
-    order = np.argsort(points.key, kind="stable")
-    key, c, n0, n1, d = (
-        column[order] for column in (points.key, points.c, points.n0, points.n1, points.d)
-    )
-    n = n0 + n1
-    total = float(n.sum())
-    starts = np.flatnonzero(np.append(True, key[1:] > key[:-1]))
-    weight, positive = np.add.reduceat(n, starts), np.add.reduceat(n1, starts)
-    first, size, rate = hull_blocks(weight, positive)
-    fit = to_cells(rate, starts[first], len(n))
-    ordering = float(((c - fit) * (n * fit - n1) + fit * d).sum()) - product
-    return FlachMatsubara(
-        (float((n * (c - fit + d / n) ** 2).sum()) + within) / total,
-        max(2.0 * ordering / total, 0.0),  # rounding
-        float(size @ (rate * (1.0 - rate))) / total,
-    )
 
 
 # --- What an evaluation says, in two sentences ----------------------------------------------------
@@ -695,55 +484,6 @@ def from_to(old: float, new: float) -> str:
     return f"from {short_value(old)} to {short_value(new)}"
 
 
-# --- All measures at once, of two classes and of several: with intervals, before and after --------
-
-
-Records = Mapping[str, Measure]
-
-#: the group of measures that are found where none are asked for, and the word for all of them
-STANDARD, ALL = "standard", "all"
-
-
-def chosen_records(records: Records, measures: Any = None) -> dict[str, Measure]:
-    """The records of some names and groups, in the order of the registry.
-
-    >>> from calibrant.metrics.measures import MEASURES
-    >>> list(chosen_records(MEASURES, ["auc", "brier"]))
-    ['brier', 'auc']
-    """
-    wanted = [STANDARD] if measures is None else measures
-    if isinstance(wanted, str):
-        wanted = [wanted]
-    if not isinstance(wanted, Iterable) or not (words := list(wanted)):
-        raise ParameterError(
-            "measures must be a name of a measure or of a group, or a list of such, but "
-            f"{measures!r} came."
-        )
-    groups = dict.fromkeys(group for record in records.values() for group in record.groups)
-    for word in words:
-        check_word("each of measures", word, (*groups, ALL, *records))
-    return {
-        name: record
-        for name, record in records.items()
-        if name in words or ALL in words or not set(words).isdisjoint(record.groups)
-    }
-
-
-def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[str]]:
-    """The value of every measure that the facts allow, in order, and notes on them."""
-    values, notes = {}, []
-    for name, measure in records.items():
-        if measure.needs_table and facts.table is None:
-            notes.append(f"{name} was left out: {measure.needs_table}")
-            continue
-        value, note = measure.found(facts)
-        if value is not None:
-            values[name] = value
-        if note and note not in notes:
-            notes.append(note)
-    return values, notes
-
-
 def interval_fields(
     records: Records,
     new: MeasureIntervals | None,
@@ -800,53 +540,6 @@ def merge_notes(before: list[str], after: list[str]) -> list[str]:
     common = [note for note in after if note in before]
     sides = (("before", before), ("after", after))
     return common + [f"{side}: {n}" for side, notes in sides for n in notes if n not in common]
-
-
-# --- two classes --------------------------------------------------------------------------------
-
-
-class Measured(NamedTuple):
-    """The measures of a set of predictions, notes on them, and what intervals need.
-
-    ``table`` holds the predictions as probabilities, ``ranked`` as they came: the sigmoid may have
-    merged large margins. ``counted``: the scores of the table are all those that came.
-    ``given_scale``: what these are, where the table does not tell.
-    """
-
-    values: dict[str, float]
-    notes: list[str]
-    table: ScoreTable
-    ranked: ScoreTable
-    counted: bool = True
-    given_scale: ScoreScale | None = None
-
-    @property
-    def scale(self) -> ScoreScale:
-        """What the scores are that came."""
-        return self.given_scale or self.ranked.scale
-
-    def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
-        """The intervals of the measures."""
-        redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
-        curves = {name: of for name, of in OF_CURVE.items() if name in self.values}
-        return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
-
-
-def measured(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
-    """The measures of a table, in order.
-
-    Percentages and margins are read as probabilities; of points only the order is measured.
-    """
-    facts = TableFacts(ranked, bins)
-    if ranked.scale.kind == "points":
-        records = {name: measure for name, measure in records.items() if measure.ranks}
-    values, notes = measure_all(records, facts)
-    table = facts.table
-    if isinstance(bins, str) and "ece" in values:
-        notes.append(bins_note(len(facts.groups.weight)))
-    if table.error:
-        notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
-    return Measured(values, notes, table, ranked)
 
 
 def evaluation_of(

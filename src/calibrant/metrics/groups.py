@@ -18,16 +18,17 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.data.segments import segment_titles
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
-from calibrant.metrics.arguments import (
+from calibrant.metrics.binned_errors import without_chance
+from calibrant.metrics.chance import batches
+from calibrant.metrics.tables import (
+    check_counts,
     check_flag,
     check_number,
+    check_weights,
     check_whole,
     read_generator,
     read_rows,
 )
-from calibrant.metrics.binned_errors import without_chance
-from calibrant.metrics.cells import check_counts, check_weights
-from calibrant.metrics.redraws import batches
 from calibrant.result_tables import (
     PlainFields,
     PrintsAsTable,

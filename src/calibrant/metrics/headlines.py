@@ -16,9 +16,9 @@ from calibrant.data.frozen import read_only as frozen
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import shell_quoted
-from calibrant.metrics.cells import class_sizes
-from calibrant.metrics.formulas import RowWeights, Span, area_interval, area_span, placed
+from calibrant.metrics.chance import RowWeights, Span, area_interval, area_span, placed
 from calibrant.metrics.point_measures import area
+from calibrant.metrics.tables import class_sizes
 
 # --------------------------------------------------------------------------------------------------
 # What must be known of scores before anything else: both classes, their direction, their worth

@@ -14,28 +14,22 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Rows
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows
-from calibrant.errors import ParameterError
-from calibrant.metrics.arguments import (
-    check_number,
-    check_whole,
-    class_table,
-    log_losses_of_rows,
-    square_losses_of_rows,
-    top_labels,
-    top_table,
-)
-from calibrant.metrics.cells import Bins, check_weights, class_sizes
-from calibrant.metrics.facts import TableFacts
-from calibrant.metrics.formulas import (
+from calibrant.metrics.chance import (
+    FEWEST,
     Binned,
+    Chance,
+    IntervalOptions,
     Moments,
+    OfRedrawn,
     RowWeights,
     Span,
     area_interval,
     area_span,
     bin_sums,
     brier_losses,
+    chance_of_tables,
     gap_interval,
+    isotonic_curve,
     largest_gap_interval,
     log_losses,
     mean_interval,
@@ -45,40 +39,13 @@ from calibrant.metrics.formulas import (
     row_moments,
     share_interval,
 )
-from calibrant.metrics.point_measures import area
-from calibrant.metrics.redraws import FEWEST, Chance, OfRedrawn, chance_of_tables, isotonic_curve
+from calibrant.metrics.point_measures import area, log_losses_of_rows, square_losses_of_rows
 from calibrant.metrics.smooth_curve import OfCurve, chance_of_curve
+from calibrant.metrics.tables import Bins, class_sizes, class_table, top_labels, top_table
+from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, offset_intercept
 
 #: the total weight and the effective number of rows may differ by this factor without a note
 WORTH_SAYING = 1.25
-
-
-class IntervalOptions(NamedTuple):
-    """What intervals are asked for."""
-
-    level: float
-    replicates: int
-    weights: str
-    seed: int | None
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """A new generator with the same seed for every table."""
-        return np.random.default_rng(self.seed)
-
-
-def read_interval_options(
-    level: Any, replicates: Any, weights: Any, random_state: Any
-) -> IntervalOptions | None:
-    """The options within their limits; None where no intervals are wanted."""
-    check_weights(weights)
-    replicates = check_whole("replicates", replicates, 100)
-    seed = None if random_state is None else check_whole("random_state", random_state, 0)
-    if level is None:
-        return None
-    if isinstance(level, str):
-        raise ParameterError(f"level must be a number such as 0.95, or None, but {level!r} came.")
-    return IntervalOptions(check_number("level", level, 0.0, 1.0), replicates, weights, seed)
 
 
 class MeasureIntervals:
@@ -160,7 +127,7 @@ class TableIntervals(MeasureIntervals):
     """The intervals of a table of predictions of two classes.
 
     ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came,
-    ``sample`` the table with its weights in units of rows, and ``facts`` what is known of that.
+    and ``sample`` the table with its weights in units of rows.
     ``redrawn`` are the measures whose intervals come from tables drawn again, ``of_curve`` those
     of curves drawn again.
     """
@@ -177,7 +144,6 @@ class TableIntervals(MeasureIntervals):
     ) -> None:
         self.table, self.ranked = table, ranked
         self.sample = table_in_rows(table, options.weights)
-        self.facts = TableFacts(self.sample, bins)
         super().__init__(values, self.sample.effective_size, bins, options)
         drawn = ", ".join((*redrawn, *of_curve))
         if not self.enough or not drawn:
@@ -200,6 +166,16 @@ class TableIntervals(MeasureIntervals):
 
     def _moments(self, losses: tuple[Array, Array]) -> Moments:
         return moments(self.sample.scores, self.sample.columns, losses)
+
+    @cached_property
+    def line(self) -> CoxLine:
+        """Cox's line, with the standard errors of its coefficients."""
+        return cox_line(self.sample)
+
+    @cached_property
+    def offset(self) -> Coefficient:
+        """The intercept at slope 1."""
+        return offset_intercept(self.sample)
 
     @cached_property
     def binned(self) -> Binned:

@@ -17,24 +17,23 @@ from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, weight_in_rows
 from calibrant.errors import InputError, refuse_foreign_names
-from calibrant.metrics.arguments import (
+from calibrant.metrics.chance import batches
+from calibrant.metrics.redraws import BLOCK, CellRows, redrawn_hits, share_as_far
+from calibrant.metrics.tables import (
     LabelledMatrix,
+    check_counts,
     check_number,
+    check_weights,
     check_whole,
+    impossible,
     read_generator,
     read_predictions,
     read_table,
-)
-from calibrant.metrics.cells import (
-    check_counts,
-    check_weights,
-    impossible,
     residuals,
     squared_residuals,
     squares,
     table_for_test,
 )
-from calibrant.metrics.redraws import BLOCK, CellRows, batches, redrawn_hits, share_as_far
 from calibrant.result_tables import Readable
 
 #: equal values of the statistic may differ by this part of its spread from rounding

@@ -7,22 +7,21 @@ command line and learning curves read these records and know no measure by name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from calibrant.array_types import Array
-from calibrant.metrics.facts import (
-    ClassFacts,
-    Found,
-    Measure,
-    PredictionFacts,
-    TableFacts,
-    ValueWithNote,
-)
-from calibrant.metrics.formulas import Span
+from calibrant.data.door import check_word
+from calibrant.data.scale import ScoreScale
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import ParameterError
+from calibrant.metrics.chance import IntervalOptions, RedrawnTables, Span
 from calibrant.metrics.intervals import (
     ChangeIntervals,
     MeasureIntervals,
@@ -32,10 +31,375 @@ from calibrant.metrics.intervals import (
     against_curve,
     curve_against_base,
 )
-from calibrant.metrics.point_measures import area, not_whole, one_class, too_many, window_error
-from calibrant.metrics.redraws import RedrawnTables
-from calibrant.metrics.smooth_curve import CurveGaps, OfCurve
-from calibrant.metrics.tests import Coefficient, ratio_interval
+from calibrant.metrics.point_measures import (
+    FlachMatsubara,
+    area,
+    infinite_because,
+    infinite_for_classes,
+    mean_log_loss,
+    mean_log_loss_of_classes,
+    mean_square,
+    not_whole,
+    one_class,
+    share_correct,
+    share_right,
+    split_on_hull,
+    square_sum,
+    too_many,
+    window_error,
+)
+from calibrant.metrics.smooth_curve import CurveGaps, OfCurve, curve_gaps, smooth_curve
+from calibrant.metrics.tables import (
+    Bins,
+    Groups,
+    bins_note,
+    class_groups,
+    class_tables,
+    group,
+    top_table,
+)
+from calibrant.metrics.tests import (
+    Coefficient,
+    CoxLine,
+    cox_line,
+    offset_intercept,
+    ratio_interval,
+    uncertain,
+)
+from calibrant.result_tables import shown_value
+
+if TYPE_CHECKING:
+    from calibrant.metrics.frames import GroupFacts
+    from calibrant.metrics.multilabel import LabelColumns
+
+# --- A measure: one record with all that the rest of the package has to know about it -------------
+
+
+Verdict = Literal["better", "worse", "unclear", "same", "lower", "higher"]
+
+#: an order of scores is called kept if AUC moves by less than this
+SAME_ORDER = 5e-4
+
+
+class ValueWithNote(NamedTuple):
+    """A value with a note about it; None where the data do not allow one, and the note says why."""
+
+    value: float | None
+    note: str
+
+
+#: what the function of a measure returns
+Found = float | ValueWithNote
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of predicted probabilities. A new measure is one more record in `registry`.
+
+    Attributes
+    ----------
+    name : str
+        The key of its value in results.
+    label, meaning : str
+        What people read in tables, and the line that explains it.
+    better : {"smaller", "larger", "closer"}
+        Which values are better; ``"closer"``: those nearer to the ``target``.
+    target : float
+        The best value, where closer is better.
+    groups : tuple of str
+        The sets of measures that it belongs to, which `evaluate` takes by name: those of
+        ``"standard"`` are measured where nothing else is asked for.
+    range : pair of float
+        The smallest and the largest value that is possible; intervals are cut to it.
+    headline : str
+        Its title among the few figures at the top of a report; empty: it is not there.
+    brief : bool
+        Whether it is shown where there is room for few measures.
+    ranks : bool
+        Whether it looks at the order of scores alone: margins are then not made probabilities.
+    of : function of PredictionFacts, or None
+        The value for two classes. What it asks of the facts decides where it can be computed:
+        all facts but the table itself are known of rows that were grouped in an engine, too.
+    needs_table : str
+        Why groups of rows are not enough, if they are not.
+    interval : function of TableIntervals, optional
+        The interval before it is cut to the range, or None where the data allow none. It is asked
+        for where the value is finite. Left out where tables or curves drawn again tell it.
+    change : function of RowChangeIntervals, optional
+        The interval of after − before on the same rows, or None.
+    of_redrawn : function of RedrawnTables, optional
+        The value of a table drawn again, for measures whose interval comes from such tables.
+    of_curve : function of CurveGaps, optional
+        The values for curves drawn again, for measures whose interval comes from such curves.
+    of_columns : function of LabelColumns, optional
+        The value for several yes/no labels thrown together; None where it is undefined.
+    of_classes : mapping of str to Any, optional
+        What differs where the measure is of several classes, by the name of the field: ``of`` is
+        then a function of ClassFacts, ``interval`` of ClassIntervals, ``change`` of
+        ClassChangeIntervals. Without a mapping it is a measure of two classes only.
+    """
+
+    name: str
+    label: str
+    meaning: str
+    better: Literal["smaller", "larger", "closer"]
+    range: tuple[float, float] = (0.0, 1.0)
+    target: float = 0.0
+    groups: tuple[str, ...] = ("standard",)
+    headline: str = ""
+    brief: bool = False
+    ranks: bool = False
+    of: Callable[[Any], Found] | None = None
+    needs_table: str = ""
+    interval: Callable[[Any], Span | None] | None = None
+    change: Callable[[Any], Span | None] | None = None
+    of_redrawn: Callable[[RedrawnTables], Array] | None = None
+    of_curve: OfCurve | None = None
+    of_columns: Callable[[LabelColumns], float | None] | None = None
+    of_classes: Mapping[str, Any] | None = None
+
+    def for_classes(self) -> Measure | None:
+        """The record of the same measure for several classes, if there is one."""
+        if self.of_classes is None:
+            return None
+        return replace(self, needs_table="", **self.of_classes)
+
+    def found(self, facts: Any) -> ValueWithNote:
+        """The value, with what there is to say about it."""
+        if self.of is None:
+            raise ValueError(f"{self.name} is a measure of several classes")
+        found = self.of(facts)
+        return found if isinstance(found, ValueWithNote) else ValueWithNote(found, "")
+
+    @property
+    def good(self) -> str:
+        """Which values are good, in a word or two.
+
+        >>> Measure("slope", "slope", "", "closer", target=1.0).good
+        'near 1'
+        """
+        return f"near {self.target:g}" if self.better == "closer" else self.better
+
+    def badness(self, value: float) -> float:
+        """What is smaller for the better of two values: the one place that knows the sense."""
+        if self.better == "closer":
+            return abs(value - self.target)
+        return value if self.better == "smaller" else -value
+
+    def around(self, value: float, span: Span) -> Span:
+        """The interval cut to the range of the measure, and widened to hold the value itself."""
+        low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
+        return min(low, value), max(high, value)
+
+    def verdict(
+        self,
+        before: float,
+        after: float,
+        *,
+        change: Span | None = None,
+        sides: tuple[Span, Span] | None = None,
+        judged: bool = True,
+    ) -> Verdict:
+        """Which way it went, as far as the intervals support a word: the one place that says so.
+
+        "same" where what is shown is equal; else "better" or "worse" if the interval of the
+        ``change`` leaves out 0. Where there is none, the intervals of both ``sides`` must be apart,
+        which supports the word however the two depend on each other; "unclear" if they are not, or
+        not there. Where values are good near a target, all pairs of values that the intervals allow
+        must agree about which is nearer. Where nothing is to be ``judged``, for no intervals were
+        wanted, the word is "lower" or "higher". An infinite loss was seen to be so, and needs no
+        interval.
+
+        >>> auc = Measure("a", "A", "", "larger")
+        >>> auc.verdict(0.5, 0.6, change=(0.02, 0.18)), auc.verdict(0.5, 0.6, change=(-0.1, 0.3))
+        ('better', 'unclear')
+        >>> auc.verdict(0.5, 0.6, sides=((0.4, 0.6), (0.5, 0.7))), auc.verdict(0.5, 0.6)
+        ('unclear', 'unclear')
+        >>> auc.verdict(0.5, 0.6, judged=False)
+        'higher'
+        >>> slope = Measure("s", "slope", "", "closer", target=1.0)
+        >>> slope.verdict(0.6, 1.1, sides=((0.5, 0.7), (1.0, 1.2)))  # at most 0.2 off, before 0.3
+        'better'
+        >>> slope.verdict(0.6, 1.1, sides=((0.5, 0.7), (0.8, 1.4)), change=(0.3, 0.7))
+        'unclear'
+        """
+        close = math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-12)
+        kept = self.ranks and abs(after - before) < SAME_ORDER
+        if close or kept or shown_value(before) == shown_value(after):
+            return "same"
+        if math.isfinite(after - before):
+            if not judged:
+                return "lower" if after < before else "higher"
+            moved = self._moved(change, sides)
+            if moved is None or moved[0] <= 0.0 <= moved[1]:
+                return "unclear"
+        return "better" if self.badness(after) < self.badness(before) else "worse"
+
+    def _moved(self, change: Span | None, sides: tuple[Span, Span] | None) -> Span | None:
+        """The least and the largest change of the badness that the intervals allow.
+
+        Where closer is better, that is over all pairs of values within both sides whose difference
+        is within the change. The distance has its kinks at the target, so one of the places where
+        two borders of this region or the target meet has the extreme.
+        """
+        if sides is not None and (change is None or self.better == "closer"):
+            old, new = sides
+            widest = new[0] - old[1], new[1] - old[0]
+            if self.better == "closer":
+                return _change_of_distance(self.target, old, new, change or widest)
+            change = widest
+        if change is None or self.better == "closer":
+            return None
+        ends = self.badness(change[0]), self.badness(change[1])
+        return min(ends), max(ends)
+
+
+def _change_of_distance(target: float, old: Span, new: Span, change: Span) -> Span:
+    """The ends of |new − target| − |old − target| over all values that the intervals allow.
+
+    >>> _change_of_distance(1.0, (0.5, 0.75), (0.75, 1.25), (0.125, 0.625))
+    (-0.5, 0.0)
+    """
+    pairs = [(a, b) for a in (*new, target) for b in (*old, target)]
+    pairs += [(a, a - c) for a in (*new, target) for c in change]
+    pairs += [(b + c, b) for b in (*old, target) for c in change]
+    slack = 1e-9 * max(abs(end) for end in (*old, *new, *change))
+    moved = [
+        abs(a - target) - abs(b - target)
+        for a, b in pairs
+        if new[0] - slack <= a <= new[1] + slack
+        and old[0] - slack <= b <= old[1] + slack
+        and change[0] - slack <= a - b <= change[1] + slack
+    ]
+    return (min(moved), max(moved)) if moved else (-math.inf, math.inf)
+
+
+# --- What measures are made of: facts of a table, of groups of rows, or of several classes --------
+
+
+class TableFacts:
+    """The facts of a table, each computed when it is first asked for."""
+
+    hidden_area = 0.0
+
+    def __init__(self, ranked: ScoreTable, bins: Bins) -> None:
+        self.ranked = ranked
+        self.bins = bins
+
+    @cached_property
+    def table(self) -> ScoreTable:
+        """The predictions as probabilities; points, which are none, as they are."""
+        return self.ranked.as_probabilities() or self.ranked
+
+    @cached_property
+    def log_loss(self) -> float:
+        return mean_log_loss(self.table)
+
+    def why_infinite(self) -> str:
+        return infinite_because(self.table)
+
+    @cached_property
+    def square(self) -> float:
+        return mean_square(self.table)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return group(self.table, self.bins)
+
+    @cached_property
+    def share_correct(self) -> float:
+        return share_correct(self.table)
+
+    @cached_property
+    def hull(self) -> FlachMatsubara:
+        return split_on_hull(self.table)
+
+    @property
+    def base_rate(self) -> float:
+        return self.table.total_positive / self.table.total
+
+    @cached_property
+    def line(self) -> CoxLine:
+        return cox_line(self.table)
+
+    @cached_property
+    def offset(self) -> Coefficient:
+        return offset_intercept(self.table)
+
+    @cached_property
+    def certain(self) -> float:
+        """The weight of predictions of exactly 0 or 1."""
+        return uncertain(self.table)[1]
+
+    @cached_property
+    def curve_gaps(self) -> CurveGaps:
+        return curve_gaps(self.table, smooth_curve(self.table))
+
+
+#: what a measure of two classes is made of
+PredictionFacts: TypeAlias = "TableFacts | GroupFacts"
+
+
+# --- several classes ----------------------------------------------------------------------------
+
+
+class ClassColumns(NamedTuple):
+    """AUC (``areas``) and CalBin (``windows``) of each class against the rest.
+
+    The AUC of a class that did not come is None. Where there is no CalBin ``no_windows`` says why.
+    """
+
+    areas: list[float | None]
+    windows: list[float]
+    no_windows: str
+
+
+class ClassFacts:
+    """The facts of a matrix of probabilities, each computed when it is first asked for."""
+
+    def __init__(self, matrix: ScoreMatrix, bins: Bins) -> None:
+        self.matrix = matrix
+        self.bins = bins
+
+    @cached_property
+    def log_loss(self) -> float:
+        return mean_log_loss_of_classes(self.matrix)
+
+    def why_infinite(self) -> str:
+        return infinite_for_classes(self.matrix)
+
+    @property
+    def share_correct(self) -> float:
+        return share_right(self.matrix)
+
+    @cached_property
+    def square(self) -> float:
+        """The mean over rows of Σ_j (y_j − p_j)²."""
+        return square_sum(self.matrix)
+
+    @cached_property
+    def top(self) -> Groups:
+        """The bins of the probability of each row's most probable class."""
+        return group(top_table(self.matrix), self.bins)
+
+    @cached_property
+    def each(self) -> list[Groups]:
+        """The bins of each class against the rest."""
+        return class_groups(self.matrix, self.bins)
+
+    @cached_property
+    def columns(self) -> ClassColumns:
+        """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
+        areas: list[float | None] = []
+        windows: list[float] = []
+        reason = too_many(self.matrix.total * self.matrix.n_classes)
+        for table in class_tables(self.matrix):
+            areas.append(None if one_class(table) else area(table))
+            reason = reason or not_whole(table)
+            if not reason:
+                windows.append(window_error(table))
+        return ClassColumns(areas, windows, reason)
+
 
 # --- The measures that clinical papers report, as records of the registry -------------------------
 
@@ -66,7 +430,7 @@ def _ratio_pull(side: RowPredictions) -> Array:
 # --- the line -----------------------------------------------------------------------------------
 
 
-Fit = Callable[[TableFacts], Coefficient]
+Fit = Callable[[TableFacts | TableIntervals], Coefficient]
 
 
 def _of_fit(name: str, fit: Fit, facts: TableFacts) -> Found:
@@ -85,15 +449,15 @@ def _of_fit(name: str, fit: Fit, facts: TableFacts) -> Found:
 
 
 def _fit_interval(fit: Fit, intervals: TableIntervals) -> Span | None:
-    found = fit(intervals.facts)
+    found = fit(intervals)
     return found.interval(intervals.level) if math.isfinite(found.value) else None
 
 
 def _fit_change(name: str, fit: Fit, changes: RowChangeIntervals) -> Span | None:
     def pull(side: RowPredictions) -> Array:
-        return fit(side.intervals.facts).pull(side.p, side.positive, side.intervals.sample.total)
+        return fit(side.intervals).pull(side.p, side.positive, side.intervals.sample.total)
 
-    both = (fit(side.intervals.facts).value for side in (changes.after, changes.before))
+    both = (fit(side.intervals).value for side in (changes.after, changes.before))
     return changes.moved(name, pull) if all(map(math.isfinite, both)) else None
 
 
@@ -445,3 +809,99 @@ LABEL_MEASURES = {
 CLASS_MEASURES = {
     record.name: several for record in RECORDS if (several := record.for_classes()) is not None
 }
+
+
+# --- All measures at once, of two classes and of several: with intervals, before and after --------
+
+
+Records = Mapping[str, Measure]
+
+#: the group of measures that are found where none are asked for, and the word for all of them
+STANDARD, ALL = "standard", "all"
+
+
+def chosen_records(records: Records, measures: Any = None) -> dict[str, Measure]:
+    """The records of some names and groups, in the order of the registry.
+
+    >>> from calibrant.metrics.measures import MEASURES
+    >>> list(chosen_records(MEASURES, ["auc", "brier"]))
+    ['brier', 'auc']
+    """
+    wanted = [STANDARD] if measures is None else measures
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if not isinstance(wanted, Iterable) or not (words := list(wanted)):
+        raise ParameterError(
+            "measures must be a name of a measure or of a group, or a list of such, but "
+            f"{measures!r} came."
+        )
+    groups = dict.fromkeys(group for record in records.values() for group in record.groups)
+    for word in words:
+        check_word("each of measures", word, (*groups, ALL, *records))
+    return {
+        name: record
+        for name, record in records.items()
+        if name in words or ALL in words or not set(words).isdisjoint(record.groups)
+    }
+
+
+def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[str]]:
+    """The value of every measure that the facts allow, in order, and notes on them."""
+    values, notes = {}, []
+    for name, measure in records.items():
+        if measure.needs_table and facts.table is None:
+            notes.append(f"{name} was left out: {measure.needs_table}")
+            continue
+        value, note = measure.found(facts)
+        if value is not None:
+            values[name] = value
+        if note and note not in notes:
+            notes.append(note)
+    return values, notes
+
+
+# --- two classes --------------------------------------------------------------------------------
+
+
+class Measured(NamedTuple):
+    """The measures of a set of predictions, notes on them, and what intervals need.
+
+    ``table`` holds the predictions as probabilities, ``ranked`` as they came: the sigmoid may have
+    merged large margins. ``counted``: the scores of the table are all those that came.
+    ``given_scale``: what these are, where the table does not tell.
+    """
+
+    values: dict[str, float]
+    notes: list[str]
+    table: ScoreTable
+    ranked: ScoreTable
+    counted: bool = True
+    given_scale: ScoreScale | None = None
+
+    @property
+    def scale(self) -> ScoreScale:
+        """What the scores are that came."""
+        return self.given_scale or self.ranked.scale
+
+    def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
+        """The intervals of the measures."""
+        redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
+        curves = {name: of for name, of in OF_CURVE.items() if name in self.values}
+        return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
+
+
+def measured(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
+    """The measures of a table, in order.
+
+    Percentages and margins are read as probabilities; of points only the order is measured.
+    """
+    facts = TableFacts(ranked, bins)
+    if ranked.scale.kind == "points":
+        records = {name: measure for name, measure in records.items() if measure.ranks}
+    values, notes = measure_all(records, facts)
+    table = facts.table
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(facts.groups.weight)))
+    if table.error:
+        notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
+    return Measured(values, notes, table, ranked)

@@ -16,6 +16,7 @@ from scipy.special import xlog1py, xlogy
 from calibrant.array_types import Array, Index
 from calibrant.data.columns import plain
 from calibrant.data.door import check_word
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import (
     CalibrationWarning,
@@ -25,19 +26,20 @@ from calibrant.errors import (
     refuse_foreign_names,
 )
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.metrics.arguments import (
+from calibrant.metrics.tables import (
+    BINNINGS,
     LabelledMatrix,
     check_number,
     check_whole,
     class_tables,
-    infinite_for_classes,
-    mean_log_loss_of_classes,
+    group_starts,
+    last_cells,
     read_predictions,
     read_table,
-    share_right,
-    square_sum,
+    run_means,
+    to_cells,
+    top_labels,
 )
-from calibrant.metrics.cells import BINNINGS, group_starts, last_cells, run_means, to_cells
 
 
 class ScoringRule(NamedTuple):
@@ -891,3 +893,61 @@ def infinite_because(table: ScoreTable) -> str:
             many = f"{word}s of total weight {weight:g} were"
         blame.append(f"{many} given probability {at:g}")
     return " and ".join(blame)
+
+
+# --- several classes: losses row by row, and their means ------------------------------------------
+
+
+def log_losses_of_rows(matrix: ScoreMatrix, clip: float | None = None) -> Array:
+    """−ln p of the class that came, row by row; infinite where p is 0."""
+    own = _own_probability(matrix)
+    if clip is not None:
+        own = np.clip(own, clip, 1.0 - clip)
+    with np.errstate(divide="ignore"):
+        return -np.log(own) + 0.0  # −0.0 is 0.0
+
+
+def square_losses_of_rows(matrix: ScoreMatrix) -> Array:
+    """Σ_j (y_j − p_j)², row by row."""
+    losses = []
+    for p, codes, _ in matrix.blocks():
+        p[np.arange(len(codes)), codes] -= 1.0  # Σp² − 2p_c + 1 would lose small differences
+        losses.append(np.einsum("ij,ij->i", p, p))
+    return np.concatenate(losses)
+
+
+def mean_log_loss_of_classes(matrix: ScoreMatrix, clip: float | None = None) -> float:
+    """Mean −ln p of the class that came; infinite where p is 0."""
+    return _mean(matrix, log_losses_of_rows(matrix, clip))
+
+
+def square_sum(matrix: ScoreMatrix) -> float:
+    """The mean over rows of Σ_j (y_j − p_j)²."""
+    return _mean(matrix, square_losses_of_rows(matrix))
+
+
+def share_right(matrix: ScoreMatrix) -> float:
+    """The accuracy of a matrix of probabilities."""
+    return _mean(matrix, top_labels(matrix)[0] == matrix.codes)
+
+
+def _mean(matrix: ScoreMatrix, values: NDArray[Any]) -> float:
+    weight = matrix.weight
+    return float(values.mean() if weight is None else weight @ values / matrix.total)
+
+
+def _own_probability(matrix: ScoreMatrix) -> Array:
+    """What each row gave to the class that came."""
+    own = matrix.scores[np.arange(len(matrix)), matrix.codes]
+    return np.asarray(own, dtype=np.float64)
+
+
+def infinite_for_classes(matrix: ScoreMatrix) -> str:
+    """How many rows make the log loss of several classes infinite."""
+    there = _own_probability(matrix) == 0.0
+    count = int(there.sum())
+    if matrix.weight is None:
+        rows = f"{count} row{' was' if count == 1 else 's were'}"
+    else:
+        rows = f"rows of total weight {float(matrix.weight[there].sum()):g} were"
+    return f"{rows} given probability 0 for the class that came"

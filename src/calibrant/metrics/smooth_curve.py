@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,16 +18,12 @@ from calibrant.array_types import Array, Flags
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import ConvergenceError
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.arguments import read_table
-from calibrant.metrics.cells import raised, squares
-from calibrant.metrics.redraws import BLOCK, CELLS, MOST_CASES, Chance, chance_between
+from calibrant.metrics.chance import CELLS, MOST_CASES, Chance, IntervalOptions, chance_between
+from calibrant.metrics.redraws import BLOCK
+from calibrant.metrics.tables import raised, read_table, squares
 from calibrant.metrics.tests import uncertain
 from calibrant.result_tables import Readable
 from calibrant.solvers.logistic import fit_logistic
-
-if TYPE_CHECKING:
-    from calibrant.metrics.intervals import IntervalOptions
-
 
 #: where the knots are, as shares of the weight (Harrell's); fewer where predictions are tied
 KNOTS = (

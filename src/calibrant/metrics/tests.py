@@ -17,22 +17,25 @@ from calibrant.data.door import check_word
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import ConvergenceError, InputError, refuse_foreign_names
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.arguments import check_number, check_whole, read_generator, read_table
-from calibrant.metrics.cells import (
+from calibrant.metrics.chance import Span, normal, wald
+from calibrant.metrics.redraws import EXACT, CellRows, redraw, redrawn_residuals, share_as_far
+from calibrant.metrics.tables import (
     BINNINGS,
     chance_variance,
+    check_number,
     check_weights,
+    check_whole,
     deviation,
     group_starts,
     impossible,
     last_cells,
+    read_generator,
+    read_table,
     residuals,
     squares,
     table_for_test,
     take_cells,
 )
-from calibrant.metrics.formulas import Span, normal, wald
-from calibrant.metrics.redraws import EXACT, CellRows, redraw, redrawn_residuals, share_as_far
 from calibrant.result_tables import Readable
 from calibrant.solvers.logistic import fit_logistic
 

@@ -20,8 +20,6 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import SCALES
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.losses import logit
-from calibrant.metrics.arguments import check_number, class_table, holm_adjusted
-from calibrant.metrics.cells import NOT_WHOLE, check_weights, take_cells
 from calibrant.metrics.headlines import (
     ClassLook,
     ClassNames,
@@ -29,6 +27,14 @@ from calibrant.metrics.headlines import (
     LabelNames,
     class_look,
     first_look,
+)
+from calibrant.metrics.tables import (
+    NOT_WHOLE,
+    check_number,
+    check_weights,
+    class_table,
+    holm_adjusted,
+    take_cells,
 )
 from calibrant.monitor.change_models import (
     ComparedCells,

@@ -16,7 +16,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable, rows_count_once
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.arguments import check_number, check_whole, holm_adjusted, read_table
+from calibrant.metrics.tables import check_number, check_whole, holm_adjusted, read_table
 from calibrant.monitor.drift import map_of_one_score
 from calibrant.result_tables import (
     PrintsAsTable,

@@ -33,9 +33,15 @@ from calibrant.fitting.fitted import (
     to_fitted_map,
 )
 from calibrant.losses import logit
-from calibrant.metrics.arguments import check_number, read_column, read_rows, read_table
-from calibrant.metrics.cells import check_weights, table_for_test
-from calibrant.metrics.formulas import RisingBand
+from calibrant.metrics.chance import RisingBand
+from calibrant.metrics.tables import (
+    check_number,
+    check_weights,
+    read_column,
+    read_rows,
+    read_table,
+    table_for_test,
+)
 from calibrant.monitor.drift import Drift, check_drift, check_least, map_of_one_score
 from calibrant.result_tables import fields_as_dict, json_ready, sure_p
 from calibrant.rules.base import Map

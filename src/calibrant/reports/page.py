@@ -18,8 +18,8 @@ from calibrant.export.sql import to_sql
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.registry import describe_method
 from calibrant.metrics.evaluating import Evaluation, MulticlassEvaluation, from_to
-from calibrant.metrics.facts import SAME_ORDER, Verdict
 from calibrant.metrics.groups import GroupError, Multicalibration
+from calibrant.metrics.measures import SAME_ORDER, Verdict
 from calibrant.reports.kit import (
     Column,
     Markup,

@@ -58,21 +58,20 @@ from calibrant.fitting.held_out import (
 from calibrant.fitting.registry import BEFORE, named_methods, to_calibrators
 from calibrant.methods.codes.codes import read_code
 from calibrant.methods.uncalibrated import Uncalibrated, unchanged_trial
-from calibrant.metrics.arguments import class_table, top_table
+from calibrant.metrics.chance import clopper_pearson
 from calibrant.metrics.evaluating import (
     Evaluation,
     MulticlassEvaluation,
-    chosen_records,
     evaluate,
     evaluate_held_out,
     with_auc_within_folds,
     without_praise,
 )
-from calibrant.metrics.formulas import clopper_pearson
 from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
 from calibrant.metrics.headlines import ClassNames, LabelNames, class_look, first_look
 from calibrant.metrics.intervals import PairedCells
-from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
+from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, chosen_records
+from calibrant.metrics.tables import class_table, top_table
 from calibrant.metrics.tests import chance_that_right
 from calibrant.reports.kit import (
     PageAxis,

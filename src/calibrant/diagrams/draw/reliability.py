@@ -53,8 +53,7 @@ from calibrant.diagrams.draw.figures import (
 from calibrant.diagrams.draw.others import draw_map
 from calibrant.diagrams.panels import Segments, classes_by, segments_by
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
-from calibrant.metrics.arguments import check_whole
-from calibrant.metrics.cells import Bins
+from calibrant.metrics.tables import Bins, check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

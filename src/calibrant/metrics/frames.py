@@ -1,16 +1,17 @@
-"""Rows of predictions grouped where they are: the sums that all measures are made of.
+"""Measures of a lazy frame: sums where the rows are, and the hull in a few more passes.
 
-Rows are grouped by cell and by fine bin. Losses and bins are sums over rows and stay exact, however
-wide the cells are.
+While there are few different predictions, their exact table is fetched and measured as usual.
+Beyond that, rows are grouped by cell and by fine bin. Losses and bins are sums over rows and stay
+exact, however wide the cells are. The blocks of isotonic regression need the scores of a few cells,
+which are fetched one by one. Only the AUC does not see the order inside the other cells.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,43 +19,224 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.array_types import Array, Flags
 from calibrant.data.columns import first_row
-from calibrant.data.lazy import APART, FEW_CELLS, Columns, LazyRows
-from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import Cells, ScoreTable, sums_of
+from calibrant.data.lazy import (
+    APART,
+    EXACT,
+    FEW_CELLS,
+    CellsOption,
+    Columns,
+    LazyRows,
+    Steps,
+    grouped_table,
+    run_steps,
+    zoomed,
+)
+from calibrant.data.refine import narrowed, unit_starts
+from calibrant.data.scale import ScoreScale
+from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for, sums_of
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
-from calibrant.metrics.arguments import (
-    class_tables,
-    infinite_for_classes,
-    mean_log_loss_of_classes,
-    share_right,
-    square_sum,
-    top_table,
-)
-from calibrant.metrics.cells import Bins, Groups, class_groups, group
-from calibrant.metrics.point_measures import (
-    FlachMatsubara,
-    area,
-    infinite_because,
-    mean_log_loss,
-    mean_square,
-    not_whole,
-    one_class,
-    share_correct,
-    split_on_hull,
-    too_many,
-    window_error,
-)
-from calibrant.metrics.smooth_curve import CurveGaps, OfCurve, curve_gaps, smooth_curve
-from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, offset_intercept, uncertain
-from calibrant.result_tables import shown_value
+from calibrant.metrics.intervals import PairedCells
+from calibrant.metrics.measures import Measured, Records, measure_all, measured
+from calibrant.metrics.point_measures import FlachMatsubara, hull_blocks, infinite_because
+from calibrant.metrics.tables import Bins, Groups, bins_note, group, group_starts, to_cells
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-    from calibrant.metrics.formulas import Span
-    from calibrant.metrics.multilabel import LabelColumns
-    from calibrant.metrics.redraws import RedrawnTables
+
+#: the most cells of the first pass; later passes divide those that matter
+MOST = 2**16
+
+
+def measured_rows(
+    rows: LazyRows, raw: LazyRows | None, bins: Bins, records: Records, cells: CellsOption
+) -> tuple[Measured, Measured | None]:
+    """The measures of rows whose scores are probabilities, and of raw scores if they came.
+
+    Predictions and raw scores go side by side, in the same passes where rows can be read here.
+    """
+    after = rows, _measuring(rows, _start(rows, cells), bins, records, probabilities=True)
+    if raw is None:
+        return run_steps(after)[0], None
+    start, percent = _start(raw, cells), False
+    if isinstance(start, Cells) and start.centre is not None:
+        percent = ScoreScale(*_extent(raw)).kind == "percentages"
+        if percent:
+            import narwhals as nw
+
+            divided = raw.source.with_columns(nw.col(raw.score) * 0.01)
+            raw, start = replace(raw, source=divided), Cells(start.count)
+    new, old = run_steps(after, (raw, _measuring(raw, start, bins, records, percent=percent)))
+    return new, old
+
+
+def _start(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
+    """One column by score where it has few, else the cells to begin with."""
+
+    def count(weight: float) -> int:
+        return min(fine_cells_for(weight), MOST)
+
+    return rows.checked(lambda: rows.by_score_or_cells(cells, count))
+
+
+def _extent(rows: LazyRows) -> tuple[float, float]:
+    """The smallest and the largest score of rows with weight."""
+    import narwhals as nw
+
+    weight = nw.col("w0") + nw.col("w1")
+    present = rows.rows().filter(weight > 0.0)
+    ends = nw.col("x").min().alias("low"), nw.col("x").max().alias("high")
+    low, high = first_row(rows.fetch(present.select(*ends)))
+    return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
+
+
+def _measuring(
+    rows: LazyRows,
+    start: Columns | Cells,
+    bins: Bins,
+    records: Records,
+    *,
+    probabilities: bool = False,
+    percent: bool = False,
+) -> Steps[Measured]:
+    """The measures of one column; ``percent``: its scores were divided by 100.
+
+    OutsideError if the column must hold ``probabilities`` and does not.
+    """
+    if not isinstance(start, Cells):
+        x = start["x"]
+        if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
+            refuse_outside(rows)
+        return measured(grouped_table(None, start), bins, records)
+    whole = 1 if isinstance(bins, str) else bins
+    fine = whole * max(math.ceil(FINE / whole), 1)
+    fine *= 1 + fine % 2  # even, so that ½ is a border
+    search = zoomed(start)
+    asked = CellSums.of(rows, next(search), fine, probabilities)
+    while True:
+        try:
+            closer = search.send((asked.cells, (yield asked)))
+        except StopIteration as end:
+            cells, grouped = end.value
+            break
+        asked = CellSums.of(rows, closer, fine, probabilities)
+    groups = Sums.of(cells, grouped, fine)
+    hull = yield from hull_of(cells, grouped, groups)
+    values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
+    notes.append(
+        f"rows were grouped into {cells} ({len(groups.x):,} in use): they were counted in "
+        "place of distinct predictions, and intervals are from their means"
+    )
+    table = ranked = groups.at(groups.mean)
+    if cells.centre is not None:
+        ranked = groups.at(groups.x)
+    unit = 100.0 if percent else 1.0
+    low, high = np.nanmin(grouped["low"]), np.nanmax(grouped["high"])
+    scale = ScoreScale(unit * float(low), unit * float(high))
+    if scale.kind == "points":
+        values = {name: value for name, value in values.items() if records[name].ranks}
+        notes = [note for note in notes if not note.startswith("log loss")]
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(group_starts(table, bins))))
+    return Measured(values, notes, table, ranked, False, scale)
+
+
+def paired_cells(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
+    """Each prediction with the raw score of the same rows; None where there are too many pairs."""
+    import narwhals as nw
+
+    both = rows.rows(nw.col(raw.score).alias("z"))
+    found = rows.group(both, ["z", "x"], rows.sums(), EXACT)
+    if "z" not in found:
+        return None
+    return PairedCells.of_counts(found["x"], found["z"] + 0.0, sums_of(found))
+
+
+# --- the hull -----------------------------------------------------------------------------------
+
+
+class _Points(NamedTuple):
+    """Groups of rows, in columns as in `Sums`; groups with an equal ``key`` are one prediction.
+
+    ``x`` is the smallest score of a group. ``hidden``: the order inside the group is not known.
+    """
+
+    key: Array
+    x: Array
+    c: Array
+    n0: Array
+    n1: Array
+    d: Array
+    hidden: Flags
+
+
+def hull_of(cells: Cells, grouped: Columns, g: Sums) -> Steps[Hull]:
+    """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
+
+    Pieces of a cell come with Σw and Σwp only. The parts of the Brier score need Σwp² and Σwpy
+    only as sums over all blocks, so the sums of whole cells are enough.
+    """
+    link = link_of(cells)
+    kept, scores = yield from narrowed(cells, grouped, link, lambda x: predicted(x, cells))
+    whole = kept["depth"] == 0
+    starts, unit = unit_starts(link(kept["low"]), link(kept["high"]))
+    key = link(kept["low"])[starts][unit]
+
+    stays = np.isin(g.k, kept["k"][whole])
+    cell = np.searchsorted(kept["k"][whole], g.k[stays])
+    first = _Points(
+        key[whole][cell], g.x[stays], g.c[stays], g.n0[stays], g.n1[stays],
+        (g.d0 + g.d1)[stays], ~g.single[stays],
+    )  # fmt: skip
+    own = g.c[np.searchsorted(g.k, g.k)]  # one reference point for all groups of a cell
+    n0, n1, low, moment = (kept[name][~whole] for name in ("negative", "positive", "low", "moment"))
+    about = own[np.searchsorted(g.k, cells(low))]
+    apart = moment - about * (n0 + n1)
+    piece = _Points(key[~whole], low, about, n0, n1, apart, low < kept["high"][~whole])
+    m0, m1, _, _ = sums_of(scores)
+    there = m0 + m1 > 0
+    x, m0, m1 = np.asarray(scores["x"], np.float64)[there], m0[there], m1[there]
+    p = link(x)
+    single = _Points(p, x, p, m0, m1, np.zeros(len(x)), np.zeros(len(x), bool))
+
+    spread = g.e[stays] - first.d * (first.d / g.n[stays])  # Σw(p − mean)² of each group
+    within = float(np.maximum(spread, 0.0).sum())  # rounding
+    product = float(g.d1[stays].sum())
+    if len(low):  # all other cells were divided: add what their pieces and scores leave out
+        shift = (g.c - own)[~stays]
+        d, e, n, d1 = ((column)[~stays] for column in (g.d0 + g.d1, g.e, g.n, g.d1))
+        far = p - own[np.searchsorted(g.k, cells(x))]
+        square = (e + 2.0 * shift * d + shift**2 * n).sum() - ((m0 + m1) * far**2).sum()
+        within += max(float(square - (apart * (apart / (n0 + n1))).sum()), 0.0)  # rounding
+        product += float((d1 + shift * g.n1[~stays]).sum() - (m1 * far).sum())
+    points = _Points(
+        *(np.concatenate(columns) for columns in zip(first, piece, single, strict=True))
+    )
+    del first, piece, single, kept, scores, key, starts, unit  # there may be millions of them
+    share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
+    ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
+    return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)
+
+
+def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
+    """`flach_matsubara` of points, with Σw(p − mean)² inside all of them and Σwy(p − c)."""
+    order = np.argsort(points.key, kind="stable")
+    key, c, n0, n1, d = (
+        column[order] for column in (points.key, points.c, points.n0, points.n1, points.d)
+    )
+    n = n0 + n1
+    total = float(n.sum())
+    starts = np.flatnonzero(np.append(True, key[1:] > key[:-1]))
+    weight, positive = np.add.reduceat(n, starts), np.add.reduceat(n1, starts)
+    first, size, rate = hull_blocks(weight, positive)
+    fit = to_cells(rate, starts[first], len(n))
+    ordering = float(((c - fit) * (n * fit - n1) + fit * d).sum()) - product
+    return FlachMatsubara(
+        (float((n * (c - fit + d / n) ** 2).sum()) + within) / total,
+        max(2.0 * ordering / total, 0.0),  # rounding
+        float(size @ (rate * (1.0 - rate))) / total,
+    )
 
 
 #: the fewest fine bins; with them, sums of (p − the bin's border)² lose no digits
@@ -351,68 +533,6 @@ def predicted(x: nw.Expr, cells: Cells) -> nw.Expr:
     return x if cells.centre is None else 1.0 / (1.0 + (x * -1.0).exp())
 
 
-# --- What measures are made of: facts of a table, of groups of rows, or of several classes --------
-
-
-class TableFacts:
-    """The facts of a table, each computed when it is first asked for."""
-
-    hidden_area = 0.0
-
-    def __init__(self, ranked: ScoreTable, bins: Bins) -> None:
-        self.ranked = ranked
-        self.bins = bins
-
-    @cached_property
-    def table(self) -> ScoreTable:
-        """The predictions as probabilities; points, which are none, as they are."""
-        return self.ranked.as_probabilities() or self.ranked
-
-    @cached_property
-    def log_loss(self) -> float:
-        return mean_log_loss(self.table)
-
-    def why_infinite(self) -> str:
-        return infinite_because(self.table)
-
-    @cached_property
-    def square(self) -> float:
-        return mean_square(self.table)
-
-    @cached_property
-    def groups(self) -> Groups:
-        return group(self.table, self.bins)
-
-    @cached_property
-    def share_correct(self) -> float:
-        return share_correct(self.table)
-
-    @cached_property
-    def hull(self) -> FlachMatsubara:
-        return split_on_hull(self.table)
-
-    @property
-    def base_rate(self) -> float:
-        return self.table.total_positive / self.table.total
-
-    @cached_property
-    def line(self) -> CoxLine:
-        return cox_line(self.table)
-
-    @cached_property
-    def offset(self) -> Coefficient:
-        return offset_intercept(self.table)
-
-    @cached_property
-    def certain(self) -> float:
-        """The weight of predictions of exactly 0 or 1."""
-        return uncertain(self.table)[1]
-
-    @cached_property
-    def curve_gaps(self) -> CurveGaps:
-        return curve_gaps(self.table, smooth_curve(self.table))
-
-
 class Hull(NamedTuple):
     """The Brier score split on the ROC hull (``parts``), and the table of the scores in order.
 
@@ -425,7 +545,7 @@ class Hull(NamedTuple):
 
 
 class GroupFacts:
-    """The facts of rows that were grouped where they are (`calibrant.metrics.evaluating`).
+    """The facts of rows that were grouped where they are.
 
     They are those of a table but for the ``table`` itself, all predictions one by one, and for what
     is fitted to it. ``hidden_area`` says by how much the AUC of ``ranked`` may be off, since the
@@ -460,270 +580,3 @@ def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
     starts = np.flatnonzero(np.append(True, np.diff(number[order]) > 0))
     columns = (g.n, g.n1, g.c * g.n + g.d0 + g.d1)
     return Groups(*(np.add.reduceat(column[order], starts) for column in columns))
-
-
-#: what a measure of two classes is made of
-PredictionFacts = TableFacts | GroupFacts
-
-
-# --- several classes ----------------------------------------------------------------------------
-
-
-class ClassColumns(NamedTuple):
-    """AUC (``areas``) and CalBin (``windows``) of each class against the rest.
-
-    The AUC of a class that did not come is None. Where there is no CalBin ``no_windows`` says why.
-    """
-
-    areas: list[float | None]
-    windows: list[float]
-    no_windows: str
-
-
-class ClassFacts:
-    """The facts of a matrix of probabilities, each computed when it is first asked for."""
-
-    def __init__(self, matrix: ScoreMatrix, bins: Bins) -> None:
-        self.matrix = matrix
-        self.bins = bins
-
-    @cached_property
-    def log_loss(self) -> float:
-        return mean_log_loss_of_classes(self.matrix)
-
-    def why_infinite(self) -> str:
-        return infinite_for_classes(self.matrix)
-
-    @property
-    def share_correct(self) -> float:
-        return share_right(self.matrix)
-
-    @cached_property
-    def square(self) -> float:
-        """The mean over rows of Σ_j (y_j − p_j)²."""
-        return square_sum(self.matrix)
-
-    @cached_property
-    def top(self) -> Groups:
-        """The bins of the probability of each row's most probable class."""
-        return group(top_table(self.matrix), self.bins)
-
-    @cached_property
-    def each(self) -> list[Groups]:
-        """The bins of each class against the rest."""
-        return class_groups(self.matrix, self.bins)
-
-    @cached_property
-    def columns(self) -> ClassColumns:
-        """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
-        areas: list[float | None] = []
-        windows: list[float] = []
-        reason = too_many(self.matrix.total * self.matrix.n_classes)
-        for table in class_tables(self.matrix):
-            areas.append(None if one_class(table) else area(table))
-            reason = reason or not_whole(table)
-            if not reason:
-                windows.append(window_error(table))
-        return ClassColumns(areas, windows, reason)
-
-
-# --- A measure: one record with all that the rest of the package has to know about it -------------
-
-
-Verdict = Literal["better", "worse", "unclear", "same", "lower", "higher"]
-
-#: an order of scores is called kept if AUC moves by less than this
-SAME_ORDER = 5e-4
-
-
-class ValueWithNote(NamedTuple):
-    """A value with a note about it; None where the data do not allow one, and the note says why."""
-
-    value: float | None
-    note: str
-
-
-#: what the function of a measure returns
-Found = float | ValueWithNote
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure of predicted probabilities. A new measure is one more record in `registry`.
-
-    Attributes
-    ----------
-    name : str
-        The key of its value in results.
-    label, meaning : str
-        What people read in tables, and the line that explains it.
-    better : {"smaller", "larger", "closer"}
-        Which values are better; ``"closer"``: those nearer to the ``target``.
-    target : float
-        The best value, where closer is better.
-    groups : tuple of str
-        The sets of measures that it belongs to, which `evaluate` takes by name: those of
-        ``"standard"`` are measured where nothing else is asked for.
-    range : pair of float
-        The smallest and the largest value that is possible; intervals are cut to it.
-    headline : str
-        Its title among the few figures at the top of a report; empty: it is not there.
-    brief : bool
-        Whether it is shown where there is room for few measures.
-    ranks : bool
-        Whether it looks at the order of scores alone: margins are then not made probabilities.
-    of : function of PredictionFacts, or None
-        The value for two classes. What it asks of the facts decides where it can be computed:
-        all facts but the table itself are known of rows that were grouped in an engine, too.
-    needs_table : str
-        Why groups of rows are not enough, if they are not.
-    interval : function of TableIntervals, optional
-        The interval before it is cut to the range, or None where the data allow none. It is asked
-        for where the value is finite. Left out where tables or curves drawn again tell it.
-    change : function of RowChangeIntervals, optional
-        The interval of after − before on the same rows, or None.
-    of_redrawn : function of RedrawnTables, optional
-        The value of a table drawn again, for measures whose interval comes from such tables.
-    of_curve : function of CurveGaps, optional
-        The values for curves drawn again, for measures whose interval comes from such curves.
-    of_columns : function of LabelColumns, optional
-        The value for several yes/no labels thrown together; None where it is undefined.
-    of_classes : mapping of str to Any, optional
-        What differs where the measure is of several classes, by the name of the field: ``of`` is
-        then a function of ClassFacts, ``interval`` of ClassIntervals, ``change`` of
-        ClassChangeIntervals. Without a mapping it is a measure of two classes only.
-    """
-
-    name: str
-    label: str
-    meaning: str
-    better: Literal["smaller", "larger", "closer"]
-    range: tuple[float, float] = (0.0, 1.0)
-    target: float = 0.0
-    groups: tuple[str, ...] = ("standard",)
-    headline: str = ""
-    brief: bool = False
-    ranks: bool = False
-    of: Callable[[Any], Found] | None = None
-    needs_table: str = ""
-    interval: Callable[[Any], Span | None] | None = None
-    change: Callable[[Any], Span | None] | None = None
-    of_redrawn: Callable[[RedrawnTables], Array] | None = None
-    of_curve: OfCurve | None = None
-    of_columns: Callable[[LabelColumns], float | None] | None = None
-    of_classes: Mapping[str, Any] | None = None
-
-    def for_classes(self) -> Measure | None:
-        """The record of the same measure for several classes, if there is one."""
-        if self.of_classes is None:
-            return None
-        return replace(self, needs_table="", **self.of_classes)
-
-    def found(self, facts: Any) -> ValueWithNote:
-        """The value, with what there is to say about it."""
-        if self.of is None:
-            raise ValueError(f"{self.name} is a measure of several classes")
-        found = self.of(facts)
-        return found if isinstance(found, ValueWithNote) else ValueWithNote(found, "")
-
-    @property
-    def good(self) -> str:
-        """Which values are good, in a word or two.
-
-        >>> Measure("slope", "slope", "", "closer", target=1.0).good
-        'near 1'
-        """
-        return f"near {self.target:g}" if self.better == "closer" else self.better
-
-    def badness(self, value: float) -> float:
-        """What is smaller for the better of two values: the one place that knows the sense."""
-        if self.better == "closer":
-            return abs(value - self.target)
-        return value if self.better == "smaller" else -value
-
-    def around(self, value: float, span: Span) -> Span:
-        """The interval cut to the range of the measure, and widened to hold the value itself."""
-        low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
-        return min(low, value), max(high, value)
-
-    def verdict(
-        self,
-        before: float,
-        after: float,
-        *,
-        change: Span | None = None,
-        sides: tuple[Span, Span] | None = None,
-        judged: bool = True,
-    ) -> Verdict:
-        """Which way it went, as far as the intervals support a word: the one place that says so.
-
-        "same" where what is shown is equal; else "better" or "worse" if the interval of the
-        ``change`` leaves out 0. Where there is none, the intervals of both ``sides`` must be apart,
-        which supports the word however the two depend on each other; "unclear" if they are not, or
-        not there. Where values are good near a target, all pairs of values that the intervals allow
-        must agree about which is nearer. Where nothing is to be ``judged``, for no intervals were
-        wanted, the word is "lower" or "higher". An infinite loss was seen to be so, and needs no
-        interval.
-
-        >>> auc = Measure("a", "A", "", "larger")
-        >>> auc.verdict(0.5, 0.6, change=(0.02, 0.18)), auc.verdict(0.5, 0.6, change=(-0.1, 0.3))
-        ('better', 'unclear')
-        >>> auc.verdict(0.5, 0.6, sides=((0.4, 0.6), (0.5, 0.7))), auc.verdict(0.5, 0.6)
-        ('unclear', 'unclear')
-        >>> auc.verdict(0.5, 0.6, judged=False)
-        'higher'
-        >>> slope = Measure("s", "slope", "", "closer", target=1.0)
-        >>> slope.verdict(0.6, 1.1, sides=((0.5, 0.7), (1.0, 1.2)))  # at most 0.2 off, before 0.3
-        'better'
-        >>> slope.verdict(0.6, 1.1, sides=((0.5, 0.7), (0.8, 1.4)), change=(0.3, 0.7))
-        'unclear'
-        """
-        close = math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-12)
-        kept = self.ranks and abs(after - before) < SAME_ORDER
-        if close or kept or shown_value(before) == shown_value(after):
-            return "same"
-        if math.isfinite(after - before):
-            if not judged:
-                return "lower" if after < before else "higher"
-            moved = self._moved(change, sides)
-            if moved is None or moved[0] <= 0.0 <= moved[1]:
-                return "unclear"
-        return "better" if self.badness(after) < self.badness(before) else "worse"
-
-    def _moved(self, change: Span | None, sides: tuple[Span, Span] | None) -> Span | None:
-        """The least and the largest change of the badness that the intervals allow.
-
-        Where closer is better, that is over all pairs of values within both sides whose difference
-        is within the change. The distance has its kinks at the target, so one of the places where
-        two borders of this region or the target meet has the extreme.
-        """
-        if sides is not None and (change is None or self.better == "closer"):
-            old, new = sides
-            widest = new[0] - old[1], new[1] - old[0]
-            if self.better == "closer":
-                return _change_of_distance(self.target, old, new, change or widest)
-            change = widest
-        if change is None or self.better == "closer":
-            return None
-        ends = self.badness(change[0]), self.badness(change[1])
-        return min(ends), max(ends)
-
-
-def _change_of_distance(target: float, old: Span, new: Span, change: Span) -> Span:
-    """The ends of |new − target| − |old − target| over all values that the intervals allow.
-
-    >>> _change_of_distance(1.0, (0.5, 0.75), (0.75, 1.25), (0.125, 0.625))
-    (-0.5, 0.0)
-    """
-    pairs = [(a, b) for a in (*new, target) for b in (*old, target)]
-    pairs += [(a, a - c) for a in (*new, target) for c in change]
-    pairs += [(b + c, b) for b in (*old, target) for c in change]
-    slack = 1e-9 * max(abs(end) for end in (*old, *new, *change))
-    moved = [
-        abs(a - target) - abs(b - target)
-        for a, b in pairs
-        if new[0] - slack <= a <= new[1] + slack
-        and old[0] - slack <= b <= old[1] + slack
-        and change[0] - slack <= a - b <= change[1] + slack
-    ]
-    return (min(moved), max(moved)) if moved else (-math.inf, math.inf)

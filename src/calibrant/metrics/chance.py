@@ -1,26 +1,35 @@
-"""Intervals by formula: of means, shares, AUC, errors over bins, and a band around a rising curve.
+"""What chance does to measures: intervals by formula, by tables drawn again, and a rising band.
 
 A ``sample`` is a table whose weights are in units of rows (`calibrant.data.score_table`)."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.score_table import CellColumns, ScoreTable, weight_in_rows
-from calibrant.metrics.cells import (
+from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows, weight_in_rows
+from calibrant.errors import ParameterError
+from calibrant.metrics.tables import (
     Bins,
     chance_variance,
+    check_number,
+    check_weights,
+    check_whole,
     group_starts,
     last_cells,
     raised,
+    run_means,
     squared_residuals,
     squares,
 )
+from calibrant.solvers.knots import interpolate
 
 Span = tuple[float, float]
 
@@ -337,6 +346,282 @@ def clopper_pearson(size: Array, share: Array, tail: float) -> tuple[Array, Arra
     low = betaincinv(np.where(hits > 0, hits, 1.0), misses + 1.0, tail)
     high = betaincinv(hits + 1.0, np.where(misses > 0, misses, 1.0), 1.0 - tail)
     return np.where(hits > 0, low, 0.0), np.where(misses > 0, high, 1.0)
+
+
+class IntervalOptions(NamedTuple):
+    """What intervals are asked for."""
+
+    level: float
+    replicates: int
+    weights: str
+    seed: int | None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A new generator with the same seed for every table."""
+        return np.random.default_rng(self.seed)
+
+
+def read_interval_options(
+    level: Any, replicates: Any, weights: Any, random_state: Any
+) -> IntervalOptions | None:
+    """The options within their limits; None where no intervals are wanted."""
+    check_weights(weights)
+    replicates = check_whole("replicates", replicates, 100)
+    seed = None if random_state is None else check_whole("random_state", random_state, 0)
+    if level is None:
+        return None
+    if isinstance(level, str):
+        raise ParameterError(f"level must be a number such as 0.95, or None, but {level!r} came.")
+    return IntervalOptions(check_number("level", level, 0.0, 1.0), replicates, weights, seed)
+
+
+# --- Intervals from tables drawn again, for measures that use windows or isotonic regression ------
+# These measures are too large on average: chance looks like miscalibration, and isotonic regression
+# fits it. A bootstrap of rows would add that chance a second time. So tables are drawn from two
+# models whose true value is known: in one the predictions are right, in the other the isotonic
+# curve of the data is.
+
+
+#: tables are pooled to at most this many cells before others are drawn from them
+CELLS = 2_000
+#: and to so many times the cube root of the cases where only the spread of a measure is drawn:
+#: blocks of isotonic regression hold about n^⅔ cases, so there are that many cells for each block,
+#: whatever n is. The bias needs all cells: pooling hides a tenth of it
+CELLS_PER_BLOCK = 20
+#: windows of a drawn table start at each fiftieth of the weight, and hold a tenth of it
+SHARES = np.linspace(0.0, 1.0, 51)
+WIDTH = 5
+#: the most cases that are drawn in a cell; beyond, chance plays no part
+MOST_CASES = 1e15
+#: with fewer (effective) cases of a class there is no interval
+FEWEST = 10.0
+#: cells of drawn tables that are in memory at a time
+TABLE_BLOCK = 1 << 16
+
+
+class Chance(NamedTuple):
+    """What chance does to a measure."""
+
+    bias: float  # by how much it is too large on average, at most
+    half: float  # half the width of the interval
+    noise: float  # standard deviation if the predictions are right
+
+
+class RedrawnTables:
+    """Tables drawn from one: its predictions, and Σw of either class, a line for each table.
+
+    Each measure is an array with one value for each table.
+    """
+
+    def __init__(self, p: Array, negative: Array, positive: Array) -> None:
+        self.p, self.negative, self.positive = p, negative, positive
+        self.n = negative + positive
+        self.total: Array = self.n.sum(axis=1)
+        self.base_rate = positive.sum(axis=1) / self.total
+
+    @cached_property
+    def _fits(self) -> tuple[Index, Index, Array]:
+        """The isotonic fits of all tables: the first cell of each block, its table, its value.
+
+        All tables are fitted in one go. They are put side by side, each two higher than the one
+        before, so that no block reaches into the next table.
+        """
+        cells = np.flatnonzero(self.n.ravel() > 0.0)
+        table = cells // len(self.p)
+        n, hits = self.n.ravel(), self.positive.ravel()
+        raised = hits[cells] / n[cells] + 2.0 * table
+        first = isotonic_regression(raised, weights=n[cells]).blocks[:-1]
+        starts = cells[first]
+        value = np.add.reduceat(hits, starts) / np.add.reduceat(n, starts)
+        return starts, table[first], value
+
+    def _mean_over_blocks(self, values: Array) -> Array:
+        """The mean of the fit times a value of the cases; ``values`` are its sums in the cells."""
+        starts, table, fit = self._fits
+        each = fit * np.add.reduceat(values.ravel(), starts)
+        return np.asarray(np.bincount(table, each, minlength=len(self.n)) / self.total)
+
+    @cached_property
+    def resolved(self) -> Array:
+        """The mean square of the fit."""
+        return self._mean_over_blocks(self.positive)
+
+    def calibration_loss(self) -> Array:
+        """The mean squared distance of the predictions from the fit."""
+        product = self._mean_over_blocks(self.n * self.p)
+        return np.maximum(self.n @ self.p**2 / self.total - 2.0 * product + self.resolved, 0.0)
+
+    def miscalibration(self) -> Array:
+        """The Brier score less that of the fit."""
+        square = (self.negative @ self.p**2 + self.positive @ (1.0 - self.p) ** 2) / self.total
+        return np.asarray(square - self.base_rate + self.resolved)
+
+    def discrimination(self) -> Array:
+        """The Brier score of the base rate less that of the fit."""
+        return np.asarray(self.resolved - self.base_rate**2)
+
+    def calbin(self) -> Array:
+        """CalBin over windows of a tenth of the weight, ties divided in proportion."""
+        tables, cells = self.n.shape
+        upto = np.zeros((3, tables, cells + 1))
+        for sums, column in zip(upto, (self.n, self.n * self.p, self.positive), strict=True):
+            np.cumsum(column, axis=1, out=sums[:, 1:])
+        upto /= self.total[:, None]
+        # one search for all tables: the weight of each begins where that of the one before ends
+        after = np.arange(tables)[:, None]
+        place = np.searchsorted((upto[0] + after).ravel(), (SHARES + after).ravel(), side="right")
+        line = after * (cells + 1)
+        low = np.clip(place.reshape(tables, -1) - 1, line, line + cells - 1)
+        mass, upto_p, upto_y = upto.reshape(3, -1)
+        size = mass[low + 1] - mass[low]
+        part = np.clip((SHARES - mass[low]) / np.where(size > 0.0, size, 1.0), 0.0, 1.0)
+        p_at, y_at = (sums[low] + part * (sums[low + 1] - sums[low]) for sums in (upto_p, upto_y))
+
+        start, end = SHARES[:-WIDTH], SHARES[WIDTH:]
+        p_start, p_end = p_at[:, :-WIDTH], p_at[:, WIDTH:]
+        rate = (y_at[:, WIDTH:] - y_at[:, :-WIDTH]) / (end - start)
+        cell = line + self.p.searchsorted(rate)  # predictions before it are below the frequency
+        middle = np.clip(mass[cell], start, end)
+        p_middle = np.clip(upto_p[cell], p_start, p_end)
+        errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
+        errors[:, [0, -1]] /= 2.0  # the trapezoid rule, over all places of a window
+        return np.asarray(errors.sum(axis=1) / (errors.shape[1] - 1) / (end[0] - start[0]))
+
+
+OfRedrawn = Callable[[RedrawnTables], Array]
+
+
+class World(Protocol):
+    """A model that tables or curves are drawn from, and what they truly are in it."""
+
+    @property
+    def at_a_time(self) -> int:
+        """How many drawings fit into the memory set aside."""
+
+    def drawn(self, count: int, random: np.random.Generator) -> Any:
+        """So many drawings, a line for each, as measures take them."""
+
+    def true(self) -> Any:
+        """The model itself, as a single drawing without chance."""
+
+
+class TableWorld(NamedTuple):
+    """Tables whose cells have these rates of positives."""
+
+    sample: ScoreTable
+    rate: Array
+
+    @property
+    def at_a_time(self) -> int:
+        return TABLE_BLOCK // len(self.rate)
+
+    def drawn(self, count: int, random: np.random.Generator) -> RedrawnTables:
+        """A Poisson number of cases of either class in each cell.
+
+        A cell stands for n²/Σw² cases of weight Σw²/n each.
+        """
+        n, square = self.sample.weight, squares(self.sample)
+        cases = np.minimum(n**2 / square, MOST_CASES) * self._shares
+        columns = random.poisson(cases, (count, *cases.shape)) * (square / n)
+        columns[columns.sum(axis=(1, 2)) == 0.0] = n * self._shares  # none was drawn
+        return RedrawnTables(self.sample.scores, columns[:, 0], columns[:, 1])
+
+    def true(self) -> RedrawnTables:
+        """The table of the rates themselves."""
+        columns = self.sample.weight * self._shares
+        return RedrawnTables(self.sample.scores, *columns[:, None])
+
+    @property
+    def _shares(self) -> Array:
+        return np.array([1.0 - self.rate, self.rate])
+
+
+def chance_of_tables(
+    measures: Mapping[str, OfRedrawn], table: ScoreTable, options: IntervalOptions
+) -> dict[str, Chance]:
+    """What chance does to measures of tables. O(replicates · min(D, `CELLS`))."""
+    sample = table_in_rows(table, options.weights)
+    fine = pooled(sample, CELLS)
+    right = TableWorld(fine, fine.scores)
+    few = math.ceil(CELLS_PER_BLOCK * math.cbrt(sample.effective_size))
+    sample = pooled(sample, min(few, CELLS))
+    curve = TableWorld(sample, isotonic_curve(sample, sample.scores))
+    return chance_between(measures, right, curve, sample.effective_size, options)
+
+
+def pooled(sample: ScoreTable, cells: int) -> ScoreTable:
+    """A table of at most so many cells.
+
+    Cells are cut where the sum of the share of the weight and the share of the range grows evenly,
+    so that neither crowded nor sparse regions are coarse.
+    """
+    if len(sample) <= cells:
+        return sample
+    p, n = sample.scores, sample.weight
+    width = (p - p[0]) / (p[-1] - p[0])
+    mass = np.cumsum(n) / sample.total
+    starts = np.flatnonzero(np.diff(np.ceil((width + mass) / 2.0 * cells), prepend=-1.0))
+    n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in sample.columns)
+    return ScoreTable(run_means(sample, starts), n0, n1, q0, q1)
+
+
+def chance_between(
+    measures: Mapping[str, Callable[[Any], Array]],
+    right: World,
+    curve: World,
+    size: float,
+    options: IntervalOptions,
+) -> dict[str, Chance]:
+    """What chance does to measures of so many rows, by drawing from two worlds.
+
+    In the world ``right`` the predictions are right, in the other a curve of the data is.
+    """
+    random = options.rng
+    drawn, true = _measured(measures, right, max(options.replicates // 4, 2), random)
+    drawn_curve, true_curve = _measured(measures, curve, options.replicates, random)
+    centre = drawn_curve.mean(axis=0)
+    bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
+    tail = (1.0 - options.level) / 2
+    low, high = np.quantile(drawn_curve - centre, (tail, 1.0 - tail), axis=0)
+    half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
+    numbers = np.maximum(bias, 0.0).tolist(), half.tolist(), drawn.std(axis=0).tolist()
+    return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
+
+
+def _measured(
+    measures: Mapping[str, Callable[[Any], Array]],
+    world: World,
+    replicates: int,
+    random: np.random.Generator,
+) -> tuple[Array, Array]:
+    """A column for each measure of what is drawn from a world, and what it truly is there."""
+    sizes = batches(replicates, world.at_a_time)
+    drawings = (world.drawn(size, random) for size in sizes)
+    values = [np.column_stack([of(each) for of in measures.values()]) for each in drawings]
+    true = world.true()
+    return np.concatenate(values), np.concatenate([of(true) for of in measures.values()])
+
+
+def batches(replicates: int, most: int) -> Iterator[int]:
+    """How many redrawings to make at a time: at most so many, and one at least.
+
+    >>> list(batches(10, 4))
+    [4, 4, 2]
+    """
+    most = max(most, 1)
+    return (min(most, replicates - first) for first in range(0, replicates, most))
+
+
+def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
+    """The isotonic fit, its blocks joined by lines from centre to centre."""
+    n = sample.weight
+    fit = isotonic_regression(sample.rate, weights=n)
+    starts = fit.blocks[:-1]
+    centre = np.add.reduceat(n * sample.scores, starts) / np.add.reduceat(n, starts)
+    line = np.interp(at, centre, fit.x[starts])
+    # the slope between scores that are all but 0 is beyond floats
+    return line if np.isfinite(line).all() else interpolate(at, centre, fit.x[starts])
 
 
 # --- What rows say of P(y | score): a band that holds the whole curve, if the curve rises ---------

@@ -61,7 +61,7 @@ def _days(rng, days, rows=400, change=None, at=0):
     centre=st.floats(-5.0, 5.0),
 )
 def test_no_truth_that_is_allowed_lets_a_bet_win(p, width, place, centre):
-    bounds = NullBounds.exactly(np.array([p])).widened(width)
+    bounds = NullBounds(*(np.array([end]) for end in (p, max(p - width, 0.0), min(p + width, 1.0))))
     true = float(bounds.low[0] + place * (bounds.high[0] - bounds.low[0]))
     alternatives = Alternatives.of(BORDERS)
     one, none = np.ones(1), np.zeros(1)

@@ -107,31 +107,22 @@ def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
     return ComparedCells(rows, flag, np.full(len(flag), np.log(n1 / n0)), curve)
 
 
-def cells_of_map(new: Group, inflation: float) -> ComparedCells:
-    """One table, whose z are the logits of the map in question."""
-    return ComparedCells(new, np.ones(len(new.z)), new.z, np.empty((0, len(new.z))), inflation)
-
-
 def _spline_columns(z: Array, weight: Array, wanted: int) -> Array:
-    """The columns of a cubic spline with so many knots, fewer if they would be too close."""
-    x = _spline_coordinate(z, weight)
-    low, high = float(x[0]), float(x[-1])
-    if high - low < 1.0:  # all scores are equal up to rounding; else the range is at least 2
-        return np.ones((1, len(z)))
-    knots = quantile_knots(x, weight, wanted, (low, high), SPACING)
-    return spline_basis(x, weight, knots).columns
+    """The columns of a cubic spline with so many knots, fewer if they would be too close.
 
-
-def _spline_coordinate(z: Array, weight: Array) -> Array:
-    """Logits with mean 0 and deviation 1, for knots of a spline. Far from most rows they grow only
-    like a logarithm."""
+    Its coordinate has mean 0 and deviation 1, and grows only like a logarithm far from most rows.
+    """
     low, middle, high = weighted_quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
     deviation = _mean_and_deviation(z, weight)[1]
     least = 1e-9 * max(abs(low), abs(high))  # smaller distances may be rounding
     scale = max(FAR * (high - low), least) if high > low else deviation
     x = np.arcsinh((z - middle) / scale)
     mean, deviation = _mean_and_deviation(x, weight)
-    return np.asarray((x - mean) / deviation)
+    x = (x - mean) / deviation
+    ends = float(x[0]), float(x[-1])
+    if ends[1] - ends[0] < 1.0:  # all scores are equal up to rounding; else the range is at least 2
+        return np.ones((1, len(z)))
+    return spline_basis(x, weight, quantile_knots(x, weight, wanted, ends, SPACING)).columns
 
 
 def _mean_and_deviation(z: Array, weight: Array) -> tuple[float, float]:
@@ -227,7 +218,8 @@ def _shares(weight: Array) -> Array:
 def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -> list[Outcome]:
     """Test each step against the model before it. The first of these models has no change.
 
-    The tests end before a step that cannot be told from the terms before it.
+    The tests end before a step that cannot be told from the terms before it. The covariance of the
+    terms' coefficients, beside the common curve, is J⁻¹VJ⁻¹.
     """
     columns, before = cells.curve, first
     terms = np.empty((0, len(cells.rows.z)))
@@ -239,7 +231,10 @@ def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -
         if found is None:
             break
         columns, terms = np.concatenate((columns, tested)), np.concatenate((terms, tested))
-        outcomes.append(Outcome(*found, after, _covariance(cells, after.p, terms)))
+        rest, _ = _residual_terms(cells, after.p, cells.curve, terms)
+        inverse = np.linalg.inv(information_matrix(cells, rest, after.p))
+        covariance = inverse @ ((rest * cells.variance(after.p)) @ rest.T) @ inverse
+        outcomes.append(Outcome(*found, after, covariance))
         before = after
     return outcomes
 
@@ -283,19 +278,7 @@ def _residual_terms(
     return tested - beside.T @ columns, size
 
 
-def _covariance(cells: ComparedCells, p: Array, terms: Array) -> Array:
-    """The covariance J⁻¹VJ⁻¹ of the terms' coefficients, beside the common curve."""
-    rest, _ = _residual_terms(cells, p, cells.curve, terms)
-    inverse = np.linalg.inv(information_matrix(cells, rest, p))
-    return np.asarray(inverse @ ((rest * cells.variance(p)) @ rest.T) @ inverse)
-
-
 # --- how large a change is, and what each remedy would gain ---------------------------------------
-
-
-def reference_curve(cells: ComparedCells, model: ChangeFit) -> Array:
-    """The logit of the reference in every cell, by the model with all terms."""
-    return np.asarray(cells.offset + model.theta[: len(cells.curve)] @ cells.curve)
 
 
 def expected_rate(cells: ComparedCells, reference: Array) -> float:
@@ -310,7 +293,8 @@ def remedies_of(
     """What each remedy saves and leaves. Each is fitted to the new table, from the reference on.
 
     What it saves is the fall of the mean log loss. Fitting to these rows makes that look better
-    than it will be on others, by tr J⁻¹V in all. This is taken off. What it leaves is the root mean
+    than it will be on others, by tr J⁻¹V in all (the number of parameters where all rows have the
+    same weight). This is taken off. What it leaves is the root mean
     square distance from the model with all terms, without what chance adds to it.
     """
     alone = cells.only_new(reference)
@@ -323,18 +307,13 @@ def remedies_of(
         known = np.zeros_like(best)
         if outcome is not None:
             known[:size, :size] = outcome.covariance
-        saved = fits[0].loss - here.loss - _optimism(alone, columns[:size], here)
+        own = columns[:size]
+        variance = (own * alone.variance(here.p)) @ own.T
+        optimism = np.trace(np.linalg.solve(information_matrix(alone, own, here.p), variance))
+        saved = fits[0].loss - here.loss - float(optimism)
         left = _remaining_distance(alone, columns, (here.p, fits[-1].p), best - known)
         found.append(Remedy(name, saved / total, left if here is not fits[-1] else 0.0))
     return tuple(found)
-
-
-def _optimism(cells: ComparedCells, columns: Array, here: ChangeFit) -> float:
-    """By how much the log loss on the rows of the fit is too good, tr J⁻¹V. Where all rows have the
-    same weight, this is the number of parameters."""
-    information = information_matrix(cells, columns, here.p)
-    variance = (columns * cells.variance(here.p)) @ columns.T
-    return float(np.trace(np.linalg.solve(information, variance)))
 
 
 def _remaining_distance(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -39,15 +38,12 @@ from calibrant.metrics.tables import (
 from calibrant.monitor.change_models import (
     ComparedCells,
     Group,
-    Outcome,
     Remedy,
-    cells_of_map,
     cells_of_tables,
     change_terms,
     expected_rate,
     fit_change,
     information_mean_and_deviation,
-    reference_curve,
     remedies_of,
     stepwise_tests,
 )
@@ -55,7 +51,6 @@ from calibrant.monitor.prior import (
     FOLLOWS,
     effective_size,
     fit_information,
-    is_isotonic_fit,
     known_rate,
     positive_number,
 )
@@ -214,7 +209,12 @@ def _compared_tables(
 ) -> _Compared:
     """The cells of two tables, of their scores or of the calibrator's probabilities."""
     _check_table(reference, "reference")
-    distance = _kolmogorov_smirnov(reference, new)
+    at = np.concatenate((reference.scores, new.scores))
+    below = [
+        np.append(0.0, np.cumsum(t.weight) / t.total)[np.searchsorted(t.scores, at, side="right")]
+        for t in (reference, new)
+    ]
+    distance = float(np.abs(below[0] - below[1]).max())  # Kolmogorov and Smirnov
     if calibrator is not None:
         _refuse_raw_scale(scale)
         map_ = map_of_one_score(calibrator)
@@ -255,11 +255,13 @@ def _compared_with_map(calibrator: Any, new: ScoreTable, scale: str, weights: st
     else:
         rate, weight = known_rate(fitted), positive_number(fitted.provenance.get("weight"))
         inflation += group.information / learned
-    if fitted is not None and is_isotonic_fit(fitted):
+    chosen = "" if fitted is None else fitted.provenance.get("chosen", fitted.method)
+    if str(chosen).lower() == "isotonic":
         cases = 0.0
         notes.append(FOLLOWS)
+    cells = len(group.z)  # their z are the logits of the map, so that no curve is left to fit
     return _Compared(
-        cells_of_map(group, inflation),
+        ComparedCells(group, np.ones(cells), group.z, np.empty((0, cells)), inflation),
         cases,
         (None if rate is None else float(rate), new.total_positive / new.total),
         (weight, new.total),
@@ -289,16 +291,23 @@ def _drift_of(found: _Compared, level: float, least: float) -> Drift:
     )
     smallest = min(test.p_value for test in tests)
     untested = [] if FOLLOWS in found.notes else _untested_note(len(outcomes), count)
-    curve = reference_curve(cells, outcomes[-1].model)
+    theta = outcomes[-1].model.theta[: len(cells.curve)]
+    curve = cells.offset + theta @ cells.curve  # the logit of the reference in every cell
     remedies = remedies_of(cells, curve, steps, outcomes)
+    shift = float(outcomes[0].model.theta[-1])
+    line = shift, 0.0
+    if len(outcomes) > 1:  # a + b·z by the second model
+        mean, deviation = information_mean_and_deviation(cells, first.p)
+        level_of_mean, slope = outcomes[1].model.theta[-2:].tolist()
+        line = level_of_mean - slope * mean / deviation, slope / deviation
     return Drift(
         recommendation=_recommended(tests, remedies, level, least),
         p_value=-math.expm1(len(TESTS) * math.log1p(-smallest)) if smallest < 1.0 else 1.0,
         tests=tests,
         remedies=remedies,
-        shift=float(outcomes[0].model.theta[-1]),
+        shift=shift,
         shift_error=math.sqrt(float(outcomes[0].covariance[0, 0])),
-        line=_line_of_change(cells, first.p, outcomes),
+        line=line,
         rates=Rates(found.rates[0], expected_rate(cells, curve), found.rates[1]),
         distance=found.distance,
         weights=found.weights,
@@ -323,15 +332,6 @@ def _recommended(
         if remedy.leaves < least:
             return remedy.name
     return remedies[highest].name
-
-
-def _line_of_change(cells: ComparedCells, p: Array, outcomes: list[Outcome]) -> tuple[float, float]:
-    """The line a + b·z of the second model; the shift alone where there is none."""
-    if len(outcomes) < 2:
-        return float(outcomes[0].model.theta[-1]), 0.0
-    mean, deviation = information_mean_and_deviation(cells, p)
-    level, slope = outcomes[1].model.theta[-2:].tolist()
-    return level - slope * mean / deviation, slope / deviation
 
 
 def _untested_note(done: int, count: int) -> list[str]:
@@ -418,19 +418,6 @@ def _compares_logits(reference: ScoreTable, new: ScoreTable, scale: str) -> tupl
     ]
 
 
-def _kolmogorov_smirnov(first: ScoreTable, second: ScoreTable) -> float:
-    """The largest difference of two tables' distribution functions."""
-    at = np.concatenate((first.scores, second.scores))
-    below = [_distribution_function(table, at) for table in (first, second)]
-    return float(np.abs(below[0] - below[1]).max())
-
-
-def _distribution_function(table: ScoreTable, at: Array) -> Array:
-    """The share of a table's weight up to some scores."""
-    share = np.cumsum(table.weight) / table.total
-    return np.append(0.0, share)[np.searchsorted(table.scores, at, side="right")]
-
-
 # --- Has a calibrator of several classes changed? Each class against the rest, and all together ---
 
 
@@ -512,18 +499,20 @@ class ClassDrift(PrintsAsTable, Frozen):
         titles = ("expected", "observed", "shift", "p-value", "Holm's p")
         columns = [TableColumn("class", "left"), *map(TableColumn, titles)]
         columns.append(TableColumn("change", "left"))
-        rows = zip(self.classes, self.drifts, self.adjusted, strict=True)
-        below = [
-            "each class against the rest; shift: of its log-odds, ± two standard errors",
-            *self._notes(),
-        ]
-        return ResultTable(columns, [TableRow(self._table_row(*row)) for row in rows], below)
+        rows = []
+        for label, drift, p in zip(self.classes, self.drifts, self.adjusted, strict=True):
+            rates = map(shown_percent, (drift.rates.expected, drift.rates.new))
+            shift = f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}".replace("-", "−")
+            changed = "–" if p > self.level else _CHANGES[drift.recommendation]
+            tests = (shown_p(drift.p_value), shown_p(p))
+            rows.append(TableRow((str(label), *rates, shift, *tests, changed)))
+        below = "each class against the rest; shift: of its log-odds, ± two standard errors"
+        return ResultTable(columns, rows, [below, *self._notes()])
 
     def _notes(self) -> list[str]:
         """Notes on some classes or on all; only first sentences, as the rest is for one score."""
-        pairs = zip(self.classes, self.drifts, strict=True)
         said: dict[str, list[str]] = {}
-        for label, drift in pairs:
+        for label, drift in zip(self.classes, self.drifts, strict=True):
             for note in drift.notes:
                 said.setdefault(f"{note.split('. ')[0].rstrip('.')}.", []).append(repr(label))
         everyone = len(self.classes)
@@ -531,13 +520,6 @@ class ClassDrift(PrintsAsTable, Frozen):
             f"note: {'' if len(who) == everyone else ', '.join(who[:8]) + ': '}{note}"
             for note, who in said.items()
         ]
-
-    def _table_row(self, label: Any, drift: Drift, p: float) -> tuple[str, ...]:
-        """The line of a class."""
-        rates = map(shown_percent, (drift.rates.expected, drift.rates.new))
-        shift = f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}".replace("-", "−")
-        changed = "–" if p > self.level else _CHANGES[drift.recommendation]
-        return (str(label), *rates, shift, shown_p(drift.p_value), shown_p(p), changed)
 
 
 #: what kind of change a recommendation for one class stands for
@@ -886,17 +868,15 @@ LEFT = ("what changes", "remedy")
 
 def drift_table(drift: Drift) -> list[str]:
     """The lines of the table that a drift prints: each test, and the remedy for what it finds."""
-    rows = [HEAD, ("nothing", "", "", "", *_remedy_cells(drift, 0))]
-    for place, test in enumerate(drift.tests, start=1):
+    changes = [("nothing", "", "", "")]
+    for test in drift.tests:
         figures = (f"{test.statistic:.2f}", str(test.df), shown_p(test.p_value))
-        rows.append((test.name, *figures, *_remedy_cells(drift, place)))
-    return aligned(rows, ["left" if title in LEFT else "right" for title in HEAD])
-
-
-def _remedy_cells(drift: Drift, place: int) -> tuple[str, str, str]:
-    """The last three cells of a line: what is done, what it saves and what it leaves."""
-    name, saves, leaves = drift.remedies[place]
-    return name, shown_value(saves), shown_value(leaves)
+        changes.append((test.name, *figures))
+    rows = [
+        (*change, name, shown_value(saves), shown_value(leaves))
+        for change, (name, saves, leaves) in zip(changes, drift.remedies, strict=True)
+    ]
+    return aligned([HEAD, *rows], ["left" if title in LEFT else "right" for title in HEAD])
 
 
 def drift_facts(drift: Drift) -> list[str]:
@@ -922,7 +902,7 @@ def drift_in_words(
 
     Scores that run the wrong way, or say nothing, come first: nothing is to be fitted then.
     """
-    found, todo = _WORDS[drift.recommendation](drift, doer)
+    found, todo = _change_in_words(drift, doer)
     first = ""
     if drift.look is not None and drift.look.useless:
         first = drift.look.headline(names or LabelNames(face="check"))
@@ -938,65 +918,42 @@ def drift_in_words(
     return f"{first} {found}", todo
 
 
-def _words_for_none(drift: Drift, doer: str) -> tuple[str, str]:
-    """What is said where the calibrator stays as it is."""
-    if not drift.found:
+def _change_in_words(drift: Drift, doer: str) -> tuple[str, str]:
+    """What was found, and what to do, where nothing is wrong with the scores."""
+    sure, moved = sure_p(drift.p_value), f"{drift.change:.2g}"
+    if drift.recommendation == "none" and not drift.found:
+        found = f"No change was found ({sure}): what differs is within chance."
+        return found, "Keep the calibrator."
+    if drift.recommendation == "none":
         return (
-            f"No change was found ({sure_p(drift.p_value)}): what differs is within chance.",
+            f"A change was found ({sure}), but it is small: it moves probabilities by {moved} "
+            f"(root mean square), less than the {drift.least:g} that matter here.",
             "Keep the calibrator.",
         )
-    return (
-        f"A change was found ({sure_p(drift.p_value)}), but it is small: it moves probabilities by "
-        f"{drift.change:.2g} (root mean square), less than the {drift.least:g} that matter here.",
-        "Keep the calibrator.",
-    )
-
-
-def _words_for_intercept(drift: Drift, doer: str) -> tuple[str, str]:
-    """What is said where a shift of the logit mends the calibrator."""
-    return (
-        f"The log-odds of all rows have moved alike ({sure_p(drift.p_value)}), by "
-        f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}; probabilities by {drift.change:.2g}.",
-        f"Add {drift.shift:.3f} to the logit: {doer} does, by following its map "
-        f'with calibrant.maps.Logistic({drift.shift:.6g}, (("z", 1.0),)).',
-    )
-
-
-def _words_for_refit(drift: Drift, doer: str) -> tuple[str, str]:
-    """What is said where a line on the logit mends the calibrator."""
+    if drift.recommendation == "intercept":
+        return (
+            f"The log-odds of all rows have moved alike ({sure}), by {drift.shift:+.3f} ± "
+            f"{2 * drift.shift_error:.3f}; probabilities by {moved}.",
+            f"Add {drift.shift:.3f} to the logit: {doer} does, by following its map "
+            f'with calibrant.maps.Logistic({drift.shift:.6g}, (("z", 1.0),)).',
+        )
+    if drift.recommendation == "new map":
+        return (
+            f"The shape of P(y | score) has changed ({sure}): probabilities by {moved} (root mean "
+            f"square), and a line on the logit would leave {drift.remedies[2].leaves:.2g}.",
+            "Fit a calibrator anew to new rows; one that may bend, such as BLS or Spline.",
+        )
     a, b = drift.line
     z = "logit(score)" if drift.scale == "logit" else "score"
+    todo = "Refit the calibrator to new rows; the same method will do."
     if drift.calibrated:
+        z = "logit(p)"
         todo = (
             f"Correct the logit by a line: {doer} does, by following its map with "
             f'calibrant.maps.Logistic({a:.6g}, (("z", {1 + b:.6g}),)).'
         )
-        z = "logit(p)"
-    else:
-        todo = "Refit the calibrator to new rows; the same method will do."
-    return (
-        f"The log-odds have moved by {a:+.3f} {b:+.3f}·{z} ({sure_p(drift.p_value)}); "
-        f"probabilities by {drift.change:.2g} (root mean square).",
-        todo,
-    )
-
-
-def _words_for_new_map(drift: Drift, doer: str) -> tuple[str, str]:
-    """What is said where only a new calibrator helps."""
-    return (
-        f"The shape of P(y | score) has changed ({sure_p(drift.p_value)}): probabilities by "
-        f"{drift.change:.2g} (root mean square), and a line on the logit would leave "
-        f"{drift.remedies[2].leaves:.2g}.",
-        "Fit a calibrator anew to new rows; one that may bend, such as BLS or Spline.",
-    )
-
-
-_WORDS: dict[str, Callable[[Drift, str], tuple[str, str]]] = {
-    "none": _words_for_none,
-    "intercept": _words_for_intercept,
-    "refit": _words_for_refit,
-    "new map": _words_for_new_map,
-}
+    found = f"The log-odds have moved by {a:+.3f} {b:+.3f}·{z} ({sure}); probabilities by {moved}"
+    return f"{found} (root mean square).", todo
 
 
 # --- Two tables on one axis: the cells that a test of drift looks at ------------------------------
@@ -1097,23 +1054,16 @@ def _table_of_logits(table: ScoreTable, clip: tuple[float, float]) -> ScoreTable
 
 
 def _group_of_table(table: ScoreTable, weights: str) -> Group:
-    """The cells of a table, with weights in units of rows."""
+    """The cells of a table, with weights in units of rows.
+
+    The spread Σw²/Σw of each class is found in parts of equal weight. A part without rows of a
+    class gets the figure of the whole class. A class without rows gets that of all rows.
+    """
     if weights == "counts":
         if not table.is_whole:
             raise InputError(NOT_WHOLE)
         one = np.ones(len(table))  # Σw²/Σw, where each row counts once
         return Group(table.scores, table.negative, table.positive, one, one)
-    scale, spreads = _spread_of_importance(table)
-    n0, n1 = scale * table.negative, scale * table.positive
-    return Group(table.scores, n0, n1, *(scale * spread for spread in spreads))
-
-
-def _spread_of_importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
-    """The scale of the weights, and Σw²/Σw of each class, in parts of equal weight.
-
-    A part without rows of a class gets the figure of the whole class. A class without rows gets
-    that of all rows.
-    """
     usual = table.total / effective_size(table)
     upto = np.cumsum(table.weight)
     count = int(np.clip(table.rarest / CASES, 1, PARTS))
@@ -1122,7 +1072,9 @@ def _spread_of_importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]
         _spread_of_class(table.negative, table.negative_sq, part, usual),
         _spread_of_class(table.positive, table.positive_sq, part, usual),
     )
-    return 1.0 / usual, spreads
+    scale = 1.0 / usual
+    n0, n1 = scale * table.negative, scale * table.positive
+    return Group(table.scores, n0, n1, *(scale * spread for spread in spreads))
 
 
 def _spread_of_class(weight: Array, square: Array, part: Index, usual: float) -> Array:

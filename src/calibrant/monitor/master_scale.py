@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.special import betainc
 from calibrant.array_types import Array
 from calibrant.data.door import read_probabilities
 from calibrant.data.frozen import Frozen
-from calibrant.data.score_table import ScoreTable, rows_count_once
+from calibrant.data.score_table import rows_count_once
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.metrics.tables import check_number, check_whole, holm_adjusted, read_table
@@ -147,22 +146,35 @@ class MasterScale(PrintsAsTable, Frozen):
         table = read_table(y, p, None, pos_label)
         if not rows_count_once(table):
             raise InputError("the rows of a grade must count once each, but the table has weights.")
-        return GradeChecks(self, tuple(_grade_rows(self, table)), float(level))
+        grade = np.searchsorted(self.boundaries, table.scores, side="right")
+        count = len(self.names)
+        n, d, expected = (
+            np.bincount(grade, column, minlength=count)
+            for column in (table.weight, table.positive, table.weight * table.scores)
+        )
+        with np.errstate(invalid="ignore"):
+            predicted, rate = expected / n, d / n
+        some = n > 0  # a grade without rows, or without a positive, has the p-value 1
+        low = np.where(some, betainc(d + 0.5, n - d + 0.5, predicted), 1.0)
+        high = np.where(some, 1.0 - low, 1.0)
+        exact = np.where(d > 0, betainc(d, n - d + 1.0, predicted), 1.0)
+        adjusted = np.ones((3, count))
+        for corrected, values in zip(adjusted, (low, exact, high), strict=True):
+            corrected[some] = holm_adjusted(values[some].tolist())
+        columns = np.array((n, d, predicted, rate, low, exact, *adjusted)).T.tolist()
+        rows = (GradeRow(name, *row) for name, row in zip(self.names, columns, strict=True))
+        return GradeChecks(self, tuple(rows), float(level))
 
     def _table(self) -> ResultTable:
         """A line for each grade."""
         edges = [0.0, *self.boundaries.tolist(), 1.0]
         columns = [TableColumn("grade", "left"), TableColumn("from"), TableColumn("to")]
-        cells = [
-            (n, *map(shown_percent, ends))
-            for n, ends in zip(self.names, pairwise(edges), strict=True)
-        ]
-        if self.scores is None:
-            return ResultTable(columns, [TableRow(row) for row in cells])
-        columns.append(TableColumn("score at its lower end"))
-        ends = ["", *(f"{score:.6g}" for score in self.scores)]
-        rows = [TableRow((*row, end)) for row, end in zip(cells, ends, strict=True)]
-        return ResultTable(columns, rows)
+        ends = [list(map(shown_percent, end)) for end in (edges[:-1], edges[1:])]
+        cells = [self.names, *ends]
+        if self.scores is not None:
+            columns.append(TableColumn("score at its lower end"))
+            cells.append(["", *(f"{score:.6g}" for score in self.scores)])
+        return ResultTable(columns, [TableRow(row) for row in zip(*cells, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -230,53 +242,19 @@ class GradeChecks(PrintsAsTable, Frozen):
         for row in self.rows:
             verdict = "too low" if row.name in self.too_low else ""
             verdict = "too high" if row.name in self.too_high else verdict
-            figures = (shown_percent(row.predicted), shown_percent(row.rate))
-            tests = (f"{row.jeffreys_adjusted:.3g}", f"{row.binomial_adjusted:.3g}")
-            if not row.rows:
-                figures, tests = ("–", "–"), ("–", "–")
-            cells = (
-                row.name,
-                format_count(row.rows),
-                format_count(row.positive),
-                *figures,
-                *tests,
-                verdict,
-            )
-            rows.append(TableRow(cells))
+            counts = (format_count(row.rows), format_count(row.positive))
+            figures = ["–"] * 4
+            if row.rows:
+                figures = [shown_percent(row.predicted), shown_percent(row.rate)]
+                figures += [f"{p:.3g}" for p in (row.jeffreys_adjusted, row.binomial_adjusted)]
+            rows.append(TableRow((row.name, *counts, *figures, verdict)))
         below = (
-            "p-values are against predictions that are too low, corrected for the number of grades",
+            "p-values are against predictions that are too low, corrected for the number of grades"
         )
-        return ResultTable(columns, rows, below)
+        return ResultTable(columns, rows, [below])
 
 
 # --- inside -------------------------------------------------------------------------------------
-
-
-def _grade_rows(scale: MasterScale, table: ScoreTable) -> list[GradeRow]:
-    """The figures and tests of each grade."""
-    grade = np.searchsorted(scale.boundaries, table.scores, side="right")
-    count = len(scale.names)
-    n, d, expected = (
-        np.bincount(grade, column, minlength=count)
-        for column in (table.weight, table.positive, table.weight * table.scores)
-    )
-    with np.errstate(invalid="ignore"):
-        predicted, rate = expected / n, d / n
-    some = n > 0  # a grade without rows, or without a positive, has the p-value 1
-    low = np.where(some, betainc(d + 0.5, n - d + 0.5, predicted), 1.0)
-    high = np.where(some, 1.0 - low, 1.0)
-    exact = np.where(d > 0, betainc(d, n - d + 1.0, predicted), 1.0)
-
-    def adjusted(values: Array) -> Array:
-        corrected = np.ones(count)
-        corrected[some] = holm_adjusted(values[some].tolist())
-        return corrected
-
-    columns = (n, d, predicted, rate, low, exact, *map(adjusted, (low, exact, high)))
-    return [
-        GradeRow(name, *(float(column[i]) for column in columns))
-        for i, name in enumerate(scale.names)
-    ]
 
 
 def _read_boundaries(grades: int, given: Any) -> Array:

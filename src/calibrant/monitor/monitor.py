@@ -134,8 +134,13 @@ class Monitor:
             pos_label=None if pos_label is None else check_label(pos_label),
         )
         if isinstance(reference, ScoreTable):
-            band = reference_band(reference, alpha / 2.0)
-            self._state = replace(self._state, band=band)
+            if not rows_count_once(reference):
+                raise InputError(
+                    "the rows of the reference must have no weights, since its limits are for rows "
+                    "that count once. Leave the weights out, or monitor against a calibrator."
+                )
+            # it holds the whole rising curve with probability 1 − alpha/2 at least
+            self._state = replace(self._state, band=RisingBand.of(reference, alpha / 2.0))
         elif reference is not None:
             map_ = self._set_calibrator(reference)
             self._state = replace(self._state, fingerprint=fingerprint(map_))
@@ -405,13 +410,33 @@ class Monitor:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: all that the monitor knows."""
-        return document_of_state(self._state)
+        state = self._state
+        band = state.band
+        if band is not None:
+            band = band._replace(scores=band.scores[1:])  # the first is −∞
+        segments = [{"segment": key, **fields_as_dict(one)} for key, one in state.segments.items()]
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **fields_as_dict(replace(state, band=None, segments={})),
+            "band": band and json_ready(band._asdict()),
+            "segments": segments,
+        }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], reference: Any = None) -> Self:
         """A monitor from what `to_dict` gave; see `load`."""
+        check_version(document, FORMAT, VERSION, "the state of a monitor")
         made = cls()
-        made._state = state_from_document(document)
+        try:
+            made._state = state_from_document(document)
+        except InputError:
+            raise
+        except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
+            raise InputError(
+                f"the state of the monitor is damaged: {type(wrong).__name__}: {wrong}. Go on from "
+                "an earlier copy, or start a new monitor."
+            ) from wrong
         if reference is None:
             return made
         if isinstance(reference, ScoreTable):
@@ -523,6 +548,9 @@ def reading_of_state(state: MonitorState) -> MonitorReading:
     kinds = alternatives.kinds
     leader = state.evidence.leader(alternatives.prior)
     kind, since = str(kinds[leader]), int(state.evidence.since[leader])
+    recommendation = "none"
+    if state.alarm is not None:  # 0 and 1 have no log-odds to move
+        recommendation = "new map" if state.impossible else REMEDIES[kind]
     return MonitorReading(
         alarm=state.alarm,
         evidence=math.inf if state.impossible else _stake_multiple(state.total),
@@ -533,7 +561,7 @@ def reading_of_state(state: MonitorState) -> MonitorReading:
         part=alternatives.part(leader),
         shift=float(alternatives.shift[leader]),
         confidence=float(state.evidence.shares()[kinds == kind].sum()),
-        recommendation=_recommended_remedy(state, kind),
+        recommendation=recommendation,
         segments=tuple(one.segment for one in segment_readings(state) if one.alarm),
     )
 
@@ -542,13 +570,6 @@ def _stake_multiple(evidence: float) -> float:
     """How many times its stake a bet is worth, from the logarithm of that; at most e⁷⁰⁰, still a
     float."""
     return math.exp(min(evidence, 700.0))
-
-
-def _recommended_remedy(state: MonitorState, kind: str) -> str:
-    """The remedy for a kind of change, once there is an alarm."""
-    if state.alarm is None:
-        return "none"
-    return "new map" if state.impossible else REMEDIES[kind]  # 0 and 1 have no log-odds to move
 
 
 @dataclass(frozen=True)
@@ -628,7 +649,9 @@ def reading_in_words(
     if math.isinf(reading.evidence):
         said[1] = "Something came that had been given probability 0."
     if reading.segments:
-        said.append(f"Segments with an alarm of their own: {_listed_segments(reading.segments)}.")
+        listed, more = ", ".join(map(str, reading.segments[:10])), len(reading.segments) - 10
+        listed += f" and {more:,} more" if more > 0 else ""
+        said.append(f"Segments with an alarm of their own: {listed}.")
     return [*said, TODO[reading.recommendation].format(doer=doer)]
 
 
@@ -636,12 +659,6 @@ def batch_counts(batches: int, rows: int) -> str:
     """How many batches and rows came, in words."""
     counts = ((batches, "batch", "batches"), (rows, "row", "rows"))
     return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts)
-
-
-def _listed_segments(segments: tuple[object, ...], most: int = 10) -> str:
-    """The first few segments by name, and how many more there are."""
-    shown = ", ".join(map(str, segments[:most]))
-    return shown if len(segments) <= most else f"{shown} and {len(segments) - most:,} more"
 
 
 def _change_in_words(reading: MonitorReading) -> str:
@@ -658,62 +675,36 @@ def _change_in_words(reading: MonitorReading) -> str:
     )
 
 
-# --- The state of a monitor as plain values, and back ---------------------------------------------
+# --- The state of a monitor, read from plain values -----------------------------------------------
 
 
 FORMAT, VERSION = "calibrant-monitor", 1
 
 
-# --- out ----------------------------------------------------------------------------------------
-
-
-def document_of_state(state: MonitorState) -> dict[str, Any]:
-    """All that a monitor knows, as values that JSON can hold: the fields of the state by name."""
-    band, segments = state.band, state.segments
-    if band is not None:
-        band = band._replace(scores=band.scores[1:])  # the first is −∞
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        **fields_as_dict(replace(state, band=None, segments={})),
-        "band": band and json_ready(band._asdict()),
-        "segments": [{"segment": key, **fields_as_dict(one)} for key, one in segments.items()],
-    }
-
-
-# --- in -----------------------------------------------------------------------------------------
-
-
-def state_from_document(document: Any) -> MonitorState:
-    """The state that `document_of_state` wrote; anything else is refused with a reason."""
-    check_version(document, FORMAT, VERSION, "the state of a monitor")
-    try:
-        return _read_state(document)
-    except InputError:
-        raise
-    except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
-        raise InputError(
-            f"the state of the monitor is damaged: {type(wrong).__name__}: {wrong}. Go on from an "
-            "earlier copy, or start a new monitor."
-        ) from wrong
-
-
-def _read_state(document: Mapping[str, Any]) -> MonitorState:
-    """The state of a document whose format and version are known."""
+def state_from_document(document: Mapping[str, Any]) -> MonitorState:
+    """The state that `Monitor.to_dict` gave; an error where the document is damaged."""
     watched, alarm, band = (document[name] for name in ("watched", "alarm", "band"))
-    classes = document["classes"]
+    classes, positive = document["classes"], document["pos_label"]
+    if positive is not None:
+        positive = positive if classes is None else _read_choice(positive, tuple(classes))
+    if band is not None:
+        columns = [_read_numbers(band[name]) for name in RisingBand._fields]
+        columns[0] = np.append(-np.inf, columns[0])
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError("the columns of the band differ in length")
+        band = RisingBand(*columns)
+    if watched is not None:
+        watched = Watched(_read_numbers(watched["borders"]), _read_number(watched["centre"]))
     state = MonitorState(
         alpha=check_number("alpha", document["alpha"], 0.0, 1.0),
         least=_read_number(document["least"], 0.0, 0.5),
         weights=_read_choice(document["weights"], tuple(WEIGHTS)),
         by_segment=_read_choice(document["by_segment"], (True, False)),
         fingerprint=_read_text(document["fingerprint"]),
-        band=None if band is None else _read_band(band),
+        band=band,
         classes=None if classes is None else check_labels(classes),
-        pos_label=_read_positive_label(document["pos_label"], classes),
-        watched=None
-        if watched is None
-        else Watched(_read_numbers(watched["borders"]), _read_number(watched["centre"])),
+        pos_label=None if positive is None else check_label(positive),
+        watched=watched,
         heaviest=_read_number(document["heaviest"], 0.0),
         rows=_read_count(document["rows"]),
         evidence=_read_evidence(document["evidence"]),
@@ -750,15 +741,6 @@ def _check_counts(state: MonitorState) -> None:
         raise InputError("the state of the monitor is damaged: it has batches without windows.")
 
 
-def _read_band(band: Mapping[str, Any]) -> RisingBand:
-    """The band of old rows."""
-    scores = np.append(-np.inf, _read_numbers(band["scores"]))
-    columns = [_read_numbers(band[name]) for name in ("p", "low", "high")]
-    if any(len(column) != len(scores) for column in columns):
-        raise ValueError("the columns of the band differ in length")
-    return RisingBand(scores, *columns)
-
-
 def _read_evidence(given: Mapping[str, Any]) -> Evidence:
     """The wealth of the alternatives; None stands for a wealth of 0."""
     wealth, best = (
@@ -780,8 +762,7 @@ def _read_evidence(given: Mapping[str, Any]) -> Evidence:
 
 def _read_window(given: Mapping[str, Any]) -> Window:
     """The sums of some batches."""
-    names = ("weight", "positive", "predicted", "variance")
-    columns = [_read_numbers(given[name], 0.0) for name in names]
+    columns = [_read_numbers(given[name], 0.0) for name in SUMS]
     if any(len(column) != len(EDGES) + 1 for column in columns):
         raise ValueError("a window has another number of cells")
     return Window(
@@ -811,13 +792,6 @@ def _read_text(value: Any) -> str:
     if type(value) is not str:
         raise ValueError(f"a text must be there, but {brief(value)} is")
     return value
-
-
-def _read_positive_label(value: Any, classes: Any) -> Label | None:
-    """The positive label: one of the classes, if they are known."""
-    if value is None:
-        return None
-    return check_label(value if classes is None else _read_choice(value, tuple(classes)))
 
 
 def _read_number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
@@ -856,19 +830,6 @@ REMEMBERED, TELLING = 1000, 10
 #: the share of the evidence that is about segments, and the share of this that segments of the
 #: first batch get
 BY_SEGMENT, AT_FIRST = 0.5, 0.5
-
-
-def reference_band(table: ScoreTable, level: float) -> RisingBand:
-    """The limits that old rows set to P(y | score), for a monitor without a calibrator.
-
-    The band holds the whole rising curve with probability ``1 − level`` at least.
-    """
-    if not rows_count_once(table):
-        raise InputError(
-            "the rows of the reference must have no weights, since its limits are for rows "
-            "that count once. Leave the weights out, or monitor against a calibrator."
-        )
-    return RisingBand.of(table, level)
 
 
 @dataclass(frozen=True)
@@ -1020,11 +981,13 @@ class MonitorState:
     def bounds(self, table: ScoreTable) -> NullBounds:
         """The probabilities that are claimed for a table's scores, and how far the truth may be
         from them."""
-        found = NullBounds.exactly(table.scores)
+        p = low = high = table.scores
         if self.band is not None:
-            found = NullBounds(*self.band.at(table.scores))
+            p, low, high = self.band.at(p)
         spare = self.least + table.error  # scores in cells are known no better than that
-        return found.widened(spare) if spare else found
+        if spare:
+            low, high = np.maximum(low - spare, 0.0), np.minimum(high + spare, 1.0)
+        return NullBounds(p, low, high)
 
     def after(self, batch: NewRows) -> MonitorState:
         """The state after one more batch; a batch that came before is refused."""
@@ -1062,14 +1025,21 @@ class MonitorState:
             made = replace(made, alarm=Alarm(number, batch.when))
         seen = ScoreTable.from_counts(bounds.p, batch.table.negative, batch.table.positive)
         window = Window.of(number, batch.when, made.total, seen)
-        return replace(made, windows=thinned_windows((*self.windows, window)))
+        windows = (*self.windows, window)
+        if len(windows) > MOST:
+            half = len(windows) // 4 * 2
+            pairs = (joined_windows(windows[at : at + 2]) for at in range(0, half, 2))
+            windows = (*pairs, *windows[half:])
+        return replace(made, windows=windows)
 
     def _gains(
         self, table: ScoreTable, watched: Watched, alternatives: Alternatives, heaviest: float
     ) -> Array:
-        # the factor of a bet is raised to the row's share of the heaviest weight, at most 1: so
-        # still nobody can expect to win
-        """By how much the logarithm of each alternative's wealth grows with a table."""
+        """By how much the logarithm of each alternative's wealth grows with a table.
+
+        The factor of a bet is raised to the row's share of the heaviest weight, at most 1: so still
+        nobody can expect to win.
+        """
         negative, positive = table.negative / heaviest, table.positive / heaviest
         return batch_gains(alternatives, watched.centre, self.bounds(table), negative, positive)
 
@@ -1096,6 +1066,10 @@ class MonitorState:
 
 
 # --- windows of time ---------------------------------------------------------------------------
+
+
+#: what a window has of each cell of the scale
+SUMS = ("weight", "positive", "predicted", "variance")
 
 
 @dataclass(frozen=True)
@@ -1146,18 +1120,8 @@ class Window:
 def joined_windows(windows: Sequence[Window]) -> Window:
     """One window of several that came one after another."""
     first, last = windows[0], windows[-1]
-    names = ("weight", "positive", "predicted", "variance")
-    sums = (np.sum([getattr(window, name) for window in windows], axis=0) for name in names)
+    sums = (np.sum([getattr(window, name) for window in windows], axis=0) for name in SUMS)
     return Window(first.first, last.last, first.since, last.until, last.evidence, *sums)
-
-
-def thinned_windows(windows: Sequence[Window]) -> tuple[Window, ...]:
-    """The windows; if there are too many, the older half is joined in pairs."""
-    if len(windows) <= MOST:
-        return tuple(windows)
-    half = len(windows) // 4 * 2
-    pairs = (joined_windows(windows[at : at + 2]) for at in range(0, half, 2))
-    return (*pairs, *windows[half:])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -1209,9 +1173,12 @@ class Alternatives(NamedTuple):
         found = [(shift, 1.0, 0.0, math.inf, ALL) for shift in both]
         if not only_shifts:
             found += [(s, b, 0.0, math.inf, TURNED) for b in SLOPES for s in (0.0, *both)]
-            found += [
-                (s, 1.0, low, high, PART) for low, high in _watched_parts(borders) for s in both
-            ]
+            ends = borders.tolist()
+            parts = list(pairwise(ends))
+            for many in TAILS:
+                if many < len(parts):
+                    parts += [(ends[-1 - many], ends[-1]), (ends[0], ends[many])]
+            found += [(s, 1.0, low, high, PART) for low, high in dict.fromkeys(parts) for s in both]
         columns = np.array(found, dtype=np.float64).T
         shares = columns[-1]
         for share in np.unique(shares):
@@ -1230,32 +1197,12 @@ class Alternatives(NamedTuple):
         return np.where(whole, np.where(self.slope == 1.0, "shift", "slope"), "part")
 
 
-def _watched_parts(borders: Array) -> list[tuple[float, float]]:
-    """The parts of the scale: each between two borders, and the last and first two, three and five
-    of them."""
-    found: list[tuple[float, float]] = list(pairwise(borders.tolist()))
-    for many in TAILS:
-        if many < len(found):
-            found += [(borders[-1 - many], borders[-1]), (borders[0], borders[many])]
-    return list(dict.fromkeys((float(low), float(high)) for low, high in found))
-
-
 class NullBounds(NamedTuple):
     """The probabilities of a batch that are claimed, and how far the truth may be from them."""
 
     p: Array
     low: Array
     high: Array
-
-    @classmethod
-    def exactly(cls, p: Array) -> Self:
-        """Bounds that allow no probability but p itself."""
-        return cls(p, p, p)
-
-    def widened(self, least: float) -> Self:
-        """Bounds that are wider by ``least`` on both sides."""
-        low, high = np.maximum(self.low - least, 0.0), np.minimum(self.high + least, 1.0)
-        return self._replace(low=low, high=high)
 
     def impossible(self, negative: Array, positive: Array) -> bool:
         """Whether an event came that has no probability under any allowed truth."""
@@ -1271,32 +1218,25 @@ def batch_gains(
     one below it bets against low, and one inside does not bet. So no alternative can expect to win,
     whatever the truth is. O(K·D) for K alternatives and D probabilities.
     """
+    shift, slope, low, high, _ = (column[:, None] for column in alternatives)
     found = np.zeros(len(alternatives.prior))
     for first in range(0, len(negative), BLOCK):
         at = slice(first, first + BLOCK)
-        won, lost = _log_factors(alternatives, centre, NullBounds(*(b[at] for b in bounds)))
+        p, lower, upper = (bound[at] for bound in bounds)
+        with np.errstate(divide="ignore"):
+            z = np.log(p) - np.log1p(-p)
+            least, not_least = np.log(lower), np.log1p(-lower)
+            most, not_most = np.log(upper), np.log1p(-upper)
+        moved = np.where((p >= low) & (p < high), centre + slope * (z - centre) + shift, z)
+        rest = np.log1p(np.exp(-np.abs(moved)))
+        q, not_q = np.minimum(moved, 0.0) - rest, -np.maximum(moved, 0.0) - rest  # ln q, ln(1 − q)
+        above, below = q > most, q < least
+        # ln of the factors for an event that came, and for one that did not, each (K, D)
+        with np.errstate(invalid="ignore"):  # −∞ − −∞ where nothing is bet
+            won = np.where(above, q - most, np.where(below, q - least, 0.0))
+            lost = np.where(above, not_q - not_most, np.where(below, not_q - not_least, 0.0))
         found += won @ positive[at] + lost @ negative[at]
     return found
-
-
-def _log_factors(
-    alternatives: Alternatives, centre: float, bounds: NullBounds
-) -> tuple[Array, Array]:
-    """ln of the factors for an event that came, and for one that did not, each (K, D)."""
-    shift, slope, low, high, _ = (column[:, None] for column in alternatives)
-    p = bounds.p
-    with np.errstate(divide="ignore"):
-        z = np.log(p) - np.log1p(-p)
-        least, not_least = np.log(bounds.low), np.log1p(-bounds.low)
-        most, not_most = np.log(bounds.high), np.log1p(-bounds.high)
-    moved = np.where((p >= low) & (p < high), centre + slope * (z - centre) + shift, z)
-    rest = np.log1p(np.exp(-np.abs(moved)))
-    q, not_q = np.minimum(moved, 0.0) - rest, -np.maximum(moved, 0.0) - rest  # ln q and ln(1 − q)
-    above, below = q > most, q < least
-    with np.errstate(invalid="ignore"):  # −∞ − −∞ where nothing is bet
-        won = np.where(above, q - most, np.where(below, q - least, 0.0))
-        lost = np.where(above, not_q - not_most, np.where(below, not_q - not_least, 0.0))
-    return won, lost
 
 
 def starting_share(batch: int) -> float:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from scipy.special import ndtri
@@ -57,11 +57,6 @@ class BinaryLikelihood:
     r: Array
     q: Array
     w: Array
-
-    @classmethod
-    def of(cls, p: Array, w: Array, train: float) -> BinaryLikelihood:
-        """The likelihood of probabilities that are calibrated at the rate ``train``."""
-        return cls(p / train, (1.0 - p) / (1.0 - train), w)
 
     def at(self, s: float) -> tuple[float, float, float]:
         """ln L at the rate t = σ(s), its derivative by t, and minus the second derivative."""
@@ -198,24 +193,19 @@ class ClassLikelihood:
             gradient = 1.0 - self.w @ v
             if np.abs(np.minimum(gradient, t)).max() <= GRADIENT or hidden == HIDDEN_STEPS:
                 break
-            step = self._newton_step(t, gradient, v, ridge)
+            # rates that are held near 0 go straight to 0
+            free = ~((gradient > 0.0) & (t <= np.minimum(1e-9, gradient)))
+            part = v[:, free]
+            hessian = (part * self.w[:, None]).T @ part
+            hessian[np.diag_indices_from(hessian)] += ridge * hessian.trace()
+            step = -t
+            step[free] = -np.linalg.solve(hessian, gradient[free])
             if gradient @ step > -HIDDEN:
                 t, hidden = np.maximum(t + step, 0.0), hidden + 1
             else:
                 t, length = self._shortened_step(t, gradient, step)
                 ridge = max(ridge / MORE, RIDGE) if length == 1.0 else ridge * MORE
         return t / t.sum(), rounds
-
-    def _newton_step(self, t: Array, gradient: Array, v: Array, ridge: float) -> Array:
-        """Newton's step; rates that are held near 0 go straight to 0."""
-        held = (gradient > 0.0) & (t <= np.minimum(1e-9, gradient))
-        free = ~held
-        part = v[:, free]
-        hessian = (part * self.w[:, None]).T @ part
-        hessian[np.diag_indices_from(hessian)] += ridge * hessian.trace()
-        step = -t
-        step[free] = -np.linalg.solve(hessian, gradient[free])
-        return step
 
     def _shortened_step(self, t: Array, gradient: Array, step: Array) -> tuple[Array, float]:
         """The rates after the first of ever shorter steps that brings enough of its promised gain,
@@ -270,24 +260,19 @@ def _off_the_border(shares: Array) -> Array:
 # --- Probabilities and calibrators for data with another base rate --------------------------------
 
 
+#: what is given back as it came
+Moved = TypeVar("Moved", Map, Fitted)
+
+
 @overload
 def adjust_prior(
-    calibrator_or_p: Map,
+    calibrator_or_p: Moved,
     *,
     train_rate: Any = None,
     target_rate: Any = None,
     kept: Any = None,
     positive_weight: Any = None,
-) -> Map: ...
-@overload
-def adjust_prior(
-    calibrator_or_p: Fitted,
-    *,
-    train_rate: Any = None,
-    target_rate: Any = None,
-    kept: Any = None,
-    positive_weight: Any = None,
-) -> Fitted: ...
+) -> Moved: ...
 @overload
 def adjust_prior(
     calibrator_or_p: Any,
@@ -376,7 +361,7 @@ def adjust_prior(
     if isinstance(calibrator_or_p, Map):
         return _adjust_map(calibrator_or_p, read_shift(given, _kind_of_map(calibrator_or_p)))
     if hasattr(calibrator_or_p, "to_fitted"):
-        return _adjust_fitted(_fitted_of_scores(calibrator_or_p), given)
+        return _adjust_fitted(calibrator_or_p, given)
     return _adjust_probabilities(calibrator_or_p, given)
 
 
@@ -396,23 +381,15 @@ def _kind_of_map(
     return ProbabilityKind(map_.n_classes, map_.distribution, labels, rate)
 
 
-# --- fitted calibrators ---------------------------------------------------------------------------
-
-
-def _fitted_of_scores(calibrator: Any) -> Fitted:
-    """A fitted calibrator of scores alone; any other is refused."""
+def _adjust_fitted(calibrator: Any, given: GivenShift) -> Fitted:
+    """The fitted calibrator after a shift, which its provenance records."""
     refuse_models(calibrator)
     fitted: Fitted = calibrator.to_fitted()
-    if isinstance(fitted.rule, Map):
-        return fitted
-    raise InputError(
-        f"{fitted.method} is no function of the score alone, so that it cannot be adjusted as a "
-        "map. Adjust what it gives: adjust_prior(calibrator.predict_proba(...), ...)."
-    )
-
-
-def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
-    """The fitted calibrator after a shift, which its provenance records."""
+    if not isinstance(fitted.rule, Map):
+        raise InputError(
+            f"{fitted.method} is no function of the score alone, so that it cannot be adjusted as "
+            "a map. Adjust what it gives: adjust_prior(calibrator.predict_proba(...), ...)."
+        )
     kind = _kind_of_map(fitted.map, fitted.classes, known_rate(fitted))
     shift = read_shift(given, kind)
     facts = fitted.provenance
@@ -423,25 +400,18 @@ def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
     )
 
 
-# --- probabilities --------------------------------------------------------------------------------
-
-
 def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
     """Probabilities after a shift, in the shape in which they came."""
     matrix = to_matrix(p, "p")
     columns = matrix.shape[1] if matrix.ndim == 2 else 1
-    if columns > 2 or (columns == 2 and _gives_rates_of_classes(given)):
+    target = getattr(given.target_rate, "rate", given.target_rate)
+    rates_of_classes = target is not None and np.ndim(target) > 0
+    if columns > 2 or (columns == 2 and rates_of_classes):
         shift = read_shift(given, ProbabilityKind(columns, distribution=True))
         return shift_classes(read_distributions(matrix), shift.factor)
     shift = read_shift(given, ProbabilityKind())
     moved = shift_odds(read_probabilities(matrix), shift.factor)
     return np.column_stack((1.0 - moved, moved)) if columns == 2 else moved.reshape(matrix.shape)
-
-
-def _gives_rates_of_classes(given: GivenShift) -> bool:
-    """Whether a rate is given for each of two classes."""
-    target = getattr(given.target_rate, "rate", given.target_rate)
-    return target is not None and np.ndim(target) > 0
 
 
 # --------------------------------------------------------------------------------------------------
@@ -455,12 +425,6 @@ FOLLOWS = (
 )
 #: what a fit remembers of its rows
 FACTS = ("weight", "positive_weight", "effective_size")
-
-
-def is_isotonic_fit(fitted: Fitted) -> bool:
-    """Whether the map is isotonic: then its steps are further apart than the true probabilities."""
-    chosen = str(fitted.provenance.get("chosen", fitted.method))
-    return chosen.lower() == "isotonic"
 
 
 def fit_information(facts: Mapping[str, Any]) -> float | None:
@@ -492,7 +456,10 @@ def known_rate(fitted: Fitted) -> Any:
     """The rate at which the probabilities are calibrated; None where the provenance does not say
     it."""
     facts, many = fitted.provenance, isinstance(fitted.map, VectorMap)
-    last = _last_adjustment(facts)
+    adjusted, updated = recorded_entries(facts, "prior"), recorded_entries(facts, "updated")
+    last, update = (entries[-1] if entries else None for entries in (adjusted, updated))
+    if isinstance(update, Mapping) and update.get("after_adjustments") == len(adjusted):
+        last = update  # see `Drift.update`
     try:
         if last is not None:
             rate = np.asarray(last["rate"], dtype=np.float64)
@@ -505,15 +472,6 @@ def known_rate(fitted: Fitted) -> Any:
         return None
     fits = rate.ndim == int(many) and bool(((rate > 0.0) & (rate < 1.0)).all())
     return rate if fits else None
-
-
-def _last_adjustment(facts: Mapping[str, Any]) -> Any:
-    """The record of the adjustment or update (see `Drift.update`) that came last, if any did."""
-    adjusted, updated = recorded_entries(facts, "prior"), recorded_entries(facts, "updated")
-    newest: Any = updated[-1] if updated else None
-    if isinstance(newest, Mapping) and newest.get("after_adjustments") == len(adjusted):
-        return newest
-    return adjusted[-1] if adjusted else None
 
 
 # --- The base rate of unlabelled rows, from their calibrated probabilities ------------------------
@@ -575,11 +533,23 @@ def estimate_rate(
     """
     train = float(check_rates(train_rate, "train_rate", ProbabilityKind()))
     z = _normal_deviate(level)
-    clean, weight, size = _read_unlabelled(p, sample_weight)
+    if not isinstance(p, ScoreTable):
+        clean = read_probabilities(p)
+        weight = _weights(sample_weight, len(clean))
+        present = weight > 0.0
+        clean, weight, size = clean[present], weight[present], _effective_rows(weight)
+    elif sample_weight is not None:
+        raise InputError("sample_weight must not be given with a table, which has its own weights.")
+    elif not p:
+        raise InputError("the table must hold at least one probability, but it is empty.")
+    else:
+        size = effective_size(p)
+        clean, weight = read_probabilities(p.scores), p.weight
     if clean.min() == clean.max():
         _warn_of_equal_rows(f"{clean[0]:g}")
     total = float(weight.sum())
-    two = BinaryLikelihood.of(clean, weight * (size / total), train)
+    ratios = clean / train, (1.0 - clean) / (1.0 - train)
+    two = BinaryLikelihood(*ratios, weight * (size / total))
     if (two.r == two.q).all():
         return RateEstimate(train, 0.0, 1.0, train, level, total, size, 0)
     s, iterations = most_likely_logit(two, logit_of(float(weight @ clean) / total))
@@ -641,36 +611,15 @@ def estimate_rates(
     rates, rounds = classes.most_likely(train / train.sum())
     low = high = None
     if z is not None:
-        ends = np.array([_interval_of_class(classes, c, size, rates, z) for c in range(k)])
+        ends = np.empty((k, 2))
+        for column, rate in enumerate(rates.tolist()):
+            s, profile = logit_of(rate), ProfileLikelihood(classes, column, size, rates)
+            ends[column] = rate_interval(profile, s, profile.curve(s), z * z / 2)
         low, high = np.minimum(ends[:, 0], rates), np.maximum(ends[:, 1], rates)
     return RateEstimates(rates, low, high, train, level, total, size, rounds)
 
 
-def _interval_of_class(
-    classes: ClassLikelihood, column: int, size: float, rates: Array, z: float
-) -> tuple[float, float]:
-    """The interval of the rate of one class."""
-    s = logit_of(float(rates[column]))
-    profile = ProfileLikelihood(classes, column, size, rates)
-    return rate_interval(profile, s, profile.curve(s), z * z / 2)
-
-
 # --- reading --------------------------------------------------------------------------------------
-
-
-def _read_unlabelled(p: Any, sample_weight: Any) -> tuple[Array, Array, float]:
-    """Probabilities, their weights, and how many rows of equal weight they are worth."""
-    if not isinstance(p, ScoreTable):
-        clean = read_probabilities(p)
-        weight = _weights(sample_weight, len(clean))
-        present = weight > 0.0
-        return clean[present], weight[present], _effective_rows(weight)
-    if sample_weight is not None:
-        raise InputError("sample_weight must not be given with a table, which has its own weights.")
-    if not p:
-        raise InputError("the table must hold at least one probability, but it is empty.")
-    size = effective_size(p)
-    return read_probabilities(p.scores), p.weight, size
 
 
 def _weights(sample_weight: Any, n: int) -> Array:
@@ -810,7 +759,13 @@ def _shift_by_rates(given: GivenShift, kind: ProbabilityKind) -> Shift:
         )
     extra: dict[str, Any] = {}
     if isinstance(target_rate, (RateEstimate, RateEstimates)):
-        _refuse_rate_at_border(target_rate)
+        rates = np.asarray(target_rate.rate)
+        if (rates <= 0.0).any() or (rates >= 1.0).any():
+            raise ParameterError(
+                f"target_rate must lie between 0 and 1, but the estimate is "
+                f"{brief(rates.tolist())}: at such a rate probabilities are 0 or 1. Pass a rate "
+                "inside its interval instead, such as the middle of low and high, with train_rate."
+            )
         train_rate = target_rate.train_rate if train_rate is None else train_rate
         extra = {"estimated": target_rate.to_dict()}
         target_rate = target_rate.rate
@@ -904,7 +859,18 @@ def _read_numbers(
 ) -> Array:
     """A number (size 0) or an array of one of the sizes; a mapping by label is taken, too."""
     if isinstance(value, Mapping):
-        value = _values_by_label(value, name, labels)
+        if labels is None:
+            raise ParameterError(
+                f"{name} must be numbers in the order of the columns, but a mapping came, and the "
+                "labels are not known here. Labels are known to a fitted calibrator of several "
+                "classes; one of two classes takes a number, the rate of pos_label."
+            )
+        if set(value) != set(labels):
+            raise ParameterError(
+                f"{name} must have an entry for each of the labels {brief(list(labels))}, but "
+                f"{brief(list(value))} came."
+            )
+        value = [value[label] for label in labels]
     try:
         array = np.asarray(value)
     except ValueError as wrong:  # lists of different lengths
@@ -918,24 +884,6 @@ def _read_numbers(
     return array.astype(np.float64)
 
 
-def _values_by_label(
-    value: Mapping[Any, Any], name: str, labels: tuple[Any, ...] | None
-) -> list[Any]:
-    """The values of a mapping in the order of the labels."""
-    if labels is None:
-        raise ParameterError(
-            f"{name} must be numbers in the order of the columns, but a mapping came, and the "
-            "labels are not known here. Labels are known to a fitted calibrator of several "
-            "classes; one of two classes takes a number, the rate of pos_label."
-        )
-    if set(value) != set(labels):
-        raise ParameterError(
-            f"{name} must have an entry for each of the labels {brief(list(labels))}, but "
-            f"{brief(list(value))} came."
-        )
-    return [value[label] for label in labels]
-
-
 def _check_between(values: Array, name: str, least: float, most: float) -> None:
     """Refuse values beyond two limits."""
     if not ((values >= least) & (values <= most)).all():
@@ -943,17 +891,6 @@ def _check_between(values: Array, name: str, least: float, most: float) -> None:
         raise ParameterError(
             f"{name} must be above 0 (at least {least:g}) and {above}, but "
             f"{brief(values.tolist())} came."
-        )
-
-
-def _refuse_rate_at_border(estimate: RateEstimate | RateEstimates) -> None:
-    """Refuse an estimated rate of 0 or 1."""
-    rates = np.asarray(estimate.rate)
-    if (rates <= 0.0).any() or (rates >= 1.0).any():
-        raise ParameterError(
-            f"target_rate must lie between 0 and 1, but the estimate is {brief(rates.tolist())}: "
-            "at such a rate probabilities are 0 or 1. Pass a rate inside its interval instead, "
-            "such as the middle of low and high, with train_rate."
         )
 
 

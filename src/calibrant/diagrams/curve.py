@@ -190,7 +190,7 @@ def curve_of(
     table: ScoreTable, rule: CurveOptions, span: tuple[float, float] | None = None
 ) -> Curve:
     """The curve of a table; ``span`` is the part of the axis that its histogram covers."""
-    shape = shape_of(table, rule)
+    shape = SHAPES[rule.curve](table, rule)
     span = span_of([table], rule.axes) if span is None else span
     cells = cell_edges(*span, rule.cells, odds=rule.axes == "logit")
     return Curve(
@@ -291,10 +291,14 @@ def tick_words(tick: float) -> str:
 
 def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
     """The part of the axis that the histogram of all these predictions covers."""
-    if axes == "probability":
-        ends = [(float(table.scores[0]), float(table.scores[-1])) for table in tables]
-    else:
-        ends = [_ends_of_bulk(table) for table in tables]
+    ends = []
+    for table in tables:
+        first, last = 0, len(table) - 1
+        if axes == "logit":  # without the least and the largest 0.5 % of the weight
+            mass = np.cumsum(table.weight)
+            first, end = np.searchsorted(mass, mass[-1] * np.array([BEYOND, 1 - BEYOND]))
+            last = min(end, last)
+        ends.append((float(table.scores[first]), float(table.scores[last])))
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     return window(low, high) if axes == "probability" else round_odds(low, high)
 
@@ -323,23 +327,10 @@ def frame_of(curves: Sequence[Curve]) -> Frame:
         return Frame(*window(min(map(min, columns)), max(map(max, columns))))
     low = min(c.histogram_edges[0] for c in curves)
     high = max(c.histogram_edges[-1] for c in curves)
-    heights = np.concatenate([_sure_fractions(c) for c in curves])
-    if len(heights):
-        low, high = min(low, heights.min()), max(high, heights.max())
+    for c in curves:  # of groups that hold at least half an effective row of each class
+        sure = c.effective * np.minimum(c.fraction, 1 - c.fraction) >= 0.5
+        low, high = c.fraction[sure].min(initial=low), c.fraction[sure].max(initial=high)
     return Frame(*round_odds(float(low), float(high)), "logit")
-
-
-def _sure_fractions(curve: Curve) -> Array:
-    """The fractions of groups that hold at least half an effective row of each class."""
-    rarer = np.minimum(curve.fraction, 1 - curve.fraction)
-    return curve.fraction[curve.effective * rarer >= 0.5]
-
-
-def _ends_of_bulk(table: ScoreTable) -> tuple[float, float]:
-    """The scores between which all but 0.5 % of the weight at either end lies."""
-    mass = np.cumsum(table.weight)
-    first, last = np.searchsorted(mass, mass[-1] * np.array([BEYOND, 1 - BEYOND]))
-    return float(table.scores[first]), float(table.scores[min(last, len(mass) - 1)])
 
 
 def round_odds(low: float, high: float) -> tuple[float, float]:
@@ -469,11 +460,6 @@ class Shape(NamedTuple):
     upper: Array | None
 
 
-def shape_of(table: ScoreTable, rule: CurveOptions) -> Shape:
-    """The curve of a table of probabilities."""
-    return SHAPES[rule.curve](table, rule)
-
-
 # --- in bins ------------------------------------------------------------------------------------
 
 
@@ -495,8 +481,8 @@ def _isotonic_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     last = table.scores[last_cells(starts, len(table))]
     edges = np.column_stack((table.scores[starts], last))
     ends, values = edges.ravel(), np.repeat(sums.fraction, 2)
-    grid = cells_of(table, half=GRID).p
-    x = np.unique(np.concatenate((_thinned(ends), grid)))
+    corners = ends[np.linspace(0, len(ends) - 1, min(len(ends), MOST_ENDS)).astype(np.intp)]
+    x = np.unique(np.concatenate((corners, cells_of(table, half=GRID).p)))
     y = np.interp(x, ends, values)
     mean = run_means(table, starts)
     groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
@@ -508,26 +494,14 @@ def _isotonic_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     # at its ends a curve varies row by row: no cells are made there
     few = np.arange(min(END_ROWS, len(table)))
     cells = cells_of(table, keep=np.union1d(few, len(table) - 1 - few))
-    guess = {
-        "consistency": cells.p,
-        "confidence": np.interp(cells.p, mean, _smoothed_fractions(sums)),
-    }
-    lower, upper = _isotonic_band(cells, guess[rule.band], x, rule)
+    probability = cells.p
+    if rule.band == "confidence":  # blocks of a single class are not taken for certain
+        smoothed = (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
+        probability = np.interp(cells.p, mean, smoothed)
+    lower, upper = _isotonic_band(cells, probability, x, rule)
     if rule.band == "confidence":  # it is the band of this line
         lower, upper = np.minimum(lower, y), np.maximum(upper, y)
     return Shape(*groups, x, y, lower, upper)
-
-
-def _thinned(ends: Array) -> Array:
-    """The ends of blocks; if there are too many, some of them at equal distances."""
-    if len(ends) <= MOST_ENDS:
-        return ends
-    return ends[np.linspace(0, len(ends) - 1, MOST_ENDS).astype(np.intp)]
-
-
-def _smoothed_fractions(sums: BinSums) -> Array:
-    """(n₁ + 1)/(n + 2) of each block: blocks of a single class are not taken for certain."""
-    return (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
 
 
 def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: CurveOptions) -> Band:
@@ -554,7 +528,9 @@ def _smooth_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     cells = cells_of(table)
     place = logit(np.clip(cells.p, CLIP, 1 - CLIP))
     sigma = kernel_width(table, place, cells.weight) if rule.sigma is None else float(rule.sigma)
-    chosen = _places_along_line(place, cells.weight)
+    chosen = np.arange(len(place))
+    if len(place) > 2 * GRID:  # the line is given at some, spread by weight and along the axis
+        chosen = spread_places(place, cells.weight, GRID, chosen[-1:])
     near = kernel(place[chosen], place, sigma)
     weight = near @ cells.weight
     x = np.clip(near @ (cells.weight * cells.p) / weight, cells.p[0], cells.p[-1])
@@ -572,13 +548,6 @@ def _smooth_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
     band = band_of_drawn(drawn @ near.T / weight, rule.level, rule.everywhere)
     return Shape(*groups, x, y, *band)
-
-
-def _places_along_line(place: Array, weight: Array) -> Index:
-    """The cells at which the line is given: all, or some, spread by weight and along the axis."""
-    if len(place) <= 2 * GRID:
-        return np.arange(len(place))
-    return spread_places(place, weight, GRID, np.array([len(place) - 1]))
 
 
 def kernel_width(table: ScoreTable, place: Array, weight: Array) -> float:
@@ -618,6 +587,8 @@ SHAPES: dict[str, Callable[[ScoreTable, CurveOptions], Shape]] = {
 
 #: predictions that all lie this close to 0 or to 1 are shown enlarged
 CORNER = 0.2
+#: by a corner that is as large as one of these, times a power of ten
+ROUND_DIGITS = (1, 1.5, 2, 3, 4, 5, 6, 8)
 #: beyond this mean a Poisson count is all but constant, and NumPy's sampler would overflow
 LARGEST_MEAN = 1e15
 #: a long sum of weights is rounded, so bins of equal weight end with this tolerance
@@ -695,18 +666,12 @@ def window(low: float, high: float) -> tuple[float, float]:
     for reach, mirrored in ((high, False), (1.0 - low, True)):
         if 0.0 < reach <= CORNER:
             # next to 1, numbers have too many digits to tell smaller parts of the axis apart
-            size = _round_up(max(float(reach), 1e-3 if mirrored else 0.0))
+            least = max(float(reach), 1e-3 if mirrored else 0.0)
+            power = math.floor(math.log10(least))
+            sizes = (float(f"{digit}e{power + up}") for up in (0, 1) for digit in ROUND_DIGITS)
+            size = next(size for size in sizes if size >= least * (1 - ROUNDING))
             return (1.0 - size, 1.0) if mirrored else (0.0, size)
     return 0.0, 1.0
-
-
-def _round_up(reach: float) -> float:
-    """The next number of one digit, or 1.5, times a power of ten, up to rounding."""
-    power = math.floor(math.log10(reach))
-    sizes = (
-        float(f"{digit}e{power + up}") for up in (0, 1) for digit in (1, 1.5, 2, 3, 4, 5, 6, 8)
-    )
-    return next(size for size in sizes if size >= reach * (1 - ROUNDING))
 
 
 # --- bands --------------------------------------------------------------------------------------
@@ -715,26 +680,31 @@ def _round_up(reach: float) -> float:
 def band_of(
     table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions
 ) -> Band | tuple[None, None]:
-    """The lower and the upper end of each bin's fraction, or two Nones."""
-    return (None, None) if rule.band is None else BANDS[rule.band](table, starts, sums, rule)
+    """The lower and the upper end of each bin's fraction, or two Nones.
 
-
-def _exact_band(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
-    """Clopper–Pearson with the effective sample size; everywhere at once each has its share."""
-    bins = len(starts) if rule.everywhere else 1
-    return clopper_pearson(sums.effective, sums.fraction, rule.tail / bins)
-
-
-def _bootstrap_band(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
-    """Percentiles of the fraction over Poisson replicates of either class's weight."""
+    Exact: Clopper–Pearson with the effective sample size. Bootstrap: percentiles of the fraction
+    over Poisson replicates of either class's weight. Consistency: the fractions of labels that are
+    drawn with the predictions as probabilities.
+    """
+    if rule.band is None:
+        return None, None
+    if rule.band == "exact":  # everywhere at once each bin has its share
+        bins = len(starts) if rule.everywhere else 1
+        return clopper_pearson(sums.effective, sums.fraction, rule.tail / bins)
     random = read_generator(rule.random_state)
-    negative = _bootstrap_weights(sums.negative, sums.negative_sq, rule.replicates, random)
-    positive = _bootstrap_weights(sums.positive, sums.positive_sq, rule.replicates, random)
-    total = negative + positive
-    some = total > 0
-    fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
-    lower, upper = np.quantile(fraction, (rule.tail, 1 - rule.tail), axis=0)
-    return lower, upper
+    if rule.band == "bootstrap":
+        negative = _bootstrap_weights(sums.negative, sums.negative_sq, rule.replicates, random)
+        positive = _bootstrap_weights(sums.positive, sums.positive_sq, rule.replicates, random)
+        total = negative + positive
+        some = total > 0
+        fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
+        lower, upper = np.quantile(fraction, (rule.tail, 1 - rule.tail), axis=0)
+        return lower, upper
+    cells = cells_of(table, keep=starts)
+    drawn = cells.draw(cells.p, rule.replicates, random) * cells.weight
+    inner = np.searchsorted(cells.starts, starts)
+    fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
+    return band_of_drawn(fraction, rule.level, rule.everywhere)
 
 
 def _bootstrap_weights(weight: Array, square: Array, n: int, random: np.random.Generator) -> Array:
@@ -747,22 +717,6 @@ def _bootstrap_weights(weight: Array, square: Array, n: int, random: np.random.G
     mean = np.minimum(mean, LARGEST_MEAN)
     unit = weight / np.where(some, mean, 1.0)
     return unit * random.poisson(mean, size=(n, len(mean)))
-
-
-def _consistency_band(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
-    """The band of fractions of labels drawn with the predictions as probabilities."""
-    cells = cells_of(table, keep=starts)
-    drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
-    inner = np.searchsorted(cells.starts, starts)
-    fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
-    return band_of_drawn(fraction, rule.level, rule.everywhere)
-
-
-BANDS: dict[str, Callable[[ScoreTable, Index, BinSums, CurveOptions], Band]] = {
-    "exact": _exact_band,
-    "bootstrap": _bootstrap_band,
-    "consistency": _consistency_band,
-}
 
 
 # --- Labels drawn at random from given probabilities, for the bands of curves ---------------------
@@ -931,12 +885,6 @@ class CurveOptions:
         check_choice("band", self.band, ("auto", *bands, None), where)
         if self.band is not None:
             object.__setattr__(self, "band", bands.get(self.band, next(iter(bands))))
-        self._resolve_bands()
-        check_number("level", self.level, 0.0, 1.0)
-        if self.sigma is not None:
-            self._check_sigma(self.sigma)
-
-    def _resolve_bands(self) -> None:
         check_choice("bands", self.bands, ("auto", *BANDS_HOLD, None))
         known = ONLY_POINTWISE.get((self.curve, self.band))
         if self.bands == "simultaneous" and known:
@@ -947,13 +895,10 @@ class CurveOptions:
         hold = "simultaneous" if self.band == "consistency" else "pointwise"
         chosen = self.bands if self.bands in BANDS_HOLD else hold
         object.__setattr__(self, "bands", None if self.band is None else chosen)
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether the band holds everywhere at once."""
-        return self.bands == "simultaneous"
-
-    def _check_sigma(self, sigma: Any) -> None:
+        check_number("level", self.level, 0.0, 1.0)
+        sigma = self.sigma
+        if sigma is None:
+            return
         number = isinstance(sigma, Real) and not isinstance(sigma, bool)
         if not number or not 1e-6 <= sigma <= 20:
             raise ParameterError(
@@ -964,6 +909,11 @@ class CurveOptions:
                 f"sigma must be left out unless curve='smooth', but {sigma!r} came with "
                 f"curve={self.curve!r}."
             )
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the band holds everywhere at once."""
+        return self.bands == "simultaneous"
 
     @property
     def cells(self) -> int:
@@ -1279,18 +1229,30 @@ def map_curve(
     domain = "probability" if start >= 0.0 and end <= 1.0 else "score"
     odds = axes == "logit" and domain == "probability"
     if odds:
-        start, end = _span_of_odds(fitted_map)
-    low, high = _checked_ends(start if lo is None else lo, end if hi is None else hi)
-    n = check_whole("n", n, 2)
+        knots = fitted_map.knots(0.0, 1.0)
+        knots = knots[(knots > 0.0) & (knots < 1.0)]
+        start, end = round_odds(knots.min(initial=ODDS[0]), knots.max(initial=ODDS[1]))
+    low, high = start if lo is None else lo, end if hi is None else hi
+    for name, value in (("lo", low), ("hi", high)):
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise ParameterError(f"{name} must be a finite number or None, but {value!r} came.")
+    if not low < high:
+        raise ParameterError(f"lo must be below hi, but {low:g} and {high:g} came.")
+    low, high, n = float(low), float(high), check_whole("n", n, 2)
     knots = np.unique(fitted_map.knots(low, high))
     knots = knots[(knots > low) & (knots < high)]
     knots = knots[:: len(knots) // MOST_KNOTS + 1]
-    x, at, order = _knots_and_grid(knots, (_grid_of_odds if odds else _grid)(low, high, n))
+    grid = _grid(low, high, n, odds=odds)
+    # a knot stands twice in the line, and the map is read on both of its sides
+    aside = np.maximum(8 * np.spacing(np.abs(knots)), ASIDE * (grid[-1] / 2 - grid[0] / 2))
+    at = np.clip(np.concatenate((knots - aside, knots + aside, grid)), grid[0], grid[-1])
+    x = np.concatenate((knots, knots, grid))
+    order = np.argsort(x, kind="stable")
     lower = upper = level = None
     if fitted_map.band is not None:
         low_map, high_map, level = fitted_map.band
         lower, upper = low_map(at)[order], high_map(at)[order]
-    return MapCurve(x, fitted_map(at)[order], lower, upper, level, knots, domain, axes)
+    return MapCurve(x[order], fitted_map(at)[order], lower, upper, level, knots, domain, axes)
 
 
 def map_of(fitted: Any) -> Map:
@@ -1314,23 +1276,12 @@ def map_of(fitted: Any) -> Map:
     return inner
 
 
-def _checked_ends(lo: Any, hi: Any) -> tuple[float, float]:
-    for name, value in (("lo", lo), ("hi", hi)):
-        if not isinstance(value, Real) or not math.isfinite(value):
-            raise ParameterError(f"{name} must be a finite number or None, but {value!r} came.")
-    if not lo < hi:
-        raise ParameterError(f"lo must be below hi, but {lo:g} and {hi:g} came.")
-    return float(lo), float(hi)
-
-
-def _grid(lo: float, hi: float, n: int) -> Array:
-    """n points from lo to hi, dense near both ends, where maps of logits are steep."""
-    part = (1 - np.cos(np.linspace(0.0, np.pi, n))) / 2
-    return np.clip(lo * (1 - part) + hi * part, lo, hi)
-
-
-def _grid_of_odds(lo: float, hi: float, n: int) -> Array:
-    """n points from lo to hi, evenly over their log-odds."""
+def _grid(lo: float, hi: float, n: int, *, odds: bool) -> Array:
+    """n points from lo to hi: evenly over their log-odds, or dense near both ends, where maps of
+    logits are steep."""
+    if not odds:
+        part = (1 - np.cos(np.linspace(0.0, np.pi, n))) / 2
+        return np.clip(lo * (1 - part) + hi * part, lo, hi)
     if not 0.0 < lo < hi < 1.0:
         raise ParameterError(
             f"lo and hi must lie between 0 and 1 on log-odds axes, but {lo:g} and {hi:g} came."
@@ -1338,28 +1289,6 @@ def _grid_of_odds(lo: float, hi: float, n: int) -> Array:
     ends = logit(np.array([lo, hi]))
     grid = sigmoid(np.linspace(ends[0], ends[1], n))
     return np.clip(grid, lo, hi)
-
-
-def _span_of_odds(fitted_map: Map) -> tuple[float, float]:
-    knots = fitted_map.knots(0.0, 1.0)
-    knots = knots[(knots > 0.0) & (knots < 1.0)]
-    low, high = ODDS
-    if len(knots):
-        low, high = min(low, float(knots.min())), max(high, float(knots.max()))
-    return round_odds(low, high)
-
-
-def _knots_and_grid(knots: Array, grid: Array) -> tuple[Array, Array, Index]:
-    """The scores of the line, ascending; where the map is read; and the order that sorts this.
-
-    A knot stands twice, and is read on both of its sides.
-    """
-    lo, hi = grid[0], grid[-1]
-    aside = np.maximum(8 * np.spacing(np.abs(knots)), ASIDE * (hi / 2 - lo / 2))
-    x = np.concatenate((knots, knots, grid))
-    order = np.argsort(x, kind="stable")
-    at = np.concatenate((knots - aside, knots + aside, grid))
-    return x[order], np.clip(at, lo, hi), order
 
 
 # --- Panels: curves of several predictions or groups of rows, with the maps that made them --------

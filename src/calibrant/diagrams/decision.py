@@ -13,7 +13,7 @@ from calibrant.data.door import read_number_column
 from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curve import ONLY, printed_columns, read_several, some_of
 from calibrant.errors import ParameterError
-from calibrant.metrics.decisions import Benefits, benefits, treat_all
+from calibrant.metrics.decisions import benefits, treat_all
 from calibrant.metrics.tables import check_number, read_table, table_for_test
 from calibrant.result_tables import PlainFields, shown_value
 
@@ -156,43 +156,35 @@ def decision_curve(
     """
     if level is not None:
         check_number("level", level, 0.0, 1.0)
-    places = THRESHOLDS if thresholds is None else _read_thresholds(thresholds)
+    places = THRESHOLDS
+    if thresholds is not None:
+        places = np.unique(read_number_column(np.atleast_1d(thresholds), "thresholds", signed=True))
+        if not len(places) or places[0] <= 0.0 or places[-1] >= 1.0:
+            ends = f"they run from {places[0]:g} to {places[-1]:g}" if len(places) else "none came"
+            raise ParameterError(
+                f"thresholds must be one or more numbers above 0 and below 1, but {ends}."
+            )
     if isinstance(p, Mapping):
         tables = read_several(y, p, sample_weight, pos_label)
     else:
         tables = {ONLY: read_table(y, p, sample_weight, pos_label)}
     made = {name: table_for_test(table, weights) for name, table in tables.items()}
-    found = {name: benefits(table, places) for name, table in made.items()}
+    found = [benefits(table, places) for table in made.values()]
     first = next(iter(made.values()))
     rate = first.total_positive / first.total
-    lower, upper = (None, None) if level is None else _band(list(found.values()), level)
+    lower = upper = None
+    spans = [] if level is None else [one.intervals(level) for one in found]
+    if spans and all(spans):  # not of fewer than two rows
+        lower, upper = np.moveaxis(np.array(spans), -1, 0)
     return DecisionCurve(
-        tuple(found),
+        tuple(made),
         places,
-        np.array([one.mean for one in found.values()]),
+        np.array([one.mean for one in found]),
         lower,
         upper,
-        np.array([one.acted for one in found.values()]),
+        np.array([one.acted for one in found]),
         treat_all(rate, places),
         rate,
         None if lower is None else level,
         next(iter(tables.values())).total,
     )
-
-
-def _read_thresholds(thresholds: Any) -> Array:
-    found = np.unique(read_number_column(np.atleast_1d(thresholds), "thresholds", signed=True))
-    if not len(found) or found[0] <= 0.0 or found[-1] >= 1.0:
-        came = f"they run from {found[0]:g} to {found[-1]:g}" if len(found) else "none came"
-        raise ParameterError(
-            f"thresholds must be one or more numbers above 0 and below 1, but {came}."
-        )
-    return found
-
-
-def _band(found: list[Benefits], level: float) -> tuple[Array | None, Array | None]:
-    spans = [one.intervals(level) for one in found]
-    if not all(spans):  # fewer than two rows
-        return None, None
-    ends = np.array(spans)
-    return ends[..., 0], ends[..., 1]

@@ -154,7 +154,12 @@ class LearningCurve(PlainFields, Frozen):
         head = f"{self.measure} ({self.better} is better), mean of {self.repeats} draws ± its error"
         columns = [["rows", *(str(size) for size in self.sizes)]]
         for name, means, errors in zip(self.names, self.mean, self.standard_error, strict=True):
-            columns.append([name, *map(_mean_and_error, means, errors)])
+            column = [name]
+            for mean, error in zip(means, errors, strict=True):
+                places = ".4f" if mean == 0 or abs(mean) >= 1e-4 else ".2e"
+                reach = f" ± {error:{places}}" if math.isfinite(mean) else ""
+                column.append(f"{in_short(mean)}{reach}")
+            columns.append(column)
         lines = printed_columns(columns, "right")
         return "\n".join([head, *lines, *(f"note: {note}" for note in self.notes)])
 
@@ -168,12 +173,6 @@ def in_short(value: float) -> str:
     if not math.isfinite(value):
         return "∞"
     return f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
-
-
-def _mean_and_error(mean: float, error: float) -> str:
-    if not math.isfinite(mean):
-        return in_short(mean)
-    return f"{in_short(mean)} ± {error:{'.4f' if mean == 0 or abs(mean) >= 1e-4 else '.2e'}}"
 
 
 def _summary(values: Array, level: float) -> Difference:
@@ -468,11 +467,15 @@ class Trials:
         return ScoreTable.from_rows(self.rows)
 
     @cached_property
-    def as_they_are(self) -> Map:
-        """The probabilities that scores stand for, read by those of all rows."""
+    def as_they_came(self) -> Callable[[Array], Array]:
+        """The probabilities that scores stand for, read by those of all rows; where the measure
+        only ranks, the scores themselves."""
         from calibrant.methods.uncalibrated import Uncalibrated
 
-        return Uncalibrated().fit_table(self.whole).map_
+        if self.judge.ranks:
+            return np.asarray
+        fitted: Map = Uncalibrated().fit_table(self.whole).map_
+        return fitted
 
     def values(self, drawn: Index) -> tuple[list[float], bool]:
         """The measure after each method that is fitted to the rows of these numbers, on the others.
@@ -480,19 +483,16 @@ class Trials:
         And whether all rows drawn have the same class.
         """
         table = ScoreTable.from_rows(self.rows.take(drawn)).part_of(self.whole.scale)
-        maps = [self._map_of(method, table) for method in self.methods]
+        maps = [
+            self.as_they_came if method is None else method.fit_table(table).map_
+            for method in self.methods
+        ]
         if self.judge.of_table is None:
             found = self._of_rows(maps, drawn)
         else:
             left, of_table = self._left(drawn), self.judge.of_table
             found = [of_table(_predicted_table(left, apply(left.scores))) for apply in maps]
         return found, not (table.total_positive and table.total_negative)
-
-    def _map_of(self, method: Any, table: ScoreTable) -> Callable[[Array], Array]:
-        if method is None:
-            return _scores_themselves if self.judge.ranks else self.as_they_are
-        fitted: Map = method.fit_table(table).map_
-        return fitted
 
     def _of_rows(self, maps: Iterable[Callable[[Array], Array]], drawn: Index) -> list[float]:
         """The values of a measure that reads rows."""
@@ -521,10 +521,6 @@ class Trials:
         some = n0 + n1 > 0
         n0, n1 = read_only(n0[some]), read_only(n1[some])
         return ScoreTable(read_only(self.distinct[some]), n0, n1, n0, n1)
-
-
-def _scores_themselves(scores: Array) -> Array:
-    return scores
 
 
 def _predicted_table(table: ScoreTable, p: Array) -> ScoreTable:

@@ -10,9 +10,10 @@ import hashlib
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from calibrant.diagrams.curve import Curve, Frame, MapCurve, tick_words
 from calibrant.errors import InputError, ParameterError, import_extra
@@ -145,54 +146,52 @@ def titled_figure(
     return new_figure(width, height), title
 
 
+@contextmanager
 def one_panel(
     name: str,
     place: tuple[float, float, float, float],
-    draw: Callable[[Axes], None],
     ax: Axes | None,
     title: str | None,
     *,
     width: float = WIDTH,
     top: float = TOP,
     letters: int = COLUMN,
-) -> Figure:
-    """A figure of one panel at this place, which ``draw`` fills; with ``ax``, the figure of those
-    axes, which somebody else made."""
+) -> Iterator[tuple[Figure, Axes]]:
+    """A figure and its one panel at this place, to be drawn into; with ``ax``, these axes, which
+    somebody else made, and their figure."""
     if ax is None:
         _, below, _, height = place
         figure, title = titled_figure(title, width, height, below, top=top, letters=letters)
         ax = axes_at(figure, place, name)
-    draw(ax)
+    yield cast("Figure", ax.figure), ax
     set_title(ax, title)
-    return ax.figure  # type: ignore[return-value]
 
 
+@contextmanager
 def panel_with_legend(
     name: str,
     height: float,
-    draw: Callable[[Axes], None],
     ax: Axes | None,
     title: str | None,
     *,
     entries: int,
     longest: int,
     digits: float = 0.0,
-) -> Figure:
-    """A figure of one panel, as `one_panel` makes it, with the legend below it, or in ``ax``.
+) -> Iterator[tuple[Figure, Axes]]:
+    """A figure and its panel, as `one_panel` makes them; then the legend below it, or in ``ax``.
 
     ``entries`` is how many labels the legend has, and ``longest`` the letters of the longest.
     ``digits`` is extra room, in inches, for the numbers of the y axis.
     """
     below, columns = legend_room(entries, longest > WIDEST)
     left, side = LEFT + digits, PANEL - digits
-    figure = one_panel(name, (left, below, side, height), draw, ax, title)
+    with one_panel(name, (left, below, side, height), ax, title) as (figure, panel):
+        yield figure, panel
     if ax is not None:
         legend_inside(ax)
-        return figure
-    panel = figure.axes[0]
-    panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
-    legend_below(figure, panel.get_legend_handles_labels()[0], columns)
-    return figure
+    else:
+        panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
+        legend_below(figure, panel.get_legend_handles_labels()[0], columns)
 
 
 def line_style(number: int) -> tuple[str, str, Any]:
@@ -235,27 +234,24 @@ def refuse_other(value: Any, kind: type, maker: str, ax: Any) -> None:
 
 
 def render(figure: Figure, format: str = "png", dpi: float = DPI) -> bytes:
-    """A figure as the bytes of a PNG, SVG or PDF file, the same for the same figure."""
+    """A figure as the bytes of a PNG, SVG or PDF file, the same for the same figure.
+
+    Matplotlib draws the ids of markers and clips of an SVG at random. Here they depend on its
+    content alone, so that two pictures on one page do not share ids.
+    """
     stream = io.BytesIO()
     no_date = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(stream, format=format, dpi=dpi, metadata=no_date.get(format))
     picture = stream.getvalue()
-    return _with_steady_ids(picture) if format == "svg" else picture
-
-
-def _with_steady_ids(svg: bytes) -> bytes:
-    """The picture with ids that depend on its content alone.
-
-    Matplotlib draws the ids of markers and clips at random. With these the same figure gives the
-    same file, and two pictures on one page do not share ids.
-    """
-    names = list(dict.fromkeys(re.findall(rb'id="([a-z][0-9a-f]{10})"', svg)))
+    if format != "svg":
+        return picture
+    names = list(dict.fromkeys(re.findall(rb'id="([a-z][0-9a-f]{10})"', picture)))
     for number, name in enumerate(names):
-        svg = svg.replace(name, b"@%d@" % number)
-    digest = hashlib.sha256(svg).hexdigest()[:10].encode()
+        picture = picture.replace(name, b"@%d@" % number)
+    digest = hashlib.sha256(picture).hexdigest()[:10].encode()
     for number in range(len(names)):
-        svg = svg.replace(b"@%d@" % number, b"c%s-%d" % (digest, number))
-    return svg
+        picture = picture.replace(b"@%d@" % number, b"c%s-%d" % (digest, number))
+    return picture
 
 
 # --- Curves, bands, histograms and axes of all diagrams of reliability ----------------------------
@@ -304,15 +300,6 @@ def curve_styles(names: Sequence[str], used: int = 0) -> tuple[CurveStyle, ...]:
         CurveStyle(plain_words(name), *line_style(used + place), order=4 - place / len(names))
         for place, name in enumerate(names)
     )
-
-
-def name_of_band(curve: Curve) -> str:
-    """What the legend calls the band: bars stand for intervals, areas for bands."""
-    level = f"{100 * (curve.level or 0.0):g} %"
-    everywhere = curve.bands == "simultaneous"
-    if curve.band in ("exact", "bootstrap"):
-        return f"{level} interval ({curve.band}{', all bins' if everywhere else ''})"
-    return f"{level} {curve.band}, {'whole curve' if everywhere else 'at each place'}"
 
 
 def draw_curves(
@@ -455,10 +442,14 @@ class CurveDrawing:
 
 
 def band_key(ax: Axes, curve: Curve) -> None:
-    """An entry of the legend for all bands."""
+    """An entry of the legend for all bands: bars stand for intervals, areas for bands."""
     if curve.level is None:
         return
-    name = name_of_band(curve)
+    level, everywhere = f"{100 * curve.level:g} %", curve.bands == "simultaneous"
+    if curve.band in ("exact", "bootstrap"):
+        name = f"{level} interval ({curve.band}{', all bins' if everywhere else ''})"
+    else:
+        name = f"{level} {curve.band}, {'whole curve' if everywhere else 'at each place'}"
     if curve.curve == "binned":
         options: dict[str, Any] = {"marker": "|", "ms": 7, "mew": 2.5, "ls": ""}
         ax.plot([], [], color=GREY, alpha=0.6, label=name, **options)

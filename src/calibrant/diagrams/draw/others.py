@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,28 +153,19 @@ def critical_difference_diagram(
             f"{type(critical).__name__} came. Make one with calibrant.compare.nemenyi."
         )
     layout = _RankLayout(critical)
-    return one_panel(
-        "ranks",
-        (0.0, 0.0, layout.width, layout.height),
-        lambda axes: _draw_ranks(axes, critical, layout),
-        ax,
-        title,
-        width=layout.width,
-        top=0.0,
-        letters=int(layout.width / LETTER),
-    )
-
-
-def _draw_ranks(ax: Axes, critical: CriticalDifference, layout: _RankLayout) -> None:
-    ax.set_xlim(0.0, layout.width)
-    ax.set_ylim(layout.height, 0.0)
-    ax.set_axis_off()
-    _draw_rank_axis(ax, critical, layout)
-    _draw_methods(ax, critical, layout)
-    for (low, high), level in zip(layout.spans, layout.levels, strict=True):
-        y = AXIS + FIRST + BAR * level
-        ends = [low - REACH, high + REACH]
-        ax.plot(ends, [y, y], color=BLUE, lw=3, solid_capstyle="butt", zorder=3, label="_group")
+    place = (0.0, 0.0, layout.width, layout.height)
+    room: dict[str, Any] = {"top": 0.0, "letters": int(layout.width / LETTER)}
+    with one_panel("ranks", place, ax, title, width=layout.width, **room) as (figure, panel):
+        panel.set_xlim(0.0, layout.width)
+        panel.set_ylim(layout.height, 0.0)
+        panel.set_axis_off()
+        _draw_rank_axis(panel, critical, layout)
+        _draw_methods(panel, critical, layout)
+        style: dict[str, Any] = {"lw": 3, "solid_capstyle": "butt", "zorder": 3, "label": "_group"}
+        for (low, high), level in zip(layout.spans, layout.levels, strict=True):
+            y = AXIS + FIRST + BAR * level
+            panel.plot([low - REACH, high + REACH], [y, y], color=BLUE, **style)
+    return figure
 
 
 def _draw_rank_axis(ax: Axes, critical: CriticalDifference, layout: _RankLayout) -> None:
@@ -367,58 +357,39 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
     'Brier score (smaller is better)'
     """
     refuse_other(curve, LearningCurve, "learning_curve", ax)
-    labels = [*_method_labels(curve), _band_name(curve)]
-    return panel_with_legend(
-        "learning",
-        LEARNING_HEIGHT,
-        lambda axes: _draw_learning(axes, curve),
-        ax,
-        title,
-        entries=len(labels),
-        longest=max(map(len, labels)),
-        digits=DIGITS if all(value < 0.01 for value in _with_gaps(curve.high.ravel())) else 0.0,
-    )
-
-
-def _draw_learning(ax: Axes, curve: LearningCurve) -> None:
-    columns = zip(_method_labels(curve), curve.mean, curve.low, curve.high, strict=True)
-    for number, (label, mean, low, high) in enumerate(columns):
-        # the first is the scores as they came
-        color, marker, dashes = line_style(number - 1) if number else (GREY, "", "--")
-        style: dict[str, Any] = {"marker": marker, "ms": 3.5, "lw": 1.1, "ls": dashes}
-        lower, upper = _with_gaps(low), _with_gaps(high)
-        ax.fill_between(curve.sizes, lower, upper, color=color, alpha=0.2, lw=0, zorder=2)
-        if len(curve.sizes) == 1:  # a line of one point would not be seen
-            style["marker"] = marker or "_"
-            ax.vlines(curve.sizes, lower, upper, color=color, alpha=0.4, lw=3, zorder=2)
-        ax.plot(curve.sizes, _with_gaps(mean), color=color, zorder=3, label=label, **style)
-    ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=_band_name(curve))
-    ax.set_xscale("log", base=2)
-    ticker = import_extra("matplotlib.ticker", extra="cli")
-    ax.xaxis.set_major_locator(ticker.LogLocator(base=2, numticks=7))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_locator(ticker.LogLocator(base=2, numticks=99))
-    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
-    round_ticks(ax.yaxis, 7, (1, 2, 2.5, 5, 10))
-    label_axes(ax, "calibration rows", f"{curve.measure} ({curve.better} is better)")
-    plain_ticks(ax)
-
-
-def _method_labels(curve: LearningCurve) -> list[str]:
-    """Each method with its value at the largest size."""
     before, *names = curve.names
     called = [f"{before}, {curve.reading}" if curve.linked else before, *names]
-    pairs = zip(map(plain_words, called), curve.mean, strict=True)
-    return [f"{name}: {in_short(m[-1])}" for name, m in pairs]
-
-
-def _band_name(curve: LearningCurve) -> str:
-    return f"{100 * curve.level:g} % band of the mean"
-
-
-def _with_gaps(values: Any) -> list[float]:
-    """Infinite values as gaps."""
-    return [float(value) if math.isfinite(value) else math.nan for value in values]
+    ends = zip(map(plain_words, called), curve.mean, strict=True)
+    labels = [f"{name}: {in_short(mean[-1])}" for name, mean in ends]  # at the largest size
+    band = f"{100 * curve.level:g} % band of the mean"
+    # infinite values are gaps
+    mean, low, high = (
+        np.where(np.isfinite(value), value, np.nan) for value in (curve.mean, curve.low, curve.high)
+    )
+    room: dict[str, Any] = {"entries": len(labels) + 1, "longest": max(map(len, [*labels, band]))}
+    if (high < 0.01).all():
+        room["digits"] = DIGITS
+    with panel_with_legend("learning", LEARNING_HEIGHT, ax, title, **room) as (figure, panel):
+        for number, (label, middle, *span) in enumerate(zip(labels, mean, low, high, strict=True)):
+            # the first is the scores as they came
+            color, marker, dashes = line_style(number - 1) if number else (GREY, "", "--")
+            style: dict[str, Any] = {"marker": marker, "ms": 3.5, "lw": 1.1, "ls": dashes}
+            panel.fill_between(curve.sizes, *span, color=color, alpha=0.2, lw=0, zorder=2)
+            if len(curve.sizes) == 1:  # a line of one point would not be seen
+                style["marker"] = marker or "_"
+                panel.vlines(curve.sizes, *span, color=color, alpha=0.4, lw=3, zorder=2)
+            panel.plot(curve.sizes, middle, color=color, zorder=3, label=label, **style)
+        panel.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=band)
+        panel.set_xscale("log", base=2)
+        ticker = import_extra("matplotlib.ticker", extra="cli")
+        panel.xaxis.set_major_locator(ticker.LogLocator(base=2, numticks=7))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_locator(ticker.LogLocator(base=2, numticks=99))
+        panel.xaxis.set_minor_formatter(ticker.NullFormatter())
+        round_ticks(panel.yaxis, 7, (1, 2, 2.5, 5, 10))
+        label_axes(panel, "calibration rows", f"{curve.measure} ({curve.better} is better)")
+        plain_ticks(panel)
+    return figure
 
 
 # --- Groups of rows where predictions are wrong, drawn: each difference with its interval ---------
@@ -465,35 +436,29 @@ def group_diagram(found: Multicalibration, *, ax: Any = None, title: str | None 
     'observed − predicted (95 % intervals)\\nleft of 0: predicted too high, right: too low'
     """
     refuse_other(found, Multicalibration, "metrics.multicalibration", ax)
-    place = (
-        GROUP_SIDE,
-        BOTTOM + GROUP_LINE,
-        WIDTH - 2 * GROUP_SIDE,
-        EACH * len(found.shown) + 0.05,
-    )
-    return one_panel("groups", place, lambda axes: _draw_groups(axes, found), ax, title)
-
-
-def _draw_groups(ax: Axes, found: Multicalibration) -> None:
     groups = found.shown
     low, high = min(0.0, *(g.low for g in groups)), max(0.0, *(g.high for g in groups))
     room = 0.04 * ((high - low) or 1.0)
-    ax.axvline(0.0, color=BLACK, lw=0.8, zorder=1)
-    for place, one in enumerate(groups):
-        color = BLUE if one.wrong else GREY
-        ax.plot([one.low, one.high], [place, place], color=color, lw=1.4, zorder=2)
-        ax.plot([one.difference], [place], color=color, marker="o", ms=4, ls="", zorder=3)
-        text = plain_words(one.name, LETTERS)
-        ax.text(low - room, place - 0.28, text, fontsize=TINY, va="bottom", ha="left", zorder=4,
-                bbox={"facecolor": "white", "alpha": 0.7, "pad": 0.3, "lw": 0})  # fmt: skip
-    ax.set_xlim(low - room, high + room)
-    ax.set_ylim(len(groups) - 0.6, -0.95)
-    ax.set_yticks([])
-    round_ticks(ax.xaxis, 6)
-    words = f"observed − predicted ({100 * found.level:g} % intervals)"
-    ax.set_xlabel(f"{words}\nleft of 0: predicted too high, right: too low", fontsize=SMALL)
-    plain_ticks(ax)
-    ax.spines["left"].set_visible(False)
+    size = WIDTH - 2 * GROUP_SIDE, EACH * len(groups) + 0.05
+    place = (GROUP_SIDE, BOTTOM + GROUP_LINE, *size)
+    with one_panel("groups", place, ax, title) as (figure, panel):
+        panel.axvline(0.0, color=BLACK, lw=0.8, zorder=1)
+        name: dict[str, Any] = {"fontsize": TINY, "va": "bottom", "ha": "left", "zorder": 4}
+        name["bbox"] = {"facecolor": "white", "alpha": 0.7, "pad": 0.3, "lw": 0}
+        for y, one in enumerate(groups):
+            color = BLUE if one.wrong else GREY
+            panel.plot([one.low, one.high], [y, y], color=color, lw=1.4, zorder=2)
+            panel.plot([one.difference], [y], color=color, marker="o", ms=4, ls="", zorder=3)
+            panel.text(low - room, y - 0.28, plain_words(one.name, LETTERS), **name)
+        panel.set_xlim(low - room, high + room)
+        panel.set_ylim(len(groups) - 0.6, -0.95)
+        panel.set_yticks([])
+        round_ticks(panel.xaxis, 6)
+        words = f"observed − predicted ({100 * found.level:g} % intervals)"
+        panel.set_xlabel(f"{words}\nleft of 0: predicted too high, right: too low", fontsize=SMALL)
+        plain_ticks(panel)
+        panel.spines["left"].set_visible(False)
+    return figure
 
 
 # --- Decision curves, drawn: the net benefit of each model between treating all and none ----------
@@ -541,39 +506,31 @@ def decision_diagram(curve: DecisionCurve, *, ax: Any = None, title: str | None 
     'threshold'
     """
     refuse_other(curve, DecisionCurve, "decision_curve", ax)
-    return panel_with_legend(
-        "decision",
-        DECISION_HEIGHT,
-        lambda axes: _draw_decision(axes, curve),
-        ax,
-        title,
-        entries=len(curve.names) + 2 + (curve.level is not None),
-        longest=max(map(len, map(plain_words, curve.names))),
-    )
-
-
-def _draw_decision(ax: Axes, curve: DecisionCurve) -> None:
-    x = curve.thresholds
-    marker = "o" if len(x) == 1 else ""  # a line of one point would not be seen
-    for number, name in enumerate(curve.names):
-        color, _, dashes = line_style(number)
-        if curve.lower is not None and curve.upper is not None:
-            ends = curve.lower[number], curve.upper[number]
-            ax.fill_between(x, *ends, color=color, alpha=0.18, lw=0, zorder=2)
-        style: dict[str, Any] = {"color": color, "ls": dashes, "marker": marker, "ms": 3.5}
-        ax.plot(x, curve.net_benefit[number], lw=1.3, zorder=4, label=plain_words(name), **style)
-    ax.plot(x, curve.treat_all, color=GREY, lw=1.0, ls="--", zorder=3, marker=marker, ms=2.5,
-            label="treat all")  # fmt: skip
-    ax.plot(x, 0.0 * x, color=BLACK, lw=0.8, zorder=3, marker=marker, ms=2.5, label="treat none")
-    if curve.level is not None:
-        label = f"{100 * curve.level:g} % band, at each threshold"
-        ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=label)
-    seen = [curve.net_benefit, curve.treat_all, *([] if curve.upper is None else [curve.upper])]
-    top = max(1.05 * max(float(part.max()) for part in seen), 1e-9)
-    ax.set_ylim(-DECISION_BELOW * top, top)
-    round_ticks(ax.yaxis, 6)
-    label_axes(ax, "threshold", "net benefit (larger is better)")
-    plain_ticks(ax)
+    names, x = list(map(plain_words, curve.names)), curve.thresholds
+    room: dict[str, Any] = {"longest": max(map(len, names))}
+    room["entries"] = len(names) + 2 + (curve.level is not None)
+    style: dict[str, Any] = {"marker": "o" if len(x) == 1 else ""}  # a line would not be seen
+    with panel_with_legend("decision", DECISION_HEIGHT, ax, title, **room) as (figure, panel):
+        for number, name in enumerate(names):
+            color, _, dashes = line_style(number)
+            if curve.lower is not None and curve.upper is not None:
+                ends = curve.lower[number], curve.upper[number]
+                panel.fill_between(x, *ends, color=color, alpha=0.18, lw=0, zorder=2)
+            own: dict[str, Any] = {"color": color, "ls": dashes, "lw": 1.3, "ms": 3.5, **style}
+            panel.plot(x, curve.net_benefit[number], zorder=4, label=name, **own)
+        style |= {"zorder": 3, "ms": 2.5}
+        panel.plot(x, curve.treat_all, color=GREY, lw=1.0, ls="--", label="treat all", **style)
+        panel.plot(x, 0.0 * x, color=BLACK, lw=0.8, label="treat none", **style)
+        if curve.level is not None:
+            label = f"{100 * curve.level:g} % band, at each threshold"
+            panel.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=label)
+        seen = [curve.net_benefit, curve.treat_all, *([] if curve.upper is None else [curve.upper])]
+        top = max(1.05 * max(float(part.max()) for part in seen), 1e-9)
+        panel.set_ylim(-DECISION_BELOW * top, top)
+        round_ticks(panel.yaxis, 6)
+        label_axes(panel, "threshold", "net benefit (larger is better)")
+        plain_ticks(panel)
+    return figure
 
 
 # --- Fitted maps, drawn: which score becomes which probability ------------------------------------
@@ -625,8 +582,9 @@ def map_diagram(
     """
     refuse_other_axes(ax)
     line = map_curve(fitted, lo=lo, hi=hi, n=n, axes=axes)
-    place = (LEFT, BOTTOM, PANEL, PANEL)
-    return one_panel("map", place, lambda axes: draw_map(axes, line), ax, title)
+    with one_panel("map", (LEFT, BOTTOM, PANEL, PANEL), ax, title) as (figure, panel):
+        draw_map(panel, line)
+    return figure
 
 
 def draw_map(ax: Axes, line: MapCurve) -> None:
@@ -651,18 +609,13 @@ def draw_map(ax: Axes, line: MapCurve) -> None:
         ax.set_xlim(line.x[0] - room, line.x[-1] + room)
         ax.set_ylim(*frame.ends(LARGE_PANEL.room))
         plain_ticks(ax)
-    _draw_knots(ax, line)
+    if 0 < len(line.knots) <= MOST_KNOTS:
+        bottom = [frame.low] * len(line.knots)
+        ax.plot(line.knots, bottom, "|", color=GREY, ms=5, mew=0.8, label="knots")
+    if 0 < len(line.knots) <= MOST_DOTS:
+        corners: dict[str, Any] = {"color": GREEN, "ls": "", "marker": "o", "ms": 2.6}
+        at, p = line.corners
+        ax.plot(at, inside(p), label="_corners", zorder=3.5, **corners)
     if line.lower is not None:
         ax.legend(fontsize=TINY, frameon=False, **CLOSE)
     label_axes(ax, "score", "calibrated probability")
-
-
-def _draw_knots(ax: Axes, line: MapCurve) -> None:
-    if not 0 < len(line.knots) <= MOST_KNOTS:
-        return
-    bottom = [line.frame.low] * len(line.knots)
-    ax.plot(line.knots, bottom, "|", color=GREY, ms=5, mew=0.8, label="knots")
-    if len(line.knots) <= MOST_DOTS:
-        style: dict[str, Any] = {"color": GREEN, "ls": "", "marker": "o", "ms": 2.6, "zorder": 3.5}
-        x, p = line.corners
-        ax.plot(x, line.frame.inside(p), label="_corners", **style)

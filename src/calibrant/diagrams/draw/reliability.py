@@ -346,10 +346,24 @@ class ReliabilityDisplay:
         bins, binning, curve, band, bands, axes, sample_weight, ax, title
             As in `reliability_diagram`.
         """
-        label, p = _model_probabilities(estimator, X, y, pos_label)
+        from calibrant.fitting.model_scores import model_classes, model_scores
+
+        if not hasattr(estimator, "predict_proba"):
+            raise ParameterError(
+                f"estimator must have predict_proba, but {type(estimator).__name__} has not. "
+                "Calibrate its scores first, such as with CalibratedClassifier."
+            )
+        classes, _ = model_classes(y, estimator)
+        if len(classes) != 2:
+            raise InputError(
+                f"estimator must know two classes, but {len(classes)} came. Use "
+                "calibrant.diagrams.class_diagram(y, estimator.predict_proba(X))."
+            )
+        known, label = read_class_pair([plain(c) for c in classes], pos_label)
+        positive = int(known[1] == label)
         return cls.from_predictions(
             y,
-            p,
+            model_scores(estimator, X, known, positive, "predict_proba"),
             bins=bins,
             binning=binning,
             curve=curve,
@@ -406,26 +420,6 @@ class ReliabilityDisplay:
     def _repr_png_(self) -> bytes | None:
         """What a notebook shows; figures of pyplot are shown by pyplot itself."""
         return render(self.figure_) if self.figure_.canvas.manager is None else None
-
-
-def _model_probabilities(estimator: Any, X: Any, y: Any, pos_label: Any) -> tuple[Any, Any]:
-    """The class that is shown, and what a fitted model of two classes gives it."""
-    from calibrant.fitting.model_scores import model_classes, model_scores
-
-    if not hasattr(estimator, "predict_proba"):
-        raise ParameterError(
-            f"estimator must have predict_proba, but {type(estimator).__name__} has not. Calibrate "
-            "its scores first, such as with CalibratedClassifier."
-        )
-    classes, _ = model_classes(y, estimator)
-    if len(classes) != 2:
-        raise InputError(
-            f"estimator must know two classes, but {len(classes)} came. Use "
-            "calibrant.diagrams.class_diagram(y, estimator.predict_proba(X))."
-        )
-    known, label = read_class_pair([plain(c) for c in classes], pos_label)
-    positive = int(known[1] == label)
-    return label, model_scores(estimator, X, known, positive, "predict_proba")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -490,11 +484,12 @@ def panel_diagram(
     if across is not None:
         check_whole("across", across, 1)
     drawing = _drawing_of(panels)
-    count = len(drawing.panels)
     if ax is not None:
-        return _draw_panels_into(_axes_for_panels(ax, count), drawing, title)
-    across = _panels_across(count, MOST) if across is None else across
-    return _figure_of_panels(drawing, across, title)
+        return _draw_panels_into(ax, drawing, title)
+    count = len(drawing.panels)
+    if across is None:  # rows of about equal length
+        across = -(-count // -(-count // MOST))
+    return _figure_of_panels(drawing, min(across, count), title)
 
 
 @refuse_foreign_names
@@ -578,42 +573,34 @@ def _without_formulas(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def _panels_across(count: int, most: int) -> int:
-    """How many panels stand side by side, so that the rows are about equally long."""
-    return -(-count // -(-count // most))
-
-
-def _axes_for_panels(ax: Any, count: int) -> list[Axes]:
-    """The axes that the caller made, one for each panel, from a list or an array of any shape."""
-    given = list(getattr(ax, "flat", ax if isinstance(ax, (list, tuple)) else [ax]))
-    for each in given:
-        refuse_other_axes(each)
-    if len(given) != count or None in given:
-        raise ParameterError(
-            f"ax must be a list of {count} axes, one for each panel, but {len(given)} came."
-        )
-    return given
-
-
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _draw_panels_into(axes: list[Axes], drawing: CurveDrawing, title: str | None) -> Figure:
-    for panel, ax in zip(drawing.panels, axes, strict=True):
-        drawing.draw(ax, panel)
-        ax.set_title(_without_formulas(str(panel.name)), fontsize=SMALL, pad=3)
-        label_axes(ax, x_words(drawing.first, drawing.frame, short=True), UP)
+def _draw_panels_into(ax: Any, drawing: CurveDrawing, title: str | None) -> Figure:
+    """Panels in axes that the caller made, one for each, in a list or an array of any shape."""
+    axes = list(getattr(ax, "flat", ax if isinstance(ax, (list, tuple)) else [ax]))
+    for each in axes:
+        refuse_other_axes(each)
+    count = len(drawing.panels)
+    if len(axes) != count or None in axes:
+        raise ParameterError(
+            f"ax must be a list of {count} axes, one for each panel, but {len(axes)} came."
+        )
+    for panel, own in zip(drawing.panels, axes, strict=True):
+        drawing.draw(own, panel)
+        own.set_title(_without_formulas(str(panel.name)), fontsize=SMALL, pad=3)
+        label_axes(own, x_words(drawing.first, drawing.frame, short=True), UP)
     band_key(axes[0], drawing.first)
     legend_inside(axes[0])
     figure = axes[0].figure
     if title is not None:
         figure.suptitle(title, fontsize=SMALL + 1)
-    return figure  # type: ignore[return-value]
+    return figure  # type: ignore[no-any-return]
 
 
 def _figure_of_panels(drawing: CurveDrawing, across: int, title: str | None) -> Figure:
+    """Panels in rows; words and numbers stand beside the first of each: all have the same axes."""
     panels, frame, size = drawing.panels, drawing.frame, drawing.size
-    across = min(across, len(panels))
     rows = -(-len(panels) // across)
     names = [_without_formulas(textwrap.fill(str(panel.name), 22)) for panel in panels]
     above = NAME * (1 + max(name.count("\n") for name in names))
@@ -634,28 +621,18 @@ def _figure_of_panels(drawing: CurveDrawing, across: int, title: str | None) -> 
         under.set_ylim(0, 1.05 * highest)
         square.set_title(names[number], fontsize=SMALL, pad=3)
         under.set_xlabel(x_words(drawing.first, frame, short=True), fontsize=SMALL)
-        _label_first_column(square, under, (EDGE - start) / size.side if place == 0 else None)
-    _common_legend(figure, drawing, beside)
-    if title is not None:
-        top = 1 - TOP / figure.get_figheight()
-        figure.text(0.5, top, title, ha="center", va="top", fontsize=SMALL + 1)
-    return figure
-
-
-def _label_first_column(panel: Axes, under: Axes, edge: float | None) -> None:
-    """Words and numbers beside the first column only: the others have the same axes."""
-    for axes, words in ((panel, UP), (under, "share, %")):
-        axes.tick_params(labelleft=edge is not None)
-        if edge is not None:
-            axes.set_ylabel(words, fontsize=SMALL)
-            axes.yaxis.set_label_coords(edge, 0.5)
-
-
-def _common_legend(figure: Figure, drawing: CurveDrawing, beside: int) -> None:
-    """One legend for all columns: every entry that any of them has."""
+        for axes, words in ((square, UP), (under, "share, %")):
+            axes.tick_params(labelleft=place == 0)
+            if place == 0:
+                axes.set_ylabel(words, fontsize=SMALL)
+                axes.yaxis.set_label_coords((EDGE - start) / size.side, 0.5)
     band_key(figure.axes[0], drawing.first)
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {}  # every entry of the legend that any of them has
     for axes in figure.axes[::2]:
         handles, labels = axes.get_legend_handles_labels()
         found = dict(zip(labels, handles, strict=True)) | found
     legend_below(figure, list(found.values()), beside)
+    if title is not None:
+        top = 1 - TOP / figure.get_figheight()
+        figure.text(0.5, top, title, ha="center", va="top", fontsize=SMALL + 1)
+    return figure

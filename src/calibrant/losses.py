@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -33,16 +31,10 @@ def plain_expit(f: Array) -> Array:
     return np.asarray(np.where(beyond, 0.0, 1.0 / (1.0 + powers)))
 
 
-def _find_expit() -> Callable[[Any], Any]:
-    """SciPy's expit, or our own where SciPy is not installed."""
-    try:
-        from scipy.special import expit
-    except ImportError:
-        return plain_expit
-    return expit  # type: ignore[no-any-return]
-
-
-expit = _find_expit()
+try:
+    from scipy.special import expit
+except ImportError:
+    expit = plain_expit
 
 
 def sigmoid(f: Array) -> Array:

@@ -69,7 +69,8 @@ def whole_file(path: Name) -> Iterator[Path]:
             yield temporary
             with temporary.open("r+b") as stream:
                 os.fsync(stream.fileno())  # some disks say only now that they are full
-            keep_mode(temporary, final)
+            if target.old is not None:
+                _keep_mode(temporary, target.old)
             _move_into_place(temporary, final)
         finally:
             with suppress(PermissionError):  # on Windows of a writer that has not let go
@@ -211,24 +212,24 @@ else:
         return True
 
 
-def _move_into_place(temporary: Path, final: Path, tries: int = 10) -> None:
+def _move_into_place(temporary: Path, final: Path) -> None:
     """Replace the old file by the new one.
 
     Windows refuses that while a program has the old file open. A virus scanner, which opens every
     new file, closes it after a moment.
     """
-    for left in reversed(range(tries if WINDOWS else 1)):
+    for left in reversed(range(10)):
         try:
             temporary.replace(final)
             return
         except PermissionError as wrong:
-            if WINDOWS and not left:
+            if not WINDOWS:
+                raise
+            if not left:
                 raise InputError(
                     f"the output {final} cannot be replaced: another program has it open. Close "
                     "it there, or name another file."
                 ) from wrong
-            if not left:
-                raise
         time.sleep(0.1)
 
 
@@ -244,17 +245,14 @@ def _open_stream(path: Path) -> Iterator[IO[bytes]]:
         ) from gone
 
 
-def keep_mode(new: Path, old: Path) -> None:
-    """Give a new file or folder the mode and, where allowed, the owner of the old one."""
-    found = stat_of(old)
-    if found is None:
-        return
+def _keep_mode(new: Path, old: os.stat_result) -> None:
+    """Give a new file the mode and, where allowed, the owner of the old one."""
     if hasattr(os, "chown"):
         with suppress(OSError):  # only some may change the group, and only root the owner
-            os.chown(new, -1, found.st_gid)
-            os.chown(new, found.st_uid, -1)
+            os.chown(new, -1, old.st_gid)
+            os.chown(new, old.st_uid, -1)
     with suppress(OSError):  # some disks know no modes
-        new.chmod(stat.S_IMODE(found.st_mode))
+        new.chmod(stat.S_IMODE(old.st_mode))
 
 
 # --- Temporary files and folders ------------------------------------------------------------------
@@ -314,11 +312,9 @@ def _remove_stale_folders() -> None:
                 shutil.rmtree(folder.path, ignore_errors=True)
 
 
-@contextmanager
-def private_file(path: Name) -> Iterator[IO[bytes]]:
+def private_file(path: Name) -> IO[bytes]:
     """A new open file that only this user can read, for copies of data in temporary folders."""
-    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
-        yield stream
+    return open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
 
 # --- Where an output goes -------------------------------------------------------------------------
@@ -488,13 +484,12 @@ def _are_one_file(
     one: Path, found: os.stat_result | None, other: Path, there: os.stat_result | None
 ) -> bool:
     """Whether two paths, with what `os.stat` says of each, are one file."""
-    if found is not None and there is not None:
-        if found.st_ino or there.st_ino:
-            return os.path.samestat(found, there)
-        return _normalized_name(one) == _normalized_name(
-            other
-        )  # a disk that does not number its files
-    return found is there and _normalized_name(one) == _normalized_name(other)
+    if (found is None) != (there is None):
+        return False
+    if found is not None and there is not None and (found.st_ino or there.st_ino):
+        return os.path.samestat(found, there)
+    # both are still to be made, or on a disk that does not number its files
+    return _normalized_name(one) == _normalized_name(other)
 
 
 def _normalized_name(path: Path) -> str:

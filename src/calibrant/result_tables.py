@@ -104,10 +104,11 @@ class PrintsAsTable:
         table = self._table()
         sides = [column.side for column in table.columns]
         head = _html_cells("th", table.lines[0], sides)
-        body = "".join(
-            f"<tr{_html_options(row)}>{_html_cells('td', row.cells, sides)}</tr>"
-            for row in table.rows
-        )
+        body = ""
+        for row in table.rows:
+            tooltip = f' title="{html.escape(row.tooltip)}"' if row.tooltip else ""
+            bold = ' style="font-weight:bold"' if row.bold else ""
+            body += f"<tr{tooltip}{bold}>{_html_cells('td', row.cells, sides)}</tr>"
         below = "<br>".join(html.escape(line) for line in table.below)
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><div>{below}</div>"
@@ -135,11 +136,6 @@ def aligned(
     return shown
 
 
-def first_left(columns: int) -> list[Side]:
-    """The sides of columns whose first is aligned to the left, and all others to the right."""
-    return ["left" if column == 0 else "right" for column in range(columns)]
-
-
 def rich_table(table: ResultTable, **style: Any) -> Any:
     """The table as rich draws it; ``style`` goes to rich's Table."""
     text = import_extra("rich.text", extra="cli").Text
@@ -161,12 +157,6 @@ def _html_cells(tag: str, cells: Sequence[str], sides: Sequence[Side]) -> str:
         f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
         for cell, side in zip(cells, sides, strict=True)
     )
-
-
-def _html_options(row: TableRow) -> str:
-    """The attributes of a row in HTML: its tooltip, and bold letters."""
-    tooltip = f' title="{html.escape(row.tooltip)}"' if row.tooltip else ""
-    return tooltip + (' style="font-weight:bold"' if row.bold else "")
 
 
 # --- Numbers, frames and JSON ---------------------------------------------------------------------

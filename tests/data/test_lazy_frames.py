@@ -497,7 +497,7 @@ def small(monkeypatch):
 def asked(monkeypatch):
     """Which questions are asked of the rows."""
     calls = []
-    for name in ("_has_many_scores", "by_score", "extent", "by_cell"):
+    for name in ("by_score", "extent", "by_cell"):
         real = getattr(lazy.LazyRows, name)
 
         def spy(self, *args, _real=real, _name=name):
@@ -513,16 +513,16 @@ def asked(monkeypatch):
     ("scores", "questions", "cells"),
     [
         # few scores: exact
-        (np.arange(200) % 40, ["_has_many_scores", "by_score"], None),
+        (np.arange(200) % 40, ["by_score"], None),
         # one too many, and the first rows do not show it
         (
             np.r_[np.zeros(60), np.arange(40), 40],
-            ["_has_many_scores", "by_score", "extent", "by_cell"],
+            ["by_score", "extent", "by_cell"],
             16,
         ),
         # the first rows show it
-        (np.arange(200), ["_has_many_scores", "extent", "by_cell"], 16),
-        (np.arange(600), ["_has_many_scores", "extent", "by_cell"], 32),
+        (np.arange(200), ["extent", "by_cell"], 16),
+        (np.arange(600), ["extent", "by_cell"], 32),
     ],
     ids=["few", "late", "early", "more rows, more cells"],
 )

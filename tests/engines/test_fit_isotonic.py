@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from unittest import mock
 
 import narwhals as nw
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.data.isotonic_blocks import isotonic_blocks
-from calibrant.data.lazy import Names, read_lazy
-from calibrant.data.refine import may_hold_corner, refined
+from calibrant.data.lazy import Names, read_lazy, run_steps
+from calibrant.data.refine import may_hold_corner, narrowed
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Piecewise
@@ -134,7 +135,7 @@ def test_a_million_rows_and_few_of_them_twice(kind):
     check(far.map, near.map_, s)
 
     lazy = read_lazy(nw.from_native(given_), Names("s", "y"))
-    parts = refined(lazy, *lazy.grouped(2**16))
+    (parts,) = run_steps((replace(lazy, bare=True), narrowed(*lazy.grouped(2**16))))
     again = parts.scores["negative"].sum() + parts.scores["positive"].sum()
     kept = parts.kept["negative"].sum() + parts.kept["positive"].sum()
     assert again + kept == n

@@ -22,7 +22,6 @@ from calibrant.result_tables import (
     ResultTable,
     TableColumn,
     TableRow,
-    first_left,
     frame_of,
     shown_p,
 )
@@ -63,7 +62,7 @@ class Tabular(PrintsAsTable, Result):
 
     def _table(self) -> ResultTable:
         head = self._head()
-        columns = list(map(TableColumn, head, first_left(len(head))))
+        columns = [TableColumn(title, "right" if j else "left") for j, title in enumerate(head)]
         shown = [SHOWN.get(title, str) for title in head]
         rows = [
             TableRow(tuple(show(value) for show, value in zip(shown, row, strict=True)))

@@ -121,12 +121,12 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
         raise InputError(f"{where} may nest at most {DEEPEST} deep, but this goes deeper.")
     value = plain(value)
     if isinstance(value, Mapping):
-        return MappingProxyType(
-            {
-                _check_key(key, where): freeze(item, f"{where}[{brief(key)}]", depth + 1)
-                for key, item in value.items()
-            }
-        )
+        frozen = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InputError(f"the keys of {where} must be text, but {brief(key)} came.")
+            frozen[as_unicode(key)] = freeze(item, f"{where}[{brief(key)}]", depth + 1)
+        return MappingProxyType(frozen)
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item, where, depth + 1) for item in value)
     if isinstance(value, str):
@@ -143,13 +143,6 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
         f"{where} must hold text, numbers, booleans, lists and objects, as JSON has them, but "
         f"{brief(value)} of type {type(value).__name__} came."
     )
-
-
-def _check_key(key: Any, where: str) -> str:
-    """The key of a fact, which must be text."""
-    if isinstance(key, str):
-        return as_unicode(key)
-    raise InputError(f"the keys of {where} must be text, but {brief(key)} came.")
 
 
 def is_unicode(value: str) -> bool:

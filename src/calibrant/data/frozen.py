@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -21,7 +22,9 @@ class Frozen:
     def __post_init__(self) -> None:
         for name, value in self._items():
             if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, read_only_copy(value))
+                for_good = isinstance(value.base, memoryview) and value.base.readonly
+                mine = value if for_good else read_only(value.copy(order="C"))
+                object.__setattr__(self, name, mine)
 
     def _items(self) -> list[tuple[str, Any]]:
         """The names and values of the fields."""
@@ -37,10 +40,8 @@ class Frozen:
         return hash((type(self).__name__, *(_hashable(value) for _, value in self._items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (
-            _from_fields,
-            (type(self), {name: _picklable(value) for name, value in self._items()}),
-        )
+        values = {name: _picklable(value) for name, value in self._items()}
+        return partial(type(self), **values), ()
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self._items())  # skops asks for it: without what is computed when first used
@@ -57,11 +58,6 @@ def _picklable(value: Any) -> Any:
     if not isinstance(value, MappingProxyType):
         return tuple(map(_picklable, value)) if type(value) is tuple else value
     return {key: _picklable(item) for key, item in value.items()}
-
-
-def _from_fields(kind: type[Any], values: dict[str, Any]) -> Any:
-    """An object of this class with these fields, for pickle."""
-    return kind(**values)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -98,13 +94,6 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """
     contiguous: Any = np.asarray(array, order="C")
     return np.asarray(memoryview(contiguous).toreadonly())
-
-
-def read_only_copy(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only copy of an array; the array itself if nobody can ever write to it."""
-    if isinstance(array.base, memoryview) and array.base.readonly:
-        return array
-    return read_only(array.copy(order="C"))
 
 
 def thawed_json(value: Any) -> Any:

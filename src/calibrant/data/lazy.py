@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -80,7 +80,13 @@ def read_lazy(
     """
     refuse_streams(frame)
     source = columns_by_role(frame, names)
-    coding = read_coding(source, names.label, pos_label, classes, run)
+    found = distinct_labels(source.head(HEAD), run)
+    if len(found) < 2:  # the first rows do not show both classes
+        found = distinct_labels(source, run)
+    if not found:
+        refuse_labels(source, names.label, run)
+    labels = [json_number(value) for value in found]
+    coding = make_coding(found, labels, names.label, pos_label=pos_label, classes=classes)
     return LazyRows(source, names, coding, run, explains=True)
 
 
@@ -246,21 +252,11 @@ class LazyRows:
         "auto": by score if there are few scores, else in as many cells as ``count`` gives for the
         number of rows.
         """
-        return self.checked(lambda: self._grouped(cells, count))
-
-    def _grouped(
-        self, cells: CellsOption, count: Callable[[float], int]
-    ) -> tuple[Cells | None, Columns]:
-        found = self.by_score_or_cells(cells, count)
+        found = self.checked(lambda: self.by_score_or_cells(cells, count))
         if not isinstance(found, Cells):
             return None, found
-        search = zoomed(found)
-        asked = next(search)
-        while True:
-            try:
-                asked = search.send((asked, self.by_cell(asked)))
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
+        (best,) = run_steps((self, zoomed(found, SumsByCell)))
+        return best
 
     def by_score_or_cells(
         self, cells: CellsOption, count: Callable[[float], int]
@@ -271,9 +267,11 @@ class LazyRows:
             return self.by_score()
         if cells != "auto":
             return self._cells(lambda rows: int(cells))
-        exact = None if self._has_many_scores() else self.by_score(EXACT)
-        if exact is not None and len(exact["x"]) <= EXACT:
-            return exact
+        first = distinct_frame(self.source.head(SEEN), self.score)
+        if self.fetch(first.select(n=nw.len())).item() <= EXACT:
+            exact = self.by_score(EXACT)
+            if len(exact["x"]) <= EXACT:
+                return exact
         if not self.names.segment:
             return self._cells(count)
         segments = self.source.group_by(*self.keys).agg(nw.len().alias("n"))
@@ -337,7 +335,10 @@ class LazyRows:
                     "those rows a segment of their own."
                 )
         found = found.sort(*by)
-        columns = {name: _sums_as_array(found.get_column(name)) for name in found.columns}
+        columns = {}
+        for column in found.iter_columns():
+            complete = column.fill_null(math.nan) if column.null_count() else column
+            columns[column.name] = complete.to_numpy()
         if not len(found):
             raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
         weights = [columns[name] for name in (*SUMS[:2], "weight") if name in columns]
@@ -372,16 +373,6 @@ class LazyRows:
             centre, spread = low / 2 + high / 2, high / 2 - low / 2
         return Cells(wanted, centre, max(spread, 1e-300))
 
-    def _has_many_scores(self) -> bool:
-        """Whether the first rows alone hold more different scores than are kept."""
-        first = distinct_frame(self.source.head(SEEN), self.score)
-        return bool(self.fetch(first.select(n=nw.len())).item() > EXACT)
-
-
-def _sums_as_array(column: nw.Series[Any]) -> NDArray[Any]:
-    """A column of sums as an array, NaN where it is NULL."""
-    return column.fill_null(math.nan).to_numpy() if column.null_count() else column.to_numpy()
-
 
 # --- Columns of a lazy frame: their names, and what may be wrong with them ------------------------
 
@@ -410,14 +401,10 @@ class Names(NamedTuple):
         """The columns of segments: none, one or several."""
         return segment_columns_of(self.segment)
 
-    def roles_of_segments(self) -> dict[str, str]:
-        """The columns of segments by role: g1, g2, …"""
-        return dict(zip(segment_keys(len(self.segments)), self.segments, strict=True))
-
     def roles(self) -> dict[str, str]:
         """The names of the columns by role: score, label, weight, raw, g1, g2, …"""
         known = {r: n for r, n in self._asdict().items() if n is not None and r != "segment"}
-        return known | self.roles_of_segments()
+        return known | dict(zip(segment_keys(len(self.segments)), self.segments, strict=True))
 
     def facts(self) -> dict[str, Any]:
         """The names as facts for the provenance of a fit."""
@@ -501,20 +488,6 @@ def check_columns(schema: nw.Schema, names: Names) -> None:
 
 
 # --- Labels: the two classes, and what may be wrong with them -------------------------------------
-
-
-def read_coding(frame: Lazy, column: str, pos_label: Any, classes: Any, run: Run) -> Coding:
-    """The coding of the labels, found in the first rows if they show both classes, else in all.
-
-    Errors call the labels ``column``.
-    """
-    found = distinct_labels(frame.head(HEAD), run)
-    if len(found) < 2:
-        found = distinct_labels(frame, run)
-    if not found:
-        refuse_labels(frame, column, run)
-    values = [json_number(value) for value in found]
-    return make_coding(found, values, column, pos_label=pos_label, classes=classes)
 
 
 def distinct_labels(frame: Lazy, run: Run) -> list[Any]:
@@ -838,26 +811,6 @@ def _changes(found: Columns, names: Sequence[str]) -> Flags:
     return new
 
 
-def zoomed(
-    cells: Cells,
-) -> Generator[Cells, tuple[Cells, Columns], tuple[Cells, Columns]]:
-    """Find the cells to group by: where a few far scores crowd the others into one cell, narrow the
-    cells to that one.
-
-    Yields cells, and is sent those that were taken, and the rows grouped by them. Returns the best.
-    """
-    cells, found = yield cells
-    for _ in range(ZOOMS):
-        closer = cells.closer(found)
-        if closer is None:
-            break
-        closer, again = yield closer
-        if closer.crowd(again) > 0.5 * cells.crowd(found):
-            break
-        cells, found = closer, again
-    return cells, found
-
-
 def side_by_side(found: Columns) -> Columns:
     """Sums by cell with a column for each class, from sums whose key k is 2 · cell + class."""
     key = found["k"].astype(np.int64)
@@ -891,25 +844,62 @@ FEW_CELLS = 2**20
 BATCH = 2**15
 
 
-class Question(Protocol):
+class Question:
     """A question about all rows: the engine answers it, or it is answered here, batch by batch."""
+
+    cells: Cells
 
     @property
     def few(self) -> bool:
         """Whether the answer is small enough to be made here."""
+        return self.cells.count <= FEW_CELLS
 
     def ask(self, rows: LazyRows) -> Columns:
         """The answer, made where the rows are."""
+        raise NotImplementedError
 
     def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
         """Add some rows to the answer: finite scores, labels 0 and 1, and weights, if any."""
+        raise NotImplementedError
 
     def found(self) -> Columns | None:
         """The answer from all rows that were added; None where the engine must be asked."""
+        raise NotImplementedError
+
+
+@dataclass
+class SumsByCell(Question):
+    """What `LazyRows.by_cell` gives, which the engine always makes."""
+
+    cells: Cells
+    few = False
+
+    def ask(self, rows: LazyRows) -> Columns:
+        return rows.by_cell(self.cells)
 
 
 #: a generator that yields one question after the other, and is sent the answer to each
 Steps = Generator[Question, Columns, T]
+
+
+def zoomed(cells: Cells, question: Callable[[Cells], Question]) -> Steps[tuple[Cells, Columns]]:
+    """The cells to group by, and the rows grouped by them.
+
+    Where a few far scores crowd the others into one cell, the cells are narrowed to that one.
+    ``question`` asks for the rows grouped by cells, or by those of its own.
+    """
+    asked = question(cells)
+    found = yield asked
+    for _ in range(ZOOMS):
+        closer = asked.cells.closer(found)
+        if closer is None:
+            break
+        narrow = question(closer)
+        again = yield narrow
+        if narrow.cells.crowd(again) > 0.5 * asked.cells.crowd(found):
+            break
+        asked, found = narrow, again
+    return asked.cells, found
 
 
 def run_steps(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:

@@ -25,6 +25,7 @@ from calibrant.data.lazy import (
     CellsOption,
     Columns,
     LazyRows,
+    Question,
     Steps,
     grouped_table,
     left_join,
@@ -53,13 +54,10 @@ def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
     """
     rows = replace(rows, bare=True)
     by, found = rows.grouped(cells, fine_cells_for)
-    return grouped_table(None, found) if by is None else refined(rows, by, found).table()
-
-
-def refined(rows: LazyRows, cells: Cells, grouped: Columns) -> Narrowed:
-    """The passes after the first: fetch the scores of the pieces that matter, and of no others."""
-    (found,) = run_steps((replace(rows, bare=True), narrowed(cells, grouped)))
-    return found
+    if by is None:
+        return grouped_table(None, found)
+    (pieces,) = run_steps((rows, narrowed(by, found)))
+    return pieces.table()
 
 
 def may_hold_corner(negative: Array, positive: Array) -> Flags:
@@ -273,14 +271,13 @@ class PieceFinder:
 
 
 @dataclass
-class _OfPieces:
+class _OfPieces(Question):
     """A question about the rows of some pieces."""
 
     finder: PieceFinder
 
     @property
     def few(self) -> bool:
-        """Whether the answer is small enough to be made in this process."""
         return self.finder.cells.count <= FEW_CELLS
 
 

@@ -22,10 +22,10 @@ from calibrant.data.columns import first_row
 from calibrant.data.lazy import (
     APART,
     EXACT,
-    FEW_CELLS,
     CellsOption,
     Columns,
     LazyRows,
+    Question,
     Steps,
     grouped_table,
     run_steps,
@@ -112,15 +112,9 @@ def _measuring(
     whole = 1 if isinstance(bins, str) else bins
     fine = whole * max(math.ceil(FINE / whole), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
-    search = zoomed(start)
-    asked = CellSums.of(rows, next(search), fine, probabilities)
-    while True:
-        try:
-            closer = search.send((asked.cells, (yield asked)))
-        except StopIteration as end:
-            cells, grouped = end.value
-            break
-        asked = CellSums.of(rows, closer, fine, probabilities)
+    cells, grouped = yield from zoomed(
+        start, lambda cells: CellSums.of(rows, cells, fine, probabilities)
+    )
     groups = Sums.of(cells, grouped, fine)
     hull = yield from hull_of(cells, grouped, groups)
     values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
@@ -248,7 +242,7 @@ class OutsideError(InputError):
 
 
 @dataclass
-class CellSums:
+class CellSums(Question):
     """The sums of all measures, asked of rows by cell and fine bin.
 
     ``inside``: the scores are probabilities, and those outside [0, 1] have no weight.
@@ -293,10 +287,6 @@ class CellSums:
         return found
 
     # --- here, batch by batch -------------------------------------------------------------------
-
-    @property
-    def few(self) -> bool:
-        return self.cells.count <= FEW_CELLS
 
     def _place(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """Predictions, their cells and their fine bins."""

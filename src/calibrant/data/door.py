@@ -211,8 +211,18 @@ def read_scores(
             check_class_columns(scores, classes, name)
         _check_predict_proba(matrix, name, getattr(scores, "dtype", None))
         matrix = matrix[:, positive_column]
+    if matrix.ndim == 0:
+        raise InputError(f"{name} must be 1-d, but a single value came. Pass [{matrix!s}].")
+    if matrix.ndim == 2 and matrix.shape[1] > 2:
+        raise InputError(
+            f"{name} must be one score per row (1-d, one column, or the two of a binary "
+            f"predict_proba), but {matrix.shape[1]} columns came. For several classes use "
+            "CalibratedClassifier, which calibrates one class against the rest."
+        )
     if matrix.ndim != 1:
-        raise InputError(_wrong_shape(matrix, name))
+        raise InputError(
+            f"{name} must be 1-d with one score per row, but their shape is {matrix.shape}."
+        )
     if not len(matrix):
         raise InputError(f"{name} must have at least one row, but none came (0 samples).")
     _check_finite(matrix, name)
@@ -283,43 +293,6 @@ def read_number_column(values: Any, name: str, *, signed: bool = False) -> Array
         first = int(np.argmax(clean < 0))
         raise InputError(f"{name} must be at least 0, but cell {first} holds {clean[first]:g}.")
     return clean
-
-
-def read_score_counts(
-    scores: Any, negative: Any, positive: Any, negative_sq: Any, positive_sq: Any
-) -> tuple[Array, tuple[Array, Array, Array, Array]]:
-    """Scores, and Σw and Σw² of the negatives and positives at each, from columns that the user
-    has grouped.
-
-    Without Σw² the counts are numbers of rows, whose Σw² is Σw.
-    """
-    n0, n1 = read_number_column(negative, "negative"), read_number_column(positive, "positive")
-    q0 = n0 if negative_sq is None else read_number_column(negative_sq, "negative_sq")
-    q1 = n1 if positive_sq is None else read_number_column(positive_sq, "positive_sq")
-    x = read_number_column(scores, "scores", signed=True) + 0.0
-    for name, column in (("negative", n0), ("positive", n1), ("Σw²", q0), ("Σw²", q1)):
-        if len(column) != len(x):
-            raise InputError(
-                f"scores and counts must have one entry per cell: {len(x)} scores came with "
-                f"{len(column)} entries of {name}. Pass arrays of one length."
-            )
-    return x, (n0, n1, q0, q1)
-
-
-def read_soft_labels(
-    scores: Any, share: Any, sample_weight: Any
-) -> tuple[Array, Array, Array | None]:
-    """Scores, soft labels (probabilities of the positive class) and weights of the same rows."""
-    clean = read_scores(scores)
-    labels = to_numbers(share, "share")
-    if labels.ndim != 1:
-        raise InputError(
-            "share must be 1-d, the probability of the positive class for each row, but its shape "
-            f"is {labels.shape}. Pass one column."
-        )
-    q = read_probabilities(labels, name="share")
-    check_lengths(scores=len(clean), share=len(q))
-    return clean, q, read_weight(sample_weight, len(q))
 
 
 def check_word(name: str, value: Any, words: Collection[str]) -> None:
@@ -398,19 +371,6 @@ def _check_predict_proba(matrix: NDArray[Any], name: str, kind: Any) -> None:
         )
 
 
-def _wrong_shape(matrix: NDArray[Any], name: str) -> str:
-    """The error text for scores that are not one column."""
-    if matrix.ndim == 0:
-        return f"{name} must be 1-d, but a single value came. Pass [{matrix!s}]."
-    if matrix.ndim == 2 and matrix.shape[1] > 2:
-        return (
-            f"{name} must be one score per row (1-d, one column, or the two of a binary "
-            f"predict_proba), but {matrix.shape[1]} columns came. For several classes use "
-            "CalibratedClassifier, which calibrates one class against the rest."
-        )
-    return f"{name} must be 1-d with one score per row, but their shape is {matrix.shape}."
-
-
 # --- Matrices of scores, checked block by block: finite rows, and rows that are distributions -----
 
 
@@ -431,15 +391,10 @@ def row_blocks(n: int, k: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n, step))
 
 
-def check_finite_rows(array: Scores, name: str) -> None:
-    """Refuse rows that hold NaN or infinity."""
-    bad = _flag_rows(array, lambda part: np.asarray(~np.isfinite(part).all(axis=1)))
-    if bad.any():
-        refuse_infinite(array, bad, name)
-
-
 def refuse_infinite(array: Any, bad: Flags, name: str = "scores") -> None:
-    """Raise the error for rows that hold NaN or infinity; ``bad`` flags them."""
+    """Refuse rows that hold NaN or infinity; ``bad`` flags them."""
+    if not bad.any():
+        return
     first = int(np.argmax(bad))
     row = on_host(array[first])
     column = int(np.argmin(np.isfinite(row)))
@@ -452,15 +407,15 @@ def refuse_infinite(array: Any, bad: Flags, name: str = "scores") -> None:
 
 def check_distributions(array: Scores, name: str = "scores", *, advice: str = FOR_LOGITS) -> None:
     """Refuse rows that are no distributions, see `are_distributions`."""
-    bad = _flag_rows(array, _not_distributions)
-    if bad.any():
-        refuse_distributions(array, bad, name, advice)
+    refuse_distributions(array, flag_rows(array, _not_distributions), name, advice)
 
 
 def refuse_distributions(
     array: Any, bad: Flags, name: str = "scores", advice: str = FOR_LOGITS
 ) -> None:
-    """Raise the error for rows that are no distributions; ``bad`` flags them."""
+    """Refuse rows that are no distributions; ``bad`` flags them."""
+    if not bad.any():
+        return
     first, count = int(np.argmax(bad)), int(bad.sum())
     row = on_host(array[first])
     values = ", ".join(f"{value:g}" for value in row[:6])
@@ -483,7 +438,7 @@ def are_distributions(array: Scores) -> bool:
     return not any(_not_distributions(part).any() for part in parts)
 
 
-def _flag_rows(array: Scores, is_bad: Callable[[Scores], Flags]) -> Flags:
+def flag_rows(array: Scores, is_bad: Callable[[Scores], Any]) -> Flags:
     """Flags of the bad rows, found block by block."""
     parts = [is_bad(array[rows]) for rows in row_blocks(*array.shape)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
@@ -612,9 +567,8 @@ def read_class_labels(
 def _unique_labels(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]:
     """The distinct labels in ascending order, and the position of each row's among them."""
     try:
-        values, codes = _unique_if_few(array) if array.dtype.kind in "OUS" else (None, None)
-        if values is None or codes is None:
-            values, codes = np.unique(array, return_inverse=True)
+        few = _unique_if_few(array) if array.dtype.kind in "OUS" else None
+        values, codes = few or np.unique(array, return_inverse=True)
     except TypeError as wrong:
         raise InputError(
             f"{name} must hold labels of one type, but some cannot be ordered: {wrong}. Convert "
@@ -629,13 +583,13 @@ def _unique_labels(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]
     return values, codes.astype(np.intp, copy=False)
 
 
-def _unique_if_few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
-    """As np.unique with its inverse, found by equality alone; None twice if there are too many."""
+def _unique_if_few(array: NDArray[Any]) -> tuple[NDArray[Any], Index] | None:
+    """As np.unique with its inverse, found by equality alone; None for more than thirty labels."""
     codes, rest = np.empty(len(array), dtype=np.intp), np.arange(len(array))
     found: list[int] = []
     while len(rest):
-        if len(found) == most:
-            return None, None
+        if len(found) == 30:
+            return None
         same = _equal_to(array[rest], array[rest[0]])
         same[0] = True  # whatever its own idea of equality
         codes[rest[same]] = len(found)

@@ -31,7 +31,7 @@ from calibrant.data.lazy import (
     left_join,
     run_steps,
 )
-from calibrant.data.score_table import SUMS, Cells, ScoreTable, fine_cells_for, sums_of
+from calibrant.data.score_table import SUMS, Cells, ScoreTable, fine_cells_for, run_starts, sums_of
 
 Link = Callable[[Array], Array]
 
@@ -154,7 +154,7 @@ class _Pieces:
         order = np.argsort(found["k"], kind="stable")
         order = order[(n0 + n1)[order] > 0]
         k = np.asarray(found["k"], np.int64)[order]
-        starts = np.flatnonzero(np.append(True, k[1:] != k[:-1])[: len(k)])
+        starts = run_starts(k)
         known = {"rows": n0 + n1, "moment": np.zeros(len(n0)), **found}
         columns = {
             name: put.reduceat(np.asarray(known[name], np.float64)[order], starts)

@@ -235,8 +235,10 @@ def check_score_range(
         scores = np.clip(scores, 0.0, 1.0)
         low, high = max(low, 0.0), min(high, 1.0)
     if low < known.low or high > known.high:
-        low, high = far_ends(known, scores.size)
-        below, above = int((scores < low).sum()), int((scores > high).sum())
+        # of few scores only those count that are farther out than that range is wide
+        width = known.high - known.low if scores.size < FEW else 0.0
+        below = int((scores < known.low - width).sum())
+        above = int((scores > known.high + width).sum())
         warn_of_far_scores(known, below, above, scores.size, name=name)
     return scores
 
@@ -254,15 +256,6 @@ def as_fitted(known: ScoreRange) -> str:
         "be probabilities in [0, 1], as those are that the calibrator was fitted on "
         f"({known.low:.6g} to {known.high:.6g})"
     )
-
-
-def far_ends(known: ScoreRange, count: int) -> tuple[float, float]:
-    """The limits beyond which scores are outside the range of the fit.
-
-    For few scores the limits are farther out, by the width of that range on each side.
-    """
-    width = known.high - known.low if count < FEW else 0.0
-    return known.low - width, known.high + width
 
 
 def warn_of_far_scores(known: ScoreRange, below: int, above: int, count: int, *, name: str) -> None:

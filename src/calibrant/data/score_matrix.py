@@ -17,8 +17,8 @@ from calibrant.data.door import (
     Rows,
     are_distributions,
     check_distributions,
-    check_finite_rows,
     check_lengths,
+    flag_rows,
     read_class_labels,
     read_weight,
     refuse_distributions,
@@ -306,7 +306,7 @@ def read_score_matrix(
     if array.dtype != np.float32:
         narrow = array.dtype.kind == "f" and array.dtype.itemsize < 4
         array = array.astype(np.float32 if narrow else np.float64, copy=False)
-    check_finite_rows(array, name)
+    refuse_infinite(array, flag_rows(array, lambda part: ~np.isfinite(part).all(axis=1)), name)
     return array
 
 
@@ -378,9 +378,8 @@ class ScoreTensor(ScoreMatrix):
                 f"but their shape is {tuple(self.scores.shape)}."
             )
         low, high, mean, _ = self.facts
-        good = np.isfinite(low) & np.isfinite(high) & np.isfinite(mean)
-        if not good.all():
-            refuse_infinite(self.scores, ~good)
+        bad = ~(np.isfinite(low) & np.isfinite(high) & np.isfinite(mean))
+        refuse_infinite(self.scores, bad)
 
     @property
     def looks_like_probabilities(self) -> bool:
@@ -394,9 +393,7 @@ class ScoreTensor(ScoreMatrix):
         return np.asarray((low < 0.0) | (high > 1.0) | (off > sum_tolerance(self.n_classes)))
 
     def check_distributions(self) -> None:
-        wrong = self._not_distributions
-        if wrong.any():
-            refuse_distributions(self.scores, wrong)
+        refuse_distributions(self.scores, self._not_distributions)
 
     @property
     def smallest_positive(self) -> float:

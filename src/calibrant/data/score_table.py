@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.door import Rows, read_binary, read_score_counts, read_soft_labels
+from calibrant.data.door import (
+    Rows,
+    check_lengths,
+    read_binary,
+    read_number_column,
+    read_probabilities,
+    read_scores,
+    read_weight,
+    to_numbers,
+)
 from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import ScoreScale
 from calibrant.errors import InputError, ParameterError
@@ -112,9 +121,10 @@ class ScoreTable(Frozen):
     def from_rows(cls, rows: Rows) -> ScoreTable:
         """The table of rows that were read and checked before. O(N log N)."""
         if rows.share is not None:
-            columns = _group_soft_rows(rows.scores, rows.share, rows.weight)
+            columns = _group_by_share(rows.scores, rows.share, rows.weight)
         elif rows.weight is not None:
-            columns = _group_weighted(rows.scores, rows.positive, rows.weight)
+            there = rows if rows.weight.all() else rows.without_weightless()
+            columns = _group_by_share(there.scores, there.positive, there.weight)
         else:
             columns = _group_unweighted(rows.scores, rows.positive)
         table = cls(*columns)
@@ -137,8 +147,17 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_counts([0.5, 0.1], [3, 9], [2, 1])
         ScoreTable(2 scores from 0.1 to 0.5, weight 15: 3 positive, 12 negative)
         """
-        grouped = read_score_counts(scores, negative, positive, negative_sq, positive_sq)
-        return cls(*sum_by_score(*grouped))
+        n0, n1 = read_number_column(negative, "negative"), read_number_column(positive, "positive")
+        q0 = n0 if negative_sq is None else read_number_column(negative_sq, "negative_sq")
+        q1 = n1 if positive_sq is None else read_number_column(positive_sq, "positive_sq")
+        x = read_number_column(scores, "scores", signed=True) + 0.0
+        for name, column in (("negative", n0), ("positive", n1), ("Σw²", q0), ("Σw²", q1)):
+            if len(column) != len(x):
+                raise InputError(
+                    f"scores and counts must have one entry per cell: {len(x)} scores came with "
+                    f"{len(column)} entries of {name}. Pass arrays of one length."
+                )
+        return cls(*sum_by_score(x, (n0, n1, q0, q1)))
 
     @classmethod
     def from_soft_labels(cls, scores: Any, share: Any, sample_weight: Any = None) -> ScoreTable:
@@ -151,7 +170,15 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_soft_labels([0.2, 0.7, 0.7], [0.1, 0.8, 1.0])
         ScoreTable(2 scores from 0.2 to 0.7, weight 3: 1.9 positive, 1.1 negative)
         """
-        return cls(*_group_soft_rows(*read_soft_labels(scores, share, sample_weight)))
+        clean, labels = read_scores(scores), to_numbers(share, "share")
+        if labels.ndim != 1:
+            raise InputError(
+                "share must be 1-d, the probability of the positive class for each row, but its "
+                f"shape is {labels.shape}. Pass one column."
+            )
+        q = read_probabilities(labels, name="share")
+        check_lengths(scores=len(clean), share=len(q))
+        return cls(*_group_by_share(clean, q, read_weight(sample_weight, len(q))))
 
     @classmethod
     def empty(cls) -> ScoreTable:
@@ -509,18 +536,15 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
         return replace(table, negative_sq=n0, positive_sq=n1)
     rows, squares = (n0 / unit, n1 / unit), (q0 / unit / unit, q1 / unit / unit)
     whole = np.rint(rows[0]), np.rint(rows[1])
-    if all(map(_almost_equal, (*rows, *squares), (*whole, *whole))):  # all weights are equal
+    # all weights are equal if sums are whole up to rounding; a light row is no absent one
+    pairs = zip((*rows, *squares), (*whole, *whole), strict=True)
+    if all(bool((np.abs(sums - near) <= ROUNDING * near).all()) for sums, near in pairs):
         n0, n1 = map(read_only, whole)
         return replace(table, negative=n0, positive=n1, negative_sq=n0, positive_sq=n1)
     if abs(unit - 1.0) <= 1e-12:  # in units of rows already
         return table
     n0, n1, q0, q1 = map(read_only, (*rows, *squares))
     return replace(table, negative=n0, positive=n1, negative_sq=q0, positive_sq=q1)
-
-
-def _almost_equal(values: Array, whole: Array) -> bool:
-    """Whether sums are whole numbers up to rounding."""
-    return bool((np.abs(values - whole) <= ROUNDING * whole).all())  # a light row is no absent one
 
 
 def kish_size(weight: float, squares: float) -> float:
@@ -811,10 +835,10 @@ def pooling_facts(table: ScoreTable) -> dict[str, Any]:
 Columns = tuple[Array, Array, Array, Array, Array]
 
 
-def _group_soft_rows(scores: Array, share: Array, weight: Array | None) -> Columns:
-    """The columns of rows with soft labels.
+def _group_by_share(scores: Array, share: NDArray[Any], weight: Array | None) -> Columns:
+    """The columns of rows that are positive by a share: a soft label, or a flag.
 
-    A row of soft label q and weight w gives w·q to the positives and w·(1 − q) to the negatives. It
+    A row of share q and weight w gives w·q to the positives and w·(1 − q) to the negatives. It
     stays one row: w² is divided alike.
     """
     if weight is None:
@@ -824,7 +848,7 @@ def _group_soft_rows(scores: Array, share: Array, weight: Array | None) -> Colum
     return sum_by_score(scores, (n0, n1, weight * n0, weight * n1))
 
 
-def _run_starts(x: Array) -> Index:
+def run_starts(x: NDArray[Any]) -> Index:
     """The first index of each run of equal values in the sorted x."""
     return np.flatnonzero(np.append(True, x[1:] != x[:-1])[: len(x)])
 
@@ -841,7 +865,7 @@ def _group_unweighted(scores: Array, positive: Flags) -> Columns:
     x = x[order]
     n1 = (order >= negatives).astype(np.float64)
     del order
-    starts = _run_starts(x)
+    starts = run_starts(x)
     if len(starts) == len(x):  # all scores are different
         n0 = 1.0 - n1
     else:
@@ -852,22 +876,12 @@ def _group_unweighted(scores: Array, positive: Flags) -> Columns:
     return read_only(x), n0, n1, n0, n1
 
 
-def _group_weighted(scores: Array, positive: Flags, weight: Array) -> Columns:
-    """The columns of weighted rows."""
-    present = weight > 0
-    if not present.all():
-        scores, positive, weight = scores[present], positive[present], weight[present]
-    n1 = np.where(positive, weight, 0.0)
-    n0 = weight - n1
-    return sum_by_score(scores, (n0, n1, n0 * n0, n1 * n1))
-
-
 def sum_by_score(scores: Array, columns: tuple[Array, ...]) -> Columns:
     """Distinct scores with the sums of each column over equal ones; cells without weight are left
     out."""
     order = np.argsort(scores, kind="stable")
     x = scores[order]
-    starts = _run_starts(x)
+    starts = run_starts(x)
     distinct = x[starts]
     shared = columns[0] is columns[2] and columns[1] is columns[3]
     sums = [

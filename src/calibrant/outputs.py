@@ -69,9 +69,7 @@ def whole_file(path: Name) -> Iterator[Path]:
             yield temporary
             with temporary.open("r+b") as stream:
                 os.fsync(stream.fileno())  # some disks say only now that they are full
-            if target.old is not None:
-                _keep_mode(temporary, target.old)
-            _move_into_place(temporary, final)
+            _move_into_place(temporary, target)
         finally:
             with suppress(PermissionError):  # on Windows of a writer that has not let go
                 temporary.unlink(missing_ok=True)
@@ -212,15 +210,23 @@ else:
         return True
 
 
-def _move_into_place(temporary: Path, final: Path) -> None:
-    """Replace the old file by the new one.
+def _move_into_place(new: Path, target: OutputTarget) -> None:
+    """Replace the old file by the new one, which gets its mode and, where allowed, its owner.
 
     Windows refuses that while a program has the old file open. A virus scanner, which opens every
     new file, closes it after a moment.
     """
+    final, old = target
+    if old is not None and hasattr(os, "chown"):
+        with suppress(OSError):  # only some may change the group, and only root the owner
+            os.chown(new, -1, old.st_gid)
+            os.chown(new, old.st_uid, -1)
+    if old is not None:
+        with suppress(OSError):  # some disks know no modes
+            new.chmod(stat.S_IMODE(old.st_mode))
     for left in reversed(range(10)):
         try:
-            temporary.replace(final)
+            new.replace(final)
             return
         except PermissionError as wrong:
             if not WINDOWS:
@@ -243,16 +249,6 @@ def _open_stream(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(
             f"the output {path} was not written whole: the reader of the pipe went away."
         ) from gone
-
-
-def _keep_mode(new: Path, old: os.stat_result) -> None:
-    """Give a new file the mode and, where allowed, the owner of the old one."""
-    if hasattr(os, "chown"):
-        with suppress(OSError):  # only some may change the group, and only root the owner
-            os.chown(new, -1, old.st_gid)
-            os.chown(new, old.st_uid, -1)
-    with suppress(OSError):  # some disks know no modes
-        new.chmod(stat.S_IMODE(old.st_mode))
 
 
 # --- Temporary files and folders ------------------------------------------------------------------

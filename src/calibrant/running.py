@@ -49,15 +49,12 @@ def off_main_thread(
     """
     done: list[T] = []
     failed: list[BaseException] = []
-    # events, not join(): after an interrupted join a thread may look ended
-    begun, given_up, ended = (threading.Event() for _ in range(3))
-    lock = threading.Lock()  # work either begins or is given up before that
+    ended = threading.Event()  # not join(): after an interrupted join a thread may look ended
+    turn = threading.Lock()  # taken once: work either begins or is given up before that
 
     def run() -> None:
-        with lock:
-            if given_up.is_set():
-                return
-            begun.set()
+        if not turn.acquire(blocking=False):
+            return
         try:
             done.append(work())
         except BaseException as error:
@@ -73,10 +70,9 @@ def off_main_thread(
             if meanwhile is not None:
                 meanwhile()
     except BaseException:
-        with lock:
-            given_up.set()
+        begun = not turn.acquire(blocking=False)
         last = time.monotonic() + LONGEST_STOP
-        while stop and begun.is_set() and not ended.is_set() and time.monotonic() < last:
+        while stop and begun and not ended.is_set() and time.monotonic() < last:
             with suppress(KeyboardInterrupt, SystemExit):
                 stop()
                 ended.wait(0.1)

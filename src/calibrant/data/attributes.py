@@ -367,22 +367,16 @@ def read_attributes(features: Any, only: Sequence[Name] | None = None) -> Attrib
             "features must be a table with rows and columns, but one column came. Pass a frame of "
             "one column."
         )
-    return _from_frame(opened, only) if isinstance(opened, nw.DataFrame) else _from_array(features)
-
-
-def _from_frame(frame: Any, only: Sequence[Name] | None) -> AttributeTable:
-    """The columns of a frame."""
-    names, rows = [plain(name) for name in frame.columns], frame.shape[0]
-    if len({(type(name), name) for name in names}) < len(names):
-        twice = next(name for j, name in enumerate(names) if name in names[:j])
-        raise InputError(f"features must have one column of each name, but {twice!r} came twice.")
+    if not isinstance(opened, nw.DataFrame):
+        return _from_array(features)
+    names, rows = [plain(name) for name in opened.columns], len(opened)
     alike = any(all(type(name) is kind for name in names) for kind in (str, int))
     if only is not None and {*map(type, names)} == {*map(type, only)}:
-        frame = frame.select([own for own in frame.columns if plain(own) in only])
-        names = [plain(name) for name in frame.columns]
+        opened = opened.select([own for own in opened.columns if plain(own) in only])
+        names = [plain(name) for name in opened.columns]
     columns = [
         _of_series(series, title_of(name))
-        for name, series in zip(names, frame.iter_columns(), strict=True)
+        for name, series in zip(names, opened.iter_columns(), strict=True)
     ]
     return AttributeTable(tuple(names) if alike else None, columns, rows)
 

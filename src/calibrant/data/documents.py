@@ -91,25 +91,13 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
-def freeze_facts(facts: Any, where: str) -> Mapping[str, Any]:
-    """A mapping of facts as `freeze` makes it; ``where`` says in errors what holds them.
+def freeze_facts(value: Any, where: str, depth: int = 0) -> Any:
+    """A mapping of facts as a read-only one that JSON can hold; ``where`` names it in errors.
 
-    >>> freeze_facts({"rows": 3}, "provenance")
-    mappingproxy({'rows': 3})
-    """
-    if not isinstance(facts, Mapping):
-        raise InputError(f"{where} must be facts by name, but {brief(facts)} came.")
-    frozen: Mapping[str, Any] = freeze(facts, where)
-    return frozen
-
-
-def freeze(value: Any, where: str, depth: int = 0) -> Any:
-    """A read-only value that JSON can hold.
-
-    Dicts become read-only mappings and lists tuples. As everywhere in our files, an infinite
+    Dicts in it become read-only mappings and lists tuples. As everywhere in our files, an infinite
     number is the text "inf"; a date is its ISO text. What JSON cannot hold is an InputError.
 
-    >>> facts = freeze({"folds": [1, 2.5], "loss": float("inf")}, "provenance")
+    >>> facts = freeze_facts({"folds": [1, 2.5], "loss": float("inf")}, "provenance")
     >>> facts["folds"], facts["loss"]
     ((1, 2.5), 'inf')
     >>> facts["folds"] = None
@@ -117,6 +105,8 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
     ...
     TypeError: 'mappingproxy' object does not support item assignment
     """
+    if not depth and not isinstance(value, Mapping):
+        raise InputError(f"{where} must be facts by name, but {brief(value)} came.")
     if depth > DEEPEST:
         raise InputError(f"{where} may nest at most {DEEPEST} deep, but this goes deeper.")
     value = plain(value)
@@ -125,10 +115,10 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise InputError(f"the keys of {where} must be text, but {brief(key)} came.")
-            frozen[as_unicode(key)] = freeze(item, f"{where}[{brief(key)}]", depth + 1)
+            frozen[as_unicode(key)] = freeze_facts(item, f"{where}[{brief(key)}]", depth + 1)
         return MappingProxyType(frozen)
     if isinstance(value, (list, tuple)):
-        return tuple(freeze(item, where, depth + 1) for item in value)
+        return tuple(freeze_facts(item, where, depth + 1) for item in value)
     if isinstance(value, str):
         return as_unicode(value)
     if value is None or isinstance(value, bool):

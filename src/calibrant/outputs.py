@@ -462,43 +462,29 @@ def check_different_files(written: Mapping[str, Name], read: Iterable[Name] = ()
         ...
     calibrant.errors.InputError: --output and --report must be different files, but both are A.json.
     """
-    outputs = [(what, Path(path), stat_of(Path(path))) for what, path in written.items()]
-    for (first, one, found), (second, other, there) in combinations(outputs, 2):
-        if _are_one_file(one, found, other, there):
-            raise InputError(f"{first} and {second} must be different files, but both are {other}.")
+    paths = {what: Path(path) for what, path in written.items()}
+    outputs = [(what, path, _identity(path), path.is_dir()) for what, path in paths.items()]
+    for (first, _, one, _), (second, path, other, _) in combinations(outputs, 2):
+        if one == other:
+            raise InputError(f"{first} and {second} must be different files, but both are {path}.")
     for source in map(Path, read):
-        came = stat_of(source)
-        for what, path, found in outputs:
-            if _are_one_file(path, found, source, came) or _is_inside(found, source):
+        came = _identity(source)
+        for what, _, own, folder in outputs:
+            above = Path(os.path.realpath(source)).parents if folder else ()
+            if own == came or own in map(_identity, above):
                 raise InputError(
                     f"{what} must be another file than {source}, which is read: it would be lost. "
                     "Name another."
                 )
 
 
-def _are_one_file(
-    one: Path, found: os.stat_result | None, other: Path, there: os.stat_result | None
-) -> bool:
-    """Whether two paths, with what `os.stat` says of each, are one file."""
-    if (found is None) != (there is None):
-        return False
-    if found is not None and there is not None and (found.st_ino or there.st_ino):
-        return os.path.samestat(found, there)
-    # both are still to be made, or on a disk that does not number its files
-    return _normalized_name(one) == _normalized_name(other)
+def _identity(path: Path) -> tuple[int | bool, int | str]:
+    """What two paths of one file share, and those of different files do not.
 
-
-def _normalized_name(path: Path) -> str:
-    """The absolute path in one spelling, as file systems that ignore case compare it."""
-    return unicodedata.normalize("NFC", os.path.realpath(path)).casefold()
-
-
-def _is_inside(folder: os.stat_result | None, file: Path) -> bool:
-    """Whether a file is in a folder, at any depth."""
-    if folder is None or not stat.S_ISDIR(folder.st_mode):
-        return False
-    above = (stat_of(parent) for parent in Path(os.path.realpath(file)).parents)
-    return any(
-        found is not None and found.st_ino != 0 and os.path.samestat(found, folder)
-        for found in above
-    )
+    It is the file's number on its disk. Of a file that is still to be made, or on a disk without
+    numbers, it is the absolute path in one spelling, as file systems that ignore case compare it.
+    """
+    found = stat_of(path)
+    if found is not None and found.st_ino:
+        return found.st_dev, found.st_ino
+    return found is None, unicodedata.normalize("NFC", os.path.realpath(path)).casefold()

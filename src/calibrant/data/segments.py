@@ -168,7 +168,7 @@ def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns
             f"{len(given)} came. Pass all of them: a frame, or a list of columns."
         )
     if columns > 1:
-        paths, codes = _encode_columns(given)
+        paths, _, codes = combine_columns([_encode_column(column) for column in given])
         return np.array([finest_segment(path, known) for path in paths], dtype=np.intp)[codes]
     # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
     return _coded_in_blocks(
@@ -187,8 +187,12 @@ def segment_codes(segments: Any) -> tuple[list[Any], Index]:
     >>> segment_codes([["fr", "de", "fr"], [1, 1, 2]])[0]
     [('fr', 1), ('de', 1), ('fr', 2)]
     """
-    columns = segment_columns(segments)
-    return _encode_columns(columns) if len(columns) > 1 else _encode_column(columns[0])
+    columns = [_encode_column(column) for column in segment_columns(segments)]
+    if len(columns) == 1:
+        return columns[0]
+    paths, first, joint = combine_columns(columns)
+    order = np.argsort(first, kind="stable")
+    return [paths[i] for i in order], np.argsort(order)[joint]
 
 
 def coarsen_segments(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], Index]:
@@ -206,7 +210,7 @@ def coarsen_segments(keys: list[Any], codes: Index, size: int) -> tuple[list[Any
     return coarse, coarse_code[codes]
 
 
-def _encode_column(segments: Any) -> tuple[list[Key], Index]:
+def _encode_column(segments: Any) -> tuple[list[Any], Index]:
     """The different segments of one column as they come, and the number of each row's."""
     known: dict[Any, int] = {}
 
@@ -226,13 +230,6 @@ def _coded_in_blocks(column: NDArray[Any], codes_of: Callable[[list[Any]], Itera
         values = column[begin : begin + BLOCK].tolist()
         codes[begin : begin + BLOCK] = np.fromiter(codes_of(values), np.intp, count=len(values))
     return codes
-
-
-def _encode_columns(columns: Sequence[Any]) -> tuple[list[KeyPath], Index]:
-    """The different segments of several columns as they come, and the number of each row's."""
-    paths, first, joint = combine_columns([_encode_column(column) for column in columns])
-    order = np.argsort(first, kind="stable")
-    return [paths[i] for i in order], np.argsort(order)[joint]
 
 
 def combine_columns(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.solvers.block_arrays import RowFacts, TensorOps, can_fuse, row_facts, tensor_ops
+from calibrant.solvers.block_arrays import RowFacts, can_fuse, ops_of, row_facts
 from calibrant.tensors import library_of, on_host
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class ScoreMatrix(Frozen):
     @property
     def sums(self) -> tuple[float, float]:
         """The smallest and the largest sum of a row."""
-        parts = (self.scores[rows] for rows in row_blocks(*self.scores.shape))
+        parts = (self.scores[rows] for rows in self._slices)
         sums = [part.sum(axis=1, dtype=np.float64) for part in parts]
         return float(min(map(np.min, sums))), float(max(map(np.max, sums)))
 
@@ -172,8 +172,8 @@ class ScoreMatrix(Frozen):
     @property
     def smallest_positive(self) -> float:
         """The smallest positive score, at most 1."""
-        parts = (self.scores[rows] for rows in row_blocks(*self.scores.shape))
-        return min((float(part.min(initial=1.0, where=part > 0)) for part in parts), default=1.0)
+        parts = (self.scores[rows] for rows in self._slices)
+        return min(map(ops_of(self.scores).smallest_positive, parts), default=1.0)
 
     def check_distributions(self) -> None:
         """Refuse rows that are not distributions."""
@@ -183,16 +183,22 @@ class ScoreMatrix(Frozen):
         """The scores of the first classes."""
         return self.scores[:, :columns]
 
-    def blocks(self) -> Iterator[tuple[Array, Index, Array]]:
-        """(scores, codes, weights) of one block of rows after the other, in float64.
+    @property
+    def _slices(self) -> Iterable[slice]:
+        """Slices of rows, each a block that is read at once."""
+        return row_blocks(len(self), self.n_classes)
 
-        No more than one block is in memory at a time.
+    def blocks(self) -> Iterator[tuple[Array, Index, Array]]:
+        """(scores, codes, weights) of one block of rows after the other, where the scores are.
+
+        Scores and weights are float64, of tensors where their library has that. No more than one
+        block is in memory at a time.
         """
-        for rows in row_blocks(len(self), self.n_classes):
-            x = self.scores[rows].astype(np.float64)
-            codes = self.codes[rows]
-            weight = np.ones(len(codes)) if self.weight is None else self.weight[rows]
-            yield x, codes, weight
+        ops = ops_of(self.scores)
+        for rows in self._slices:
+            x = ops.wide(self.scores[rows])
+            weight = np.ones(len(x)) if self.weight is None else self.weight[rows]
+            yield x, ops.beside(self.codes[rows], x), ops.beside(weight, x)
 
     def every(self, step: int) -> ScoreMatrix:
         """Every row whose number is a multiple of ``step``."""
@@ -351,11 +357,6 @@ class ScoreTensor(ScoreMatrix):
             object.__setattr__(self, "scores", self.scores.detach())
         check_lengths(scores=len(self.scores), codes=len(self.codes))
 
-    @property
-    def ops(self) -> TensorOps:
-        """What can be done with the scores."""
-        return tensor_ops(self.scores)
-
     @cached_property
     def facts(self) -> RowFacts:
         """Smallest, largest and mean score of each row, and its mean square about the mean."""
@@ -396,28 +397,11 @@ class ScoreTensor(ScoreMatrix):
         refuse_distributions(self.scores, self._not_distributions)
 
     @property
-    def smallest_positive(self) -> float:
-        parts = (self.scores[rows] for rows in self._slices)
-        return min((self.ops.smallest_positive(part) for part in parts), default=1.0)
-
-    @property
     def _slices(self) -> list[slice]:
-        """Slices of rows, each a block that is read at once."""
         on_cpu = library_of(self.scores) == "torch" and self.scores.device.type == "cpu"
         fewest = FEWEST if on_cpu else FEWEST_ON_GPU
         step = max(int(PART * len(self)), fewest // self.n_classes, 1)
         return [slice(start, start + step) for start in range(0, len(self), step)]
-
-    def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
-        """(scores, codes, weights) of one block of rows after the other, all of them tensors.
-
-        Scores and weights are float64 where the library has that.
-        """
-        ops = self.ops
-        for rows in self._slices:
-            x = ops.wide(self.scores[rows])
-            weight = np.ones(len(x)) if self.weight is None else self.weight[rows]
-            yield x, ops.beside(self.codes[rows], x), ops.beside(weight, x)
 
     def every(self, step: int) -> ScoreTensor:
         some = slice(None, None, min(step, SPARSEST))
@@ -425,7 +409,7 @@ class ScoreTensor(ScoreMatrix):
 
     def take(self, rows: NDArray[Any]) -> ScoreTensor:
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return self._part(self.scores[self.ops.beside(rows, self.scores)], rows)
+        return self._part(self.scores[ops_of(self.scores).beside(rows, self.scores)], rows)
 
     def _part(self, scores: Any, rows: Any) -> ScoreTensor:
         """Some rows, with their facts, which need not be found again."""

@@ -38,6 +38,14 @@ class BlockOps:
         """The largest entry of each row."""
         return x.max(axis=1)
 
+    def smallest_positive(self, x: Any) -> float:
+        """The smallest positive entry, at most 1."""
+        return float(x.min(initial=1.0, where=x > 0))
+
+    def wide(self, x: Any) -> Any:
+        """A copy in float64, or in the longest floats that there are."""
+        return x.astype(np.float64)
+
     def dots(self, a: Any, b: Any) -> Any:
         """Σ a·b of each row."""
         return np.vecdot(a, b)
@@ -100,11 +108,9 @@ class TensorOps(BlockOps):
         return self.xp.amin(x, 1)
 
     def smallest_positive(self, x: Any) -> float:
-        """The smallest positive entry, at most 1."""
         return float(self.xp.where(x > 0, x, self.xp.ones_like(x)).min())
 
     def wide(self, x: Any) -> Any:
-        """The same numbers in float64, or in the longest floats that there are."""
         if self.xp.__name__ == "torch":
             return x.float() if x.device.type == "mps" else x.double()
         return x.astype(self.xp.result_type(float))

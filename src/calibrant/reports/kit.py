@@ -156,6 +156,20 @@ def whole_page(
     style : more rules of style, of ours
     """
     script = _resource("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    policy = (  # nothing is loaded, and no script but ours runs
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", _resource("page.css"), Markup(style)),
+    )
     body = element(
         "body",
         element("header", element("h1", title), radio_buttons("theme", "Colours", THEMES)),
@@ -165,7 +179,7 @@ def whole_page(
         element("script", script),
         class_="caution" if caution else None,
     )
-    page = element("html", _head(title, style, script), body, lang="en")
+    page = element("html", head, body, lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
 
 
@@ -173,24 +187,6 @@ def whole_page(
 def _resource(name: str) -> Markup:
     """A file of ours beside this one; nothing in it comes from data."""
     return Markup(files("calibrant.reports").joinpath(name).read_text(encoding="utf-8"))
-
-
-def _head(title: str, style: str, script: Markup) -> Markup:
-    """Title, style, and a policy: nothing is loaded, and no script but ours runs."""
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", _resource("page.css"), Markup(style)),
-    )
 
 
 def page_section(name: str, title: str, *content: Any) -> Markup:
@@ -309,7 +305,13 @@ def page_table(
     names, *others = columns
     lines = []
     for i, name in enumerate(names.cells[:most]):
-        cells = (_cell(column.cells[i], column.kind) for column in others)
+        cells = []
+        for column in others:
+            cell, kind = column.cells[i], column.kind or None
+            if isinstance(cell, Word):
+                kind = f"word {cell.sense}"
+            text = cell.text if isinstance(cell, Word) else cell
+            cells.append(element("td", text, class_=kind))
         look = "chosen" if i == chosen else None
         lines.append(element("tr", element("th", name, scope="row"), *cells, class_=look))
     table = element(
@@ -319,12 +321,6 @@ def page_table(
         element("tbody", *lines),
     )
     return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-def _cell(cell: Any, kind: str) -> Markup:
-    if isinstance(cell, Word):
-        return element("td", cell.text, class_=f"word {cell.sense}")
-    return element("td", cell, class_=kind or None)
 
 
 def signed(value: float) -> str:
@@ -634,15 +630,12 @@ def ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
     if not wide > 0 or not math.isfinite(wide):
         return (low,)
     power = 10.0 ** math.floor(math.log10(wide))
-    spans = {m * power: _first_and_last_multiple(low, high, m * power) for m in (1, 2, 5, 10)}
-    step, (first, last) = min(spans.items(), key=lambda item: abs(item[1][1] - item[1][0] - count))
-    places = max(0, 1 - math.floor(math.log10(step)))
-    return tuple(round(i * step, places) + 0.0 for i in range(first, last + 1))
-
-
-def _first_and_last_multiple(low: float, high: float, step: float) -> tuple[int, int]:
-    """The first and the last multiple of the step between low and high."""
-    return math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    found = []
+    for step in (power, 2 * power, 5 * power, 10 * power):
+        multiples = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+        places = max(0, 1 - math.floor(math.log10(step)))
+        found.append(tuple(round(i * step, places) + 0.0 for i in multiples))
+    return min(found, key=lambda some: abs(len(some) - 1 - count))
 
 
 def linear_axis(low: float, high: float) -> PageAxis:
@@ -652,7 +645,8 @@ def linear_axis(low: float, high: float) -> PageAxis:
 
 def probability_axis(columns: Iterable[Array]) -> PageAxis:
     """[0, 1], or the corner of it that holds all of the values."""
-    low, high = _extremes(columns)
+    ends = [(float(np.min(c)), float(np.max(c))) for c in columns if len(c)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
     if low >= 0.0 and CORNER < high <= 0.5:
         return linear_axis(0.0, next(end for end in (0.3, 0.4, 0.5) if high <= end))
     return linear_axis(*window(low, high))
@@ -687,11 +681,6 @@ def common_axis(curves: Iterable[Curve], *, odds: bool = False) -> PageAxis:
     return logit_axis(columns) if odds else probability_axis(columns)
 
 
-def _extremes(columns: Iterable[Array]) -> tuple[float, float]:
-    ends = [(float(np.min(c)), float(np.max(c))) for c in columns if len(c)]
-    return min(low for low, _ in ends), max(high for _, high in ends)
-
-
 @dataclass(frozen=True)
 class PlotArea:
     """A rectangle of a picture, in its units, with the axes along it."""
@@ -718,26 +707,20 @@ def path_data(x: Array, y: Array, *, closed: bool = False) -> str:
     >>> path_data(np.array([0, 5, 5.01, 10]), np.array([0, 5, 5, 0.25]))
     'M0 0L5 5L10 .2'
     """
-    points = np.column_stack((x, y)).round(1)
-    kept = [tuple(points[0])]
-    for i in range(1, len(points)):
-        now = tuple(points[i])
+    first, *points = map(tuple, np.column_stack((x, y)).round(1).tolist())
+    kept = [first]
+    for now in points:
         if now == kept[-1]:
             continue
-        flat = len(kept) > 1 and (
-            kept[-1][1] == kept[-2][1] == now[1] or kept[-1][0] == kept[-2][0] == now[0]
-        )
-        between = flat and _between(kept[-2], kept[-1], now)
-        if between:
+        (a, b), (p, q) = kept[-2] if len(kept) > 1 else (math.nan, math.nan), kept[-1]
+        across = b == q == now[1] and min(a, now[0]) <= p <= max(a, now[0])
+        upright = a == p == now[0] and min(b, now[1]) <= q <= max(b, now[1])
+        if across or upright:  # the last point lies on the way
             kept[-1] = now
         else:
             kept.append(now)
     words = (f"{_short_number(a)} {_short_number(b)}" for a, b in kept)
     return f"M{'L'.join(words)}{'Z' if closed else ''}"
-
-
-def _between(a: tuple[float, ...], b: tuple[float, ...], c: tuple[float, ...]) -> bool:
-    return all(min(p, r) <= q <= max(p, r) for p, q, r in zip(a, b, c, strict=True))
 
 
 def _short_number(value: float) -> str:

@@ -6,7 +6,7 @@ import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -74,21 +74,6 @@ TICKS = 6
 #: with more points they are drawn smaller
 MANY = 40
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def to_html(report: MonitorReport) -> str:
-    """The page as text; whatever comes from data is escaped."""
-    sections = (
-        verdict_section(report.verdict, _tiles(report), report.how),
-        _over_time(report.curve, report.counted_as),
-        _periods_markup(report.periods, report.counted_as),
-        _segments(report),
-        _batches(report.curve, report.counted_as),
-        recipe_section("How to go on", report.recipes),
-        fact_section(report.facts),
-    )
-    caution = report.reading.alarm is not None
-    return whole_page(report.title, sections, report.to_dict(), caution=caution)
 
 
 def evidence_words(value: float) -> str:
@@ -205,6 +190,8 @@ def _segments(report: MonitorReport) -> Markup:
 def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
     """The newest windows, and all of them folded away."""
     came, expected, low, high = _percents(curve)
+    words = np.where(curve.came > curve.high, "above", "inside")
+    words[curve.came < curve.low] = "below"
     columns = (
         Column("batch", [name.split(" ", 1)[1] for name in _batch_names(curve)], ""),
         Column("when", [time or "–" for time in curve.times], "when"),
@@ -212,7 +199,7 @@ def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
         Column("expected", expected),
         Column("observed", came),
         Column("95 % of windows", [f"{a} to {b}" for a, b in zip(low, high, strict=True)]),
-        Column("", [_band_word(curve, i) for i in range(len(curve))], ""),
+        Column("", [Word(word, "same") for word in words.tolist()], ""),
         Column("evidence after it", [evidence_words(value) for value in curve.evidence.tolist()]),
     )
     newest = [column._replace(cells=column.cells[::-1]) for column in columns]
@@ -220,13 +207,6 @@ def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
     if len(curve) > SHOWN:
         parts.append(collapsed(f"All {len(curve)} windows", page_table("All windows", newest)))
     return page_section("batches", "Batches, newest first", *parts)
-
-
-def _band_word(curve: MonitorCurve, i: int) -> Word:
-    """Whether the share of a window lies in its band."""
-    low, high, came = curve.low[i], curve.high[i], curve.came[i]
-    word = "inside" if low <= came <= high else "above" if came > high else "below"
-    return Word(word, "same")
 
 
 def _batch_names(curve: MonitorCurve) -> list[str]:
@@ -250,10 +230,23 @@ def _share_chart(curve: MonitorCurve, counted_as: str) -> Markup:
     columns = (curve.came, curve.low, curve.high)
     low, high = (float(end(c)) for end, c in ((np.min, columns), (np.max, columns)))
     room = 0.06 * (high - low) or 0.01
-    place = _plot_area(curve, _share_axis(max(0.0, low - room), min(1.0, high + room)))
+    up = linear_axis(max(0.0, low - room), min(1.0, high + room))
+    percents = tuple(f"{tick_text(round(100.0 * tick, 8))} %" for tick in up.ticks)
+    place = _plot_area(curve, replace(up, words=percents))
     edges = np.repeat(curve.edges, 2)[1:-1]
     lower, upper, mean = (np.repeat(c, 2) for c in (curve.low, curve.high, curve.expected))
     x, y = place.across(curve.middle), place.down(curve.came)
+    texts = (_batch_names(curve), curve.times, *_percents(curve), curve.weight.tolist())
+    words = [
+        (
+            f"{name} ({time})" if time else name,
+            f"observed {came}",
+            f"expected {expected}",
+            f"95 % of windows: {low} to {high}",
+            f"{counted_as} {format_count(weight)}",
+        )
+        for name, time, came, expected, low, high, weight in zip(*texts, strict=True)
+    ]
     expected = (area_between(edges, lower, upper, place), line_through(edges, mean, place))
     return _picture(
         "Share of positives in each window",
@@ -263,7 +256,7 @@ def _share_chart(curve: MonitorCurve, counted_as: str) -> Markup:
         *_alarm_lines(curve, place),
         element(
             "g",
-            labelled_points(x, y, _window_words(curve, counted_as), 0),
+            labelled_points(x, y, words, 0),
             class_=f"series {series_class(1)}{' many' * (len(curve) > MANY)}",
             role="group",
             aria_label=f"shares observed: {len(curve)} points",
@@ -291,21 +284,6 @@ def _evidence_chart(curve: MonitorCurve) -> Markup:
     )
 
 
-def _window_words(curve: MonitorCurve, counted_as: str) -> list[Sequence[str]]:
-    """What the point of each window says."""
-    columns = (_batch_names(curve), curve.times, *_percents(curve), curve.weight.tolist())
-    return [
-        (
-            f"{name} ({time})" if time else name,
-            f"observed {came}",
-            f"expected {expected}",
-            f"95 % of windows: {low} to {high}",
-            f"{counted_as} {format_count(weight)}",
-        )
-        for name, time, came, expected, low, high, weight in zip(*columns, strict=True)
-    ]
-
-
 def batch_words(first: int, last: int) -> str:
     """The batches of a window.
 
@@ -326,12 +304,6 @@ def _plot_area(curve: MonitorCurve, up: PageAxis) -> PlotArea:
     whole = tuple(t for t in ticks(first, last) if t == int(t) and t >= 1.0)
     across = PageAxis(first, last, whole or (float(curve.first[0]),))
     return PlotArea(LEFT, TOP, FIELD, TALL, across, up)
-
-
-def _share_axis(low: float, high: float) -> PageAxis:
-    plain = linear_axis(low, high)
-    words = tuple(f"{tick_text(round(100.0 * tick, 8))} %" for tick in plain.ticks)
-    return PageAxis(low, high, plain.ticks, words=words)
 
 
 def _evidence_axis(low: float, high: float) -> PageAxis:
@@ -459,23 +431,18 @@ def _periods(windows: Sequence[Window], change: int | None) -> tuple[Period, ...
     else:
         before = [window for window in windows if window.last < change]
         parts = [(before, PERIODS, False), (list(windows[len(before) :]), PERIODS, True)]
-    return tuple(
-        _period(joined_windows(group), changed)
-        for own, most, changed in parts
-        for group in _even_groups(own, most)
-    )
-
-
-def _even_groups(windows: Sequence[Window], most: int) -> list[list[Window]]:
-    """At most so many groups of windows, of about as many batches each."""
-    groups: dict[int, list[Window]] = {}
-    for window in windows:
-        batches, of = (one.last - windows[0].first + 1 for one in (window, windows[-1]))
-        groups.setdefault(-(-most * batches // of), []).append(window)
-    return list(groups.values())
+    periods = []
+    for own, most, changed in parts:
+        groups: dict[int, list[Window]] = {}  # at most so many, of about as many batches each
+        for window in own:
+            batches, of = (one.last - own[0].first + 1 for one in (window, own[-1]))
+            groups.setdefault(-(-most * batches // of), []).append(window)
+        periods += [_period(joined_windows(group), changed) for group in groups.values()]
+    return tuple(periods)
 
 
 def _period(window: Window, changed: bool) -> Period:
+    """Some windows that were joined, judged together."""
     weight = float(window.weight.sum())
     return Period(
         first=window.first,
@@ -610,7 +577,17 @@ class MonitorReport(PlainFields, PageValue):
 
     def to_html(self) -> str:
         """The page: one file that needs no other and no network."""
-        return to_html(self)
+        sections = (
+            verdict_section(self.verdict, _tiles(self), self.how),
+            _over_time(self.curve, self.counted_as),
+            _periods_markup(self.periods, self.counted_as),
+            _segments(self),
+            _batches(self.curve, self.counted_as),
+            recipe_section("How to go on", self.recipes),
+            fact_section(self.facts),
+        )
+        caution = self.reading.alarm is not None
+        return whole_page(self.title, sections, self.to_dict(), caution=caution)
 
     def __repr__(self) -> str:
         found = "no alarm" if self.reading.alarm is None else "alarm"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -142,7 +143,24 @@ class Report(PageValue):
 
     def to_html(self) -> str:
         """The page: one file that needs no other and no network."""
-        return to_html(self)
+        order = _series_numbers(self.methods)
+        sections = (
+            verdict_section(self.verdict, _tiles(self), self.how),
+            _advice(self),
+            _leaderboard(self, order),
+            _diagrams(self, order),
+            _gallery(self, order),
+            _measures(self),
+            _panels(self),
+            groups_section(self.groups),
+            recipe_section("How to apply it", self.recipes),
+            fact_section(self.facts),
+        )
+        hide = "".join(
+            f"body:has(#show-{i}:not(:checked)) .series-{i}{{display:none}}"
+            for i in range(len(self.methods))
+        )
+        return whole_page(self.title, sections, self.to_dict(), caution=self.caution, style=hide)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""
@@ -242,38 +260,11 @@ class Panel(Frozen):
 TILES = 3
 
 
-def to_html(report: Report) -> str:
-    """The page as text; whatever comes from data is escaped."""
-    order = _series_numbers(report.methods)
-    sections = (
-        verdict_section(report.verdict, _tiles(report), report.how),
-        _advice(report),
-        _leaderboard(report, order),
-        _diagrams(report, order),
-        _gallery(report, order),
-        _measures(report),
-        _panels(report),
-        groups_section(report.groups),
-        recipe_section("How to apply it", report.recipes),
-        fact_section(report.facts),
-    )
-    hide = "".join(
-        f"body:has(#show-{i}:not(:checked)) .series-{i}{{display:none}}"
-        for i in range(len(report.methods))
-    )
-    return whole_page(report.title, sections, report.to_dict(), caution=report.caution, style=hide)
-
-
 def _series_numbers(methods: Sequence[Method]) -> list[int]:
     """The look of each method: grey for the scores as they are, blue for the chosen one."""
-    looks, following = [], 2
-    for i, method in enumerate(methods):
-        if i == 0 or method.chosen:
-            looks.append(0 if i == 0 else 1)
-        else:
-            looks.append(following)
-            following += 1
-    return looks
+    following = itertools.count(2)
+    others = (1 if method.chosen else next(following) for method in methods[1:])
+    return [0, *others]
 
 
 def _tiles(report: Report) -> Markup:
@@ -310,11 +301,18 @@ def _advice(report: Report) -> Markup:
 
 def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
     """All methods: losses with standard errors, the gain with its interval, what it costs."""
-    methods, ends = report.methods, _gain_scale(report.methods)
-    names = []
+    methods, names, changes = report.methods, [], []
+    # a common scale for all gains: the largest losses may run out of it
+    gains = [m.gain_high for m in methods if m.gain_high is not None and math.isfinite(m.gain_high)]
+    losses = [m.gain_low for m in methods if m.gain_low is not None and math.isfinite(m.gain_low)]
+    best = max([0.0, *gains]) or 1e-6
+    ends = max(min([0.0, *losses]), -2.0 * best) * 1.05 - 0.02 * best, 1.05 * best
     for method, number in zip(methods, order, strict=True):
         mark = element("span", "chosen", class_="badge") if method.chosen else ""
         names.append(join((swatch(number), " ", method.name, " ", mark)))
+        change = method.auc_change
+        same = "same" if change is not None and abs(change) < 5e-5 else ""
+        changes.append("–" if change is None else same or f"{change:+.4f}".replace("-", "−"))
     columns = (
         Column("method", names, ""),
         Column("log loss", [_with_error(m.log_loss, m.log_loss_se) for m in methods]),
@@ -322,7 +320,7 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
         Column("", [forest_plot(m, ends) for m in methods], "picture"),
         Column("Brier score", [_with_error(m.brier, m.brier_se) for m in methods]),
         Column("AUC", ["–" if m.auc is None else f"{m.auc:.4f}" for m in methods]),
-        Column("change", [_auc_change(m.auc_change) for m in methods]),
+        Column("change", changes),
         Column("values", ["–" if m.distinct is None else f"{m.distinct:,}" for m in methods]),
     )
     text = (
@@ -334,15 +332,6 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
         text += " A gain means little here: even one constant for all rows would have one."
     table = page_table("Leaderboard", columns, chosen=methods.index(report.chosen))
     return page_section("leaderboard", "Leaderboard", table, explanation(text))
-
-
-def _gain_scale(methods: Sequence[Method]) -> tuple[float, float]:
-    """A common scale for all gains: the largest losses may run out of it."""
-    best = [m.gain_high for m in methods if m.gain_high is not None and math.isfinite(m.gain_high)]
-    worst = [m.gain_low for m in methods if m.gain_low is not None and math.isfinite(m.gain_low)]
-    high = max([0.0, *best]) or 1e-6
-    low = min([0.0, *worst])
-    return max(low, -2.0 * high) * 1.05 - 0.02 * high, 1.05 * high
 
 
 def _with_error(value: float, error: float | None) -> Markup:
@@ -357,12 +346,6 @@ def _gain_cell(method: Method) -> str:
         return signed(method.gain)
     ends = f"{short_value(method.gain_low)} to {short_value(method.gain_high)}"
     return join((signed(method.gain), " ", small_text(ends)))
-
-
-def _auc_change(change: float | None) -> str:
-    if change is None:
-        return "–"
-    return "same" if abs(change) < 5e-5 else f"{change:+.4f}".replace("-", "−")
 
 
 # --- diagrams -----------------------------------------------------------------------------------
@@ -500,18 +483,19 @@ def _panels(report: Report) -> Markup:
             "Each class against the rest, out of fold: grey before, blue after.",
         ),
     }[kind]
-    found = [panel.figures for panel in panels]
-    came = [
-        join((shown_value(f["observed"]), " ", small_text(_between(f["low"], f["high"]))))
-        for f in found
-    ]
+    found, came, words = [panel.figures for panel in panels], [], []
+    for f in found:
+        low, high, after = f["low"], f["high"], f["after"]
+        came.append(join((shown_value(f["observed"]), " ", small_text(_between(low, high)))))
+        off = Word("too low" if after < low else "too high", "worse")
+        words.append(Word("fits", "better") if low <= after <= high else off)
     columns = (
         Column(kind, [panel.name for panel in panels], ""),
         Column("weight", [format_count(f["weight"]) for f in found]),
         Column(f"observed, {100 * report.level:g} % interval", came),
         Column("predicted before", [shown_value(f["before"]) for f in found]),
         Column("predicted after", [shown_value(f["after"]) for f in found]),
-        Column("", [_fit_word(f["after"], f["low"], f["high"]) for f in found], ""),
+        Column("", words, ""),
     )
     figures = []
     for panel in panels:
@@ -526,13 +510,6 @@ def _panels(report: Report) -> Markup:
         explanation(text),
         element("div", *figures, class_="grid"),
     )
-
-
-def _fit_word(predicted: float, low: float, high: float) -> Word:
-    """How a prediction lies to the interval of what came."""
-    if low <= predicted <= high:
-        return Word("fits", "better")
-    return Word("too low" if predicted < low else "too high", "worse")
 
 
 # --- The pictures of curves: SVG, whose colours come from the page's style sheet ------------------
@@ -556,15 +533,21 @@ def reliability_chart(
     below = PlotArea(LEFT, HIST_TOP, SIDE, HIST, axis, linear_axis(0.0, tallest))
     series = []
     for place_of, (method, spread, number) in enumerate(zip(methods, spreads, order, strict=True)):
+        curve = method.curve
+        # the outline of the histogram goes from the ground up and down again
+        edges, share = np.repeat(spread.edges, 2), np.repeat(spread.share, 2)
+        heights = below.down(np.concatenate(([0.0], share, [0.0])))
+        x, y = place.across(curve.mean_p), place.down(curve.fraction)
+        points = [(method.name, *_point_words(curve, i)) for i in range(len(curve))]
         group = element(
             "g",
-            _histogram(spread, below),
-            curve_band(method.curve, place),
-            line_through(method.curve.mean_p, method.curve.fraction, place),
-            _curve_points(method, place, number),
+            element("path", class_="histogram", d=path_data(below.across(edges), heights)),
+            curve_band(curve, place),
+            line_through(curve.mean_p, curve.fraction, place),
+            labelled_points(x, y, points, number),
             class_=f"series series-{place_of} {series_class(number)}",
             role="group",
-            aria_label=f"{method.name}: {len(method.curve)} points",
+            aria_label=f"{method.name}: {len(curve)} points",
         )
         series.append(group)
     # what was chosen lies on top
@@ -579,21 +562,6 @@ def reliability_chart(
         element("path", class_="axis", d=f"M{LEFT} {HIST_TOP + HIST}h{SIDE}"),
         *series,
     )
-
-
-def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
-    """The outline of a histogram, from the ground up and down again."""
-    edges, share = np.repeat(spread.edges, 2), np.repeat(spread.share, 2)
-    y = np.concatenate(([0.0], share, [0.0]))
-    d = path_data(place.across(edges), place.down(y))
-    return element("path", class_="histogram", d=d)
-
-
-def _curve_points(method: Method, place: PlotArea, number: int) -> Markup:
-    curve = method.curve
-    x, y = place.across(curve.mean_p), place.down(curve.fraction)
-    words = [(method.name, *_point_words(curve, i)) for i in range(len(curve))]
-    return labelled_points(x, y, words, number)
 
 
 def _point_words(curve: Curve, i: int) -> tuple[str, ...]:
@@ -678,6 +646,20 @@ def groups_section(found: Multicalibration | None) -> Markup:
     """What was found, a picture of the worst groups, and their table; nothing without features."""
     if found is None:
         return Markup()
+    groups, differences = found.shown, []
+    for one in groups:
+        span = small_text(f"{signed(one.low)} to {signed(one.high)}")
+        differences.append(element("span", signed(one.difference), " ", span))
+    sense = {"fits": "better", "too low": "worse", "too high": "worse"}
+    columns = (
+        Column("group", [one.name for one in groups], ""),
+        Column("rows", [format_count(one.rows) for one in groups]),
+        Column("predicted", [shown_value(one.predicted) for one in groups]),
+        Column("observed", [shown_value(one.observed) for one in groups]),
+        Column(f"difference, {100 * found.level:g} % interval", differences),
+        Column("p", [shown_p(one.p_value) for one in groups]),
+        Column("", [Word(one.verdict, sense[one.verdict]) for one in groups], ""),
+    )
     text = (
         "The final map, on the rows it was fitted to. Groups come from the columns, from ranges of "
         "the prediction, and from each two of these crossed. Their intervals hold together: they "
@@ -695,7 +677,7 @@ def groups_section(found: Multicalibration | None) -> Markup:
         "Where is it wrong?",
         element("p", found.verdict()),
         figure("large", "Observed − predicted, group by group", _group_picture(found)),
-        _group_table(found),
+        page_table("Where predictions are wrong", columns),
         explanation(text),
         *(explanation(f"{note[:1].upper()}{note[1:]}.") for note in found.notes),
     )
@@ -731,6 +713,7 @@ def _group_picture(found: Multicalibration) -> Markup:
 
 
 def _group_line(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
+    """The name of a group, and its difference with the interval below."""
     number = 1 if one.wrong else 0
     low, at, high = place.across(np.array([one.low, one.difference, one.high]))
     down = top + 30
@@ -750,25 +733,6 @@ def _group_line(one: GroupError, top: float, place: PlotArea, level: float) -> M
         labelled_points(np.array([at]), np.array([down]), [words], number),
         class_=f"series {series_class(number)}",
     )
-
-
-def _group_table(found: Multicalibration) -> Markup:
-    groups = found.shown
-    differences = []
-    for one in groups:
-        span = small_text(f"{signed(one.low)} to {signed(one.high)}")
-        differences.append(element("span", signed(one.difference), " ", span))
-    sense = {"fits": "better", "too low": "worse", "too high": "worse"}
-    columns = (
-        Column("group", [one.name for one in groups], ""),
-        Column("rows", [format_count(one.rows) for one in groups]),
-        Column("predicted", [shown_value(one.predicted) for one in groups]),
-        Column("observed", [shown_value(one.observed) for one in groups]),
-        Column(f"difference, {100 * found.level:g} % interval", differences),
-        Column("p", [shown_p(one.p_value) for one in groups]),
-        Column("", [Word(one.verdict, sense[one.verdict]) for one in groups], ""),
-    )
-    return page_table("Where predictions are wrong", columns)
 
 
 # --- What came of a calibration, in two sentences -------------------------------------------------
@@ -813,7 +777,13 @@ def verdict_of(
     over = "" if raw.name == AS_THEY_ARE else f", against {raw.name}"
     change = _change_in_words(raw.log_loss, chosen.log_loss)
     facts = f"log loss {change}{_gain_in_words(chosen, level)}{over}"
-    certain = _sure_direction(chosen) if word is None else _CERTAIN.get(word, 0)
+    certain = 0  # 1 if surely better than the scores as they are, −1 if surely worse
+    if word is not None:
+        certain = _CERTAIN.get(word, 0)
+    elif chosen.gain is not None:
+        low = chosen.gain if chosen.gain_low is None else chosen.gain_low
+        high = chosen.gain if chosen.gain_high is None else chosen.gain_high
+        certain = (low > 0) - (high < 0)
     known = _TO_DO_OF_POINTS if raw.name == ONE_RATE else _TO_DO
     to_do = _LIKELY if certain == 0 and not single else known[certain]
     name = describe_method(chosen.name) if to_do.startswith("Calibrate") else chosen.name
@@ -849,15 +819,6 @@ def _verdict_to_keep(
         f"{where}, the best of them, {best.name}, had log loss {short_value(best.log_loss)} "
         f"against {short_value(raw.log_loss)}{_gain_in_words(best, level)}."
     )
-
-
-def _sure_direction(method: Method) -> int:
-    """1 if surely better than the scores as they are, −1 if surely worse, 0 if nobody can tell."""
-    if method.gain is None:
-        return 0
-    low = method.gain if method.gain_low is None else method.gain_low
-    high = method.gain if method.gain_high is None else method.gain_high
-    return (low > 0) - (high < 0)
 
 
 def _change_in_words(old: float, new: float) -> str:
@@ -911,7 +872,20 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
         f"it; on the command line, calibrant report ... --save {shell_quoted(file)}"
     )
     if isinstance(fitted.map, VectorMap):
-        return _of_classes(fitted, load, saved, file)
+        columns = f"# one column for each of {list(fitted.classes)!r}"
+        python = f"{load}p = calibrator.predict_proba(scores)  {columns}"
+        apply = f"calibrant apply {shell_quoted(file)} NEW.csv -o OUT.csv"
+        adds = (
+            "Adds a column probability_CLASS for each class. Name the columns of scores by --score "
+            "CLASS=COLUMN if the file does not know them."
+        )
+        export = f"calibrant export {shell_quoted(file)} --to sql --table TABLE"
+        writes = "This command writes the query; --dialect names another database."
+        return (
+            Recipe("Python", python, saved),
+            Recipe("Command line", apply, adds),
+            Recipe("SQL", export, writes),
+        )
     what = f"the probability of {fitted.pos_label!r}"
     python = f"{load}p = calibrator.calibrate(scores)  # {what}"
     shell = f"calibrant apply {shell_quoted(file)} NEW.csv -o OUT.csv --score {shell_quoted(score)}"
@@ -919,19 +893,6 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
         Recipe("Python", python, saved),
         Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
         _sql(fitted, score, file, what),
-    )
-
-
-def _of_classes(fitted: Fitted, load: str, saved: str, file: str) -> tuple[Recipe, ...]:
-    """Python, the command line and SQL for a calibrator of several classes."""
-    columns = f"# one column for each of {list(fitted.classes)!r}"
-    apply = f"calibrant apply {shell_quoted(file)} NEW.csv -o OUT.csv"
-    export = f"calibrant export {shell_quoted(file)} --to sql --table TABLE"
-    named = "Name the columns of scores by --score CLASS=COLUMN if the file does not know them."
-    return (
-        Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}", saved),
-        Recipe("Command line", apply, f"Adds a column probability_CLASS for each class. {named}"),
-        Recipe("SQL", export, "This command writes the query; --dialect names another database."),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -14,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.array_types import Array, Index
+from calibrant.array_types import Array
 from calibrant.auto.advice import SAID_FIRST, advise_segments, advise_table
 from calibrant.auto.auto import KINDS, AutoCalibrator, all_fits, count_distinct
 from calibrant.auto.why import Leaderboard
 from calibrant.data.attributes import read_attributes as read_features
-from calibrant.data.columns import as_in_fit, plain, to_matrix
+from calibrant.data.columns import as_in_fit, plain
 from calibrant.data.door import (
     Rows,
     check_distributions,
@@ -41,7 +40,7 @@ from calibrant.diagrams.curve import (
 )
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, shell_quoted
 from calibrant.fitting.base import Calibrator
-from calibrant.fitting.base_classes import matrix_provenance, score_range_of_matrix
+from calibrant.fitting.base_classes import count_columns, matrix_provenance, score_range_of_matrix
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import is_fold_count, soft_cells, split_matrix
 from calibrant.fitting.held_out import (
@@ -74,7 +73,6 @@ from calibrant.metrics.measures import CLASS_MEASURES, MEASURES, chosen_records
 from calibrant.metrics.tables import class_table, top_table
 from calibrant.metrics.tests import chance_that_right
 from calibrant.reports.kit import (
-    PageAxis,
     Recipe,
     check_output,
     check_texts,
@@ -95,7 +93,7 @@ from calibrant.reports.page import (
     worst_groups,
 )
 from calibrant.result_tables import format_count, short_value, shown_percent
-from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.base import VectorMap
 from calibrant.rules.combiners import singled_out
 from calibrant.rules.sigmoids import Identity
 
@@ -187,7 +185,7 @@ def calibration_report(
     for one in calibrator.values() if isinstance(calibrator, Mapping) else [calibrator]:
         if isinstance(one, Fitted):
             scores = as_in_fit(scores, one.provenance, one.classes)
-    several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
+    several = not isinstance(scores, ScoreTable) and count_columns(scores) > 2
     if several:
         _check_codes(calibrator)
     shown = _measures_shown(measures, several=several)
@@ -195,10 +193,10 @@ def calibration_report(
         check_features(scores, features, several=several)
     if several:
         many = SeveralClasses.read(scores, y, sample_weight, classes, segments)
-        made = _report(many, many.contest(calibrator), segments, words, shown)
+        made = _report(many, contest_of(many, calibrator), segments, words, shown)
     else:
         two = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
-        made = _report(two, two.contest(calibrator), segments, words, shown)
+        made = _report(two, contest_of(two, calibrator), segments, words, shown)
         if features is not None and two.rows is not None:
             groups = groups_of(two.rows, features, made.fitted, made.level)
             made = replace(made, groups=groups)
@@ -244,7 +242,7 @@ def report_of(
             (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator")
             before, after = trials.values()
             judged = {BEFORE: before, name: replace(after, fitted=calibrator)}
-            return _report(several, several.outcome(judged, held), None, words, shown)
+            return _report(several, outcome_of(several, judged, held), None, words, shown)
     elif automatic:
         labels = tuple(plain(label) for label in calibrator.classes_)
         two = TwoClasses(data, labels, plain(calibrator.pos_label_))
@@ -299,13 +297,8 @@ def _check_codes(calibrator: Any) -> None:
             )
 
 
-def _columns(scores: Any) -> int:
-    shape = to_matrix(scores, "scores").shape
-    return shape[1] if len(shape) == 2 else 1
-
-
 def _report(
-    data: ReportData, contest: Contest, segments: Any, words: PageWords, measures: list[str]
+    data: TwoOrMore, contest: Contest, segments: Any, words: PageWords, measures: list[str]
 ) -> Report:
     methods, fitted = _methods(data, contest), contest.fitted
     evaluation = data.evaluation(contest, measures)
@@ -343,7 +336,7 @@ def _report(
     )
 
 
-def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
+def _methods(data: TwoOrMore, contest: Contest) -> tuple[Method, ...]:
     """The leaderboard with curves: the scores as they are, then the others, best first."""
     tables = {name: data.curve_table(one) for name, one in contest.predictions.items()}
     curves = {
@@ -353,36 +346,20 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
     axis, odds = (common_axis(curves.values(), odds=odds) for odds in (False, True))
     methods = []
     for row in sorted(contest.board.rows, key=lambda row: row.name != BEFORE):
-        before, table = row.name == BEFORE, tables[row.name]
-        compared = {n: getattr(row, n) for n in ("gain", "gain_low", "gain_high", "auc_change")}
-        if before:  # one rate for all rows does not rank as the scores do
-            compared = {"auc_change": row.auc_change or None}
-        methods.append(
-            Method(
-                name=data.before if before else row.name,
-                log_loss=row.log_loss,
-                brier=row.brier,
-                curve=curves[row.name],
-                spread=_spread(table, axis),
-                logit_spread=_spread(table, odds),
-                log_loss_se=_finite(row.log_loss_se),
-                brier_se=_finite(row.brier_se),
-                auc=row.auc,
-                distinct=row.distinct,
-                chosen=row.chosen,
-                **compared,
-            )
-        )
+        name, table, known = row.name, tables[row.name], vars(row)
+        figures = {n: known[n] for n in ("log_loss", "brier", "auc", "distinct", "chosen")}
+        figures |= {n: known[n] for n in ("log_loss_se", "brier_se") if np.isfinite(known[n])}
+        if name == BEFORE:  # one rate for all rows does not rank as the scores do
+            name, figures["auc_change"] = data.before, row.auc_change or None
+        else:
+            figures |= {n: known[n] for n in ("gain", "gain_low", "gain_high", "auc_change")}
+        spreads = []
+        for of in (axis, odds):
+            edges = cell_edges(of.low, of.high, CELLS, odds=of.logit)
+            spreads.append(PredictionSpread(edges, histogram_of(table, edges) / table.total))
+        figures |= {"curve": curves[row.name], "spread": spreads[0], "logit_spread": spreads[1]}
+        methods.append(Method(name=name, **figures))
     return tuple(methods)
-
-
-def _finite(error: float) -> float | None:
-    return error if np.isfinite(error) else None
-
-
-def _spread(table: ScoreTable, axis: PageAxis) -> PredictionSpread:
-    edges = cell_edges(axis.low, axis.high, CELLS, odds=axis.logit)
-    return PredictionSpread(edges, histogram_of(table, edges) / table.total)
 
 
 # --- Which method is taken: all are judged beside the scores as they are, on the same rows --------
@@ -463,13 +440,89 @@ class Contest:
         return "On rows it had not seen" if self.board.folds else "On these rows"
 
 
-class ReportData(ABC):
-    """The data of a report, of two classes or of several: how methods are judged on them, and what
-    the page shows of them."""
+def contest_of(data: TwoOrMore, calibrator: Any) -> Contest:
+    """Judge whatever came as ``calibrator``."""
+    calibrator = AutoCalibrator() if calibrator is None else to_calibrators(calibrator)
+    if isinstance(calibrator, AutoCalibrator):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
+            return contest_behind(data.fit_automatic(clone(calibrator)))
+    if isinstance(calibrator, Fitted):
+        calibrator = {calibrator.method or "calibrator": calibrator}
+    to_fit = (*data.kinds, type)
+    if not isinstance(calibrator, Mapping) or all(
+        isinstance(one, to_fit) for one in calibrator.values()
+    ):
+        named = named_methods(calibrator, kinds=data.kinds, word="calibrator")
+        folds = data.folds()
+        trials = {BEFORE: data.unchanged(folds), **data.fit_all(named, folds)}
+        return outcome_of(data, trials, folds)
+    made = {str(name): one for name, one in calibrator.items()}
+    if BEFORE in made:
+        raise ParameterError(f"calibrator must not hold the name {BEFORE!r}: it is always there.")
+    for name, one in made.items():
+        if isinstance(one, to_fit):
+            raise ParameterError(
+                "calibrator must hold either calibrators to be fitted here, or maps and "
+                f"probabilities that were made before, but both came ({name!r} is one to be "
+                "fitted)."
+            )
+    held = data.all_rows(apart=not all(isinstance(one, Fitted) for one in made.values()))
+    trials = {name: held.trial(data.predicted(name, one, held)) for name, one in made.items()}
+    return outcome_of(data, {BEFORE: data.unchanged(held), **trials}, held, made)
 
-    #: the calibrators that can be fitted to such data
-    kinds: ClassVar[tuple[type, ...]]
-    panel_kind: ClassVar[str]
+
+def outcome_of(
+    data: TwoOrMore,
+    trials: Mapping[str, Trial],
+    held: HeldOutCells | HeldOutMatrix,
+    made: Mapping[str, Any] | None = None,
+) -> Contest:
+    """The choice among trials on the same rows, the first of them the scores as they are.
+
+    A single method beside these is taken whatever its figures. ``made`` are the methods that were
+    made before, in place of calibrators that are fitted here.
+    """
+    # times differ from run to run; the page must not
+    trials = {name: replace(trial, seconds=0.0) for name, trial in trials.items()}
+    sample = held.sample
+    predictions = {name: held.predictions(trial) for name, trial in trials.items()}
+    chosen, tied = data.choice(trials, sample, predictions[BEFORE])
+    single = len(trials) == 2
+    if single:
+        _, chosen = trials
+    distinct = {name: data.distinct(one, predictions[name]) for name, one in trials.items()}
+    rows = standings(trials, sample, level=LEVEL, chosen=chosen, tied=tied, distinct=distinct)
+    calibrator = fitted = None
+    if made is None:
+        calibrator, fitted = trials[chosen].fitted, data.fitted(trials[chosen])
+    elif isinstance(made.get(chosen), Fitted):
+        calibrator = fitted = made[chosen]
+    board = Leaderboard(rows, held.folds if made is None else 0, LEVEL, sample.total)
+    pairs = {}
+    if isinstance(held, HeldOutCells):
+        pairs = {name: held.paired(trial) for name, trial in trials.items()}
+    return Contest(board, predictions, fitted, calibrator, single, pairs)
+
+
+def contest_behind(auto: AutoCalibrator) -> Contest:
+    """The contest that a fitted AutoCalibrator has held already."""
+    if auto.leaderboard_ is None:
+        raise InputError(TOO_FEW)
+    fitted = auto.to_fitted()
+    # seconds differ from run to run; the page must not
+    facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
+    fitted = replace(fitted, provenance=facts)
+    return Contest(auto.leaderboard_, auto.oof_, fitted, auto.calibrator_, pairs=auto.pairs_)
+
+
+# --- What methods are judged on, and what the page shows of it: two classes, or several -----------
+# Both kinds of data say the same things, and their methods are in the same order.
+
+
+class ReportData:
+    """What the data of all reports have in common; what only one kind has is empty here."""
+
     classes: Any
 
     @property
@@ -482,130 +535,9 @@ class ReportData(ABC):
         """What the page calls the scores without a calibrator."""
         return AS_THEY_ARE
 
-    # --- judging --------------------------------------------------------------------------------
-
-    def contest(self, calibrator: Any) -> Contest:
-        """Judge whatever came as ``calibrator``."""
-        calibrator = AutoCalibrator() if calibrator is None else to_calibrators(calibrator)
-        if isinstance(calibrator, AutoCalibrator):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
-                return contest_behind(self.fit_automatic(clone(calibrator)))
-        if isinstance(calibrator, Fitted):
-            calibrator = {calibrator.method or "calibrator": calibrator}
-        to_fit = (*self.kinds, type)
-        if isinstance(calibrator, Mapping) and not all(
-            isinstance(one, to_fit) for one in calibrator.values()
-        ):
-            made = {str(name): one for name, one in calibrator.items()}
-            _check_made_before(made, to_fit)
-            held = self.all_rows(apart=not all(isinstance(one, Fitted) for one in made.values()))
-            trials = {
-                name: held.trial(self.predicted(name, one, held)) for name, one in made.items()
-            }
-            return self.outcome({BEFORE: self.unchanged(held), **trials}, held, made)
-        named = named_methods(calibrator, kinds=self.kinds, word="calibrator")
-        held = self.folds()
-        return self.outcome({BEFORE: self.unchanged(held), **self.fit_all(named, held)}, held)
-
-    def outcome(
-        self,
-        trials: Mapping[str, Trial],
-        held: HeldOutCells | HeldOutMatrix,
-        made: Mapping[str, Any] | None = None,
-    ) -> Contest:
-        """The choice among trials on the same rows, the first of them the scores as they are.
-
-        A single method beside these is taken whatever its figures. ``made`` are the methods that
-        were made before, in place of calibrators that are fitted here.
-        """
-        # times differ from run to run; the page must not
-        trials = {name: replace(trial, seconds=0.0) for name, trial in trials.items()}
-        sample = held.sample
-        predictions = {name: held.predictions(trial) for name, trial in trials.items()}
-        chosen, tied = self.choice(trials, sample, predictions[BEFORE])
-        single = len(trials) == 2
-        if single:
-            _, chosen = trials
-        distinct = {name: self.distinct(one, predictions[name]) for name, one in trials.items()}
-        rows = standings(trials, sample, level=LEVEL, chosen=chosen, tied=tied, distinct=distinct)
-        calibrator = fitted = None
-        if made is None:
-            calibrator, fitted = trials[chosen].fitted, self.fitted(trials[chosen])
-        elif isinstance(made.get(chosen), Fitted):
-            calibrator = fitted = made[chosen]
-        board = Leaderboard(rows, held.folds if made is None else 0, LEVEL, sample.total)
-        pairs = {}
-        if isinstance(held, HeldOutCells):
-            pairs = {name: held.paired(trial) for name, trial in trials.items()}
-        return Contest(board, predictions, fitted, calibrator, single, pairs)
-
-    @abstractmethod
-    def fit_automatic(self, auto: AutoCalibrator) -> AutoCalibrator:
-        """The automatic choice, fitted to these data."""
-
-    @abstractmethod
-    def folds(self) -> HeldOutCells | HeldOutMatrix:
-        """The rows in folds."""
-
-    @abstractmethod
-    def all_rows(self, *, apart: bool) -> HeldOutCells | HeldOutMatrix:
-        """All rows at once, for methods that were made before; ``apart``: each by itself."""
-
-    @abstractmethod
-    def unchanged(self, held: Any) -> Trial:
-        """The scores as they are, on what is held out."""
-
-    @abstractmethod
-    def fit_all(
-        self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
-    ) -> dict[str, Trial]:
-        """Calibrators fitted to the rest of each fold and to the whole, and judged on the folds."""
-
-    @abstractmethod
-    def predicted(self, name: str, made: Any, held: Any) -> Array:
-        """The probabilities of a map that was made before, or such probabilities themselves."""
-
-    @abstractmethod
-    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
-        """The name of the method that is taken, and of those as good as the best."""
-
-    @abstractmethod
-    def distinct(self, trial: Trial, prediction: Any) -> int:
-        """How many different probabilities a method gives."""
-
-    @abstractmethod
-    def fitted(self, trial: Trial) -> Fitted:
-        """The map of a method that was fitted here, as a value."""
-
-    # --- what the page shows --------------------------------------------------------------------
-
-    @abstractmethod
-    def curve_table(self, prediction: Any) -> ScoreTable:
-        """The table whose reliability curve stands for a method."""
-
-    @abstractmethod
-    def evaluation(
-        self, contest: Contest, measures: Sequence[str] | None = None
-    ) -> Evaluation | MulticlassEvaluation:
-        """All measures of the chosen method, beside those of the scores as they are."""
-
-    @abstractmethod
-    def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
-        """The segments or classes, before and after."""
-
-    @abstractmethod
-    def facts(self, score_name: str, label_name: str) -> dict[str, str]:
-        """Columns, labels, counts and the fingerprint."""
-
     def map_curve(self, fitted: Fitted | None) -> MapCurve | None:
         """The line of the chosen map, where one can be drawn."""
         return None
-
-    @abstractmethod
-    def headline(self, label_name: str) -> tuple[str, bool]:
-        """What must be known of the scores before anything else, nothing where all is well; and
-        whether no map of them is worth anything."""
 
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
         """What deserves a look, in sentences with figures."""
@@ -618,29 +550,6 @@ class ReportData(ABC):
     def recipes(self, fitted: Fitted | None, words: PageWords) -> tuple[Recipe, ...]:
         """How to apply the chosen map."""
         return () if fitted is None else recipes_for(fitted, words.score_name, words.saved_as)
-
-
-def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> None:
-    if BEFORE in named:
-        raise ParameterError(f"calibrator must not hold the name {BEFORE!r}: it is always there.")
-    for name, value in named.items():
-        if isinstance(value, to_fit):
-            raise ParameterError(
-                "calibrator must hold either calibrators to be fitted here, or maps and "
-                f"probabilities that were made before, but both came ({name!r} is one to be "
-                "fitted)."
-            )
-
-
-def contest_behind(auto: AutoCalibrator) -> Contest:
-    """The contest that a fitted AutoCalibrator has held already."""
-    if auto.leaderboard_ is None:
-        raise InputError(TOO_FEW)
-    fitted = auto.to_fitted()
-    # seconds differ from run to run; the page must not
-    facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
-    fitted = replace(fitted, provenance=facts)
-    return Contest(auto.leaderboard_, auto.oof_, fitted, auto.calibrator_, pairs=auto.pairs_)
 
 
 # --- The report of scores of several classes: the top label, and each class against the rest ------
@@ -668,28 +577,32 @@ class SeveralClasses(ReportData):
     # --- judging --------------------------------------------------------------------------------
 
     def fit_automatic(self, auto: AutoCalibrator) -> AutoCalibrator:
+        """The automatic choice, fitted to these data."""
         matrix = self.matrix
         auto.set_params(classes=list(self.classes))
         return auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
 
     def folds(self) -> HeldOutMatrix:
-        return HeldOutMatrix(
-            self.matrix, split_matrix(self.matrix, self.classes, FOLDS, None, 0)[0]
-        )
+        """The rows in folds."""
+        pairs, _ = split_matrix(self.matrix, self.classes, FOLDS, None, 0)
+        return HeldOutMatrix(self.matrix, pairs)
 
     def all_rows(self, *, apart: bool) -> HeldOutMatrix:
+        """All rows at once, for methods that were made before; ``apart``: each by itself."""
         rows = np.arange(len(self.matrix))
         return HeldOutMatrix(self.matrix, [(rows[:0], rows)])
 
-    def unchanged(self, held: HeldOutMatrix) -> Trial:
-        return held.unchanged()
+    def unchanged(self, held: Any) -> Trial:
+        """The scores as they are, on what is held out."""
+        trial: Trial = held.unchanged()
+        return trial
 
-    def fit_all(
-        self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
-    ) -> dict[str, Trial]:
+    def fit_all(self, named: Mapping[str, Any], held: Any) -> dict[str, Trial]:
+        """Calibrators fitted to the rest of each fold and to the whole, and judged on the folds."""
         return try_all(all_fits(named, self.classes), held, self.matrix)
 
     def predicted(self, name: str, made: Any, held: Any) -> Array:
+        """The probabilities of a map that was made before, or such probabilities themselves."""
         matrix = self.matrix
         if not isinstance(made, Fitted):
             called = f"calibrator[{name!r}]"
@@ -708,13 +621,16 @@ class SeveralClasses(ReportData):
             )
         return made.predict_proba(matrix.scores)
 
-    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: ScoreMatrix) -> Any:
+    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
+        """The name of the method that is taken, and of those as good as the best."""
         return choose(trials, sample, errors=CLASS_ERRORS)
 
-    def distinct(self, trial: Trial, prediction: ScoreMatrix) -> int:
+    def distinct(self, trial: Trial, prediction: Any) -> int:
+        """How many different probabilities a method gives."""
         return count_distinct(prediction.scores)
 
     def fitted(self, trial: Trial) -> Fitted:
+        """The map of a method that was fitted here, as a value."""
         if trial.fitted is not None:
             fitted: Fitted = trial.fitted.to_fitted()
             return fitted
@@ -723,12 +639,14 @@ class SeveralClasses(ReportData):
 
     # --- what the page shows --------------------------------------------------------------------
 
-    def curve_table(self, prediction: ScoreMatrix) -> ScoreTable:
+    def curve_table(self, prediction: Any) -> ScoreTable:
+        """The table whose reliability curve stands for a method."""
         return top_table(prediction)
 
     def evaluation(
-        self, contest: Contest, measures: Sequence[str] | None = None
+        self, contest: Contest, measures: Sequence[str]
     ) -> Evaluation | MulticlassEvaluation:
+        """All measures of the chosen method, beside those of the scores as they are."""
         before, after = contest.before_and_after
         made = evaluate(
             self.classes[after.codes],
@@ -745,6 +663,7 @@ class SeveralClasses(ReportData):
         return with_auc_within_folds(made, *contest.aucs)
 
     def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
+        """The classes, before and after; of very many the rarest are left out."""
         before, after = contest.before_and_after
         heaviest = np.argsort(-after.class_weight, kind="stable")[:MOST_PANELS]
         return tuple(
@@ -759,10 +678,13 @@ class SeveralClasses(ReportData):
         )
 
     def headline(self, label_name: str) -> tuple[str, bool]:
+        """What must be known of the scores before anything else, nothing where all is well; and
+        whether no map of them is worth anything."""
         look = class_look(self.matrix)
         return look.headline(ClassNames.of(self.labels, label_name, face="page")), look.unproven
 
     def facts(self, score_name: str, label_name: str) -> dict[str, str]:
+        """Columns, labels, counts and the fingerprint."""
         matrix = self.matrix
         facts = {
             "score": f"{score_name}, {matrix.n_classes} columns",
@@ -859,23 +781,16 @@ class TwoClasses(ReportData):
         zero = w - one
         return HeldOutCells.of_all(scores, CellColumns(zero, one, zero * zero, one * one))
 
-    def unchanged(self, held: HeldOutCells) -> Trial:
+    def unchanged(self, held: Any) -> Trial:
         return unchanged_trial(self.table, held)
 
-    def fit_all(
-        self, named: Mapping[str, Any], held: HeldOutCells | HeldOutMatrix
-    ) -> dict[str, Trial]:
+    def fit_all(self, named: Mapping[str, Any], held: Any) -> dict[str, Trial]:
         return try_all({name: fit_copies(one) for name, one in named.items()}, held, self.table)
 
-    def predicted(self, name: str, made: Any, held: HeldOutCells) -> Array:
+    def predicted(self, name: str, made: Any, held: Any) -> Array:
         if not isinstance(made, Fitted):
-            called = f"calibrator[{name!r}]"
-            p = read_probabilities(
-                made,
-                positive_column=self.positive_column,
-                name=called,
-                classes=self.classes,
-            )
+            called, column = f"calibrator[{name!r}]", self.positive_column
+            p = read_probabilities(made, positive_column=column, name=called, classes=self.classes)
             check_lengths(**{"scores": len(held.scores), called: len(p)})
             return p
         if isinstance(made.map, VectorMap):
@@ -888,14 +803,14 @@ class TwoClasses(ReportData):
             )
         return made.map(held.scores)
 
-    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: ScoreTable) -> Any:
+    def choice(self, trials: Mapping[str, Trial], sample: Sample, before: Any) -> Any:
         right = chance_that_right(before, grouped=sample.cluster is not None)
         return choose(trials, sample, right=right)
 
-    def distinct(self, trial: Trial, prediction: ScoreTable) -> int:
-        return (
-            len(prediction) if trial.map is None else count_distinct(trial.map(self.table.scores))
-        )
+    def distinct(self, trial: Trial, prediction: Any) -> int:
+        if trial.map is None:
+            return len(prediction)
+        return count_distinct(trial.map(self.table.scores))
 
     def fitted(self, trial: Trial) -> Fitted:
         """The map, with the labels: it was fitted to a table of 0 and 1."""
@@ -904,10 +819,11 @@ class TwoClasses(ReportData):
 
     # --- what the page shows --------------------------------------------------------------------
 
-    def curve_table(self, prediction: ScoreTable) -> ScoreTable:
-        return prediction
+    def curve_table(self, prediction: Any) -> ScoreTable:
+        table: ScoreTable = prediction
+        return table
 
-    def evaluation(self, contest: Contest, measures: Sequence[str] | None = None) -> Evaluation:
+    def evaluation(self, contest: Contest, measures: Sequence[str]) -> Evaluation:
         raw = None
         (before, after), pair = contest.before_and_after, contest.pairs[contest.chosen]
         if contest.chosen != BEFORE:  # a splitter may leave rows out
@@ -936,9 +852,11 @@ class TwoClasses(ReportData):
         return map_curve(fitted, lo=low, hi=high)
 
     def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
+        """The segments under one map, the heaviest first; the smallest of too many are one."""
         if segments is None:
             return ()
-        if self.rows is None:
+        rows, level = self.rows, contest.board.level
+        if rows is None:
             raise InputError(
                 "segments need the rows they belong to, but a ScoreTable came. Pass scores and y."
             )
@@ -946,8 +864,22 @@ class TwoClasses(ReportData):
             raise InputError(
                 "segments need a map of the score, but probabilities came. Pass a calibrator."
             )
-        level = contest.board.level
-        return segment_panels(self.table, self.rows, segments, contest.fitted.map, level)
+        values, codes = read_segments(segments)
+        check_lengths(scores=len(rows.scores), segments=len(codes))
+        names = list(segment_titles(values))
+        if len(names) > MOST_PANELS:
+            order = np.argsort(-np.bincount(codes, rows.weight), kind="stable")
+            place = np.empty(len(names), dtype=np.intp)
+            place[order] = np.minimum(np.arange(len(names)), MOST_PANELS - 1)
+            names = [*(names[code] for code in order[: MOST_PANELS - 1]), OTHERS]
+            codes = place[codes]
+        unchanged, panels = Uncalibrated().fit_table(self.table).map_, []
+        for code, name in enumerate(names):
+            own = ScoreTable.from_rows(rows.take(codes == code))
+            if own:
+                before, after = own.through(unchanged), own.through(contest.fitted.map)
+                panels.append(panel_of(name, before, after, bins=5, level=level))
+        return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
 
     def headline(self, label_name: str) -> tuple[str, bool]:
         look = first_look(self.table)
@@ -1012,6 +944,10 @@ class TwoClasses(ReportData):
         return facts
 
 
+#: the data of a report
+TwoOrMore = TwoClasses | SeveralClasses
+
+
 # --- What a report has beside its curves: groups, panels and facts --------------------------------
 
 
@@ -1045,54 +981,22 @@ OTHERS = "all others"
 def panel_of(name: str, before: ScoreTable, after: ScoreTable, *, bins: int, level: float) -> Panel:
     """The curves of tables of probabilities, how often the event came, and the mean predictions."""
     share = np.array([after.total_positive / after.total])
-    size = np.array([after.effective_size])
-    low, high = clopper_pearson(size, share, (1.0 - level) / 2)
+    low, high = clopper_pearson(np.array([after.effective_size]), share, (1.0 - level) / 2)
+    old, new = (float(table.weight @ table.scores) / table.total for table in (before, after))
     figures = {
         "weight": after.total,
         "events": after.total_positive,
         "observed": float(share[0]),
         "low": float(low[0]),
         "high": float(high[0]),
-        "before": _mean(before),
-        "after": _mean(after),
+        "before": old,
+        "after": new,
     }
     first, second = (
         reliability_curve(table, bins=bins, binning="mass", level=level)
         for table in (before, after)
     )
     return Panel(name, first, second, figures)
-
-
-def _mean(table: ScoreTable) -> float:
-    return float(table.weight @ table.scores) / table.total
-
-
-def segment_panels(
-    table: ScoreTable, rows: Rows, segments: Any, fitted_map: Map, level: float
-) -> tuple[Panel, ...]:
-    """A panel for each segment under one map, the heaviest first."""
-    values, codes = read_segments(segments)
-    check_lengths(scores=len(rows.scores), segments=len(codes))
-    names, codes = _join_smallest(np.array(segment_titles(values), dtype=object), codes, rows)
-    unchanged = Uncalibrated().fit_table(table).map_
-    panels = []
-    for code, name in enumerate(names):
-        own = ScoreTable.from_rows(rows.take(codes == code))
-        if own:
-            before, after = own.through(unchanged), own.through(fitted_map)
-            panels.append(panel_of(name, before, after, bins=5, level=level))
-    return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
-
-
-def _join_smallest(names: NDArray[Any], codes: Index, rows: Rows) -> tuple[list[str], Index]:
-    """The segments, the smallest of too many joined to one."""
-    if len(names) <= MOST_PANELS:
-        return list(names), codes
-    weight = np.bincount(codes, rows.weight)
-    order = np.argsort(-weight, kind="stable")
-    place = np.empty(len(names), dtype=np.intp)
-    place[order] = np.minimum(np.arange(len(names)), MOST_PANELS - 1)
-    return [*names[order[: MOST_PANELS - 1]], OTHERS], place[codes]
 
 
 def fingerprint(*columns: NDArray[Any]) -> str:

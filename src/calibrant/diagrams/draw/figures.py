@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+import numpy as np
+
 from calibrant.diagrams.curve import Curve, Frame, MapCurve, tick_words
 from calibrant.errors import InputError, ParameterError, import_extra
 
@@ -302,40 +304,17 @@ def curve_styles(names: Sequence[str], used: int = 0) -> tuple[CurveStyle, ...]:
     )
 
 
-def draw_curves(
-    ax: Axes, curves: Sequence[Curve], styles: Sequence[CurveStyle], frame: Frame
-) -> None:
-    """The diagonal, then each curve over its band."""
-    ends = [frame.low, frame.high]
-    ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label=IDEAL)
-    for place, (curve, style) in enumerate(zip(curves, styles, strict=True)):
-        if curve.curve == "binned" or len(curve.x) == 1:  # a line of one point cannot be seen
-            _draw_points(ax, curve, style, frame)
-        else:
-            every = (0.1 / len(curves) * (1 + 2 * place), 0.2) if len(curves) > 1 else None
-            _draw_line(ax, curve, style, frame, every)
-
-
 def _draw_points(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame) -> None:
     """A curve's points, joined, over the bars of its band."""
     x, y = frame.inside(curve.x), frame.inside(curve.y)
     if curve.lower is not None and curve.upper is not None:
         # one line with gaps, which a legend that styles for a free place takes into account
-        gap = float("nan")
-        ends = zip(x, frame.inside(curve.lower), frame.inside(curve.upper), strict=True)
-        at, bars = zip(
-            *(pair for m, a, b in ends for pair in ((m, a), (m, b), (gap, gap))), strict=True
-        )
+        ends, gap = (frame.inside(curve.lower), frame.inside(curve.upper)), np.full(len(x), np.nan)
+        at, bars = (np.column_stack((*pair, gap)).ravel() for pair in ((x, x), ends))
         options: dict[str, Any] = {"lw": 2.5, "alpha": 0.35, "solid_capstyle": "butt", "zorder": 2}
         ax.plot(at, bars, color=style.color, label="_band", **options)
-    options = {
-        "marker": style.marker,
-        "ls": style.dashes,
-        "lw": 0.9,
-        "ms": 3.5,
-        "zorder": style.order,
-    }
-    ax.plot(x, y, color=style.color, label=style.name, **options)
+    options = {"marker": style.marker, "ms": 3.5, "ls": style.dashes, "lw": 0.9}
+    ax.plot(x, y, color=style.color, label=style.name, zorder=style.order, **options)
 
 
 def _draw_line(ax: Axes, curve: Curve, style: CurveStyle, frame: Frame, every: Any) -> None:
@@ -403,13 +382,19 @@ class CurveDrawing:
         return 1 + len(self.styles) + mapped + (self.first.level is not None)
 
     def draw(self, ax: Axes, panel: PanelCurves) -> None:
-        """The curves of a panel, the map over them, and their axes."""
-        frame, line = self.frame, panel.line
-        draw_curves(ax, panel.curves, self.styles, frame)
+        """The diagonal, the curves of a panel over their bands, the map over them, and the axes."""
+        frame, line, curves = self.frame, panel.line, panel.curves
+        ends = [frame.low, frame.high]
+        ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label=IDEAL)
+        for place, (curve, style) in enumerate(zip(curves, self.styles, strict=True)):
+            if curve.curve == "binned" or len(curve.x) == 1:  # a line of one point cannot be seen
+                _draw_points(ax, curve, style, frame)
+            else:
+                every = (0.1 / len(curves) * (1 + 2 * place), 0.2) if len(curves) > 1 else None
+                _draw_line(ax, curve, style, frame, every)
         if line is not None:
-            options: dict[str, Any] = {"lw": 1.1, "zorder": self.size.map_order}
-            x, p = frame.inside(line.x), frame.inside(line.p)
-            ax.plot(x, p, color=GREEN, label="fitted map", **options)
+            x, p, order = frame.inside(line.x), frame.inside(line.p), self.size.map_order
+            ax.plot(x, p, color=GREEN, lw=1.1, zorder=order, label="fitted map")
         draw_axes(ax, frame, self.size)
 
     def draw_histogram(self, ax: Axes, panel: PanelCurves) -> None:

@@ -214,7 +214,8 @@ def _one_panel(shown: Panels, styles: tuple[CurveStyle, ...], ax: Any, title: st
     """Curves over one another, and the map over them or in a panel of its own."""
     curves = (*shown.curves, *shown.before)
     panel = PanelCurves(None, curves, shown.lines[0])
-    drawing = CurveDrawing((panel,), styles, frame_of(curves), LARGE_PANEL)
+    frame = frame_of(curves)
+    drawing = CurveDrawing((panel,), styles, frame, LARGE_PANEL)
     if ax is None:
         return _large_figure(drawing, shown.beside, title)
     if shown.beside is not None:
@@ -222,24 +223,17 @@ def _one_panel(shown: Panels, styles: tuple[CurveStyle, ...], ax: Any, title: st
             "fitted_map must be a map of probabilities where ax is given, but this one reads "
             "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
         )
-    return _draw_into(ax, drawing, title)
-
-
-# --- figures ------------------------------------------------------------------------------------
-
-
-def _draw_into(ax: Axes, drawing: CurveDrawing, title: str | None) -> Figure:
-    """The reliability panel in axes that somebody else made."""
-    shown = ax.get_xlim() if _diagonals(ax) else ()
-    drawing.draw(ax, drawing.panels[0])
-    _finish_square(ax, drawing)
-    ends = sorted((*shown, *ax.get_xlim()))
+    there = ax.get_xlim() if _diagonals(ax) else ()
+    drawing.draw(ax, panel)
+    band_key(ax, drawing.first)
+    ax.set_aspect("equal", adjustable="box")
+    ends = sorted((*there, *ax.get_xlim()))
     ax.set_xlim(ends[0], ends[-1])
     ax.set_ylim(ends[0], ends[-1])
-    label_axes(ax, x_words(drawing.first, drawing.frame), UP)
+    label_axes(ax, x_words(drawing.first, frame), UP)
     legend_inside(ax)
     set_title(ax, title)
-    return ax.figure  # type: ignore[return-value]
+    return ax.figure  # type: ignore[no-any-return]
 
 
 def _diagonals(ax: Axes) -> list[Any]:
@@ -257,24 +251,19 @@ def _large_figure(drawing: CurveDrawing, beside: MapCurve | None, title: str | N
     width = WIDTH if beside is None else 2 * WIDTH
     figure, title = titled_figure(title, width, side, size.gap, size.histogram, below)
     panel, under = drawing.add(figure, drawing.panels[0], left, below, side)
-    _finish_square(panel, drawing)
+    band_key(panel, drawing.first)
+    panel.set_aspect("equal", adjustable="box")
     label_axes(panel, "", UP)
     label_axes(under, x_words(drawing.first, frame), "share, %")
     for axes in (panel, under):  # one below the other, whatever the numbers beside them
         axes.yaxis.set_label_coords((EDGE - left) / side, 0.5)
-    handles = panel.get_legend_handles_labels()[0]
-    legend_below(figure, handles, columns, 0.5 if beside is None else 0.25)
+    middle = 0.5 if beside is None else 0.25
+    legend_below(figure, panel.get_legend_handles_labels()[0], columns, middle)
     if beside is not None:
         place = (WIDTH + LEFT, below + size.histogram + size.gap, side, side)
         draw_map(axes_at(figure, place, "map"), beside)
     set_title(panel, title)
     return figure
-
-
-def _finish_square(ax: Axes, drawing: CurveDrawing) -> None:
-    """The band in the legend, and axes of equal length."""
-    band_key(ax, drawing.first)
-    ax.set_aspect("equal", adjustable="box")
 
 
 # --- A reliability diagram of a fitted model, made as scikit-learn's displays are -----------------

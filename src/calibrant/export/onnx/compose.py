@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,8 +98,7 @@ def compose_onnx(
     outputs = outputs_of(whole)
     found, labels = score_output(outputs, output), label_output(outputs)
     dtype = read_options(input, found.bits if float is None else float)
-    _check_columns(map_, found)
-    _check_classes(fitted, found)
+    _check_scores(map_, fitted, found)
     names = None if labels is None else label_table(fitted, labels)
     opset = _raise_opset(whole)
     graph = Graph(dtype, opset, prefix=free_prefix(whole.graph))
@@ -116,7 +116,14 @@ def compose_onnx(
     if labels is not None and names is not None:
         many = isinstance(map_, VectorMap) and not map_.distribution
         results.insert(0, add_label_output(graph, p, None if many else names, labels.name))
-    _append_graph(whole.graph, graph, [found, labels], results)
+    replaced = {own.name for own in (found, labels) if own is not None}
+    kept = [value for value in whole.graph.output if value.name not in replaced]
+    for value in kept:
+        if value.name == RESULT:
+            graph.name(graph.input(f"{graph.prefix}model/{RESULT}"), OTHER)
+            value.name = OTHER
+    _append_graph(whole.graph, graph, [*results, *kept])
+    remove_unused_nodes(whole.graph)
     facts = {entry.key: entry.value for entry in whole.metadata_props}
     facts |= metadata_of(map_.kind, fitted)
     onnx.helper.set_model_props(whole, facts)
@@ -126,8 +133,9 @@ def compose_onnx(
 # --- what the model must be ---------------------------------------------------------------------
 
 
-def _check_columns(map_: Map, found: ModelOutput) -> None:
-    """Refuse a model that does not give as many scores as the calibrator takes."""
+def _check_scores(map_: Map, fitted: Fitted | None, found: ModelOutput) -> None:
+    """Refuse a model that does not give as many scores as the calibrator takes, or gives those of
+    other classes."""
     wanted = (map_.n_columns,) if isinstance(map_, VectorMap) else (1, 2)
     if found.columns is None and not isinstance(map_, VectorMap):
         raise InputError(
@@ -141,9 +149,6 @@ def _check_columns(map_: Map, found: ModelOutput) -> None:
             "fitted to."
         )
 
-
-def _check_classes(fitted: Fitted | None, found: ModelOutput) -> None:
-    """Refuse a model whose classes are not those of the calibrator."""
     if fitted is not None and found.labels is not None and found.labels != fitted.classes:
         raise InputError(
             f"the classes of the calibrator must be those of the model, but {fitted.classes!r} "
@@ -226,11 +231,11 @@ def _free_output_names(graph: Any, found: ModelOutput, labels: ModelOutput | Non
             f"the model must have no input called {RESULT!r}, for the output is called so. "
             "Rename the model's input."
         )
-    prefix, source = free_prefix(graph), found.source
-    for name in {RESULT, *([] if labels is None else [labels.name])}:
-        rename_tensor(graph, name, f"{prefix}model/{name}")
-        source = f"{prefix}model/{name}" if name == source else source
-    return source
+    prefix = free_prefix(graph)
+    taken = [RESULT] if labels is None else [RESULT, labels.name]
+    names = {name: f"{prefix}model/{name}" for name in taken}
+    rename_tensors(graph, names)
+    return names.get(found.source, found.source)
 
 
 def _calibrator_scores(
@@ -290,20 +295,11 @@ def add_label_output(graph: Graph, p: Tensor, names: NDArray[Any] | None, output
     return tensor_info(output, names.dtype, [None])
 
 
-def _append_graph(
-    model: Any, graph: Graph, replaced: list[ModelOutput | None], results: list[Any]
-) -> None:
-    """Put the calibrator's nodes behind the model's, and its outputs in place of theirs."""
-    names = {output.name for output in replaced if output is not None}
-    kept = [value for value in model.output if value.name not in names]
-    for value in kept:
-        if value.name == RESULT:
-            graph.name(graph.input(f"{graph.prefix}model/{RESULT}"), OTHER)
-            value.name = OTHER
+def _append_graph(model: Any, graph: Graph, outputs: Sequence[Any]) -> None:
+    """Put nodes behind a model's, and other outputs in place of its own."""
     add_nodes(graph, model)
     del model.output[:]
-    model.output.extend([*results, *kept])
-    remove_unused_nodes(model)
+    model.output.extend(outputs)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -341,7 +337,12 @@ def classifier_model(classifier: Any, input: str, float: int) -> Any:
         for member in members
     ]
     whole = composed[0] if len(composed) == 1 else _mean_of_models(composed, members[0].to_fitted())
-    _rename_label(whole.graph)
+    graph = whole.graph
+    labels = [value for value in graph.output if value.name != RESULT]
+    if labels and labels[0].name != LABEL:  # what else has that name gets another
+        away = f"{free_prefix(graph)}model/{LABEL}"
+        rename_tensors(graph, {LABEL: away, labels[0].name: LABEL})
+        labels[0].name = LABEL
     return whole
 
 
@@ -383,17 +384,11 @@ def _converted_member(member: Any, classifier: Any) -> Any:
             f"{package} cannot convert {_model_name(model)} with {columns} columns of numbers: "
             f"{_whole_sentences(str(wrong))} {_by_hand(classifier)}"
         ) from wrong
-    if margins:
-        _declare_columns(whole, len(member.classes))
-    return whole
-
-
-def _declare_columns(model: Any, columns: int) -> None:
-    """Declare a column of margins for each class: converters declare one for two classes."""
-    for value in model.graph.output:
+    for value in whole.graph.output if margins else ():
         shape = value.type.tensor_type.shape
-        if len(shape.dim) == 2:
-            shape.dim[1].dim_value = columns
+        if len(shape.dim) == 2:  # converters declare one column for two classes
+            shape.dim[1].dim_value = len(member.classes)
+    return whole
 
 
 def _check_model(member: Any, model: Any) -> None:
@@ -455,7 +450,11 @@ def _mean_of_models(models: Sequence[Any], fitted: Fitted) -> Any:
     found = next(output for output in outputs if output.name == RESULT)
     whole, versions = models[0], opsets_of(*models)
     for number, model in enumerate(models, start=1):
-        _rename_inside(model.graph, f"member_{number}/")
+        prefix, inputs = f"member_{number}/", {value.name for value in model.graph.input}
+        inner = used_names(model.graph) - inputs - {""}
+        rename_tensors(model.graph, {name: prefix + name for name in inner})
+        for node in model.graph.node:
+            node.name = prefix + node.name
         if model is not whole:
             whole.graph.node.extend(model.graph.node)
             whole.graph.initializer.extend(model.graph.initializer)
@@ -467,29 +466,8 @@ def _mean_of_models(models: Sequence[Any], fitted: Fitted) -> Any:
     results = [value for value in whole.graph.output if value.name == RESULT]
     if labels is not None:
         results.insert(0, add_label_output(graph, p, label_table(fitted, labels), LABEL))
-    add_nodes(graph, whole.graph)
-    del whole.graph.output[:]
-    whole.graph.output.extend(results)
+    _append_graph(whole.graph, graph, results)
     return whole
-
-
-def _rename_inside(graph: Any, prefix: str) -> None:
-    """Put a prefix before all names but those of the inputs."""
-    for name in used_names(graph) - {value.name for value in graph.input} - {""}:
-        rename_tensor(graph, name, prefix + name)
-    for node in graph.node:
-        node.name = prefix + node.name
-
-
-def _rename_label(graph: Any) -> None:
-    """Call the output of labels `LABEL`; what else has that name gets another."""
-    labels = [value for value in graph.output if value.name != RESULT]
-    if not labels or labels[0].name == LABEL:
-        return
-    if LABEL in used_names(graph):
-        rename_tensor(graph, LABEL, f"{free_prefix(graph)}model/{LABEL}")
-    rename_tensor(graph, labels[0].name, LABEL)
-    labels[0].name = LABEL
 
 
 # --------------------------------------------------------------------------------------------------
@@ -578,58 +556,42 @@ def weight_files(model: Path) -> list[Path]:
         whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
     except damaged:  # `load_model` reports it
         return []
-    names = {
-        entry.value
-        for tensor in _constants_of(whole.graph)
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
+    names: set[str] = set()
+    for part in graphs_of(whole.graph):
+        constants = list(part.initializer)
+        for attribute in (own for node in part.node for own in node.attribute):
+            constants += [attribute.t, *attribute.tensors]
+        entries = (entry for tensor in constants for entry in tensor.external_data)
+        names.update(entry.value for entry in entries if entry.key == "location")
     return [model.parent / name for name in sorted(names)]
-
-
-def _constants_of(graph: Any) -> Iterator[Any]:
-    """The constants of a graph and of the graphs within it."""
-    for part in graphs_of(graph):
-        yield from part.initializer
-        for node in part.node:
-            for attribute in node.attribute:
-                yield from (attribute.t, *attribute.tensors)
 
 
 def outputs_of(model: Any) -> list[ModelOutput]:
     """The outputs of a model, with the types and shapes that are known."""
     makers = {name: node for node in model.graph.node for name in node.output}
     known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
-    return [
-        _read_output(known.get(value.name, value), makers.get(value.name))
-        for value in model.graph.output
-    ]
-
-
-def _read_output(value: Any, maker: Any) -> ModelOutput:
-    """An output with its type and shape; behind a ZipMap, the tensor that it was made of."""
-    if value.type.HasField("tensor_type"):
-        return ModelOutput(value.name, value.name, *_type_and_shape(value.type.tensor_type))
-    if maker is None or maker.op_type != "ZipMap":
-        return ModelOutput(value.name, value.name, VOID, None)
-    attributes = {attribute.name: attribute for attribute in maker.attribute}
-    if "classlabels_strings" in attributes:
-        labels: tuple[str | int, ...] = tuple(
-            label.decode() for label in attributes["classlabels_strings"].strings
-        )
-    else:
-        labels = tuple(attributes["classlabels_int64s"].ints)
-    shape = (None, len(labels))
-    return ModelOutput(value.name, maker.input[0], np.dtype(np.float32), shape, labels)
-
-
-def _type_and_shape(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
-    """The NumPy type and the shape of a tensor, as far as they are declared."""
-    undefined = type_.elem_type == onnx.TensorProto.UNDEFINED
-    dtype = VOID if undefined else onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
-    if not type_.HasField("shape"):
-        return dtype, None
-    return dtype, tuple(d.dim_value if d.dim_value > 0 else None for d in type_.shape.dim)
+    found: list[ModelOutput] = []
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...] | None
+    labels: tuple[str | int, ...] | None
+    for output in model.graph.output:
+        name, type_ = output.name, known.get(output.name, output).type
+        dtype, shape, labels, source = VOID, None, None, name
+        if type_.HasField("tensor_type"):
+            tensor = type_.tensor_type
+            if tensor.elem_type != onnx.TensorProto.UNDEFINED:
+                dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            if tensor.HasField("shape"):
+                shape = tuple(d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim)
+        elif name in makers and makers[name].op_type == "ZipMap":
+            given = {own.name: own for own in makers[name].attribute}
+            if "classlabels_strings" in given:
+                labels = tuple(label.decode() for label in given["classlabels_strings"].strings)
+            else:
+                labels = tuple(given["classlabels_int64s"].ints)
+            dtype, shape, source = np.dtype(np.float32), (None, len(labels)), makers[name].input[0]
+        found.append(ModelOutput(name, source, dtype, shape, labels))
+    return found
 
 
 def score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
@@ -692,16 +654,15 @@ def used_names(graph: Any) -> set[str]:
     return names
 
 
-def rename_tensor(graph: Any, old: str, new: str) -> None:
-    """Rename a tensor wherever it is used; the model's own outputs keep their names."""
+def rename_tensors(graph: Any, names: Mapping[str, str]) -> None:
+    """Rename tensors wherever they are used; the model's own outputs keep their names."""
     for depth, part in enumerate(graphs_of(graph)):
         inner = (part.input, part.output) if depth else ()
-        for values in (part.value_info, part.initializer, *inner):
-            for value in values:
-                value.name = new if value.name == old else value.name
+        for value in itertools.chain(part.value_info, part.initializer, *inner):
+            value.name = names.get(value.name, value.name)
         for node in part.node:
-            for names in (node.input, node.output):
-                names[:] = [new if name == old else name for name in names]
+            for own in (node.input, node.output):
+                own[:] = [names.get(name, name) for name in own]
 
 
 def remove_unused_nodes(graph: Any) -> None:

@@ -232,9 +232,9 @@ class Graph:
         """The entries of a table along an axis."""
         return self.op("Gather", table, index, attributes={"axis": axis})
 
-    def columns(self, parts: Sequence[Tensor]) -> Tensor:
-        """Columns (n,) side by side, shape (n, k)."""
-        stacked = [part.expand(1) for part in parts]
+    def columns(self, parts: Sequence[Tensor], beside: Sequence[Tensor] = ()) -> Tensor:
+        """Columns (n,) side by side, shape (n, k); behind those of other tensors (n, m)."""
+        stacked = [*beside, *(part.expand(1) for part in parts)]
         if len(stacked) == 1:
             return stacked[0]
         return self.op("Concat", *stacked, attributes={"axis": 1})
@@ -375,42 +375,35 @@ def tensor_info(name: str, dtype: Any, shape: Sequence[str | int | None] | None)
 
 def add_nodes(graph: Graph, proto: Any) -> None:
     """Add the nodes of a graph, bodies of loops included, and its constants to a GraphProto."""
-    proto.node.extend(_node_proto(node, graph.prefix) for node in graph.nodes)
+    for node in graph.nodes:
+        made = onnx.helper.make_node(
+            node.op,
+            list(node.inputs),
+            list(node.outputs),
+            name=graph.prefix + node.outputs[0].removeprefix(graph.prefix),
+            domain=node.domain or None,
+            **{name: _attribute_value(value) for name, value in node.attributes.items()},
+        )
+        proto.node.append(made)
     written = onnx.numpy_helper.from_array
     proto.initializer.extend(written(value, name) for name, value in graph.constants.items())
 
 
-def _node_proto(node: OnnxNode, prefix: str) -> Any:
-    """A node as the package onnx writes it, with a name that no other graph uses."""
-    name = prefix + node.outputs[0].removeprefix(prefix)
-    return onnx.helper.make_node(
-        node.op,
-        list(node.inputs),
-        list(node.outputs),
-        name=name,
-        domain=node.domain or None,
-        **{name: _attribute_value(value) for name, value in node.attributes.items()},
-    )
-
-
 def _attribute_value(value: Any) -> Any:
-    """An attribute as the package onnx takes it."""
+    """An attribute as the package onnx takes it. A graph is the body of a loop, whose inputs are a
+    round's number, whether to go on, and a state of floats."""
     if isinstance(value, np.dtype):
         return element_type(value)
     if isinstance(value, np.ndarray):
         return onnx.numpy_helper.from_array(value)
-    return _loop_body(value) if isinstance(value, Graph) else value
-
-
-def _loop_body(graph: Graph) -> Any:
-    """The body of a loop, with its inputs: a round's number, whether to go on, and a state of
-    floats."""
-    count, go_on, *state = graph.inputs
-    more, *after = graph.outputs
+    if not isinstance(value, Graph):
+        return value
+    count, go_on, *state = value.inputs
+    more, *after = value.outputs
     inputs = [tensor_info(count, np.int64, []), tensor_info(go_on, np.bool_, [])]
-    inputs += [tensor_info(name, graph.dtype, None) for name in state]
+    inputs += [tensor_info(name, value.dtype, None) for name in state]
     outputs = [tensor_info(more, np.bool_, [])]
-    outputs += [tensor_info(name, graph.dtype, None) for name in after]
+    outputs += [tensor_info(name, value.dtype, None) for name in after]
     body = onnx.helper.make_graph([], "body", inputs, outputs)
-    add_nodes(graph, body)
+    add_nodes(value, body)
     return body

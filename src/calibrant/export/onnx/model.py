@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -299,8 +299,11 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         """A rising function of a clipped value: clipped after it."""
         if not isinstance(x, nodes.Clip):
             return None
-        low, high = (_function_of_number(function, end) for end in (x.low, x.high))
-        return self._within(self.write(kind(x.x)), low, high)
+        ends: list[Number] = []
+        for end in (x.low, x.high):
+            values = function(values_of(end))
+            ends.append(PlanColumn(values) if isinstance(end, PlanColumn) else float(values[0]))
+        return self._within(self.write(kind(x.x)), *ends)
 
     def square(self, node: nodes.Square) -> Tensor:
         z = self.write(node.x)
@@ -314,7 +317,8 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
     def step_pieces(self, node: nodes.StepPieces) -> Tensor:
         """The value of the step on which each score lies."""
-        return value_by_piece(node, self.score, self.code, lambda: self.score)
+        columns, at = pieces_of_numbers(node.places, node.values, self.score, self.code)
+        return self.graph.gather(columns["value"], at)
 
     def line_pieces(self, node: nodes.LinePieces) -> Tensor:
         """The value of the line on which each number lies; float32 refuses numbers that are too
@@ -325,7 +329,15 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         if place.function is not None and place.by_input:
             refuse_large(self.graph, *(own.x for own in node.pieces))
         chooser = self.score if place.by_input else self.write(node.x)
-        return value_by_piece(node, chooser, self.code, lambda: self.write(node.x))
+        columns, at = pieces_of_numbers(node.places, node.pieces, chooser, self.code)
+        own = {name: self.graph.gather(column, at) for name, column in columns.items()}
+        s, low, high = self.write(node.x), own["low"], own["high"]
+        if (columns["scale"] != 1.0).any():
+            s = s * own["scale"]
+        reached = low + (s - own["start"]) / own["width"] * (high - low)
+        if (columns["low"] <= columns["high"]).all():
+            return reached.within(low, high)
+        return reached.within(low.at_most(high), low.at_least(high))
 
     def by_segment(self, node: nodes.BySegment) -> Tensor:
         """The value of each row by its segment's plan; of other segments, the common one."""
@@ -460,12 +472,6 @@ def encoded_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default:
     return x.graph.op("LabelEncoder", x, attributes=attributes, domain=ML)
 
 
-def _function_of_number(function: Callable[[Array], Array], number: Number) -> Number:
-    """A parameter after a function."""
-    values = function(values_of(number))
-    return PlanColumn(values) if isinstance(number, PlanColumn) else float(values[0])
-
-
 def _without_variables(node: Node) -> Node:
     """The node behind a variable."""
     while isinstance(node, nodes.Variable):
@@ -487,19 +493,6 @@ def _safe_ratio(x: Tensor, whole: Tensor) -> Tensor:
 Float = np.dtype[Any]
 
 
-class PieceTable(NamedTuple):
-    """The pieces that a number of the type can lie in: the first number of each, and its columns.
-
-    Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
-    ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
-    is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
-    and ends at the first and last float32 of its piece, however steep it is between them.
-    """
-
-    first: NDArray[Any]
-    columns: dict[str, Array]
-
-
 def rounded_up(values: Array, dtype: Float) -> NDArray[Any]:
     """The smallest numbers of a type that are at least these doubles.
 
@@ -511,65 +504,61 @@ def rounded_up(values: Array, dtype: Float) -> NDArray[Any]:
         return np.where(near < values, np.nextafter(near, dtype.type(np.inf)), near)
 
 
-def rounded_down(values: Array, dtype: Float) -> NDArray[Any]:
-    """The largest numbers of a type that are at most these doubles."""
-    return -rounded_up(-values, dtype)
+def _piece_table(place: nodes.PieceChoice, own: Array | Pieces, dtype: Float) -> dict[str, Any]:
+    """The pieces in which numbers of the type can lie: the first number of each, and its columns.
 
-
-def _piece_table(place: nodes.PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
-    """The table of the pieces in which numbers of the graph's type can lie."""
+    Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
+    ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
+    is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
+    and ends at the first and last float32 of its piece, however steep it is between them. Where
+    lines are flat they start at 0 and are wide, so that no product on them overflows.
+    """
     low, high, piece = place.regions
-    first, last = rounded_up(low, dtype), rounded_down(high, dtype)
+    first, last = rounded_up(low, dtype), -rounded_up(-high, dtype)
     some = first <= last
     first, last, piece = first[some], last[some], piece[some]
     if not isinstance(own, Pieces):
-        return PieceTable(first, {"value": own[piece]})
-    direct = not place.by_input or place.function is None
-    if direct and dtype != np.float64:
-        return PieceTable(first, _line_columns_float32(own, first, last))
-    return PieceTable(first, _line_columns(own, piece, dtype))
-
-
-def _line_columns(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
-    """The columns of the lines of `Pieces`. Outer lines are flat; they start at 0 and are wide, so
-    that no product on them overflows."""
-    start, width, low, high, _, _, scale = own.table
+        return {"first": first, "value": own[piece]}
     limits = np.finfo(dtype)
-    width = np.maximum(width, limits.smallest_subnormal)
-    columns = {
-        "start": np.where(own.outer, 0.0, start),
-        "width": np.where(own.outer, float(limits.max), width),
+    largest, direct = float(limits.max), not place.by_input or place.function is None
+    if direct and dtype != np.float64:
+        begin, end = first.astype(np.float64), last.astype(np.float64)
+        low, high = own.value(begin), own.value(end)
+        flat = low == high
+        width = np.where(flat, largest, end - begin)
+        scale = np.where(width > largest, 0.5, 1.0)
+        start, width = np.where(flat, 0.0, begin) * scale, width * scale
+    else:
+        start, width, low, high, _, _, scale = (column[piece] for column in own.table)
+        flat = own.outer[piece]
+        start = np.where(flat, 0.0, start)
+        width = np.where(flat, largest, np.maximum(width, limits.smallest_subnormal))
+    return {
+        "first": first,
+        "start": start,
+        "width": width,
         "low": low,
         "high": high,
         "scale": scale,
     }
-    return {name: column[piece] for name, column in columns.items()}
 
 
-def _line_columns_float32(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
-    """The columns of lines that run from the first to the last float32 of their pieces."""
-    begin, end = first.astype(np.float64), last.astype(np.float64)
-    low, high = own.value(begin), own.value(end)
-    flat, largest = low == high, float(np.finfo(first.dtype).max)
-    width = np.where(flat, largest, end - begin)
-    scale = np.where(width > largest, 0.5, 1.0)
-    start = np.where(flat, 0.0, begin) * scale
-    return {"start": start, "width": width * scale, "low": low, "high": high, "scale": scale}
-
-
-# --- in the graph -------------------------------------------------------------------------------
-
-
-def piece_of_number(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
-    """The row in which each finite number lies, among the rows of all tables one after the other.
+def pieces_of_numbers(
+    places: Sequence[nodes.PieceChoice],
+    held: Sequence[Array | Pieces],
+    chooser: Tensor,
+    code: Tensor | None,
+) -> tuple[dict[str, Array], Tensor]:
+    """The columns of all tables, one after the other, and the row in which each finite number lies.
 
     ``code`` is the number of each row's own table, if there are several. The binary search is
     unrolled: the place moves ahead by 2ᵇ, …, 2, 1 rows wherever that row does not begin too high.
     """
     graph = chooser.graph
-    sizes = np.array([len(table.first) for table in tables])
+    tables = [_piece_table(*both, graph.dtype) for both in zip(places, held, strict=True)]
+    columns = {name: np.concatenate([own[name] for own in tables]) for name in tables[0]}
+    first, sizes = columns.pop("first"), np.array([len(own["first"]) for own in tables])
     bits = int(sizes.max() - 1).bit_length()
-    first = np.concatenate([table.first for table in tables])
     if code is None:  # rows that no number reaches spare the search an end
         first = np.append(first, np.full((1 << bits) - len(first), np.inf, dtype=first.dtype))
         at = chooser.like(np.int32(0)) if not bits else graph.constant(np.int32(0))
@@ -581,36 +570,7 @@ def piece_of_number(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor 
         if code is not None:
             ahead = ahead.at_most(end)
         at = (chooser >= graph.gather(first, ahead)).choose(ahead, at)
-    return at
-
-
-def value_by_piece(
-    node: nodes.StepPieces | nodes.LinePieces,
-    chooser: Tensor,
-    code: Tensor | None,
-    value: Callable[[], Tensor],
-) -> Tensor:
-    """The value of each number by its piece; ``value`` makes the tensor that lines are lines of."""
-    graph = chooser.graph
-    held: Sequence[Any] = node.values if isinstance(node, nodes.StepPieces) else node.pieces
-    tables = [
-        _piece_table(place, own, graph.dtype) for place, own in zip(node.places, held, strict=True)
-    ]
-    at = piece_of_number(tables, chooser, code)
-    columns = {
-        name: np.concatenate([table.columns[name] for table in tables])
-        for name in tables[0].columns
-    }
-    own = {name: graph.gather(column, at) for name, column in columns.items()}
-    if "value" in own:
-        return own["value"]
-    s, low, high = value(), own["low"], own["high"]
-    if (columns["scale"] != 1.0).any():
-        s = s * own["scale"]
-    reached = low + (s - own["start"]) / own["width"] * (high - low)
-    if (columns["low"] <= columns["high"]).all():
-        return reached.within(low, high)
-    return reached.within(low.at_most(high), low.at_least(high))
+    return columns, at
 
 
 # --- Combiners for any code that iterate, as graphs: least squares on the simplex, and coupling ---
@@ -866,7 +826,7 @@ def combined_columns(node: nodes.Combined, r: Tensor) -> Tensor:
             f"the weights of columns must be at least {LIGHTEST_IN_FLOAT32:g} of the largest in "
             f"float32, but {node.weights.min():g} of it came. Export with float=64."
         )
-    if node.rule in ITERATED:
+    if node.rule in ("least_squares", "coupled"):
         _check_iterated(r, node.code)
     p = COMBINERS[node.rule](r, node.code, node.weights)
     if node.known.all():
@@ -938,27 +898,21 @@ def _root_of(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_iterated(r: Tensor, code: Array) -> None:
-    """Refuse a code whose iteration the graph cannot do: it needs doubles, and a unique answer."""
+    """Refuse a code whose iteration the graph cannot do: it needs doubles, and one best p for every
+    r, as all pairs of classes have, or a code without zeros whose sums over positives fix p."""
     if r.graph.dtype != np.float64:
         raise InputError(
             "a code other than one-against-all is combined by iterations that need doubles, but "
             "float=32 came. Export with float=64, or fit with the code 'one_vs_rest'."
         )
-    if not _has_unique_answer(code):
+    sums = np.vstack((code.T > 0, np.ones(len(code)))).astype(float)
+    fixed = (code != 0).all() and np.linalg.matrix_rank(sums) == len(code)
+    if not (fixed or combiners.is_all_pairs(code)):
         raise InputError(
             "this code leaves some rows several best answers, and a runtime might give another one "
             "than predict_proba does, so it cannot be written as ONNX. Fit with all pairs, with "
             "one_vs_rest, or with a code without zeros that tells all classes apart."
         )
-
-
-def _has_unique_answer(code: Array) -> bool:
-    """Whether a code leads to one best p for every r: all pairs of classes; or no zeros, and sums
-    over positive classes that fix p."""
-    if combiners.is_all_pairs(code):
-        return True
-    sums = np.vstack((code.T > 0, np.ones(len(code)))).astype(float)
-    return bool((code != 0).all() and np.linalg.matrix_rank(sums) == len(code))
 
 
 COMBINERS: dict[str, Combiner] = {
@@ -968,8 +922,6 @@ COMBINERS: dict[str, Combiner] = {
     "least_squares": least_squares_graph,
     "coupled": coupling_graph,
 }
-#: those for codes other than one-against-all
-ITERATED = ("least_squares", "coupled")
 
 
 # --- Trees on the columns of a row as an ONNX model: a TreeEnsemble for each round ----------------
@@ -998,8 +950,9 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
             "a calibrator of trees is written for scores in double only: leave input and float out."
         )
     graph = Graph(dtype, TREES_OPSET)
-    numeric = [j for j, c in enumerate(parts.columns) if c.categories is None]
-    nominal = [j for j, c in enumerate(parts.columns) if c.categories is not None]
+    numeric = {j: c.name for j, c in enumerate(parts.columns) if c.categories is None}
+    nominal = {j: c.name for j, c in enumerate(parts.columns) if c.categories is not None}
+    words = {j: _words_of_categories(parts.columns[j].categories or ()) for j in nominal}
     inputs = [tensor_info("score", dtype, ["n"])]
     if numeric:
         inputs.append(tensor_info("numbers", dtype, ["n", len(numeric)]))
@@ -1007,115 +960,50 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
         inputs.append(tensor_info("categories", object, ["n", len(nominal)]))
     finite, clean = finite_scores(graph.input("score"))
     z = logit_of(OnnxPrinter(clean).write(parts.start.plan(ONNX)))
-    blocks = _TreeInputs(graph, parts, numeric, nominal)
+    codes = {}
+    for i, (j, own) in enumerate(words.items()):
+        column = graph.input("categories").column(i)
+        codes[j] = encoded_keys(column, list(own), list(own.values()), 0)
     for first, last, factor in parts.ends:
-        z = factor * (z + blocks.leaves(z, first, last))
+        z = factor * (z + _sum_of_trees(parts, first, last, z, list(numeric), codes))
     output = tensor_info("probability", dtype, ["n"])
     graph.name(finite.choose(sigmoid_of(z), np.nan), output.name)
-    names = {
-        "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
-        "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
-        "calibrant.words": json.dumps(
-            [list(_words_of_categories(parts.columns[j].categories or ())) for j in nominal]
-        ),
+    facts = metadata_of("trees", parts.facts) | {
+        "calibrant.numbers": json.dumps(list(numeric.values())),
+        "calibrant.categories": json.dumps(list(nominal.values())),
+        "calibrant.words": json.dumps([list(own) for own in words.values()]),
         "calibrant.other_words": "count as missing categories",
     }
-    facts = metadata_of("trees", parts.facts) | names
     return model_of_graph(
         graph, inputs, output, {"": TREES_OPSET, ML: TREES_ML_OPSET}, TREES_IR, facts
     )
 
 
-class _TreeInputs:
-    """What trees look at: numbers, the logit, and for each set of categories who is in it."""
-
-    def __init__(
-        self, graph: Graph, parts: TreeParts, numeric: list[int], nominal: list[int]
-    ) -> None:
-        self.graph, self.parts = graph, parts
-        self.place = {j: i for i, j in enumerate(numeric)}
-        self.numbers = graph.input("numbers") if numeric else None
-        self.codes: dict[int, Tensor] = {}
-        for i, j in enumerate(nominal):
-            words = _words_of_categories(parts.columns[j].categories or ())
-            column = graph.input("categories").column(i)
-            self.codes[j] = encoded_keys(column, list(words), list(words.values()), 0)
-
-    def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
-        """The sum of what the trees of a round add to the logit, shape (n,)."""
-        writer = _Ensemble(self.parts, first, last, self.place)
-        sets = [self._member(j, s) for j, s in writer.sets]
-        parts = [] if self.numbers is None else [self.numbers]
-        parts += [column.expand(1) for column in (z, *sets)]
-        rows = parts[0]
-        if len(parts) > 1:
-            rows = self.graph.op("Concat", *parts, attributes={"axis": 1})
-        found = self.graph.op("TreeEnsemble", rows, attributes=writer.attributes(), domain=ML)
-        return found.squeeze(1)
-
-    def _member(self, column: int, subset: int) -> Tensor:
-        """1 for rows whose category is in a set, else 0."""
-        size = len(self.parts.columns[column].categories or ())
-        inside = np.zeros(size + 1)
-        inside[[1 + code for code in self.parts.trees.sets[subset]]] = 1.0
-        return self.graph.gather(inside, self.codes[column])
-
-
-#: how truth values are written, beside the numbers that they equal
-TRUTH = {0: ("False", "false", "FALSE"), 1: ("True", "true", "TRUE")}
-
-
-def _words_of_categories(categories: tuple[Any, ...]) -> dict[str, int]:
-    """The words that the model takes for the categories, and their codes from 1 on.
-
-    Truth values and numbers come in all their usual spellings.
-
-    >>> list(_words_of_categories((False, True)))
-    ['False', 'True', 'false', 'FALSE', '0', '0.0', 'true', 'TRUE', '1', '1.0']
-    """
-    found = {word: code for code, word in enumerate(_category_words(categories), start=1)}
-    for code, category in enumerate(categories, start=1):
-        if not isinstance(category, str) and category == (whole := int(category)):
-            for word in (*TRUTH.get(whole, ()), str(whole), f"{whole}.0"):
-                found.setdefault(word, code)
-    return found
-
-
-def _category_words(categories: tuple[Any, ...]) -> list[str]:
-    """The categories as strings; whole numbers without a point."""
-    whole = (int(c) if isinstance(c, float) and c.is_integer() else c for c in categories)
-    words = [str(category) for category in whole]
-    if len(set(words)) < len(words):
-        alike = [c for c, word in zip(categories, words, strict=True) if words.count(word) > 1]
-        raise InputError(
-            "an ONNX model takes categories as strings, but two of this calibrator's are spelled "
-            f"alike: {alike[:4]}. Convert them to strings before the fit."
-        )
-    return words
+def _sum_of_trees(
+    parts: TreeParts, first: int, last: int, z: Tensor, numeric: list[int], codes: dict[int, Tensor]
+) -> Tensor:
+    """What the trees of a round add to the logit z, shape (n,). They look at numbers, at z, and for
+    each set of categories at 1 for rows whose category is in it, else 0."""
+    graph, trees, columns = z.graph, _Ensemble(parts, first, last, numeric), [z]
+    for column, subset in trees.sets:
+        inside = np.zeros(len(parts.columns[column].categories or ()) + 1)
+        inside[[1 + code for code in parts.trees.sets[subset]]] = 1.0
+        columns.append(graph.gather(inside, codes[column]))
+    rows = graph.columns(columns, beside=[graph.input("numbers")] if numeric else [])
+    return graph.op("TreeEnsemble", rows, attributes=trees.attributes(), domain=ML).squeeze(1)
 
 
 class _Ensemble:
     """The trees of a round in the words of TreeEnsemble."""
 
-    def __init__(self, parts: TreeParts, first: int, last: int, place: dict[int, int]) -> None:
-        self.trees, self.place = parts.trees, place
-        self.logit = len(parts.columns)
+    def __init__(self, parts: TreeParts, first: int, last: int, numeric: list[int]) -> None:
+        self.trees = parts.trees
+        #: where trees find each column that they look at; the logit stands behind the numbers
+        self.place = {j: i for i, j in enumerate([*numeric, len(parts.columns)])}
         self.sets: list[tuple[int, int]] = []
         self.splits: list[tuple[float, ...]] = []  # in the order of `SPLIT`
         self.weights: list[float] = []
-        self.roots = [self._as_split(int(root)) for root in self.trees.roots[first:last]]
-
-    def _as_split(self, node: int) -> int:
-        """The place of a split; for a leaf, of a split whose ways both lead to it."""
-        if node >= 0:
-            return self._split(node)
-        self.splits.append((self._logit_column, 0.0, 0, self._leaf(node), 1, self._leaf(node), 1))
-        return len(self.splits) - 1
-
-    @property
-    def _logit_column(self) -> int:
-        """The number of the column that holds the logit."""
-        return len(self.place)
+        self.roots = [self._split(int(root)) for root in self.trees.roots[first:last]]
 
     def _leaf(self, node: int) -> int:
         """The place of a leaf among all."""
@@ -1124,26 +1012,29 @@ class _Ensemble:
 
     def _split(self, node: int) -> int:
         """The place of a split among all: it comes before its left branch, and that before the
-        right.
+        right. A leaf is written as a split whose ways both lead to it.
 
-        ONNX Runtime before 1.30 gives wrong sums if a leaf is on the left and a split on the right.
-        Such a leaf is written as a split whose ways both lead to it.
+        So is a leaf on the left of a split that has another on its right: ONNX Runtime before 1.30
+        gives wrong sums of these.
         """
-        trees, place = self.trees, len(self.splits)
+        trees, place, logit = self.trees, len(self.splits), len(self.place) - 1
         self.splits.append(())  # until the places of its branches are known
+        if node < 0:
+            self.splits[place] = (logit, 0.0, 0, self._leaf(node), 1, self._leaf(node), 1)
+            return place
         column, subset = int(trees.column[node]), int(trees.subset[node])
         ways = [int(trees.left[node]), int(trees.right[node])]
         if subset >= 0:  # 1 in the set, 0 outside
             self.sets.append((column, subset))
-            looked, threshold, gone = self._logit_column + len(self.sets), 0.5, 0
+            looked, threshold, gone = logit + len(self.sets), 0.5, 0
             ways.reverse()
         else:
-            looked = self._logit_column if column == self.logit else self.place[column]
-            threshold, gone = float(trees.threshold[node]), int(trees.missing_left[node])
+            looked, threshold = self.place[column], float(trees.threshold[node])
+            gone = int(trees.missing_left[node])
         ends: list[int] = []
         for child in ways:
             as_split = child >= 0 or (child == ways[0] and ways[1] >= 0)
-            ends += [self._as_split(child), 0] if as_split else [self._leaf(child), 1]
+            ends += [self._split(child), 0] if as_split else [self._leaf(child), 1]
         self.splits[place] = (looked, threshold, gone, *ends)
         return place
 
@@ -1161,3 +1052,31 @@ class _Ensemble:
             "leaf_weights": np.array(self.weights),
             "tree_roots": self.roots,
         }
+
+
+#: how truth values are written, beside the numbers that they equal
+TRUTH = {0: ("False", "false", "FALSE"), 1: ("True", "true", "TRUE")}
+
+
+def _words_of_categories(categories: tuple[Any, ...]) -> dict[str, int]:
+    """The words that the model takes for the categories, and their codes from 1 on.
+
+    Truth values and numbers come in all their usual spellings.
+
+    >>> list(_words_of_categories((False, True)))
+    ['False', 'True', 'false', 'FALSE', '0', '0.0', 'true', 'TRUE', '1', '1.0']
+    """
+    plain = (int(c) if isinstance(c, float) and c.is_integer() else c for c in categories)
+    words = [str(category) for category in plain]
+    if len(set(words)) < len(words):
+        alike = [c for c, word in zip(categories, words, strict=True) if words.count(word) > 1]
+        raise InputError(
+            "an ONNX model takes categories as strings, but two of this calibrator's are spelled "
+            f"alike: {alike[:4]}. Convert them to strings before the fit."
+        )
+    found = {word: code for code, word in enumerate(words, start=1)}
+    for code, category in enumerate(categories, start=1):
+        if not isinstance(category, str) and category == (whole := int(category)):
+            for word in (*TRUTH.get(whole, ()), str(whole), f"{whole}.0"):
+                found.setdefault(word, code)
+    return found

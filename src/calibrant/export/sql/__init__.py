@@ -171,10 +171,8 @@ def to_sql(
         )
     map_ = map_of(calibrator)
     at_least = None if threshold is None else read_probability(threshold, "threshold")
-    fitted, columns = (
-        to_fitted_map(calibrator),
-        (column,) if isinstance(column, str) else tuple(column),
-    )
+    fitted = to_fitted_map(calibrator)
+    columns = (column,) if isinstance(column, str) else tuple(column)
     if fitted is not None and isinstance(map_, VectorMap):
         columns = names_as_in_fit(columns, fitted.provenance, fitted.classes)
     request = Request(
@@ -193,9 +191,6 @@ def to_sql(
     )
     request.check()
     sql = _faster_form(request) if form == "auto" else request.written()
-    last = 1 if view is None else len(request.writer.dialect.view)
-    if len(sql.statements) > last:  # it makes tables
-        request.check_tables()
     request.check_dbt(sql)
     return sql
 
@@ -288,7 +283,7 @@ class Request:
                 f"the view must have a name of its own, but {self.view!r} is that of the rows or "
                 "of the lookup table. Rename the view."
             )
-        wanted = self.map.n_columns if isinstance(self.map, VectorMap) else 1
+        wanted = self.map.n_columns
         if len(self.columns) != wanted:
             raise InputError(
                 f"column must name {wanted} column{'s' if wanted > 1 else ''} of scores, but "
@@ -336,7 +331,13 @@ class Request:
         """The SQL: an expression, or a query with the tables that it needs, or a view."""
         plan, dialect = self.printed.plan(SQL), self.writer.dialect
         if isinstance(plan, Row):
-            return self._query_of_classes(plan)
+            steps = self._query_steps(self.columns if self.keep is None else self.keep)
+            scores = [self._score_column(own, "r") for own in self.columns]
+            found = SqlRowPrinter(scores, steps).probabilities(plan)
+            names = self._class_columns(len(found))
+            last = [f"{p} AS {own}" for p, own in zip(found, names, strict=True)]
+            query = _check_length(steps.query(last))
+            return self._whole_script(query, "The query: a probability for every class.")
         if not self.writer.lookup and self.view is None:
             text = _check_length(self._expression(plan, ""))
             return Sql(self._header(text) + text)
@@ -344,17 +345,6 @@ class Request:
         query = self._query_steps(self.keep).query([f"{value} AS {new_name(self.into, dialect)}"])
         new = "calibrated probability" if self.threshold is None else "decision"
         return self._whole_script(query, f"The query: every row as it is, and its {new}.")
-
-    def _query_of_classes(self, plan: Row) -> Sql:
-        """The query of a plan of several scores."""
-        steps = self._query_steps(self.columns if self.keep is None else self.keep)
-        scores = [self._score_column(own, "r") for own in self.columns]
-        found = SqlRowPrinter(scores, steps).probabilities(plan)
-        last = [
-            f"{p} AS {own}" for p, own in zip(found, self._class_columns(len(found)), strict=True)
-        ]
-        query = _check_length(steps.query(last))
-        return self._whole_script(query, "The query: a probability for every class.")
 
     def _query_steps(self, kept: Sequence[str] | None) -> QuerySteps:
         """The query that is being made, which keeps some columns of the table or all."""
@@ -375,29 +365,20 @@ class Request:
         dialect = self.writer.dialect
         score = self._score_column(self.columns[0], source)
         known = dialect.is_finite(score)
-        printer = SqlPrinter(self.writer, score, whole=self._writes_integers)
+        # decisions are written as 0 and 1, but a lookup table holds doubles
+        whole = self.decision is not None and not self.writer.lookup
+        printer = SqlPrinter(self.writer, score, whole=whole)
         if isinstance(plan, BySegment):
             segments = [column_name(own, source, dialect) for own in self.segment]
             text = write_segmented(plan, segments, printer)
             known = " AND ".join([known, *(f"{own} IS NOT NULL" for own in segments)])
         else:
             text = printer.write(without_overflow(plan, dialect))
-        text = self._compared_with_threshold(text)
-        whole = f"CASE WHEN {known} THEN\n{indented(text)}\nEND"
-        return whole if self.threshold is not None else dialect.result.format(whole)
-
-    @property
-    def _writes_integers(self) -> bool:
-        """Whether the values are written as 0 and 1; a lookup table holds them as doubles."""
-        return self.decision is not None and not self.writer.lookup
-
-    def _compared_with_threshold(self, text: str) -> str:
-        """The decision as 1 or 0, where a threshold is asked for; else the probability."""
-        if self.threshold is None or self._writes_integers:
-            return text
-        least = self.threshold if self.decision is None else 1.0
-        reached = in_brackets("(", text, f") >= {self.writer.dialect.number(least)}")
-        return case([(reached, "1")], "0")
+        if self.threshold is not None and not whole:
+            least = self.threshold if self.decision is None else 1.0
+            text = case([(in_brackets("(", text, f") >= {dialect.number(least)}"), "1")], "0")
+        text = f"CASE WHEN {known} THEN\n{indented(text)}\nEND"
+        return text if self.threshold is not None else dialect.result.format(text)
 
     def _class_columns(self, count: int) -> list[str]:
         """The names of the columns of several classes: by their labels, if all of those differ."""
@@ -406,14 +387,22 @@ class Request:
         return [new_name(f"{self.into}{end}", self.writer.dialect) for end in ends]
 
     def _whole_script(self, query: str, about: str) -> Sql:
-        """The statements that make tables, and the query or the view of it."""
+        """A script: a comment, the statements that make tables in one transaction, and the query or
+        the view of it."""
         dialect, header = self.writer.dialect, self._header(query)
         made = lookup_statements(self.writer.joins, self.lookup_name, dialect)
-        if self.view is None:
-            return sql_script(header, made, [comment(about) + query], dialect)
-        own = table_name(self.view, dialect)
-        last = [text.format(own=own, query=header + query) for text in dialect.view]
-        return sql_script(header if made else "", made, last, dialect)
+        if made:
+            self.check_tables()
+        head, last = header, [comment(about) + query]
+        if self.view is not None:
+            own, head = table_name(self.view, dialect), header if made else ""
+            last = [text.format(own=own, query=header + query) for text in dialect.view]
+        text = statements = [*made, *last]
+        if made and not dialect.swap:
+            first, *rest = last
+            batch = dialect.batch if first.startswith("CREATE") else ""
+            text = [*dialect.begin, *made, dialect.commit, batch + first, *rest]
+        return Sql(head + ";\n\n".join(text) + ";\n", [head + statements[0], *statements[1:]])
 
     def _header(self, query: str) -> str:
         """The comment at the top: what this is, and the map's fingerprint."""
@@ -422,25 +411,29 @@ class Request:
             positive = self.fitted.pos_label
             of = "" if positive is None else f" of {comment_label(positive)}"
             method = f" by {comment_label(self.fitted.method)}" if self.fitted.method else ""
-            text = f"The calibrated probability{of}{method}{_fit_in_words(self.fitted)}"
+            facts = self.fitted.provenance
+            moment, version = facts.get("fitted_at"), facts.get("calibrant")
+            day = f" on {comment_label(moment[:10])[1:-1]}" if isinstance(moment, str) else ""
+            by = ""
+            if isinstance(version, str):
+                by = f" with calibrant {comment_label(version)[1:-1]}"
+            made = f"fitted{day}{by}" if day or by else "written by calibrant"
+            text = f"The calibrated probability{of}{method}, {made}"
         text += f", fingerprint {fingerprint(self.map)}."
         if self.threshold is not None:
             text = f"1 where the probability is at least {self.threshold!r}, else 0. {text}"
         if self.fitted is not None and self.fitted.score_range is not None:
             text += f" For scores that are {self.fitted.score_range.words()}."
         if self.lookup is None and self.writer.joins:
-            text += f" {self._about_tables()}"
+            names = [self.lookup_name + join.suffix for join in self.writer.joins]
+            are = "tables are" if len(names) > 1 else "table is"
+            text += (
+                f" Its {are} {', '.join(names)}. Every fit has its own, and older ones stay: when "
+                f"no view or query reads them any more, DROP TABLE {self._lookup_stem}<their "
+                "fingerprint>."
+            )
         slow = len(query) > COMPILED and not self.writer.joins
         return comment(f"{text} {self.writer.dialect.advice * slow}".strip())
-
-    def _about_tables(self) -> str:
-        """A sentence on lookup tables whose names were not asked for."""
-        names = [self.lookup_name + join.suffix for join in self.writer.joins]
-        own = f"Its tables are {', '.join(names)}" if len(names) > 1 else f"Its table is {names[0]}"
-        return (
-            f"{own}. Every fit has its own, and older ones stay: when no view or query reads them "
-            f"any more, DROP TABLE {self._lookup_stem}<their fingerprint>."
-        )
 
 
 def _name_parts(table: str) -> list[str]:
@@ -448,15 +441,6 @@ def _name_parts(table: str) -> list[str]:
     if by_dbt := DBT_TABLE.fullmatch(table):
         return [part.lower() for part in by_dbt.groups() if part]
     return [part.strip('"`[]').lower() for part in table.split(".")]
-
-
-def _fit_in_words(fitted: Fitted) -> str:
-    """The day of the fit, and what fitted it, as far as they are known."""
-    facts = fitted.provenance
-    moment, version = facts.get("fitted_at"), facts.get("calibrant")
-    day = f" on {comment_label(moment[:10])[1:-1]}" if isinstance(moment, str) else ""
-    by = f" with calibrant {comment_label(version)[1:-1]}" if isinstance(version, str) else ""
-    return f", fitted{day}{by}" if day or by else ", written by calibrant"
 
 
 def _free_prefix(taken: Sequence[str]) -> str:
@@ -511,70 +495,45 @@ class Sql(str):
         return made
 
 
-def sql_script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect) -> Sql:
-    """A script: a comment, the statements that make tables in one transaction, and the last ones.
-
-    >>> from calibrant.export.sql.dialects import dialect_of
-    >>> made, last = ["CREATE TABLE t (a INT)"], ["SELECT 1"]
-    >>> print(sql_script("", made, last, dialect_of("sqlite")), end="")
-    BEGIN;
-    <BLANKLINE>
-    CREATE TABLE t (a INT);
-    <BLANKLINE>
-    COMMIT;
-    <BLANKLINE>
-    SELECT 1;
-    """
-    statements = [*made, *last]
-    text = statements
-    if made and not dialect.swap:
-        first, *rest = last
-        batch = dialect.batch if first.startswith("CREATE") else ""
-        text = [*dialect.begin, *made, dialect.commit, batch + first, *rest]
-    statements = [head + statements[0], *statements[1:]]
-    return Sql(head + ";\n\n".join(text) + ";\n", statements)
-
-
 def lookup_statements(joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> list[str]:
     """The statements that create the tables of joins, and fill them; older ones are replaced."""
-    made = [text for join in joins for text in _table_statements(join, lookup, dialect)]
-    for join in joins if dialect.swap else ():
-        ends = {"own": "", "new": NEW, "old": OLD}
-        names = {n: table_name(lookup, dialect, join.suffix + e) for n, e in ends.items()}
-        made += [text.format(**names) for text in dialect.swap]
-    return made
+    made: list[str] = []
+    swaps: list[str] = []
+    for join in joins:
+        ends = {"own": "", "new": NEW, "old": OLD} if dialect.swap else {"new": ""}
+        names = {n: table_name(lookup, dialect, join.suffix + end) for n, end in ends.items()}
+        made += _table_statements(join, names["new"], dialect)
+        swaps += [text.format(**names) for text in dialect.swap]
+    return made + swaps
 
 
-def _table_statements(table: LookupJoin, lookup: str, dialect: Dialect) -> Iterator[str]:
-    """The statements that create one table and fill it."""
-    own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
+def _table_statements(table: LookupJoin, own: str, dialect: Dialect) -> Iterator[str]:
+    """The statements that create one table, called ``own``, and fill it."""
     names = [quoted_name(column, dialect) for column in table.columns]
-    spelled = [_type_and_literals(column, dialect) for column in table.columns.values()]
-    lines = [f"{column} {type_}" for column, (type_, _) in zip(names, spelled, strict=True)]
+    types: list[str] = []
+    literals: list[list[str]] = []
+    for column in table.columns.values():
+        if isinstance(column, list):
+            texts = [text + dialect.key_end for text in column]
+            longest = max(len(text.encode()) for text in texts)
+            types.append(dialect.text.format(max(longest, 1)))
+            literals.append([text_literal(text, dialect) for text in texts])
+        elif column.dtype == np.float64:
+            types.append(dialect.double)
+            literals.append([*map(dialect.stored or dialect.number, column.tolist())])
+        else:
+            types.append(dialect.integer)
+            literals.append([*map(str, column.tolist())])
+    lines = [f"{name} {type_}" for name, type_ in zip(names, types, strict=True)]
     if dialect.indexed:
         lines.append(f"PRIMARY KEY ({', '.join(names[: table.key])})")
-    columns = ",\n".join(lines)
+    columns = indented(",\n".join(lines))
     yield f"DROP TABLE IF EXISTS {own}"
-    yield (
-        f"{comment(f'The table of {table.about}.')}"
-        f"CREATE TABLE {own} (\n{indented(columns)}\n){dialect.storage}"
-    )
-    rows = [f"({', '.join(row)})" for row in zip(*(values for _, values in spelled), strict=True)]
+    about = comment(f"The table of {table.about}.")
+    yield f"{about}CREATE TABLE {own} (\n{columns}\n){dialect.storage}"
+    rows = [f"({', '.join(row)})" for row in zip(*literals, strict=True)]
     for begin in range(0, len(rows), BATCH):
-        batch = ",\n".join(rows[begin : begin + BATCH])
         last = min(begin + BATCH, len(rows))
-        yield (
-            f"{comment(f'Its rows {begin + 1:,} to {last:,} of {len(rows):,}.')}"
-            f"INSERT INTO {own} ({', '.join(names)}) VALUES\n{indented(batch)}"
-        )
-
-
-def _type_and_literals(column: Any, dialect: Dialect) -> tuple[str, list[str]]:
-    """The SQL type of a column, and its values as literals."""
-    if isinstance(column, list):
-        texts = [text + dialect.key_end for text in column]
-        longest = max(len(text.encode()) for text in texts)
-        return dialect.text.format(max(longest, 1)), [text_literal(text, dialect) for text in texts]
-    if column.dtype == np.float64:
-        return dialect.double, [*map(dialect.stored or dialect.number, column.tolist())]
-    return dialect.integer, [*map(str, column.tolist())]
+        about = comment(f"Its rows {begin + 1:,} to {last:,} of {len(rows):,}.")
+        batch = indented(",\n".join(rows[begin:last]))
+        yield f"{about}INSERT INTO {own} ({', '.join(names)}) VALUES\n{batch}"

@@ -89,22 +89,15 @@ def quotient_number(x: float) -> str:
     if small:
         return f"({sign}{whole}e0 {'/' if int(exponent) < 0 else '*'} 1e{abs(int(exponent))})"
     top, bottom = abs(x).as_integer_ratio()
-    text = f"{top}e0" if top < WHOLE else _times_powers(top)
-    return f"({sign}{text}{_divided_by_powers(bottom.bit_length() - 1)})"
+    raised = max(top.bit_length() - 53, 0)
+    times, divided = _by_powers("*", raised), _by_powers("/", bottom.bit_length() - 1)
+    return f"({sign}{top >> raised}e0{times}{divided})"
 
 
-def _divided_by_powers(power: int) -> str:
-    """Divisions by powers of two, which lose no bit."""
+def _by_powers(mark: str, power: int) -> str:
+    """A product or quotient by a power of two in factors that are written as one number each."""
     whole, rest = divmod(power, POWER)
-    return f" / {2**POWER}e0" * whole + (f" / {2**rest}e0" if rest else "")
-
-
-def _times_powers(top: int) -> str:
-    """An integer as 53 bits, times powers of two."""
-    mantissa, exponent = math.frexp(float(top))
-    whole, rest = divmod(exponent - 53, POWER)
-    factors = f" * {2**POWER}e0" * whole + (f" * {2**rest}e0" if rest else "")
-    return f"{int(mantissa * WHOLE)}e0{factors}"
+    return f" {mark} {2**POWER}e0" * whole + (f" {mark} {2**rest}e0" if rest else "")
 
 
 # --- Words that are no names unless they are quoted -----------------------------------------------
@@ -608,29 +601,18 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str = "", operand: str 
     line = " ".join((head, *(f"{start} {value}" for start, value in parts), "END"))
     if "\n" not in line and len(line) <= WIDTH and len(branches) < 3:
         return line
-    rows = [_case_branch(start, value) for start, value in parts]
-    if (
-        not operand
-        and (more := _lines_of_case(otherwise))
-        and len(branches) + len(more) < LONGEST_CASE
-    ):
-        rows[-1:] = more
+    rows = []
+    for start, value in parts:
+        own = start.replace("\n", "\n    ")
+        several = "\n" in own + value or len(own) + len(value) > WIDTH
+        rows.append(f"  {own}\n{indented(value, 4)}" if several else f"  {own} {value}")
+    first, *inner = otherwise.split("\n")
+    if not operand and (first, inner[-1:]) == ("CASE", ["END"]):  # it becomes part of this one
+        inner = inner[:-1]
+        short = len(branches) + len(inner) < LONGEST_CASE
+        if short and all(line.startswith("  ") for line in inner):
+            rows[-1:] = inner
     return "\n".join((head, *rows, "END"))
-
-
-def _case_branch(start: str, value: str) -> str:
-    """A branch of a CASE, on one line if that is short."""
-    start = start.replace("\n", "\n    ")
-    if "\n" in start + value or len(start) + len(value) > WIDTH:
-        return f"  {start}\n{indented(value, 4)}"
-    return f"  {start} {value}"
-
-
-def _lines_of_case(text: str) -> list[str]:
-    """The lines of a CASE without its first and last, if it is one and has several lines."""
-    first, *lines = text.split("\n")
-    whole = first == "CASE" and lines and lines[-1] == "END"
-    return lines[:-1] if whole and all(line.startswith("  ") for line in lines[:-1]) else []
 
 
 def comparison_tree(
@@ -638,27 +620,22 @@ def comparison_tree(
 ) -> str:
     """A balanced tree of comparisons with the lower ends of regions, a leaf for each region."""
     kept = [i for i, text in enumerate(leaves) if i == 0 or text != leaves[i - 1]]
-    return _comparison_branch(
-        chooser, [float(low[i]) for i in kept], [leaves[i] for i in kept], dialect
-    )
 
+    def branch(some: list[int]) -> str:
+        """The tree of some neighbouring regions."""
+        count = len(some)
+        if count == 1:
+            return leaves[some[0]]
+        inner = BRANCHES
+        while inner * BRANCHES < count:
+            inner *= BRANCHES
+        parts = count if count <= BRANCHES else -(-count // inner)
+        cuts = [count * i // parts for i in range(parts + 1)]
+        values = [branch(some[a:b]) for a, b in itertools.pairwise(cuts)]
+        ends = [f"{chooser} < {dialect.number(float(low[some[cut]]))}" for cut in cuts[1:-1]]
+        return case(list(zip(ends, values[:-1], strict=True)), values[-1])
 
-def _comparison_branch(chooser: str, low: list[float], leaves: list[str], dialect: Dialect) -> str:
-    """The tree of some neighbouring regions."""
-    count = len(leaves)
-    if count == 1:
-        return leaves[0]
-    inner = BRANCHES
-    while inner * BRANCHES < count:
-        inner *= BRANCHES
-    parts = count if count <= BRANCHES else -(-count // inner)
-    cuts = [count * i // parts for i in range(parts + 1)]
-    values = [
-        _comparison_branch(chooser, low[a:b], leaves[a:b], dialect)
-        for a, b in itertools.pairwise(cuts)
-    ]
-    conditions = [f"{chooser} < {dialect.number(low[cut])}" for cut in cuts[1:-1]]
-    return case(list(zip(conditions, values[:-1], strict=True)), values[-1])
+    return branch(kept)
 
 
 def clamp(value: str, dialect: Dialect, low: End = None, high: End = None) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.data.score_table import HALF, LEAST, Cells
+from calibrant.data.score_table import HALF, LEAST
 from calibrant.export.sql.dialects import (
+    SMALLEST_NORMAL,
     Dialect,
     case,
     clamp,
@@ -227,9 +228,8 @@ class SqlPrinter(PlanPrinter[str]):
         """A CASE of comparisons; with a lookup, the column that a join finds."""
         found = self._reached_regions(node)
         if self.writer.lookup and sum(len(own.low) for own in found) > 1:
-            return self._joined_pieces(node, [{"value": own} for own in node.values], self.score)[
-                "value"
-            ]
+            columns = [{"value": own} for own in node.values]
+            return self.writer.look_up(found, columns, self.score, self.code)["value"]
         [own], [values] = found, node.values
         texts = [self.number(float(values[i])) for i in own.piece]
         return comparison_tree(self.score, own.low.tolist(), texts, self.dialect)
@@ -240,37 +240,18 @@ class SqlPrinter(PlanPrinter[str]):
             return [place.regions for place in node.places]
         return [place.regions.within(*self.here) for place in node.places]
 
-    def _joined_pieces(
-        self,
-        node: nodes.StepPieces | nodes.LinePieces,
-        columns: Sequence[Mapping[str, Array]],
-        chooser: str,
-    ) -> dict[str, str]:
-        """The columns of the piece that a join finds for each row."""
-        code = self.code if len(node.places) > 1 else ""
-        return self.writer.look_up(self._reached_regions(node), columns, chooser, code)
-
     def line_pieces(self, node: nodes.LinePieces) -> str:
         """A CASE with a line in each branch; with a lookup, a line of columns that a join finds."""
-        if self.writer.lookup and sum(len(place.knots) for place in node.places) > 1:
-            return self._lines_by_lookup(node)
-        leaves = self._line_leaves(node)
-        low, texts = [low for low, *_ in leaves], [text for _, text, _ in leaves]
-        return comparison_tree(self._chooser(node), low, texts, self.dialect)
-
-    def _chooser(self, node: nodes.LinePieces) -> str:
-        """What chooses a piece: the score; or what lines are of, if they meet at every knot."""
-        return self.score if node.places[0].by_input else self.operand(node.x)
-
-    def _lines_by_lookup(self, node: nodes.LinePieces) -> str:
-        """Lines whose parameters a join finds for each row."""
+        # what lines are of may choose the piece itself, if they meet at every knot
+        chooser = self.score if node.places[0].by_input else self.operand(node.x)
+        if not self.writer.lookup or sum(len(place.knots) for place in node.places) < 2:
+            low, texts, _ = zip(*self._line_leaves(node), strict=True)
+            return comparison_tree(chooser, low, texts, self.dialect)
+        found = self._reached_regions(node)
         columns = nodes.line_columns(node.pieces, self.relative)
         if any(is_steep(own, node.x).any() for own in node.pieces):
-            more = (
-                piece_bounds(node, i, found) for i, found in enumerate(self._reached_regions(node))
-            )
-            columns = [own | ends for own, ends in zip(columns, more, strict=True)]
-        joined = self._joined_pieces(node, columns, self._chooser(node))
+            columns = [own | piece_bounds(node, i, found[i]) for i, own in enumerate(columns)]
+        joined = self.writer.look_up(found, columns, chooser, self.code)
         text = line_by_columns(self._factor_of(node.x, 0.0), joined)
         if "least" in joined:
             return clamp(text, self.dialect, joined["least"], joined["most"])
@@ -324,22 +305,19 @@ class SqlPrinter(PlanPrinter[str]):
         leaves = own._line_leaves(lines)
         ends = [np.nextafter(low, -np.inf) for low, *_ in leaves[1:]] + [np.inf]
         texts = []
-        for leaf, end in zip(leaves, ends, strict=True):
-            here = self.for_scores_between(leaf[0], float(end))
-            texts.append(here._body_on_leaf(node, leaf, lines))
+        for (low, text, range_), end in zip(leaves, ends, strict=True):
+            if range_[0] == range_[1]:  # what is made of a number is a number
+                [p] = evaluate(node.body, np.array([low])).tolist()
+                texts.append(self.dialect.number(p))
+                continue
+            here, known = self.for_scores_between(low, float(end)), (text, range_)
+            if isinstance(value, nodes.Sigmoid):
+                known = (
+                    sigmoid_of(text, self.dialect, exp_is_finite(range_)),
+                    nodes.value_range(value, here.here, {**self.ranges, lines: range_}),
+                )
+            texts.append(here.with_variable(node.variable, *known).write(node.body))
         return comparison_tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
-
-    def _body_on_leaf(self, node: nodes.Let, leaf: Leaf, lines: nodes.LinePieces) -> str:
-        """The body of a Let on the region of one line of its variable."""
-        low, text, range_ = leaf
-        value = node.variable.value
-        if range_[0] == range_[1]:  # what is made of a number is a number
-            [p] = evaluate(node.body, np.array([low])).tolist()
-            return self.dialect.number(p)
-        if isinstance(value, nodes.Sigmoid):
-            text = sigmoid_of(text, self.dialect, exp_is_finite(range_))
-            range_ = nodes.value_range(value, self.here, {**self.ranges, lines: range_})
-        return self.with_variable(node.variable, text, range_).write(node.body)
 
 
 def safe_factor(value: str, dialect: Dialect) -> str:
@@ -379,39 +357,33 @@ def _ends_to_guard(
 
 def write_segmented(plan: nodes.BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
     """The plan of a score and of columns of segments as SQL."""
+    dialect = printer.dialect
     used = np.flatnonzero(plan.shares > 0.0).tolist()
-    common = without_overflow(plan.common.value, printer.dialect)
+    common = without_overflow(plan.common.value, dialect)
     if not used:
         return printer.write(common)
-    columns = [_segment_column(plan, i, name, printer.dialect) for i, name in enumerate(segments)]
+    columns = []
+    for i, name in enumerate(segments):
+        is_text = plan.key_type("in a column of SQL", i) is str
+        columns.append(dialect.key.format(name) if is_text else name)
     if printer.writer.lookup:
         return _segments_by_lookup(plan, used, columns, printer)
-    dialect = printer.dialect
-    own = [printer.write(without_overflow(plan.whole(i), dialect)) for i in used]
+    branches = []
+    for i in used:
+        text = printer.write(without_overflow(plan.whole(i), dialect))
+        keys = [
+            str(key) if isinstance(key, int) else text_literal(key + dialect.key_end, dialect)
+            for key in plan.paths[i]
+        ]
+        branches.append((keys, text))
+    rest = printer.write(common)
     if len(columns) == 1:
-        keys = [_key_literal(plan.keys[i], dialect) for i in used]
-        return case(list(zip(keys, own, strict=True)), printer.write(common), operand=columns[0])
-    branches = [(plan.paths[i], text) for i, text in zip(used, own, strict=True)]
-    finest_first = sorted(branches, key=lambda branch: -len(branch[0]))
-    conditions = [(_key_condition(path, columns, dialect), text) for path, text in finest_first]
-    return case(conditions, printer.write(common))
-
-
-def _segment_column(plan: nodes.BySegment, column: int, name: str, dialect: Dialect) -> str:
-    """A column of segments, as it is compared with keys."""
-    is_text = plan.key_type("in a column of SQL", column) is str
-    return dialect.key.format(name) if is_text else name
-
-
-def _key_condition(path: Sequence[str | int], columns: Sequence[str], dialect: Dialect) -> str:
-    """The condition that a row is in a segment of one or more columns."""
-    pairs = zip(columns, path, strict=False)  # a coarse segment has no value in the last columns
-    return " AND ".join(f"{column} = {_key_literal(key, dialect)}" for column, key in pairs)
-
-
-def _key_literal(key: str | int, dialect: Dialect) -> str:
-    """A key of a segment as a literal."""
-    return str(key) if isinstance(key, int) else text_literal(key + dialect.key_end, dialect)
+        return case([(key, text) for [key], text in branches], rest, operand=columns[0])
+    conditions = []
+    for keys, text in sorted(branches, key=lambda branch: -len(branch[0])):  # the finest first
+        pairs = zip(columns, keys, strict=False)  # a coarse one has no value in the last columns
+        conditions.append((" AND ".join(f"{column} = {key}" for column, key in pairs), text))
+    return case(conditions, rest)
 
 
 # --- many segments ------------------------------------------------------------------------------
@@ -541,7 +513,12 @@ class QuerySteps:
         source = f"{self.prefix}step_{len(self.steps)}" if self.steps else self.table
         new = self.writer.joins[self.joined :]
         self.joined += len(new)
-        return from_rows(source, new, self.lookup, self.writer.dialect)
+        text, dialect = f"FROM {source} AS r", self.writer.dialect
+        for join in new:
+            table = f"{table_name(self.lookup, dialect, join.suffix)} AS {join.alias}"
+            conditions = indented("ON " + "\nAND ".join(join.conditions))
+            text += f"\nLEFT JOIN {table}{dialect.joined}\n{conditions}"
+        return text
 
     def query(self, last: Sequence[str]) -> str:
         """The whole query: all steps, and a SELECT of what is kept and of the last columns."""
@@ -602,17 +579,14 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
 
     def logarithms(self, node: nodes.Logarithms) -> list[str]:
         """A step with the logarithms of all columns."""
-        logs = [self._logarithm(c, node.floor) for c in self.write(node.row)]
-        return self.steps.add("The logarithms of the probabilities.", {"z": logs})
-
-    def _logarithm(self, p: str, floor: float) -> str:
-        """ln of a probability, which is first moved into [floor, 1]."""
-        number = self.number
         # a floor below all normal numbers is none: subnormal numbers have logarithms, too
-        end = number(floor if floor >= np.finfo(np.float64).tiny else 0.0)
-        branches = [(f"{p} <= {end}", number(float(np.log(floor))))]
-        branches.append((f"{p} >= {number(1.0)}", number(0.0)))
-        return case(branches, f"{self.dialect.ln}({p})")
+        end = self.number(node.floor if node.floor >= SMALLEST_NORMAL else 0.0)
+        least, one, zero = map(self.number, (float(np.log(node.floor)), 1.0, 0.0))
+        logs = [
+            case([(f"{p} <= {end}", least), (f"{p} >= {one}", zero)], f"{self.dialect.ln}({p})")
+            for p in self.write(node.row)
+        ]
+        return self.steps.add("The logarithms of the probabilities.", {"z": logs})
 
     def affine(self, node: nodes.Affine) -> list[str]:
         """A step with W·x + b."""
@@ -774,9 +748,6 @@ def _safe_exp(power: str, dialect: Dialect) -> str:
 # --- What the text being written needs: the dialect, the form, and the tables to join -------------
 
 
-SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
-
-
 @dataclass(frozen=True)
 class LookupJoin:
     """A table to be created and filled, and how it is joined: at most one row of it is found.
@@ -823,7 +794,7 @@ class SqlWriter:
     ) -> dict[str, str]:
         """The columns of the row's own region, joined by cell: SQL by name.
 
-        Where there are several tables of regions, ``code`` is SQL of the number of the row's own.
+        Where there are several tables, ``code`` is SQL of the number of the row's own.
         """
         low = np.sort(np.concatenate([own.low for own in found]))
         grid = grid_of(low, owners=len(found), lean=True)
@@ -831,7 +802,7 @@ class SqlWriter:
         table = {own: np.concatenate([part[own] for part in parts]) for own in parts[0]}
         equal = {"cell": cell_of_score(grid, score, self.dialect)}
         what, each = "pieces", "cell"
-        if code:
+        if len(parts) > 1:
             what, each = "pieces of maps", "segment and cell"
             codes = np.repeat(np.arange(len(parts)), [len(part["cell"]) for part in parts])
             table, equal = {"code": codes, **table}, {"code": code, **equal}
@@ -840,7 +811,15 @@ class SqlWriter:
 
     def rows(self, grid: Grid, found: Regions, columns: Mapping[str, Array]) -> dict[str, Any]:
         """Regions by cell, with their ends, both included, and the values of their pieces."""
-        low, high, piece = found if self.dialect.subnormals else _normal_regions(found)
+        low, high, piece = found
+        if not self.dialect.subnormals:  # ends are normal numbers
+            low, high = low.copy(), high.copy()
+            for end, up in ((low, True), (high, False)):
+                tiny = (end != 0.0) & (np.abs(end) < SMALLEST_NORMAL)
+                away = (end > 0.0) == up
+                end[tiny] = np.where(away, np.sign(end) * SMALLEST_NORMAL, 0.0)[tiny]
+            some = low <= high
+            low, high, piece = low[some], high[some], piece[some]
         cells, region = regions_by_cell(grid, low, high)
         order = np.lexsort((low[region], cells))
         cells, region = cells[order], region[order]
@@ -868,28 +847,6 @@ class SqlWriter:
             LookupJoin(about, suffix, alias, columns, len(conditions), tuple(conditions))
         )
         return found
-
-
-def _normal_regions(found: Regions) -> Regions:
-    """Regions whose ends are normal numbers, for databases without subnormal ones."""
-    low, high = found.low.copy(), found.high.copy()
-    for ends, up in ((low, True), (high, False)):
-        tiny = (ends != 0.0) & (np.abs(ends) < SMALLEST_NORMAL)
-        away = (ends > 0.0) == up
-        ends[tiny] = np.where(away, np.sign(ends) * SMALLEST_NORMAL, 0.0)[tiny]
-    some = low <= high
-    return Regions(low[some], high[some], found.piece[some])
-
-
-def from_rows(rows: str, joins: Sequence[LookupJoin], lookup: str, dialect: Dialect) -> str:
-    """FROM the rows, with their lookups joined."""
-    text = f"FROM {rows} AS r"
-    for join in joins:
-        table = table_name(lookup, dialect, join.suffix)
-        conditions = "\nAND ".join(join.conditions)
-        joined = f"{table} AS {join.alias}{dialect.joined}"
-        text += f"\nLEFT JOIN {joined}\n{indented('ON ' + conditions)}"
-    return text
 
 
 # --------------------------------------------------------------------------------------------------
@@ -1000,24 +957,17 @@ def without_overflow(node: Node, dialect: Dialect) -> Node:
 
 def _with_small_products(node: Node) -> Node:
     """A sum whose factors are cut where their products would overflow."""
-    if not isinstance(node, nodes.Linear) or _is_sign(node):
+    if not isinstance(node, nodes.Linear):
         return node
-    large = [
-        max(map(abs, nodes.ends_of(c))) * max(map(abs, nodes.value_range(term))) > HUGE
-        for c, term in node.terms
-    ]
-    if not any(large):
+    if node.base == 0.0 and [c for c, _ in node.terms] in ([1.0], [-1.0]):  # no more than a sign
         return node
-    terms = [
-        (c, nodes.Clip(term, *_factor_limits(node, i)) if large[i] else term)
-        for i, (c, term) in enumerate(node.terms)
-    ]
-    return nodes.Linear(node.base, tuple(terms))
-
-
-def _is_sign(node: nodes.Linear) -> bool:
-    """Whether a sum does no more than turn the sign of a value."""
-    return node.base == 0.0 and len(node.terms) == 1 and node.terms[0][0] in (-1.0, 1.0)
+    terms = []
+    for i, (c, term) in enumerate(node.terms):
+        largest = max(map(abs, nodes.ends_of(c))) * max(map(abs, nodes.value_range(term)))
+        cut = nodes.Clip(term, *_factor_limits(node, i)) if largest > HUGE else term
+        terms.append((c, cut))
+    same = all(new is old for (_, new), (_, old) in zip(terms, node.terms, strict=True))
+    return node if same else nodes.Linear(node.base, tuple(terms))
 
 
 def _factor_limits(node: nodes.Linear, i: int) -> tuple[Number, Number]:
@@ -1025,7 +975,12 @@ def _factor_limits(node: nodes.Linear, i: int) -> tuple[Number, Number]:
     sigmoid of the sum is 0 or 1."""
     c, base = (nodes.values_of(number) for number in (node.terms[i][0], node.base))
     if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
-        both = [_round_ends(level, base, c) for level in (-STEEPEST, STEEPEST)]
+        both = []
+        for level in (-STEEPEST, STEEPEST):
+            exact = (level - base) / c
+            short = np.array([float(f"{end:.1e}") for end in exact.tolist()])
+            size = np.abs(base + c * short)
+            both.append(np.where((size >= ROUND[0]) & (size <= ROUND[1]), short, exact))
         low, high = np.minimum(*both), np.maximum(*both)
     else:
         others = nodes.Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
@@ -1037,14 +992,6 @@ def _factor_limits(node: nodes.Linear, i: int) -> tuple[Number, Number]:
     if len(high) == 1:
         return float(low[0]), float(high[0])
     return PlanColumn(low), PlanColumn(high)
-
-
-def _round_ends(level: float, base: Array, c: Array) -> Array:
-    """The x at which base + c · x is ``level``, with few digits where those are as good."""
-    exact = (level - base) / c
-    short = np.array([float(f"{end:.1e}") for end in exact.tolist()])
-    size = np.abs(base + c * short)
-    return np.where((size >= ROUND[0]) & (size <= ROUND[1]), short, exact)
 
 
 # --- The cell of a score, only by operations that IEEE 754 fixes to the last bit ------------------
@@ -1061,55 +1008,35 @@ def cell_of_score(grid: Grid, score: str, dialect: Dialect) -> str:
     >>> cell_of_score(Grid(4), "s", dialect_of("duckdb"))
     'CAST(FLOOR(4e0 * CASE WHEN s <= 0e0 THEN 0e0 WHEN s < 1e0 THEN s ELSE 1e0 END) AS INTEGER)'
     """
-    if grid.cells is not None:
-        return in_brackets("", dialect.cells(_unrounded_cell(grid, grid.cells, score, dialect)), "")
-    number = dialect.number
-    factor = grid.factor
-    along, end = score, (grid.last - grid.first) * factor
-    if (grid.first, factor) != (0.0, 1.0):
-        along = f"({score} - {_bracketed_negative(number(grid.first))}) * {number(factor)}"
-    t = _between_scores(score, along, (grid.first, 0.0), (grid.last, end), dialect)
-    for _ in range(grid.roots):
-        t = f"SQRT({t})"
-    return dialect.cells(f"{number(float(grid.count))} * {t}")
+    number, cells = dialect.number, grid.cells
+    one, zero, start = number(1.0), number(0.0), number(grid.first)
+    if start.startswith("-"):
+        start = f"({start})"
 
+    def between(inner: str, low: tuple[float, float], high: tuple[float, float]) -> str:
+        """A value between two scores, constants beyond them; NaN and NULL are beyond the last."""
+        branches = [(f"{score} <= {number(low[0])}", number(low[1]))]
+        return case([*branches, (f"{score} < {number(high[0])}", inner)], number(high[1]))
 
-def _bracketed_negative(text: str) -> str:
-    """A number in brackets if it is negative."""
-    return f"({text})" if text.startswith("-") else text
-
-
-def _between_scores(
-    score: str,
-    between: str,
-    low: tuple[float, float],
-    high: tuple[float, float],
-    dialect: Dialect,
-) -> str:
-    """SQL that is one value between two scores, and constants beyond them. NaN and NULL are beyond
-    the last."""
-    number = dialect.number
-    branches = [
-        (f"{score} <= {number(low[0])}", number(low[1])),
-        (f"{score} < {number(high[0])}", between),
-    ]
-    return case(branches, number(high[1]))
-
-
-def _unrounded_cell(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> str:
-    """What is rounded down to the cell: `Cells.places` as SQL, of the score less `Grid.first`."""
-    number = dialect.number
-    one, least = number(1.0), number(LEAST)
+    if cells is None:
+        along, end = score, (grid.last - grid.first) * grid.factor
+        if (grid.first, grid.factor) != (0.0, 1.0):
+            along = f"({score} - {start}) * {number(grid.factor)}"
+        t = between(along, (grid.first, 0.0), (grid.last, end))
+        t = "SQRT(" * grid.roots + t + ")" * grid.roots
+        return dialect.cells(f"{number(float(grid.count))} * {t}")
+    # `Cells.places` of the score less `Grid.first`
     if cells.centre is None:  # even in the logit
-        zero, half = number(0.0), number(HALF)
         below = case([(f"{score} > {zero}", score)], zero)
         above = case([(f"{score} < {one}", f"{one} - {score}")], zero)
         lower, upper = (f"SQRT(SQRT(SQRT({p})))" for p in (below, above))
-        side, low, high = f"{score} < {number(0.5)}", f"{lower} - {half}", f"{half} - {upper}"
+        half, side = number(HALF), f"{score} < {number(0.5)}"
+        low, high = f"{lower} - {half}", f"{half} - {upper}"
     else:  # finest in the middle
         first, last = (grid.first + side * FAR * cells.spread for side in (-1.0, 1.0))
-        near = _between_scores(score, score, (first, first), (last, last), dialect)
-        t = f"({near} - {_bracketed_negative(number(grid.first))}) * {number(1.0 / cells.spread)}"
-        far = f"{one} / ({one} + ABS({t}))"
-        side, low, high = f"{t} < {number(0.0)}", f"{far} - {one}", f"{one} - {far}"
-    return f"{number(cells._scale)} * {case([(side, f'{low} - {least}')], high)}"
+        near = between(score, (first, first), (last, last))
+        t = f"({near} - {start}) * {number(1.0 / cells.spread)}"
+        far, side = f"{one} / ({one} + ABS({t}))", f"{t} < {zero}"
+        low, high = f"{far} - {one}", f"{one} - {far}"
+    text = case([(side, f"{low} - {number(LEAST)}")], high)
+    return in_brackets("", dialect.cells(f"{number(cells._scale)} * {text}"), "")

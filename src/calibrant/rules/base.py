@@ -155,7 +155,16 @@ class Map(Rule):
     ) -> Self:
         """The map of the fields of a file; a file of arrays, and wrong fields, are refused."""
         check_file(not arrays, "it names arrays, but its map has none.")
-        _check_fields(cls, state)
+        known: Any = fields(cls)  # type: ignore[arg-type]
+        names = [field.name for field in known]
+        missing = [f.name for f in known if f.default is MISSING and f.name not in state]
+        unknown = [key for key in state if key not in names]
+        if missing or unknown:
+            wrong = [f"{brief(missing)} did not come"] * bool(missing)
+            wrong += [f"{brief(unknown)} came as well"] * bool(unknown)
+            raise InputError(
+                f"a {cls.kind} map must have the fields {names}, but {' and '.join(wrong)}."
+            )
         decoded = {
             name: _decoded_value(value, f"{cls.kind}.{name}", depth)
             for name, value in state.items()
@@ -164,8 +173,8 @@ class Map(Rule):
             return cls(**decoded)
         except InputError:
             raise
-        except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
-            raise InputError(f"a {cls.kind} map cannot be made of these fields: {wrong}") from wrong
+        except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as error:
+            raise InputError(f"a {cls.kind} map cannot be made of these fields: {error}") from error
 
     # --- what is known of it without evaluating it ------------------------------------------------
 
@@ -454,7 +463,10 @@ def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
     name, version = description["kind"], description.get("version")
-    kind = known_kinds().get(name) or _of_methods(name)
+    kind: type[Rule] | None = known_kinds().get(name)
+    if kind is None and name in OF_METHODS:
+        module, own = OF_METHODS[name].split(":")
+        kind = getattr(importlib.import_module(module), own)
     if kind is None:
         known = ", ".join(sorted([*known_kinds(), *OF_METHODS]))
         raise InputError(
@@ -474,20 +486,6 @@ def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
     return kind, {key: v for key, v in description.items() if key not in ("kind", "version")}
 
 
-def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
-    """Refuse fields that a kind of map does not have, and missing ones."""
-    known = fields(cls)  # type: ignore[arg-type]
-    names = [field.name for field in known]
-    missing = [f.name for f in known if f.default is MISSING and f.name not in given]
-    unknown = [key for key in given if key not in names]
-    if missing or unknown:
-        wrong = [f"{brief(missing)} did not come"] * bool(missing)
-        wrong += [f"{brief(unknown)} came as well"] * bool(unknown)
-        raise InputError(
-            f"a {cls.kind} map must have the fields {names}, but {' and '.join(wrong)}."
-        )
-
-
 @functools.cache
 def known_kinds() -> dict[str, type[Map]]:
     """Every kind of map by its name: those of all files in this folder."""
@@ -499,14 +497,6 @@ def known_kinds() -> dict[str, type[Map]]:
             if isinstance(value, type) and issubclass(value, Map) and "kind" in vars(value):
                 kinds[value.kind] = value
     return kinds
-
-
-def _of_methods(name: str) -> type[Rule] | None:
-    """The kind of rule that a method defines; None for names that are not known."""
-    if name not in OF_METHODS:
-        return None
-    module, kind = OF_METHODS[name].split(":")
-    return getattr(importlib.import_module(module), kind)  # type: ignore[no-any-return]
 
 
 def _encoded_value(value: Any) -> Any:

@@ -324,24 +324,16 @@ def _normalize(r: Array, code: Array, weights: Array) -> Array:
 def _least_squares(r: Array, code: Array, weights: Array) -> Array:
     """Class probabilities by least squares on the simplex."""
     order = singled_out(code)
-    if order is None:
-        return _by_blocks(
-            r, len(code), block_size(*code.shape), SimplexQuadratic(code, weights).solve
-        )
-    inverse = 1.0 / weights[order][:, None]
-    return _by_blocks(
-        r, len(code), _rows_per_block(code), lambda block: _project(block[order], inverse)
-    )
+    if order is not None:
+        return _of_one_vs_rest(_project, r, order, weights)
+    size = block_size(*code.shape)
+    return _by_blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
 
 
-def _rows_per_block(code: Array) -> int:
-    """How many rows a block has where no matrices are needed."""
-    return block_size(1, 2 * len(code))
-
-
-def _project(r: Array, inverse: Array) -> Array:
+def _project(r: Array, n: Array) -> Array:
     """The p that minimises Σ n_c(p_c − r_c)²: (r − τ/n)₊ with the τ at which it sums to one, by
     sorting."""
+    inverse = 1.0 / n
     by_limit = np.argsort(-r / inverse, axis=0)
     ordered = np.take_along_axis(r, by_limit, axis=0)
     steps = inverse[by_limit, 0]
@@ -352,11 +344,18 @@ def _project(r: Array, inverse: Array) -> Array:
     return np.asarray(p / p.sum(axis=0))
 
 
+def _of_one_vs_rest(
+    solve: Callable[[Array, Array], Array], r: Array, order: Index, weights: Array
+) -> Array:
+    """A function of columns in the order of the classes, and their weights, applied to all rows."""
+    own, size = weights[order][:, None], block_size(1, 2 * len(order))
+    return _by_blocks(r, len(order), size, lambda block: solve(block[order], own))
+
+
 def _by_blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
     """A function of blocks (columns, rows), applied to all rows."""
-    n = len(r)
-    p = np.empty((n, classes))
-    for start in range(0, n, size):
+    p = np.empty((len(r), classes))
+    for start in range(0, len(r), size):
         rows = slice(start, start + size)
         p[rows] = solve(np.ascontiguousarray(r[rows].T)).T
     return p
@@ -392,13 +391,9 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     """Class probabilities by coupling, which minimises a sum of Kullback–Leibler divergences."""
     order = singled_out(code)
     if order is not None:
-        own = weights[order][:, None]
-        return _by_blocks(
-            r, len(code), _rows_per_block(code), lambda block: _balance(block[order], own)
-        )
-    likelihood = _Likelihood(code, weights)
+        return _of_one_vs_rest(_balance, r, order, weights)
+    likelihood, p = _Likelihood(code, weights), _least_squares(r, code, weights)
     size, left = block_size(*code.shape), np.arange(len(r))
-    p = _by_blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
     for at, rounds in enumerate(ROUNDS):
         later = []
         for begin in range(0, len(left), size):
@@ -770,7 +765,11 @@ class SimplexQuadratic:
                 break
             better = count < fewest
             fewest, patience = np.where(better, count, fewest), np.where(better, 3, patience - 1)
-            free ^= _flipped_classes(wrong, patience < 0)
+            one = patience < 0
+            if one.any():  # of these rows only the last class that is wrong
+                last = self.k - 1 - np.argmax(wrong[::-1], axis=0)
+                wrong = wrong & (~one | (np.arange(self.k)[:, None] == last))
+            free ^= wrong
             if not open_.all():
                 left, free, full = left[open_], free[:, open_], full[:, :, open_]
                 fewest, patience = fewest[open_], patience[open_]
@@ -790,12 +789,3 @@ class SimplexQuadratic:
             y += solve_factored(matrices, (b - (full * y).sum(axis=1)) * b)
         slope = (full * y).sum(axis=1) - 1.0
         return y, np.where(free, y < -ZERO * y.max(axis=0), slope < -ZERO)
-
-
-def _flipped_classes(wrong: Flags, one: Flags) -> Flags:
-    """Which classes to set free or to hold: all that are wrong, or only the last of them."""
-    if not one.any():
-        return wrong
-    k = len(wrong)
-    last = k - 1 - np.argmax(wrong[::-1], axis=0)
-    return np.asarray(wrong & (~one | (np.arange(k)[:, None] == last)))

@@ -114,10 +114,16 @@ class Mixture(Map):
     def collapsed(self) -> Piecewise | None:
         """The mixture as one piecewise map, if it is one exactly."""
         weights, members = _flat_members(self)
-        simple = [_as_piecewise(member) for member in members]
-        pieces = [member for member in simple if member is not None]
-        same = len(pieces) == len(members) and len({piece.input for piece in pieces}) == 1
-        return _mixed_pieces(weights, pieces) if same else None
+        pieces = [m for m in members if isinstance(m, Piecewise) and m.output == "probability"]
+        if len(pieces) < len(members) or len({piece.input for piece in pieces}) > 1:
+            return None
+        x = np.unique(np.concatenate([piece.x for piece in pieces]))
+        left, right = np.zeros(len(x)), np.zeros(len(x))
+        for weight, piece in zip(weights, pieces, strict=True):
+            below, value = piece.limits(x)
+            left += weight * below
+            right += weight * value
+        return Piecewise(x, np.clip(left, 0, 1), np.clip(right, 0, 1), pieces[0].input)
 
     def collapse(self, tol: float | None = None) -> Piecewise:
         """One piecewise map instead of many members.
@@ -154,14 +160,16 @@ def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: 
 
 
 def _flat_members(mixture: Mixture) -> tuple[Array, list[Map]]:
-    """Weights and members: mixtures within mixtures are opened, members without weight dropped, and
-    `Identity` is a line."""
+    """Weights and members: mixtures within mixtures are opened, members without weight dropped,
+    `Identity` is a line, and steps of logits are steps of probabilities."""
     weights: list[float] = []
     members: list[Map] = []
     for weight, member in zip(mixture.weights, mixture.members, strict=True):
         leaf = member.point if isinstance(member, Interval) else member
         if isinstance(leaf, Identity):
             leaf = Piecewise.linear([0.0, 1.0], [0.0, 1.0])
+        elif isinstance(leaf, Piecewise) and leaf.output == "logit" and leaf.is_step:
+            leaf = Piecewise(leaf.x, sigmoid(leaf.left), sigmoid(leaf.right), leaf.input)
         if isinstance(leaf, Mixture):
             inner, leaves = _flat_members(leaf)
             weights.extend(weight * inner)
@@ -172,45 +180,7 @@ def _flat_members(mixture: Mixture) -> tuple[Array, list[Map]]:
     return np.array(weights), members
 
 
-def _as_piecewise(member: Map) -> Piecewise | None:
-    """The member as a Piecewise map giving probabilities, if it is one exactly."""
-    if not isinstance(member, Piecewise):
-        return None
-    if member.output == "probability":
-        return member
-    if member.is_step:
-        return Piecewise(member.x, sigmoid(member.left), sigmoid(member.right), member.input)
-    return None
-
-
-def _mixed_pieces(weights: Array, pieces: list[Piecewise]) -> Piecewise:
-    """The mixture of piecewise maps, as one piecewise map."""
-    x = np.unique(np.concatenate([piece.x for piece in pieces]))
-    left, right = np.zeros(len(x)), np.zeros(len(x))
-    for weight, piece in zip(weights, pieces, strict=True):
-        below, value = piece.limits(x)
-        left += weight * below
-        right += weight * value
-    return Piecewise(x, np.clip(left, 0, 1), np.clip(right, 0, 1), pieces[0].input)
-
-
 # --- A mixture of any maps as lines, to a stated tolerance ----------------------------------------
-
-
-def _refuse_unseen(member: Map, on_logit: bool) -> None:
-    """Refuse members whose knots the approximation cannot know."""
-    if isinstance(member, Chain) and any(isinstance(step, Piecewise) for step in member.steps[1:]):
-        raise ParameterError(
-            "a mixture cannot collapse where steps or lines come after another map in a chain: "
-            "the places of their knots are not known. Evaluate the mixture itself."
-        )
-    if not on_logit or not isinstance(member, Piecewise) or member.input == "logit":
-        return
-    if member.x[0] < 0.0 or member.x[-1] > 1.0:
-        raise ParameterError(
-            "a mixture cannot collapse where one member reads logits and another has knots outside "
-            "[0, 1], where logits end. Evaluate the mixture itself."
-        )
 
 
 class _Profile(NamedTuple):
@@ -232,7 +202,13 @@ def _reads_logit(member: Map) -> bool:
 
 
 def _profile_of(member: Map, on_logit: bool) -> _Profile:
-    """The knots of a member, its values there, and its function."""
+    """The knots of a member, its values there, and its function; refused where the places of its
+    knots are not known."""
+    if isinstance(member, Chain) and any(isinstance(step, Piecewise) for step in member.steps[1:]):
+        raise ParameterError(
+            "a mixture cannot collapse where steps or lines come after another map in a chain: "
+            "the places of their knots are not known. Evaluate the mixture itself."
+        )
 
     def function(u: Array) -> Array:
         if on_logit and isinstance(member, Logistic):
@@ -248,6 +224,11 @@ def _profile_of(member: Map, on_logit: bool) -> _Profile:
     )
     if on_logit == (member.input == "logit"):
         return _Profile(member.x, ends[0], ends[1], member.of_logit if on_logit else member)
+    if member.x[0] < 0.0 or member.x[-1] > 1.0:
+        raise ParameterError(
+            "a mixture cannot collapse where one member reads logits and another has knots outside "
+            "[0, 1], where logits end. Evaluate the mixture itself."
+        )
     # score knots on the logit axis; those outside [0, 1] are never crossed there
     inside = (member.x > 0) & (member.x < 1)
     return _Profile(logit(member.x[inside]), ends[0][inside], ends[1][inside], function)
@@ -271,8 +252,6 @@ def _probe_points(member: Map, on_logit: bool) -> Array:
 def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
     """Lines that stay within ``tol`` of a mixture."""
     on_logit = any(_reads_logit(member) for member in members)
-    for member in members:
-        _refuse_unseen(member, on_logit)
     profiles = [_profile_of(member, on_logit) for member in members]
 
     def function(u: Array) -> Array:

@@ -5,6 +5,7 @@ With several columns a segment is shrunk to the coarser one that it is a part of
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -178,7 +179,18 @@ class Segmented(Map):
         given = segment_columns(segments)
         codes = find_segments(given, self._places, self.columns)
         if self.seen and self.is_new(codes).all():
-            self._check_kind(given)
+            # no row would match text where the keys are numbers, or numbers where they are text
+            for at, column in enumerate(given):
+                values, seen = segment_codes(column)[0], self.values(at)
+                words, keys = ({isinstance(key, str) for key in own} for own in (values, seen))
+                if values and seen and not words & keys:
+                    are, came = ("text", "numbers") if keys == {True} else ("numbers", "text")
+                    where = f" (column {at + 1})" if len(given) > 1 else ""
+                    raise InputError(
+                        f"segments{where} must be {are}, as the {len(seen)} known ones are (such "
+                        f"as {seen[0]!r}), but {came} came (such as {values[0]!r}). Convert the "
+                        "column."
+                    )
         return codes
 
     def is_new(self, codes: Index) -> Flags:
@@ -188,20 +200,6 @@ class Segmented(Map):
         return np.array([*new, True])[codes]
 
     by_segment = __call__
-
-    def _check_kind(self, segments: list[Any]) -> None:
-        """Refuse text where the keys are numbers, and numbers where they are text: no row would
-        match."""
-        for at, column in enumerate(segments):
-            values, seen = segment_codes(column)[0], self.values(at)
-            words, keys = ({isinstance(key, str) for key in found} for found in (values, seen))
-            if values and seen and not words & keys:
-                are, came = ("text", "numbers") if keys == {True} else ("numbers", "text")
-                where = f" (column {at + 1})" if len(segments) > 1 else ""
-                raise InputError(
-                    f"segments{where} must be {are}, as the {len(seen)} known ones are (such as "
-                    f"{seen[0]!r}), but {came} came (such as {values[0]!r}). Convert the column."
-                )
 
     def values(self, column: int) -> tuple[Key, ...]:
         """The values that known segments have in one of their columns, each once."""
@@ -214,9 +212,20 @@ class Segmented(Map):
             raise InputError(
                 f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
             )
-        result = self.default(s)
+        result, n = self.default(s), len(self.keys)
         for own in self._levels:
-            result = self._with_own(own[codes], s, result)
+            common, result, maps = result, result.copy(), own[codes]
+            scores = common if self.input == "default" else s
+            # small integers sort in linear time
+            order = np.argsort(maps.astype(np.min_scalar_type(n)), kind="stable")
+            bounds = np.cumsum(np.bincount(maps, minlength=n + 1))[:n].tolist()
+            for i, (begin, end) in enumerate(itertools.pairwise([0, *bounds])):
+                if end > begin:
+                    rows, share = order[begin:end], self._share(i)
+                    value = self.maps[i](scores[rows])
+                    if share != 1.0:
+                        value = share * value + (1.0 - share) * common[rows]
+                    result[rows] = value
         return result
 
     @cached_property
@@ -229,23 +238,6 @@ class Segmented(Map):
             for column, part in enumerate(_coarse_to_fine(key)):
                 levels[column, i] = min(self._places.get(part, n), n)
         return list(levels)
-
-    def _with_own(self, codes: Index, s: Array, common: Array) -> Array:
-        """The values of rows by the maps of one column; ``common`` where a row has none."""
-        n = len(self.keys)
-        scores = common if self.input == "default" else s
-        # small integers sort in linear time
-        order = np.argsort(codes.astype(np.min_scalar_type(n)), kind="stable")
-        bounds = np.cumsum(np.bincount(codes, minlength=n + 1))[:n]
-        result = common.copy()
-        begin = 0
-        for i, end in enumerate(bounds.tolist()):
-            if end > begin:
-                rows, share = order[begin:end], self._share(i)
-                own = self.maps[i](scores[rows])
-                result[rows] = own if share == 1.0 else share * own + (1.0 - share) * common[rows]
-            begin = end
-        return result
 
     # --- what is known of it ----------------------------------------------------------------------
 
@@ -300,20 +292,20 @@ class Segmented(Map):
 
     def decision(self, threshold: float) -> Map | None:
         """The decisions of the default and of all segments; None where one of them is not known."""
-        default = self.default.decision(threshold)
-        own = [self._decision(i, threshold) for i in range(len(self.keys))]
-        known = tuple(member for member in own if member is not None)
-        if default is None or len(known) < len(own):
+        default, known = self.default.decision(threshold), []
+        for i, key in enumerate(self.keys):
+
+            def function(s: Array, i: int = i) -> Array:
+                """The probabilities of segment i, bit for bit: the last bits decide."""
+                return self.of_codes(s, np.full(s.shape, i, dtype=np.intp))
+
+            own = decision_steps(self.member(key), threshold, function)
+            if own is None:
+                return None
+            known.append(own)
+        if default is None:
             return None
-        return Segmented(default, self.keys, known, default_keys=self.default_keys)
-
-    def _decision(self, i: int, threshold: float) -> Map | None:
-        """The decision of segment i, by the arithmetic of `of_codes`, whose last bits decide."""
-
-        def function(s: Array) -> Array:
-            return self.of_codes(s, np.full(s.shape, i, dtype=np.intp))
-
-        return decision_steps(self.member(self.keys[i]), threshold, function)
+        return Segmented(default, self.keys, tuple(known), default_keys=self.default_keys)
 
     # --- the map of one segment -------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
@@ -93,9 +92,7 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
                 "threshold must be None for a calibrator of trees, whose module gives "
                 f"probabilities, but {threshold!r} came. Compare what it gives."
             )
-        return tree_module(
-            trees, name, PYTHON, _docstring(_module_title(trees.facts), _module_origin(trees.facts))
-        )
+        return tree_module(trees, name, PYTHON, _module_doc(trees.facts))
     map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     text, decision = Text(), None if at_least is None else map_.decision(at_least)
     plan = (map_ if decision is None else decision).plan(PYTHON)
@@ -107,9 +104,8 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
     else:
         body = _function_of_score(plan, limit, text)
     classes = () if fitted is None or not isinstance(map_, VectorMap) else fitted.classes
-    what = _function_summary(map_, fitted, at_least)
-    main = body.source(name, _docstring(what, _function_notes(plan, fitted)))
-    return text.source(_docstring(_module_title(fitted), _module_origin(fitted)), classes, main)
+    main = body.source(name, _function_doc(plan, map_, fitted, at_least))
+    return text.source(_module_doc(fitted), classes, main)
 
 
 def _check_name(name: Any) -> None:
@@ -171,8 +167,11 @@ def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Fu
         return body
     body = Function(text, parameters)
     body.add("score = _finite(score)")
+    words = {str: "text", int: "numbers"}  # the text refuses what is no such segment
     for i, name in enumerate(names):
-        body.add(f"_check_segment({name}, {_kind_of_keys(plan.values(i))!r})")
+        kinds = {type(key) for key in plan.values(i)} or set(words)
+        known = " or ".join(word for kind, word in words.items() if kind in kinds)
+        body.add(f"_check_segment({name}, {known!r})")
     common = PythonPrinter(body, plan.common).variable(plan.common, "common")
     if not plan.keys:
         body.add(f"return {common}")
@@ -202,55 +201,43 @@ def _segment_table(plan: BySegment, text: Text) -> str:
     return text.registry("SEGMENTS", "{", items, "}", "each segment's own map, and its share")
 
 
-def _kind_of_keys(keys: Sequence[str | int]) -> str:
-    """Whether known segments are text, numbers, or both; the text refuses all others."""
-    kinds = {type(key) for key in keys} or {str, int}
-    return {str: "text", int: "numbers"}[kinds.pop()] if len(kinds) == 1 else "text or numbers"
-
-
 # --- its words ----------------------------------------------------------------------------------
 
 
-def _module_title(fitted: Fitted | None) -> str:
-    """The first line of the module's docstring."""
+def _module_doc(fitted: Fitted | None) -> str:
+    """The module's docstring: what made it, and where it comes from."""
     made = f" ({_short_name(fitted.method)})" if fitted is not None and fitted.method else ""
-    return f"A calibrator{made} as plain Python: the standard library is all that it needs."
-
-
-def _module_origin(fitted: Fitted | None) -> str:
-    """Where the module comes from, for its docstring."""
     version = None if fitted is None else fitted.provenance.get("calibrant")
     by = f"Fitted with calibrant {_short_name(version)}, written" if version else "Written"
-    return f"{by} by calibrant {__version__}. Runs on Python 3.8 and newer."
+    return _docstring(
+        f"A calibrator{made} as plain Python: the standard library is all that it needs.",
+        f"{by} by calibrant {__version__}. Runs on Python 3.8 and newer.",
+    )
 
 
-def _function_summary(map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
-    """The first line of the function's docstring."""
-    if isinstance(map_, VectorMap):
-        listed = "" if fitted is None else " of the classes in CLASSES, in that order,"
-        scores = "1 score" if map_.n_columns == 1 else f"{map_.n_columns} scores"
-        return f"The calibrated probabilities{listed} for a row of {scores}."
-    where = "one score" if map_.segments is None else "one score and its segment"
-    head = "The" if at_least is None else "Whether the"
-    tail = "" if at_least is None else f" is at least {number(at_least)}"
-    if fitted is None:
-        return f"{head} calibrated probability for {where}{tail}."
-    other = next(c for i, c in enumerate(fitted.classes) if i != fitted.positive_column)
-    of = f"{_short_name(fitted.pos_label)} (not {_short_name(other)})"
-    return f"{head} calibrated probability of {of} for {where}{tail}."
-
-
-def _function_notes(plan: Node, fitted: Fitted | None) -> str:
-    """What the function's docstring says of scores and segments."""
+def _function_doc(plan: Node, map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
+    """The function's docstring: what it gives, and what it says of scores and segments."""
     known = None if fitted is None else fitted.score_range
-    said = "" if known is None else f"Scores must be {known.words()}. "
+    notes = "" if known is None else f"Scores must be {known.words()}. "
     if isinstance(plan, BySegment):
         segments = "1 segment is" if len(plan.keys) == 1 else f"{len(plan.keys)} segments are"
         others = "the map of all rows"
         if plan.columns > 1:
             others = "the map of the coarser segment, or of all rows"
-        said += f"{segments} known; all others get {others}. "
-    return f"{said}A score that is missing, NaN or infinite is a ValueError."
+        notes += f"{segments} known; all others get {others}. "
+    notes += "A score that is missing, NaN or infinite is a ValueError."
+    if isinstance(map_, VectorMap):
+        listed = "" if fitted is None else " of the classes in CLASSES, in that order,"
+        scores = "1 score" if map_.n_columns == 1 else f"{map_.n_columns} scores"
+        return _docstring(f"The calibrated probabilities{listed} for a row of {scores}.", notes)
+    where = "one score" if map_.segments is None else "one score and its segment"
+    head, tail, of = "The", "", ""
+    if at_least is not None:
+        head, tail = "Whether the", f" is at least {number(at_least)}"
+    if fitted is not None:
+        other = next(c for i, c in enumerate(fitted.classes) if i != fitted.positive_column)
+        of = f" of {_short_name(fitted.pos_label)} (not {_short_name(other)})"
+    return _docstring(f"{head} calibrated probability{of} for {where}{tail}.", notes)
 
 
 def _short_name(value: Any) -> str:

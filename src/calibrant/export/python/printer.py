@@ -7,15 +7,16 @@ import functools
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from textwrap import indent
+from typing import Any
 
 import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.export.python import helpers
 from calibrant.rules.plan import nodes
-from calibrant.rules.plan.nodes import Node, Number, PlanPrinter, PlanTarget, use_counts
+from calibrant.rules.plan.nodes import Node, PlanPrinter, PlanTarget, use_counts
 from calibrant.rules.plan.tables import TreeParts
 
 #: the most terms of one expression; a longer sum is several statements
@@ -65,7 +66,7 @@ class PythonPrinter(PlanPrinter[str]):
         return "score"
 
     def constant(self, node: nodes.Constant) -> str:
-        return _number_text(node.value)
+        return number(node.value)
 
     def let(self, node: nodes.Let) -> str:
         """The variable first, then what is made of it."""
@@ -79,22 +80,23 @@ class PythonPrinter(PlanPrinter[str]):
         return self.known[node]
 
     def clip(self, node: nodes.Clip) -> str:
-        return (
-            f"min(max({self.write(node.x)}, {_number_text(node.low)}), {_number_text(node.high)})"
-        )
+        return f"min(max({self.write(node.x)}, {number(node.low)}), {number(node.high)})"
 
     def linear(self, node: nodes.Linear) -> str:
         """A sum as an expression; of many terms, as one statement for each."""
-        base = [_number_text(node.base)] if node.base or not node.terms else []
-        if len(node.terms) <= MANY:
-            return sum_on_lines(
-                base + [f"{_number_text(c)} * {self.write(term)}" for c, term in node.terms]
-            )
-        total = self.body.name("total")
-        self.body.add(f"{total} = {_number_text(node.base)}", sets=total)
+        if len(node.terms) > MANY:
+            total = self.body.name("total")
+            self.body.add(f"{total} = {number(node.base)}", sets=total)
+            for c, term in node.terms:
+                self.body.add(f"{total} += {number(c)} * {self.write(term)}", sets=total)
+            return total
+        parts = [number(node.base)] if node.base or not node.terms else []
         for c, term in node.terms:
-            self.body.add(f"{total} += {_number_text(c)} * {self.write(term)}", sets=total)
-        return total
+            part = f"{number(c)} * {self.write(term)}"
+            sign = "- " if part.startswith("-") else "+ "
+            parts.append(sign + part.removeprefix("-") if parts else part)
+        line = " ".join(parts)
+        return line if len(line) <= WIDTH - 30 else "\n" + indent("\n".join(parts), "    ") + "\n"
 
     def rising(self, node: nodes.Rising) -> str:
         return f"{HELPERS[type(node)]}({self.write(node.x)})"
@@ -206,7 +208,17 @@ class PythonPrinter(PlanPrinter[str]):
     def combined(self, node: nodes.Combined) -> str:
         """The call of a combiner; classes that no column knows get 0."""
         r = self.kept(node.row, "r")
-        p = COMBINED[node.rule](self, node, r)
+        p = f"_{node.rule}({r})"
+        if node.rule in ("projected", "balanced"):
+            own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
+            p = f"_{node.rule}({r}, {own})"
+        elif node.rule != "normalized":
+            items = []
+            for column, weight in zip(node.code.T, node.weights, strict=True):
+                sides = (tuple(np.flatnonzero(column == sign).tolist()) for sign in (1.0, -1.0))
+                items.append(f"({', '.join(map(str, sides))}, {number(weight)})")
+            says = "of each column the positive and negative classes, weight"
+            p = f"_{node.rule}({r}, {self.text.table('COLUMNS', items, says)}, {len(node.code)})"
         if node.known.all():
             return p
         found = self.body.keep("p", p)
@@ -214,59 +226,49 @@ class PythonPrinter(PlanPrinter[str]):
         at = self.text.table("PLACES", places, "where each class is; some are never probable")
         return f"[0.0 if i is None else {found}[i] for i in {at}]"
 
-    def _with_weights(self, node: nodes.Combined, r: str) -> str:
-        """The call of a combiner that takes a weight for each class."""
-        own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
-        return f"_{node.rule}({r}, {own})"
-
-    def _with_columns(self, node: nodes.Combined, r: str) -> str:
-        """The call of a combiner that takes the positive and negative classes of each column, and
-        its weight."""
-        items = []
-        for column, weight in zip(node.code.T, node.weights, strict=True):
-            plus, minus = (tuple(np.flatnonzero(column == sign).tolist()) for sign in (1.0, -1.0))
-            items.append(f"({plus}, {minus}, {number(weight)})")
-        says = "of each column the positive and negative classes, weight"
-        columns = self.text.table("COLUMNS", items, says)
-        return f"_{node.rule}({r}, {columns}, {len(node.code)})"
-
-
-def _number_text(value: Number) -> str:
-    """A parameter as text."""
-    assert isinstance(value, float)  # columns are for targets that print many plans as one
-    return number(value)
-
-
-#: the arguments of each rule of `Combined`
-COMBINED: dict[str, Callable[[PythonPrinter, nodes.Combined, str], str]] = {
-    "normalized": lambda printer, node, r: f"_normalized({r})",
-    "projected": PythonPrinter._with_weights,
-    "balanced": PythonPrinter._with_weights,
-    "least_squares": PythonPrinter._with_columns,
-    "coupled": PythonPrinter._with_columns,
-}
-
 
 # --- Trees on the columns of a row as a Python module ---------------------------------------------
 
 
 #: the parameters of the function
 SCORE, FEATURES = "score: float", "features: dict | list"
+#: the tables of trees, and what the text says of them
+OF_TREES = {
+    "column": "which column each split looks at; the last one is the logit",
+    "threshold": "numbers up to this go left",
+    "missing_left": "whether missing numbers go left",
+    "subset": "which set of categories goes left; -1: a split of numbers",
+    "left": "the next split, or -1 - i for leaf i",
+    "right": "the same, for rows that go right",
+    "leaves": "what leaves add to the logit",
+    "roots": "the first split of each tree",
+}
 
 
 def tree_module(parts: TreeParts, name: str, target: PlanTarget, doc: str) -> str:
     """The text of a module with one function of a score and the columns of its row."""
-    text = Text()
+    text, trees = Text(), parts.trees
     body = Function(text, (SCORE, FEATURES))
     plan = parts.start.plan(target)
     body.add("score = _finite(score)")
-    body.add(f"row = _feature_row(features, {_column_table(parts, text)})")
+    items = []
+    for column in parts.columns:
+        codes = None
+        if column.categories is not None:
+            codes = {category: float(code) for code, category in enumerate(column.categories)}
+        items.append(f"({column.name!r}, {codes!r})")
+    columns = text.table("COLUMNS", items, "the columns, and the codes of their categories")
+    body.add(f"row = _feature_row(features, {columns})")
     body.add(f"z = _logit({PythonPrinter(body, plan).write(plan)})")
-    tables = _tree_tables(parts, text)
+    tables = [
+        text.table(field.upper(), map(repr, getattr(trees, field).tolist()), words)
+        for field, words in OF_TREES.items()
+    ]
+    sets = [f"frozenset({sorted(map(float, codes))!r})" for codes in trees.sets]
+    tables.append(text.table("SETS", sets, "sets of category codes"))
     for first, last, factor in parts.ends:
-        body.add(
-            f"z = {number(factor)} * (z + _sum_of_leaves([*row, z], {first}, {last}, {tables}))"
-        )
+        leaves = f"_sum_of_leaves([*row, z], {first}, {last}, {', '.join(tables)})"
+        body.add(f"z = {number(factor)} * (z + {leaves})")
     body.add("return _sigmoid(z)")
     names = ", ".join(repr(one.name) for one in parts.columns)
     said = (
@@ -275,39 +277,6 @@ def tree_module(parts: TreeParts, name: str, target: PlanTarget, doc: str) -> st
         '"""'
     )
     return text.source(doc, (), body.source(name, said))
-
-
-def _column_table(parts: TreeParts, text: Text) -> str:
-    """The name of a table of the columns that trees look at."""
-    items = []
-    for column in parts.columns:
-        codes = None
-        if column.categories is not None:
-            codes = {category: float(code) for code, category in enumerate(column.categories)}
-        items.append(f"({column.name!r}, {codes!r})")
-    return text.table("COLUMNS", items, "the columns, and the codes of their categories")
-
-
-def _tree_tables(parts: TreeParts, text: Text) -> str:
-    """The names of the tables of all trees, as arguments."""
-    trees = parts.trees
-    said = {
-        "column": "which column each split looks at; the last one is the logit",
-        "threshold": "numbers up to this go left",
-        "missing_left": "whether missing numbers go left",
-        "subset": "which set of categories goes left; -1: a split of numbers",
-        "left": "the next split, or -1 - i for leaf i",
-        "right": "the same, for rows that go right",
-        "leaves": "what leaves add to the logit",
-        "roots": "the first split of each tree",
-    }
-    names = [
-        text.table(field.upper(), map(repr, getattr(trees, field).tolist()), words)
-        for field, words in said.items()
-    ]
-    sets = [f"frozenset({sorted(map(float, codes))!r})" for codes in trees.sets]
-    names.append(text.table("SETS", sets, "sets of category codes"))
-    return ", ".join(names)
 
 
 # --- The text of a module: tables, functions that share them, and the helpers that they need ------
@@ -319,7 +288,7 @@ WIDTH = 100
 IMPORTS = ("bisect", "math")
 
 
-def number(value: float) -> str:
+def number(value: Any) -> str:
     """A number as Python reads it back, bit for bit.
 
     >>> number(0.1), number(-1)
@@ -335,20 +304,6 @@ def in_docstring(words: str) -> str:
     'a \\\\"b\\\\"'
     """
     return words.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def sum_on_lines(parts: list[str]) -> str:
-    """A sum of terms, on one line or on one each.
-
-    >>> sum_on_lines(["1.0", "2.0 * x", "-3.0 * z"])
-    '1.0 + 2.0 * x - 3.0 * z'
-    """
-    first, *rest = parts
-    signed = [f"- {part[1:]}" if part.startswith("-") else f"+ {part}" for part in rest]
-    line = " ".join([first, *signed])
-    if len(line) <= WIDTH - 30:
-        return line
-    return "\n" + indent("\n".join([first, *signed]), "    ") + "\n"
 
 
 class Text:

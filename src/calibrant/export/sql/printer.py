@@ -491,7 +491,7 @@ class QuerySteps:
     seen: Counter[str] = field(default_factory=Counter)
     joined: int = 0  # how many of the writer's joins steps have made
 
-    def add(self, about: str, values: Mapping[str, Sequence[str] | str]) -> list[str]:
+    def add(self, about: str, **values: Sequence[str] | str) -> list[str]:
         """Add a step that computes columns, given by the beginnings of their names; return them."""
         columns: dict[str, str] = {}
         for head, texts in values.items():
@@ -554,7 +554,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             own = [case([(is_finite(c), f"CAST({c} AS {double})")]) for c in self.raw]
             every = case([("\nAND ".join(map(is_finite, self.raw)), "1")], "0")
             about = "The scores, and known: whether all are numbers."
-            *self.scores, self.all_finite = self.steps.add(about, {"s": own, "known": every})
+            *self.scores, self.all_finite = self.steps.add(about, s=own, known=every)
         return self.scores
 
     def each_column(self, node: nodes.EachColumn, relative: bool = False) -> list[str]:
@@ -575,7 +575,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         cut = [
             clamp(safe_factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns
         ]
-        return self.steps.add("The same, none too small or too large.", {"x": cut})
+        return self.steps.add("The same, none too small or too large.", x=cut)
 
     def logarithms(self, node: nodes.Logarithms) -> list[str]:
         """A step with the logarithms of all columns."""
@@ -586,7 +586,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             case([(f"{p} <= {end}", least), (f"{p} >= {one}", zero)], f"{self.dialect.ln}({p})")
             for p in self.write(node.row)
         ]
-        return self.steps.add("The logarithms of the probabilities.", {"z": logs})
+        return self.steps.add("The logarithms of the probabilities.", z=logs)
 
     def affine(self, node: nodes.Affine) -> list[str]:
         """A step with W·x + b."""
@@ -599,28 +599,28 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         for row, b in zip(full.tolist(), bias.tolist(), strict=True):
             terms = [(w, c) for w, c in zip(row, x, strict=True) if w]
             sums.append(self.dialect.result.format(linear_sum(b, terms, self.dialect)))
-        return self.steps.add("The logits, scaled.", {"eta": sums})
+        return self.steps.add("The logits, scaled.", eta=sums)
 
     def softmax_row(self, node: nodes.SoftmaxRow) -> list[str]:
         """Exponentials divided by their sum, which is a step."""
         e, _ = self._relative_powers(node.row)
-        [whole] = self.steps.add("The sum of those.", {"total": sum_of_terms(e)})
+        [whole] = self.steps.add("The sum of those.", total=sum_of_terms(e))
         return [f"{c} / {whole}" for c in e]
 
     def log_softmax(self, node: nodes.LogSoftmax) -> list[str]:
         """Steps for the largest logit, exponentials, their sum, and logarithms of shares."""
         e, top = self._relative_powers(node.row)
         whole = f"{self.dialect.ln}({sum_of_terms(e)})"
-        [log] = self.steps.add("The logarithm of their sum.", {"log_total": whole})
+        [log] = self.steps.add("The logarithm of their sum.", log_total=whole)
         logs = [f"{c} - {top} - {log}" for c in self.write(node.row)]
-        return self.steps.add("The logarithms of the probabilities.", {"x": logs})
+        return self.steps.add("The logarithms of the probabilities.", x=logs)
 
     def _relative_powers(self, node: Node) -> tuple[list[str], str]:
         """exp(value − largest) for each value, and the largest."""
         z = self.write(node)
-        [top] = self.steps.add("The largest of them.", {"largest": self._largest_of(z)})
+        [top] = self.steps.add("The largest of them.", largest=self._largest_of(z))
         own = [_safe_exp(f"{c} - {top}", self.dialect) for c in z]
-        return self.steps.add("Their exponentials, as shares of the largest.", {"e": own}), top
+        return self.steps.add("Their exponentials, as shares of the largest.", e=own), top
 
     def _largest_of(self, columns: Sequence[str]) -> str:
         """The largest of some columns as SQL."""
@@ -636,21 +636,21 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
     def relative_power(self, node: nodes.RelativePower) -> list[str]:
         """Steps for the largest value, shares of it, and their powers."""
         columns, zero = self.write(node.row), self.number(0.0)
-        [top] = self.steps.add("The largest probability.", {"largest": self._largest_of(columns)})
+        [top] = self.steps.add("The largest probability.", largest=self._largest_of(columns))
         size = case([(f"{top} > {zero}", top)], self.number(1.0))
         shares = [f"{clamp(c, self.dialect, 0.0)} / {size}" for c in columns]
         powers = []
-        for x in self.steps.add("All as shares of it.", {"x": shares}):
+        for x in self.steps.add("All as shares of it.", x=shares):
             log = linear_sum(0.0, [(node.power, f"{self.dialect.ln}({x})")], self.dialect)
             powers.append(case([(f"{x} > {zero}", _safe_exp(log, self.dialect))], zero))
-        return self.steps.add("Their powers.", {"x": powers})
+        return self.steps.add("Their powers.", x=powers)
 
     def normalised(self, node: nodes.Normalised) -> list[str]:
         """Columns divided by their sum, unless that is zero."""
         columns, zero = self.write(node.row), self.number(0.0)
-        [whole] = self.steps.add("Their sum.", {"total": sum_of_terms(columns)})
+        [whole] = self.steps.add("Their sum.", total=sum_of_terms(columns))
         shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
-        return self.steps.add("The same, of sum one.", {"x": shares})
+        return self.steps.add("The same, of sum one.", x=shares)
 
     def row_average(self, node: nodes.RowAverage) -> list[str]:
         """Weighted sums of the columns of several rows."""
@@ -662,27 +662,25 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         """The formula of `with_largest`."""
         add, number, one = self.steps.add, self.number, self.number(1.0)
         zero = number(0.0)
-        p = add("The probabilities.", {"x": self.write(node.row)})
-        [top] = add("The largest of them.", {"largest": self._largest_of(p)})
+        p = add("The probabilities.", x=self.write(node.row))
+        [top] = add("The largest of them.", largest=self._largest_of(p))
         tied = [case([(f"{c} >= {top}", one)], zero) for c in p]
         others = self._all_but_largest(node.row, p, top)
         about = "How many are the largest, the largest of the others, and the sum of these."
-        sums: dict[str, str] = {"largest": self._largest_of(others), "rest": sum_of_terms(others)}
-        ties, second, rest = add(about, {"ties": sum_of_terms(tied), **sums})
-        [mapped] = add(
-            "The largest, calibrated.", {"r": self._column_plan(node.member, top, False)}
-        )
+        largest, rest = self._largest_of(others), sum_of_terms(others)
+        ties, second, rest = add(about, ties=sum_of_terms(tied), largest=largest, rest=rest)
+        [mapped] = add("The largest, calibrated.", r=self._column_plan(node.member, top, False))
         even = number(nodes.AHEAD / node.k)
         order = f"{number(nodes.AHEAD)} * {second} / ({rest} + {ties} * {second})"
         [least] = add(
-            "The least that keeps the order.", {"r": case([(f"{rest} > {zero}", order)], even)}
+            "The least that keeps the order.", r=case([(f"{rest} > {zero}", order)], even)
         )
         most = f"{one} / {ties}"
         ends = [(f"{mapped} > {most} OR {least} > {most}", most), (f"{mapped} < {least}", least)]
         within = case(ends, mapped)
-        [first] = add("Within the order, and at most one in all.", {"r": within})
+        [first] = add("Within the order, and at most one in all.", r=within)
         size = clamp(f"{one} - {ties} * {first}", self.dialect, 0.0)
-        [left] = add("What is left for the others.", {"rest": size})
+        [left] = add("What is left for the others.", rest=size)
         count = number(float(node.k))
         shares = [
             case([(f"{rest} > {zero}", f"{c} / {rest} * {left}")], f"{left} / ({count} - {ties})")
@@ -696,16 +694,16 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         add, number = self.steps.add, self.number
         if self.dialect.infinite:
             own = [case([(f"{c} < {top}", c)], number(0.0)) for c in p]
-            return add("All others.", {"x": own})
+            return add("All others.", x=own)
         none = number(NO_LOGARITHM)
         pairs = zip(p, self._logarithms_of(row), strict=True)
         logs = [case([(f"{c} < {top}", log)], none) for c, log in pairs]
-        logs = add("The logarithms of all others.", {"z": logs})
-        [second] = add("The largest of those.", {"largest": self._largest_of(logs)})
+        logs = add("The logarithms of all others.", z=logs)
+        [second] = add("The largest of those.", largest=self._largest_of(logs))
         is_some = f"{second} > {number(NO_POWER)}"
         shares = [_safe_exp(f"({log} - {second})", self.dialect) for log in logs]
         shares = [case([(is_some, share)], number(0.0)) for share in shares]
-        return add("All others, as shares of the second.", {"e": shares})
+        return add("All others, as shares of the second.", e=shares)
 
     def _logarithms_of(self, row: Node) -> list[str]:
         """The logarithms of a row's values; of shares of a sum, those of shares of the largest."""
@@ -713,12 +711,12 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
             return self._logarithms_of(row.row)
         if isinstance(row, nodes.SoftmaxRow):
             z = self.write(row.row)
-            [top] = self.steps.add("The largest logit.", {"largest": self._largest_of(z)})
+            [top] = self.steps.add("The largest logit.", largest=self._largest_of(z))
             return [f"{c} - {top}" for c in z]
         zero, none, ln = self.number(0.0), self.number(NO_LOGARITHM), self.dialect.ln
         if isinstance(row, nodes.RelativePower):
             c = self._logarithms_of(row.row)
-            [top] = self.steps.add("The largest logarithm.", {"largest": self._largest_of(c)})
+            [top] = self.steps.add("The largest logarithm.", largest=self._largest_of(c))
             power = self.number(row.power)
             return [case([(f"{own} > {none}", f"{power} * ({own} - {top})")], none) for own in c]
         return [case([(f"{c} > {zero}", f"{ln}({c})")], none) for c in self.write(row)]
@@ -727,8 +725,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         """Each column divided by their sum. Rules that iterate have been refused before."""
         assert isinstance(node.row, nodes.EachColumn)
         own = self.each_column(node.row, relative=True)  # shares are made of them
-        r = self.steps.add("The probability of each class against all others.", {"r": own})
-        [whole] = self.steps.add("Their sum.", {"total": sum_of_terms(r)})
+        r = self.steps.add("The probability of each class against all others.", r=own)
+        [whole] = self.steps.add("Their sum.", total=sum_of_terms(r))
         zero, even = self.number(0.0), self.number(1.0 / len(r))
         shares = [safe_factor(c, self.dialect) for c in r]
         return [

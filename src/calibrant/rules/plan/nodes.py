@@ -453,12 +453,6 @@ def rebuilt_plan(node: Node, change: Callable[[Node], Node]) -> Node:
     return made
 
 
-def columns_of(node: Node) -> list[PlanColumn]:
-    """The parameters that differ from row to row, each once."""
-    parts = (part for own in use_counts([node]) for part in fields_of_node(own))
-    return list(dict.fromkeys(part for part in parts if isinstance(part, PlanColumn)))
-
-
 def use_counts(plans: Sequence[Node]) -> Counter[Node]:
     """In how many places each node of some plans is used.
 
@@ -772,11 +766,6 @@ class Stretches(NamedTuple):
     first: Index
     sign: Index
 
-    @property
-    def last(self) -> Index:
-        """The ranks of their last doubles."""
-        return _last_ranks(self.first)
-
     def at(self, ranks: Index) -> Index:
         """The sign of the stretch in which each rank lies."""
         return self.sign[np.searchsorted(self.first, ranks, side="right") - 1]
@@ -801,7 +790,7 @@ def regions_on_stretches(
     if len(stretches.first) == 1:
         return regions(knots, function, falling=bool(stretches.sign[0] < 0))
     own = (lambda s: s) if function is None else function
-    first, last = stretches.first, stretches.last
+    first, last = stretches.first, _last_ranks(stretches.first)
     with np.errstate(all="ignore"):
         begin, end = (
             np.searchsorted(knots, own(double_at(ends)), side="right") for ends in (first, last)
@@ -981,11 +970,11 @@ class _Stretching(PlanPrinter[Stretches | None]):
     def linear(self, node: Linear) -> Stretches | None:
         """Where all terms rise or fall together; None where one rises while another falls."""
         parts = [(c, self.write(term)) for c, term in node.terms]
-        known = [(_common_sign(values_of(c)), part) for c, part in parts if part is not None]
+        known = [(np.unique(np.sign(values_of(c))), part) for c, part in parts if part is not None]
         if len(known) < len(parts):
             return None
         first = np.unique(np.concatenate([part.first for _, part in known]))
-        signs = np.array([sign * part.at(first) for sign, part in known], dtype=np.int64)
+        signs = np.array([sign * part.at(first) for [sign], part in known], dtype=np.int64)
         least, most = signs.min(axis=0), signs.max(axis=0)
         return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
 
@@ -1009,12 +998,6 @@ def _stretches_of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretch
     first = double_rank(place.regions.low)
     sign = np.sign(rise[place.regions.piece]).astype(np.int64)
     return Stretches(first, before.at(first) * sign)
-
-
-def _common_sign(coefficients: Array) -> int:
-    """The sign that all coefficients have."""
-    [sign] = np.unique(np.sign(coefficients))
-    return int(sign)
 
 
 # --- What a map of rows reads while it is lowered -------------------------------------------------

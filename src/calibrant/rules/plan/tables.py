@@ -20,8 +20,8 @@ from calibrant.rules.plan.nodes import (
     PlanColumn,
     Variable,
     borders,
-    columns_of,
     field_names,
+    fields_of_node,
     regions_between,
     use_counts,
 )
@@ -247,7 +247,8 @@ def parameter_table(
     names: dict[PlanColumn, str] = {}
     for i, (members, node) in enumerate(stacks):
         part[members], code[members] = i, np.arange(len(members))
-        for parameter in columns_of(node):
+        fields = (field for own in use_counts([node]) for field in fields_of_node(own))
+        for parameter in dict.fromkeys(own for own in fields if isinstance(own, PlanColumn)):
             names[parameter] = f"parameter_{len(names) + 1}"
             filled = np.full(count, parameter.values[0])
             filled[members] = parameter.values

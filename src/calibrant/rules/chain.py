@@ -110,7 +110,7 @@ class Chain(Map):
             node = own.lowered(axis)
             if later:
                 variables.append(Variable(node))
-                axis = axis.after(variables[-1], stage, stage.of_logit)
+                axis = axis.after(variables[-1], stage)
         for variable in reversed(variables):
             node = Let(variable, node)
         return node

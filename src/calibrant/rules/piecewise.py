@@ -298,22 +298,17 @@ def score_at(map_: Map, probability: Any) -> ScoreAt:
             f"the calibrator gives probabilities from {least:.6g} to {most:.6g}, so that no score "
             f"has {p:g}. Ask for one between."
         )
-    start, beyond = (_first_rank_that_passes(map_, at) for at in (p, math.nextafter(p, math.inf)))
+    # a rising map has passed p where it is at least p, a falling one where it is below
+    passed = np.array([p, math.nextafter(p, math.inf)])
+    low, high = (double_rank(np.full(2, end)) for end in _score_limits(map_))
+    falls = np.array(map_.trend < 0)
+    start, beyond = first_rank_beyond(passed, map_, falls, low, high + 1).tolist()
     # where the map falls: the last score with at least p, and the first that has no more than p
     score, edge = (start, beyond - 1) if map_.trend > 0 else (start - 1, beyond)
     found, other = double_at(np.array([score, edge])).tolist()
     reached = float(map_(np.array([found]))[0])
-    low, high = (found, found) if reached != p else (min(found, other), max(found, other))
-    return ScoreAt(found, low, high, reached, map_.trend > 0)
-
-
-def _first_rank_that_passes(map_: Map, p: float) -> int:
-    """The first rank of scores at which the map has passed p; one beyond the last if it never has.
-
-    A rising map has passed p where it is at least p, a falling one where it is below.
-    """
-    low, high = (double_rank(np.array([end])) for end in _score_limits(map_))
-    return int(first_rank_beyond(np.array([p]), map_, np.array(map_.trend < 0), low, high + 1)[0])
+    ends = (found, found) if reached != p else (min(found, other), max(found, other))
+    return ScoreAt(found, *ends, reached, map_.trend > 0)
 
 
 def probability_range(map_: Map) -> tuple[float, float]:

@@ -274,7 +274,7 @@ class Segmented(Map):
             if isinstance(default, Piecewise) and default.is_step:
                 maps = [default.then(own) for own in maps]
             else:
-                axis = axis.after(common, self.default, self.default.of_logit)
+                axis = axis.after(common, self.default)
         members = tuple(own.lowered(axis) for own in maps)
         shares = np.array([share for _, share in parts], dtype=np.float64)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,8 +30,10 @@ def _log_sigmoid(x: Array) -> Array:
     return -softplus(-x)
 
 
+Features = Mapping[str, Callable[[Array], Array]]
+
 #: the features by name: the score x, z = logit(x), z², ln x, and −ln(1 − x); the last two of σ(x)
-FEATURES: dict[str, Callable[[Array], Array]] = {
+FEATURES: Features = {
     "x": lambda s: s,
     "z": logit,
     "z2": lambda s: logit(s) ** 2,
@@ -40,7 +43,7 @@ FEATURES: dict[str, Callable[[Array], Array]] = {
     "softplus": softplus,
 }
 #: the same as functions of z, exact where the score rounds to 0 or 1
-FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
+FEATURES_OF_LOGIT: Features = {
     "x": sigmoid,
     "z": lambda z: z,
     "z2": lambda z: z * z,
@@ -138,7 +141,8 @@ class Logistic(Map):
         return super().to_dict() | {"version": 2 if self._reads_margins else 1}
 
     def __call__(self, scores: ArrayLike) -> Array:
-        return in_blocks(self._of_score, np.asarray(scores, dtype=np.float64))
+        of_block = partial(self._evaluate, FEATURES, self.clip)
+        return in_blocks(of_block, np.asarray(scores, dtype=np.float64))
 
     def of_logit(self, z: Array) -> Array:
         """The probabilities of scores whose logits are z.
@@ -149,19 +153,16 @@ class Logistic(Map):
         >>> temperature.of_logit(np.array([100.0])).round(6).tolist()
         [1.0]
         """
-        return self._evaluate(np.clip(z, *clip_logits(self.clip)), FEATURES_OF_LOGIT)
+        return self._evaluate(FEATURES_OF_LOGIT, clip_logits(self.clip), z)
 
     def between_logits(self, z: Array) -> Array:
         """As `of_logit`, with z first moved between the logits of 0 and 1, where scores end."""
-        z = np.clip(z, *logit(np.array(self.clip or (0.0, 1.0))))
-        return self._evaluate(z, FEATURES_OF_LOGIT)
+        low, high = logit(np.array(self.clip or (0.0, 1.0))).tolist()
+        return self._evaluate(FEATURES_OF_LOGIT, (low, high), z)
 
-    def _of_score(self, s: Array) -> Array:
-        """The probabilities of checked scores."""
-        return self._evaluate(s if self.clip is None else np.clip(s, *self.clip), FEATURES)
-
-    def _evaluate(self, s: Array, features: Mapping[str, Callable[[Array], Array]]) -> Array:
-        """The probabilities by the features of each term."""
+    def _evaluate(self, features: Features, clip: tuple[float, float] | None, s: Array) -> Array:
+        """The probabilities by the features of each term, of numbers first moved into ``clip``."""
+        s = s if clip is None else np.clip(s, *clip)
         total = np.full(s.shape, self.intercept)
         with np.errstate(over="ignore"):
             for name, coefficient in self.terms:

@@ -347,23 +347,18 @@ class VectorMixture(VectorMap):
         return same.pop() if len(same) == 1 else "score"
 
     def lowered_rows(self, axis: RowAxis) -> Row:
-        """The average of the members' rows."""
-        if self.input != "score":
-            axis = self._distribution(axis)
+        """The average of the members' rows: of what `features` gives them."""
+        p: Row | None = None
+        if self.input == "logit":
+            p = softmax_of(axis, self.factor)
+        elif self.input == "probability":
+            axis = axis.to_the_power(self.factor)
+            p = None if axis.logits and self.floor == 0.0 else axis.scores()
+        if p is not None:
+            axis = replace(axis, row=Normalised(Within(p, self.floor, 1.0)), logits=False)
         pairs = zip(self.weights.tolist(), self.members, strict=True)
         terms = [(w, member.lowered_rows(axis)) for w, member in pairs if w > 0.0]
         return RowAverage(tuple(terms))
-
-    def _distribution(self, axis: RowAxis) -> RowAxis:
-        """What the members see of a row, as nodes of a plan."""
-        if self.input == "logit":
-            p = softmax_of(axis, self.factor)
-        else:
-            axis = axis.to_the_power(self.factor)
-            if axis.logits and self.floor == 0.0:
-                return axis
-            p = axis.scores()
-        return replace(axis, row=Normalised(Within(p, self.floor, 1.0)), logits=False)
 
     def shifted(self, factor: Array) -> Map:
         """The only member shifted; an average of several distributions is refused."""

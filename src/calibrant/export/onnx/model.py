@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,7 @@ def segment_inputs(plan: Node) -> dict[str, np.dtype[Any]]:
     return dict(zip(plan.column_names, types, strict=True))
 
 
+@dataclass
 class OnnxPrinter(PlanPrinter[Tensor]):
     """Writes plans of a tensor into its graph.
 
@@ -228,16 +230,15 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     known : nodes that have tensors already
     """
 
-    def __init__(
-        self,
-        score: Tensor,
-        segments: Sequence[Tensor] = (),
-        code: Tensor | None = None,
-        known: dict[Node, Tensor] | None = None,
-    ) -> None:
-        self.score, self.segments, self.code = score, segments, code
-        self.graph = score.graph
-        self.known = dict(known or {})
+    score: Tensor
+    segments: Sequence[Tensor] = ()
+    code: Tensor | None = None
+    known: dict[Node, Tensor] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the plan is written into."""
+        return self.score.graph
 
     def number(self, number: Number) -> Tensor:
         """A parameter: a constant, or that of each row's own plan."""
@@ -351,7 +352,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
             place, here = np.zeros(count + 1, dtype=np.int32), np.zeros(count + 1, dtype=bool)
             place[members], here[members] = np.arange(len(members)), True
             mine = graph.gather(place, code) if len(members) > 1 else None
-            printer = OnnxPrinter(self.score, code=mine, known=self.known)
+            printer = OnnxPrinter(self.score, code=mine, known=dict(self.known))
             own = graph.gather(here, code).choose(printer.write(plan), own)
         shares = np.append(node.shares, 1.0)
         if (shares == 1.0).all():
@@ -369,16 +370,13 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
         return self.graph.columns(parts)
 
-    def _column(self, row: nodes.Row, j: int) -> Tensor:
-        """Column j of a row."""
-        if isinstance(row, nodes.Among):
-            return self._among(row, j)
-        return self.write(row).column(j)
-
-    def _among(self, node: nodes.Among, j: int) -> Tensor:
-        """The logit of class j against all others, z_j − ln Σ_{i≠j} exp(z_i)."""
-        graph, z = self.graph, self.write(node.row)
-        others = graph.gather(z, np.delete(np.arange(node.k), j), axis=1)
+    def _column(self, row: Node, j: int) -> Tensor:
+        """Column j of a row; where columns are taken `nodes.Among` each other, the logit of class j
+        against all others, z_j − ln Σ_{i≠j} exp(z_i)."""
+        if not isinstance(row, nodes.Among):
+            return self.write(row).column(j)
+        z = self.write(row.row)
+        others = self.graph.gather(z, np.delete(np.arange(row.k), j), axis=1)
         greatest = others.greatest()
         total = (others - greatest).exp().total()
         rest = (greatest + total.log()).squeeze(1)
@@ -827,7 +825,21 @@ def combined_columns(node: nodes.Combined, r: Tensor) -> Tensor:
             f"float32, but {node.weights.min():g} of it came. Export with float=64."
         )
     if node.rule in ("least_squares", "coupled"):
-        _check_iterated(r, node.code)
+        if graph.dtype != np.float64:
+            raise InputError(
+                "a code other than one-against-all is combined by iterations that need doubles, "
+                "but float=32 came. Export with float=64, or fit with the code 'one_vs_rest'."
+            )
+        # all pairs of classes have one best p for every r; so have codes without zeros whose sums
+        # over positive classes fix p
+        sums = np.vstack((node.code.T > 0, np.ones(len(node.code)))).astype(float)
+        fixed = (node.code != 0).all() and np.linalg.matrix_rank(sums) == len(node.code)
+        if not (fixed or combiners.is_all_pairs(node.code)):
+            raise InputError(
+                "this code leaves some rows several best answers, and a runtime might give another "
+                "one than predict_proba does, so it cannot be written as ONNX. Fit with all pairs, "
+                "with one_vs_rest, or with a code without zeros that tells all classes apart."
+            )
     p = COMBINERS[node.rule](r, node.code, node.weights)
     if node.known.all():
         return p
@@ -895,24 +907,6 @@ def _root_of(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
     upper = (root - q) / positive.choose(1.0, 2.0 * mu)
     lower = 2.0 * n * r / positive.choose(q + root, 1.0)
     return positive.choose(lower, upper).at_most(1.0), root
-
-
-def _check_iterated(r: Tensor, code: Array) -> None:
-    """Refuse a code whose iteration the graph cannot do: it needs doubles, and one best p for every
-    r, as all pairs of classes have, or a code without zeros whose sums over positives fix p."""
-    if r.graph.dtype != np.float64:
-        raise InputError(
-            "a code other than one-against-all is combined by iterations that need doubles, but "
-            "float=32 came. Export with float=64, or fit with the code 'one_vs_rest'."
-        )
-    sums = np.vstack((code.T > 0, np.ones(len(code)))).astype(float)
-    fixed = (code != 0).all() and np.linalg.matrix_rank(sums) == len(code)
-    if not (fixed or combiners.is_all_pairs(code)):
-        raise InputError(
-            "this code leaves some rows several best answers, and a runtime might give another one "
-            "than predict_proba does, so it cannot be written as ONNX. Fit with all pairs, with "
-            "one_vs_rest, or with a code without zeros that tells all classes apart."
-        )
 
 
 COMBINERS: dict[str, Combiner] = {

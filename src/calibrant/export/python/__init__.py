@@ -12,12 +12,14 @@ import numpy as np
 from calibrant.errors import ParameterError
 from calibrant.export.python.printer import (
     IMPORTS,
+    SCORE,
     WIDTH,
     Function,
     PythonPrinter,
     Text,
     in_docstring,
     number,
+    plan_function,
     tree_module,
 )
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map, tree_parts_of
@@ -31,8 +33,6 @@ from calibrant.version import __version__
 __all__ = ["to_python"]
 
 PYTHON = PlanTarget("Python", "Save it with calibrant.save and apply it with calibrant.load.")
-#: the parameters of functions
-SCORE = "score: float"
 #: the longest label or name that a docstring shows whole
 LONGEST = 80
 
@@ -98,7 +98,11 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
     plan = (map_ if decision is None else decision).plan(PYTHON)
     limit = at_least if decision is None else 1.0
     if isinstance(plan, Row):
-        body = _function_of_row(plan, map_, fitted, text)
+        body = Function(text, ("scores: list[float]",), "list[float]")
+        body.add(f"scores = _row(scores, {map_.n_columns})")
+        if fitted is not None and isinstance(map_, VectorMap) and map_.reads == "probability":
+            body.add("_check_distribution(scores)")
+        body.add(f"return {PythonPrinter(body).write(plan)}")
     elif isinstance(plan, BySegment):
         body = _function_of_segment(plan, limit, text)
     else:
@@ -144,16 +148,6 @@ def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
     return body
 
 
-def _function_of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function:
-    """The function of a row of scores."""
-    body = Function(text, ("scores: list[float]",), "list[float]")
-    body.add(f"scores = _row(scores, {map_.n_columns})")
-    if fitted is not None and map_.reads == "probability":
-        body.add("_check_distribution(scores)")
-    body.add(f"return {PythonPrinter(body).write(plan)}")
-    return body
-
-
 def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Function:
     """The function of a score and its segment: first the common value, then that of the segment's
     own map."""
@@ -177,7 +171,11 @@ def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Fu
         body.add(f"return {common}")
         return body
     find_borders(plan.members)
-    table = _segment_table(plan, text)
+    items = [
+        f"{key!r}: ({plan_function(own, text, plan.common)}, {number(share)})"
+        for key, own, share in zip(plan.keys, plan.members, plan.shares.tolist(), strict=True)
+    ]
+    table = text.registry("SEGMENTS", "{}", items, "each segment's own map, and its share")
     key = "segment"
     if len(names) > 1:  # the finest segment that is known
         body.add(f"key = ({', '.join(names)})")
@@ -188,17 +186,6 @@ def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Fu
     body.add(f"own = member(score, {common})")
     body.add(f"return own if share == 1.0 else share * own + (1.0 - share) * {common}")
     return body
-
-
-def _segment_table(plan: BySegment, text: Text) -> str:
-    """The name of a table of functions of the score and the common probability, by segment."""
-    items = []
-    for key, own, share in zip(plan.keys, plan.members, plan.shares.tolist(), strict=True):
-        body = Function(text, (SCORE, "common: float"))
-        printer = PythonPrinter(body, own, known={plan.common: "common"})
-        body.add(f"return {printer.write(own)}")
-        items.append(f"{key!r}: ({text.function(body)}, {number(share)})")
-    return text.registry("SEGMENTS", "{", items, "}", "each segment's own map, and its share")
 
 
 # --- its words ----------------------------------------------------------------------------------

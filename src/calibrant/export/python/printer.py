@@ -19,6 +19,8 @@ from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import Node, PlanPrinter, PlanTarget, use_counts
 from calibrant.rules.plan.tables import TreeParts
 
+#: the parameters of functions
+SCORE, FEATURES = "score: float", "features: dict | list"
 #: the most terms of one expression; a longer sum is several statements
 MANY = 8
 #: the names of variables that hold the value of a node
@@ -35,10 +37,12 @@ HELPERS: dict[type[Node], str] = {
 }
 
 
-def plan_function(plan: Node, text: Text) -> str:
-    """The name of a private function of one score that evaluates a plan."""
-    body = Function(text, ("score: float",))
-    body.add(f"return {PythonPrinter(body, plan).write(plan)}")
+def plan_function(plan: Node, text: Text, common: Node | None = None) -> str:
+    """The name of a private function of one score that evaluates a plan; with the value of a common
+    node as its second parameter, if there is such a node."""
+    known = {} if common is None else {common: "common"}
+    body = Function(text, (SCORE, *(f"{name}: float" for name in known.values())))
+    body.add(f"return {PythonPrinter(body, plan, known=known).write(plan)}")
     return text.function(body)
 
 
@@ -149,7 +153,7 @@ class PythonPrinter(PlanPrinter[str]):
     def each_column(self, node: nodes.EachColumn) -> str:
         """A table of functions, one for each column, and their calls."""
         items = [f"({column}, {plan_function(own, self.text)})" for column, own in node.members]
-        held = self.text.registry("MEMBERS", "(", items, ")", "a column of the row, and its map")
+        held = self.text.registry("MEMBERS", "()", items, "a column of the row, and its map")
         return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
 
     def within(self, node: nodes.Within) -> str:
@@ -230,8 +234,6 @@ class PythonPrinter(PlanPrinter[str]):
 # --- Trees on the columns of a row as a Python module ---------------------------------------------
 
 
-#: the parameters of the function
-SCORE, FEATURES = "score: float", "features: dict | list"
 #: the tables of trees, and what the text says of them
 OF_TREES = {
     "column": "which column each split looks at; the last one is the logit",
@@ -338,13 +340,11 @@ class Text:
             self._functions[source] = self.name("map")
         return self._functions[source]
 
-    def registry(
-        self, hint: str, opening: str, items: Iterable[str], closing: str, says: str
-    ) -> str:
+    def registry(self, hint: str, brackets: str, items: Iterable[str], says: str) -> str:
         """The name of a container of functions, one to a line."""
         name = self.name(hint)
         lines = "".join(f"    {item},\n" for item in items)
-        self._registries.append(f"# {says}\n{name} = {opening}\n{lines}{closing}\n")
+        self._registries.append(f"# {says}\n{name} = {brackets[0]}\n{lines}{brackets[1]}\n")
         return name
 
     def source(self, doc: str, classes: Iterable[object], main: str) -> str:

@@ -858,24 +858,20 @@ class MapInput:
         """Whether the input is the logit of what the map is for."""
         return self.logit.function is None
 
-    def after(self, node: Node, function: Function, of_logit: Function) -> MapInput:
-        """What a later map reads: the value of a map, given as a node and as functions of the score
-        and of its logit."""
+    def after(self, variable: Variable, map_: Any) -> MapInput:
+        """What a later map reads: the value of a map, which a variable holds."""
         before = self.score.function
-        composed = function
-        if self.on_logits:
-            composed = of_logit
-        elif before is not None:
+        composed: Function = map_.of_logit if self.on_logits else map_
+        if before is not None and not self.on_logits:
 
             def composed(s: Array) -> Array:
-                return function(before(s))
+                return map_(before(s))  # type: ignore[no-any-return]
 
-        variable = node if isinstance(node, Variable) else Variable(node)
         return replace(
             self,
             score=Scale(variable, composed),
             logit=Scale(Logit(variable), lambda s: logit(composed(s))),
-            stretches=stretches(node),
+            stretches=stretches(variable),
         )
 
     def features(

@@ -221,20 +221,26 @@ def test_plain_text_with_intervals_fits_a_hundred_columns():
     assert alone[0].split() == ["measure", "good", "is", "value", "95", "%", "interval"]
 
 
+def cells_of(e):
+    """The cells of the table of an evaluation, by measure."""
+    names = [name for name in MEASURES if name in e.after]
+    return {name: row.cells for name, row in zip(names, e._table().rows, strict=True)}
+
+
 def test_verdicts():
     values = dict.fromkeys(STANDARD, 0.5)
     up = dict.fromkeys(STANDARD, 0.6)
-    rows = Evaluation(up, values, 9, 4, 3, 3)._rows()
+    rows = cells_of(Evaluation(up, values, 9, 4, 3, 3))
     assert {row[-1] for row in rows.values()} == {"higher"}  # no intervals, so no judgement
     sides = (dict.fromkeys(STANDARD, (0.58, 0.62)), dict.fromkeys(STANDARD, (0.4, 0.55)))
-    rows = Evaluation(up, values, 9, 4, 3, 3, (), 0.95, *sides)._rows()
+    rows = cells_of(Evaluation(up, values, 9, 4, 3, 3, (), 0.95, *sides))
     for name, measure in STANDARD.items():
         assert rows[name][-1] == ("worse" if measure.better == "smaller" else "better")
     sides[1]["auc"] = (0.4, 0.59)  # they overlap
     assert Evaluation(up, values, 9, 4, 3, 3, (), 0.95, *sides).verdict("auc") == "unclear"
-    rows = Evaluation(values, values, 9, 4, 3, 3)._rows()
+    rows = cells_of(Evaluation(values, values, 9, 4, 3, 3))
     assert {row[-1] for row in rows.values()} == {"same"}
-    fixed = Evaluation(values, values | {"log_loss": math.inf}, 9, 4, 3, 3)._rows()["log_loss"]
+    fixed = cells_of(Evaluation(values, values | {"log_loss": math.inf}, 9, 4, 3, 3))["log_loss"]
     assert fixed[2:] == ("∞", "0.5000", "better")
 
 
@@ -242,7 +248,7 @@ def test_a_change_that_may_be_none_is_unclear():
     values, up = {"brier": 0.5, "auc": 0.5, "mce": 0.5}, {"brier": 0.6, "auc": 0.6, "mce": 0.6}
     change = {"brier": (0.1, -0.1, 0.3), "auc": (0.1, 0.05, 0.15), "mce": (0.1, None, None)}
     spans = {"brier": (0.4, 0.8)}
-    rows = Evaluation(up, values, 9, 4, 3, 3, (), 0.95, spans, spans, change)._rows()
+    rows = cells_of(Evaluation(up, values, 9, 4, 3, 3, (), 0.95, spans, spans, change))
     assert rows["brier"][4:] == ("0.4000 to 0.8000", "unclear", "−0.1000 to 0.3000")
     assert rows["auc"][4:] == ("–", "better", "0.0500 to 0.1500")
     assert rows["mce"][4:] == ("–", "unclear", "–")
@@ -250,7 +256,7 @@ def test_a_change_that_may_be_none_is_unclear():
 
 def test_a_measure_that_only_one_side_has_is_shown_without_a_verdict():
     e = Evaluation({"brier": 0.2, "calbin": 0.1}, {"brier": 0.3}, 9, 4, 3, 3)
-    assert e._rows()["calbin"][2:] == ("–", "0.1000", "–")
+    assert cells_of(e)["calbin"][2:] == ("–", "0.1000", "–")
     assert "CalBin" in str(e)
 
 

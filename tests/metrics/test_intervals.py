@@ -130,7 +130,7 @@ def test_the_error_of_an_ece_is_that_of_signed_rows():
     assert b.together**2 == pytest.approx(spread / 400)
     rows = np.sign(gaps)[place] * (Q - Y)
     assert b.together**2 == pytest.approx(rows.var() / 400, rel=0.1)
-    low, high = interval_formulas.gap_interval(b, 0.95)
+    low, high = metrics.evaluate(Y, Q).intervals["ece"]
     assert high == pytest.approx(np.abs(gaps).sum() + 1.959964 * b.together)
     assert low < np.abs(gaps).sum()
 

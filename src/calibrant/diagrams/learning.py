@@ -22,7 +22,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import printed_columns
 from calibrant.errors import InputError, ParameterError, did_you_mean
 from calibrant.fitting.registry import BEFORE, check_pos_labels, copy_for_tables, named_methods
-from calibrant.metrics.measures import MEASURES, Measure, TableFacts
+from calibrant.metrics.measures import MEASURES, Measure
+from calibrant.metrics.point_measures import TableFacts
 from calibrant.metrics.tables import check_number, check_whole, read_generator
 from calibrant.result_tables import PlainFields, json_ready
 from calibrant.rules.base import Map

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -125,6 +125,10 @@ def brier_losses(p: Array) -> tuple[Array, Array]:
     return p**2, (1.0 - p) ** 2
 
 
+#: what negatives and positives lose at some predictions
+LOSSES = {"log": log_losses, "brier": brier_losses}
+
+
 def moments(p: Array, columns: CellColumns, losses: tuple[Array, Array]) -> Moments:
     """Moments of the mean of a loss, from what negatives and positives lose at each cell."""
     n0, n1, q0, q1 = columns
@@ -172,14 +176,6 @@ def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) ->
 def normal(level: float) -> float:
     """The two-sided quantile of the normal distribution."""
     return float(ndtri(0.5 + level / 2))
-
-
-def wald(value: float, error: float, level: float) -> Span:
-    """Wald's interval: so many standard errors on both sides; everything of no finite value."""
-    if not math.isfinite(value):
-        return -math.inf, math.inf
-    half = normal(level) * error
-    return value - half, value + half
 
 
 # --- shares and areas ---------------------------------------------------------------------------
@@ -309,12 +305,6 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
         predicted,
         math.sqrt(together),
     )
-
-
-def gap_interval(b: Binned, level: float) -> Span:
-    """The interval of Σ|gap|. Chance is taken off the lower end only: both ends are safe."""
-    half = normal(level) * b.together
-    return min(max(b.pure - half, 0.0), b.full), min(b.full + half, 1.0)
 
 
 def largest_gap_interval(size: Array, rate: Array, predicted: Array, level: float) -> Span:
@@ -492,49 +482,36 @@ class RedrawnTables:
 OfRedrawn = Callable[[RedrawnTables], Array]
 
 
-class World(Protocol):
-    """A model that tables or curves are drawn from, and what they truly are in it."""
+class World(NamedTuple):
+    """A model that tables or curves are drawn from, and what they truly are in it.
 
-    @property
-    def at_a_time(self) -> int:
-        """How many drawings fit into the memory set aside."""
+    ``draw`` gives so many drawings, a line for each, as measures take them. ``true`` is the model
+    itself, as a single drawing without chance. So many drawings as ``at_a_time`` says fit into the
+    memory set aside.
+    """
 
-    def drawn(self, count: int, random: np.random.Generator) -> Any:
-        """So many drawings, a line for each, as measures take them."""
-
-    def true(self) -> Any:
-        """The model itself, as a single drawing without chance."""
+    draw: Callable[[int, np.random.Generator], Any]
+    true: Any
+    at_a_time: int
 
 
-class TableWorld(NamedTuple):
-    """Tables whose cells have these rates of positives."""
+def table_world(sample: ScoreTable, rate: Array) -> World:
+    """Tables whose cells have these rates of positives.
 
-    sample: ScoreTable
-    rate: Array
+    A table has a Poisson number of cases of either class in each cell. A cell stands for n²/Σw²
+    cases of weight Σw²/n each.
+    """
+    n, square = sample.weight, squares(sample)
+    shares = np.array([1.0 - rate, rate])
+    cases = np.minimum(n**2 / square, MOST_CASES) * shares
 
-    @property
-    def at_a_time(self) -> int:
-        return TABLE_BLOCK // len(self.rate)
-
-    def drawn(self, count: int, random: np.random.Generator) -> RedrawnTables:
-        """A Poisson number of cases of either class in each cell.
-
-        A cell stands for n²/Σw² cases of weight Σw²/n each.
-        """
-        n, square = self.sample.weight, squares(self.sample)
-        cases = np.minimum(n**2 / square, MOST_CASES) * self._shares
+    def draw(count: int, random: np.random.Generator) -> RedrawnTables:
         columns = random.poisson(cases, (count, *cases.shape)) * (square / n)
-        columns[columns.sum(axis=(1, 2)) == 0.0] = n * self._shares  # none was drawn
-        return RedrawnTables(self.sample.scores, columns[:, 0], columns[:, 1])
+        columns[columns.sum(axis=(1, 2)) == 0.0] = n * shares  # none was drawn
+        return RedrawnTables(sample.scores, columns[:, 0], columns[:, 1])
 
-    def true(self) -> RedrawnTables:
-        """The table of the rates themselves."""
-        columns = self.sample.weight * self._shares
-        return RedrawnTables(self.sample.scores, *columns[:, None])
-
-    @property
-    def _shares(self) -> Array:
-        return np.array([1.0 - self.rate, self.rate])
+    true = RedrawnTables(sample.scores, *(n * shares)[:, None])
+    return World(draw, true, TABLE_BLOCK // len(rate))
 
 
 def chance_of_tables(
@@ -543,10 +520,10 @@ def chance_of_tables(
     """What chance does to measures of tables. O(replicates · min(D, `CELLS`))."""
     sample = table_in_rows(table, options.weights)
     fine = pooled(sample, CELLS)
-    right = TableWorld(fine, fine.scores)
+    right = table_world(fine, fine.scores)
     few = math.ceil(CELLS_PER_BLOCK * math.cbrt(sample.effective_size))
     sample = pooled(sample, min(few, CELLS))
-    curve = TableWorld(sample, isotonic_curve(sample, sample.scores))
+    curve = table_world(sample, isotonic_curve(sample, sample.scores))
     return chance_between(measures, right, curve, sample.effective_size, options)
 
 
@@ -597,10 +574,9 @@ def _measured(
 ) -> tuple[Array, Array]:
     """A column for each measure of what is drawn from a world, and what it truly is there."""
     sizes = batches(replicates, world.at_a_time)
-    drawings = (world.drawn(size, random) for size in sizes)
+    drawings = (world.draw(size, random) for size in sizes)
     values = [np.column_stack([of(each) for of in measures.values()]) for each in drawings]
-    true = world.true()
-    return np.concatenate(values), np.concatenate([of(true) for of in measures.values()])
+    return np.concatenate(values), np.concatenate([of(world.true) for of in measures.values()])
 
 
 def batches(replicates: int, most: int) -> Iterator[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,15 +22,14 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.chance import (
+    LOSSES,
     Moments,
     RowWeights,
     Span,
-    brier_losses,
     cubes,
-    log_losses,
     mean_interval,
 )
-from calibrant.metrics.point_measures import log_losses_of_rows, square_losses_of_rows
+from calibrant.metrics.point_measures import losses_of_rows
 from calibrant.metrics.tables import (
     check_counts,
     check_number,
@@ -471,35 +469,48 @@ def loss_difference(
             "y must be labels: a table or matrix in its place does not know which rows of p and q "
             "belong together. Pass labels and both predictions."
         )
-    (first, second), positive = _read(y, p, q, LOSSES[loss], clip, pos_label, classes)
+    (first, second), positive = _read(y, p, q, loss, clip, pos_label, classes)
     weight = read_weight(sample_weight, len(first))
     if weight is None:
         weight = np.ones(len(first))
     kept = weight > 0.0
     codes = None if groups is None else _codes(groups, len(first))[kept]
     few = "" if positive is None else _few(positive[kept], weight[kept], weights)
-    chance = _Chance.of(weight[kept], weights, codes)
-    return _difference(first[kept], second[kept], weight[kept], chance, loss, level, few)
+    first, second, weight = first[kept], second[kept], weight[kept]
+    share = weight / weight.sum()
+    means = float(share @ first), float(share @ second)
+    never = tuple(int(np.isinf(column).sum()) for column in (first, second))
+    apart = np.zeros(len(first)) if any(never) else first - second
+    error, df = _error_of_mean(apart, weight, weights, codes)
+    if any(never):
+        answer = _INFINITE[bool(never[0]), bool(never[1])]
+        note = "; ".join(
+            f"{name} gave probability 0 to what happened in {count} of {len(weight)} rows"
+            for name, count in zip("pq", never, strict=True)
+            if count
+        )
+        return LossDifference(*answer, math.nan, df, *means, loss, level, note)
+    mean = float(share @ apart)
+    reach = float(stdtrit(df, (1.0 + level) / 2.0)) * error
+    t = abs(mean) / error if error > 0.0 else (math.inf if mean else 0.0)
+    p_value = min(1.0, 2.0 * float(stdtr(df, -t)))
+    low, high = mean - reach, mean + reach
+    return LossDifference(mean, low, high, p_value, error, df, *means, loss, level, few)
+
+
+#: difference, low, high and p-value where the loss of (p, q) is infinite
+_INFINITE = {
+    (True, False): (math.inf, math.inf, math.inf, 0.0),
+    (False, True): (-math.inf, -math.inf, -math.inf, 0.0),
+    (True, True): (math.nan, -math.inf, math.inf, 1.0),
+}
 
 
 # --- the losses of each row ---------------------------------------------------------------------
 
 
-class _Loss(NamedTuple):
-    """The loss of each row: what negatives and positives lose at p, and that of several classes."""
-
-    binary: Callable[[Array], tuple[Array, Array]]
-    several: Callable[[ScoreMatrix, float | None], Array]
-
-
-LOSSES = {
-    "log": _Loss(log_losses, log_losses_of_rows),
-    "brier": _Loss(brier_losses, lambda matrix, clip: square_losses_of_rows(matrix)),
-}
-
-
 def _read(
-    y: Any, p: Any, q: Any, loss: _Loss, clip: float | None, pos_label: Any, classes: Any
+    y: Any, p: Any, q: Any, loss: str, clip: float | None, pos_label: Any, classes: Any
 ) -> tuple[list[Array], Flags | None]:
     """Losses of all rows, those of weight zero among them; and, of two classes, the positives."""
     for name, given in (("p", p), ("q", q)):
@@ -511,7 +522,7 @@ def _read(
         refuse_positive(pos_label)
         both = ((p, "p"), (q, "q"))
         seen = (read_classes(y, m, classes=classes, name=name).matrix for m, name in both)
-        return [loss.several(matrix, clip) for matrix in seen], None
+        return [losses_of_rows(matrix, loss, clip) for matrix in seen], None
     labels = read_labels(y, pos_label=pos_label, classes=classes)
     losses = []
     for name, given in (("p", p), ("q", q)):
@@ -519,7 +530,7 @@ def _read(
         check_lengths(**{"y": len(labels.positive), name: len(clean)})
         if clip is not None:
             clean = np.clip(clean, clip, 1.0 - clip)
-        of_negative, of_positive = loss.binary(clean)
+        of_negative, of_positive = LOSSES[loss](clean)
         losses.append(np.where(labels.positive, of_positive, of_negative) + 0.0)  # −0.0 is 0.0
     return losses, labels.positive
 
@@ -527,36 +538,31 @@ def _read(
 # --- how their mean varies ----------------------------------------------------------------------
 
 
-class _Chance(NamedTuple):
-    """How to find the standard error of the mean of some differences, and degrees of freedom."""
+def _error_of_mean(
+    apart: Array, weight: Array, weights: str, codes: Index | None
+) -> tuple[float, float]:
+    """The standard error of the mean of some differences, and its degrees of freedom.
 
-    error: Callable[[Array], float]
-    df: float
-
-    @classmethod
-    def of(cls, weight: Array, weights: str, codes: Index | None) -> _Chance:
-        """What the mean over rows varies by, or that over groups of rows with equal codes."""
-        if codes is not None:
-            return _of_groups(weight, codes)
+    The mean is over rows, or over groups of rows with equal codes.
+    """
+    if codes is None:
         check_counts(weight, weights)
         rows = RowWeights.of(weight, len(weight), weights)
-        _check_several(weight.sum() if weights == "counts" else len(weight), "rows")
-        if rows.size <= 1.0 + 1e-9:
-            raise InputError("one row has all of the weight: nothing tells chance from difference.")
-        return cls(rows.error, rows.size - 1.0)
-
-
-def _of_groups(weight: Array, codes: Index) -> _Chance:
-    share, codes = weight / weight.sum(), np.unique(codes, return_inverse=True)[1]
-    count = int(codes.max()) + 1
-    _check_several(count, "groups")
-
-    def error(differences: Array) -> float:
-        apart = differences - float(share @ differences)
-        sums = np.bincount(codes, share * apart)
-        return math.sqrt(count / (count - 1.0) * (sums @ sums))
-
-    return _Chance(error, count - 1.0)
+        count, word = (weight.sum() if weights == "counts" else len(weight)), "rows"
+    else:
+        codes = np.unique(codes, return_inverse=True)[1]
+        count, word = int(codes.max()) + 1, "groups"
+    if count < 2:
+        raise InputError(
+            f"at least 2 {word} are needed to tell a difference from chance, but {count:g} came."
+        )
+    if codes is not None:
+        share = weight / weight.sum()
+        sums = np.bincount(codes, share * (apart - float(share @ apart)))
+        return math.sqrt(count / (count - 1.0) * (sums @ sums)), count - 1.0
+    if rows.size <= 1.0 + 1e-9:
+        raise InputError("one row has all of the weight: nothing tells chance from difference.")
+    return rows.error(apart), rows.size - 1.0
 
 
 def _codes(groups: Any, n: int) -> Index:
@@ -569,16 +575,6 @@ def _codes(groups: Any, n: int) -> Index:
     return np.fromiter((seen.setdefault(g, len(seen)) for g in column.tolist()), np.intp, n)
 
 
-def _check_several(count: float, word: str) -> None:
-    if count < 2:
-        raise InputError(
-            f"at least 2 {word} are needed to tell a difference from chance, but {count:g} came."
-        )
-
-
-# --- the answer ---------------------------------------------------------------------------------
-
-
 def _few(positive: Flags, weight: Array, weights: str) -> str:
     """A note where too few rows of a class came for interval and p-value to be trusted."""
     for word, w in (("positives", weight[positive]), ("negatives", weight[~positive])):
@@ -586,43 +582,3 @@ def _few(positive: Flags, weight: Array, weights: str) -> str:
         if size < FEWEST - 1e-9:
             return f"{size:.3g} {word} are few: interval and p-value may be far too sure"
     return ""
-
-
-def _difference(
-    first: Array,
-    second: Array,
-    weight: Array,
-    chance: _Chance,
-    loss: str,
-    level: float,
-    few: str,
-) -> LossDifference:
-    share = weight / weight.sum()
-    means = float(share @ first), float(share @ second)
-    never = tuple(int(np.isinf(column).sum()) for column in (first, second))
-    if any(never):
-        answer = _INFINITE[bool(never[0]), bool(never[1])]
-        note = _note(never, len(weight))
-        return LossDifference(*answer, math.nan, chance.df, *means, loss, level, note)
-    mean, error = float(share @ (first - second)), chance.error(first - second)
-    reach = float(stdtrit(chance.df, (1.0 + level) / 2.0)) * error
-    t = abs(mean) / error if error > 0.0 else (math.inf if mean else 0.0)
-    p_value = min(1.0, 2.0 * float(stdtr(chance.df, -t)))
-    low, high = mean - reach, mean + reach
-    return LossDifference(mean, low, high, p_value, error, chance.df, *means, loss, level, few)
-
-
-#: difference, low, high and p-value where the loss of (p, q) is infinite
-_INFINITE = {
-    (True, False): (math.inf, math.inf, math.inf, 0.0),
-    (False, True): (-math.inf, -math.inf, -math.inf, 0.0),
-    (True, True): (math.nan, -math.inf, math.inf, 1.0),
-}
-
-
-def _note(never: tuple[int, ...], rows: int) -> str:
-    return "; ".join(
-        f"{name} gave probability 0 to what happened in {count} of {rows} rows"
-        for name, count in zip("pq", never, strict=True)
-        if count
-    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
 from calibrant.data.columns import column_names, is_lazy_frame, plain, reorder_columns
-from calibrant.data.door import Rows, check_lengths, read_scores
+from calibrant.data.door import check_lengths, read_scores
 from calibrant.data.frozen import Frozen
 from calibrant.data.lazy import CellsOption, LazyRows, Names, lazy_frame, read_lazy
 from calibrant.data.score_table import ScoreTable
@@ -21,20 +21,16 @@ from calibrant.metrics.groups import Multicalibration, multicalibration_of_rows
 from calibrant.metrics.headlines import ClassLook, FirstLook, class_look, first_look
 from calibrant.metrics.intervals import (
     ChangeIntervals,
-    ClassChangeIntervals,
     ClassIntervals,
     MeasureIntervals,
     PairedCells,
-    RowChangeIntervals,
     RowPredictions,
-    TableIntervals,
     weight_note,
 )
 from calibrant.metrics.measures import (
     CLASS_MEASURES,
     MEASURES,
     SAME_ORDER,
-    ClassFacts,
     Measure,
     Measured,
     Records,
@@ -43,6 +39,7 @@ from calibrant.metrics.measures import (
     measure_all,
     measured,
 )
+from calibrant.metrics.point_measures import ClassFacts
 from calibrant.metrics.tables import (
     Bins,
     bins_note,
@@ -313,7 +310,13 @@ def evaluate(
         wanted = chosen_records(MEASURES, measures)
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
         return evaluate_rows(*frame.score_and_raw(), bins, options, cells, wanted)
-    refuse_frames(y, p, cells)
+    if isinstance(p, str) or is_lazy_frame(y):
+        raise InputError(
+            "label must name the column of labels where y is a lazy frame or p names a column: "
+            'evaluate(frame, "probability", label="y").'
+        )
+    if not isinstance(cells, str) or cells != "auto":
+        raise InputError(f"cells goes with a frame and label=, but {cells!r} came without them.")
     raw = reorder_columns(raw, column_names(p))
     several, p = has_several(y, p)
     if several:
@@ -332,9 +335,10 @@ def evaluate(
         rows = read_rows(y, p, sample_weight, pos_label, classes)
         table, scored = ScoreTable.from_rows(rows), None
         if raw is not None:
-            before = _raw_rows(rows, raw, classes)
-            pair = PairedCells.of_rows(rows, before.scores)
-            scored = ScoreTable.from_rows(before)
+            scores = read_column(raw, rows, classes, name="raw", read=read_scores)
+            check_lengths(y=len(rows.scores), raw=len(scores))
+            pair = PairedCells.of_rows(rows, scores)
+            scored = ScoreTable.from_rows(replace(rows, scores=scores))
         if features is not None:
             groups = multicalibration_of_rows(
                 rows, features, None, level or LEVEL, replicates, random_state, weights
@@ -342,12 +346,6 @@ def evaluate(
     old = None if scored is None else measured(scored, bins, wanted)
     found = evaluation_of(measured(table, bins, wanted), old, bins, options, pair)
     return found if groups is None else replace(found, groups=groups)
-
-
-def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:
-    scores = read_column(raw, rows, classes, name="raw", read=read_scores)
-    check_lengths(y=len(rows.scores), raw=len(scores))
-    return replace(rows, scores=scores)
 
 
 def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
@@ -388,17 +386,6 @@ def read_frame(
             )
     asked = Names(p, label, sample_weight, raw=raw)
     return read_lazy(lazy, asked, pos_label=pos_label, classes=classes)
-
-
-def refuse_frames(y: Any, p: Any, cells: Any) -> None:
-    """Refuse lazy frames, names of columns and ``cells`` where ``label`` is not given."""
-    if isinstance(p, str) or is_lazy_frame(y):
-        raise InputError(
-            "label must name the column of labels where y is a lazy frame or p names a column: "
-            'evaluate(frame, "probability", label="y").'
-        )
-    if not isinstance(cells, str) or cells != "auto":
-        raise InputError(f"cells goes with a frame and label=, but {cells!r} came without them.")
 
 
 def evaluate_rows(
@@ -444,7 +431,11 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     parts = [_loss(before["log_loss"], after["log_loss"])]
     parts[0] += f"{_error(parts[0], word, before[ece], after[ece])}."
     if "auc" in after and "auc" in before:
-        parts.append(_ranking(before["auc"], after["auc"]))
+        old, new = before["auc"], after["auc"]
+        kept = abs(new - old) < SAME_ORDER
+        parts.append(
+            f"The ranking is kept: AUC {new:.3f}." if kept else f"AUC moved {from_to(old, new)}."
+        )
     if math.isinf(after["log_loss"]):
         parts.append("A probability of 0 or 1 was wrong: smooth the map, or try another method.")
     elif evaluation.verdict("log_loss") == "worse":
@@ -473,12 +464,6 @@ def _error(loss: str, word: str, old: float, new: float) -> str:
     return f", and {word} {'stayed' if stayed else 'went'} {ends}"
 
 
-def _ranking(old: float, new: float) -> str:
-    if abs(new - old) < SAME_ORDER:
-        return f"The ranking is kept: AUC {new:.3f}."
-    return f"AUC moved {from_to(old, new)}."
-
-
 def from_to(old: float, new: float) -> str:
     """Two values, as sentences have them."""
     return f"from {short_value(old)} to {short_value(new)}"
@@ -490,13 +475,26 @@ def interval_fields(
     old: MeasureIntervals | None,
     changes: ChangeIntervals | None,
 ) -> tuple[Any, ...]:
-    """The last fields of an evaluation: level, intervals, those before, and the changes."""
+    """The last fields of an evaluation: level, intervals, those before, and the changes.
+
+    The change is the difference of every measure that is finite on both sides.
+    """
     if new is None:
         return ()
     spans = _intervals(records, new)
     if old is None:
         return new.level, spans
-    moved = _changes(records, new.values, old.values, changes if spans else None)
+    moved: Changes = {}
+    for name, value in new.values.items():
+        difference = value - old.values.get(name, math.nan)
+        if not math.isfinite(difference):
+            continue
+        interval = records[name].change if spans and changes is not None else None
+        span = None if interval is None else interval(changes)
+        ends = (
+            (None, None) if span is None else (min(span[0], difference), max(span[1], difference))
+        )
+        moved[name] = (difference, *ends)
     return new.level, spans, _intervals(records, old), moved
 
 
@@ -511,27 +509,6 @@ def _intervals(records: Records, of: MeasureIntervals) -> Spans:
             span = of.redrawn(name) if measure.interval is None else measure.interval(of)
             if span is not None:
                 found[name] = measure.around(value, span)
-    return found
-
-
-def _changes(
-    records: Records,
-    new: dict[str, float],
-    old: dict[str, float],
-    changes: ChangeIntervals | None,
-) -> Changes:
-    """The difference of every measure that is finite on both sides, with its interval."""
-    found: Changes = {}
-    for name, value in new.items():
-        difference = value - old.get(name, math.nan)
-        if not math.isfinite(difference):
-            continue
-        interval = records[name].change
-        span = None if changes is None or interval is None else interval(changes)
-        ends = (
-            (None, None) if span is None else (min(span[0], difference), max(span[1], difference))
-        )
-        found[name] = (difference, *ends)
     return found
 
 
@@ -563,11 +540,18 @@ def evaluation_of(
         if old is not None:
             before = old.intervals(bins, options)
             old_notes += before.notes
-            changes = None if pair is None else _row_changes(pair, found, before)
+            if pair is not None:
+                points = old.ranked.scale.kind == "points"  # of which only the order is compared
+                p = pair.before if points else old.ranked.probability_of(pair.before)
+                changes = ChangeIntervals(
+                    RowPredictions(found, pair.after, pair.after, pair.positive),
+                    RowPredictions(before, p, pair.before, pair.positive),
+                    pair.rows(options.weights),
+                )
     if old is not None:
         notes = _notes_on_both(new, old, merge_notes(old_notes, notes))
         if found is not None and changes is None:
-            notes.append(Note(f"the change has no intervals: {apart}", CHANGE))
+            notes.append(f"the change has no intervals: {apart}")
     if options is not None:
         notes += weight_note(new.table, options.weights)
     made = Evaluation(
@@ -595,18 +579,7 @@ def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
     before, after = old.values.get("auc"), new.values.get("auc")
     if before is not None and after is not None and before != after:
         ties = f"{ties}, AUC moved from {before:.4g} to {after:.4g}"
-    return [*notes, Note(ties, TIES)]
-
-
-def _row_changes(pair: PairedCells, new: TableIntervals, old: TableIntervals) -> RowChangeIntervals:
-    """The intervals of after − before; of points only the order is compared."""
-    points = old.ranked.scale.kind == "points"
-    p = pair.before if points else old.ranked.probability_of(pair.before)
-    return RowChangeIntervals(
-        RowPredictions(new, pair.after, pair.after, pair.positive),
-        RowPredictions(old, p, pair.before, pair.positive),
-        pair.rows(new.options.weights),
-    )
+    return [*notes, TiesNote(ties)]
 
 
 # --- several classes ----------------------------------------------------------------------------
@@ -641,13 +614,22 @@ def evaluate_classes(
             notes = [read, *notes]
         if options is not None and found is not None:
             before = ClassIntervals(old, old_values, bins, options)
-            changes = ClassChangeIntervals(found, before)
-    if found is not None:
-        notes += _interval_notes(found)
+            changes = ChangeIntervals(found, before, found.rows)
+    if options is not None and found is not None:
+        notes += found.notes
+        if found.enough:
+            without = [name for name in values if CLASS_MEASURES[name].interval is None]
+            notes += [f"{name} has no interval for several classes" for name in without]
+            notes += weight_note(matrix, options.weights)
     made = MulticlassEvaluation(
         values,
         old_values,
-        _by_class(facts),
+        {
+            "weight": tuple(matrix.class_weight.tolist()),
+            "ece": tuple(groups.mean_gap() for groups in facts.each),
+            "mce": tuple(groups.largest_gap() for groups in facts.each),
+            "auc": tuple(facts.columns.areas),
+        },
         matrix.total,
         tuple(plain(label) for label in seen.labels),
         tuple(notes),
@@ -655,24 +637,6 @@ def evaluate_classes(
     )
     weights = "importance" if options is None else options.weights
     return with_look(made, class_look(matrix, weights))
-
-
-def _by_class(facts: ClassFacts) -> ByClass:
-    """Weight, ECE, MCE and AUC of each class against the rest."""
-    return {
-        "weight": tuple(facts.matrix.class_weight.tolist()),
-        "ece": tuple(groups.mean_gap() for groups in facts.each),
-        "mce": tuple(groups.largest_gap() for groups in facts.each),
-        "auc": tuple(facts.columns.areas),
-    }
-
-
-def _interval_notes(of: ClassIntervals) -> list[str]:
-    if not of.enough:
-        return of.notes
-    without = [name for name in of.values if CLASS_MEASURES[name].interval is None]
-    notes = [f"{name} has no interval for several classes" for name in without]
-    return notes + weight_note(of.matrix, of.options.weights)
 
 
 # --- What `evaluate` returns: values that print as a table ----------------------------------------
@@ -684,38 +648,9 @@ NO_PRAISE = (
     "themselves, and even one constant for all rows would have smaller losses"
 )
 
-# --- notes --------------------------------------------------------------------------------------
 
-Topic = Literal["change", "ties"]
-
-#: why the change from before to after has no intervals
-CHANGE: Topic = "change"
-#: that different scores became equal predictions
-TIES: Topic = "ties"
-
-
-class Note(str):
-    """A line of text that knows what it is about.
-
-    >>> note = Note("ties are new", TIES)
-    >>> note == "ties are new", note.topic
-    (True, 'ties')
-    """
-
-    topic: Topic
-
-    def __new__(cls, text: str, topic: Topic) -> Note:
-        note = super().__new__(cls, text)
-        note.topic = topic
-        return note
-
-    def __reduce__(self) -> tuple[type[Note], tuple[str, Topic]]:
-        return Note, (str(self), self.topic)
-
-
-def topic_of(note: str) -> Topic | None:
-    """What a note is about, if it says so."""
-    return note.topic if isinstance(note, Note) else None
+class TiesNote(str):
+    """A note that different scores became equal predictions."""
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -785,8 +720,11 @@ class EvaluationTable(PrintsAsTable, Frozen):
         return any(low is not None for _, low, _ in (self.change or {}).values())
 
     def _table(self) -> ResultTable:
-        meaning = {name: measure.meaning for name, measure in self._measures.items()}
-        rows = [TableRow(cells, meaning[name]) for name, cells in self._rows().items()]
+        rows = [
+            TableRow((measure.label, measure.good, *self._cells(measure)), measure.meaning)
+            for name, measure in self._measures.items()
+            if name in self.after
+        ]
         return ResultTable(self._columns(), rows, self._below())
 
     def _columns(self) -> list[TableColumn]:
@@ -801,18 +739,10 @@ class EvaluationTable(PrintsAsTable, Frozen):
         verdict = TableColumn("change", "left", may_break=False, coloured=True)
         return [*named, *values, *ends, verdict, *[TableColumn("by", expendable=0)] * self._paired]
 
-    def _rows(self) -> dict[str, tuple[str, ...]]:
-        """The cells of the table by measure: label, which way is good, values, the verdict."""
-        return {
-            name: (measure.label, measure.good, *self._cells(measure))
-            for name, measure in self._measures.items()
-            if name in self.after
-        }
-
     def _cells(self, measure: Measure) -> list[str]:
+        """The values, their interval and the verdict, as the table has them."""
         name = measure.name
-        value = self.after[name]
-        cells = [shown_value(value)]
+        cells = [shown_value(self.after[name])]
         if self.intervals is not None:
             cells.append(_shown_span(self.intervals.get(name)))
         if self.before is None:
@@ -896,20 +826,12 @@ class Evaluation(EvaluationTable):
         distinct = f"{self.distinct:,} different prediction{'s' if self.distinct != 1 else ''}"
         if self.distinct_before is not None:
             distinct += f", {self.distinct_before:,} before"
-        weights = sizes_in_words(self.weight, self.positive_weight)
+        weight, positive = self.weight, self.positive_weight
+        rows = f"rows of weight {weight:.10g} in all, positive ones of weight {positive:.10g}"
+        if float(weight).is_integer() and float(positive).is_integer():
+            rows = f"{weight:,.0f} row{'s' * (weight != 1)}, {positive:,.0f} of them positive"
         where = [] if self.groups is None else [f"features: {self.groups.summary()}"]
-        return [f"{weights}; {distinct}", *where, *self._shown_notes()]
-
-
-def sizes_in_words(weight: float, positive: float) -> str:
-    """How many rows there are, and positives among them; weights where those are not whole.
-
-    >>> sizes_in_words(2000.0, 477.0), sizes_in_words(10.5, 2.25)
-    ('2,000 rows, 477 of them positive', 'rows of weight 10.5 in all, positive ones of weight 2.25')
-    """
-    if float(weight).is_integer() and float(positive).is_integer():
-        return f"{weight:,.0f} row{'s' * (weight != 1)}, {positive:,.0f} of them positive"
-    return f"rows of weight {weight:.10g} in all, positive ones of weight {positive:.10g}"
+        return [f"{rows}; {distinct}", *where, *self._shown_notes()]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -975,24 +897,22 @@ class MulticlassEvaluation(EvaluationTable):
         return [*lines, *self._shown_notes()]
 
 
-E = TypeVar("E", bound=EvaluationTable)
+AnyEvaluation = TypeVar("AnyEvaluation", bound=Evaluation | MulticlassEvaluation)
 
 
-def without_praise(given: E) -> E:
+def without_praise(made: AnyEvaluation) -> AnyEvaluation:
     """The evaluation where the scores themselves are worth nothing: no change is called better."""
-    made: Any = given
     if made.before is None or not made.praise:
-        return given
-    praised = any(made.verdict(name) == "better" for name in made.before.keys() & made.after.keys())
-    notes = (*made.notes, NO_PRAISE) if praised else made.notes
-    return replace(made, praise=False, notes=notes)  # type: ignore[no-any-return]
+        return made
+    both = made.before.keys() & made.after.keys()
+    praised = any(made.verdict(name) == "better" for name in both)
+    return replace(made, praise=False, notes=made.notes + (NO_PRAISE,) * praised)
 
 
-def with_look(given: E, look: Any) -> E:
+def with_look(made: AnyEvaluation, look: Any) -> AnyEvaluation:
     """The evaluation with what the predictions themselves show."""
-    made: Any = given
     made = replace(made, look=look)
-    return without_praise(made) if look.useless else made  # type: ignore[no-any-return]
+    return without_praise(made) if look.useless else made
 
 
 def _plain_labels(labels: tuple[Any, ...]) -> list[Any]:
@@ -1006,8 +926,6 @@ _FORMS: dict[str, Callable[[Any], Any]] = {"change": _named_ends, "labels": _pla
 
 # --- Predictions out of fold: all measures, AUC as one map has it, and the map's values -----------
 
-
-AnyEvaluation = TypeVar("AnyEvaluation", Evaluation, MulticlassEvaluation)
 
 #: bins as `evaluate` has them; tables drawn again are fewer, since people wait for a fit
 BINS, REPLICATES = 10, 400
@@ -1053,29 +971,24 @@ def evaluate_held_out(
     records = chosen_records(MEASURES, measures)
     old = None if before is None else measured(before, BINS, records)
     made = evaluation_of(measured(after, BINS, records), old, BINS, options, pair)
-    return made if aucs is None else _of_one_map(made, aucs, scores, values)
-
-
-def _of_one_map(
-    made: Evaluation, aucs: tuple[float | None, float | None], scores: int, values: int
-) -> Evaluation:
-    (old, new), before = aucs, made.before
-    if new is not None and values == 1:
-        new = 0.5  # one rate for all rows ranks nothing
-    if before is None:
-        if new is None or "auc" not in made.after:
+    if aucs is None:
+        return made
+    old_auc, new_auc = aucs
+    if new_auc is not None and values == 1:
+        new_auc = 0.5  # one rate for all rows ranks nothing
+    if made.before is None:
+        if new_auc is None or "auc" not in made.after:
             return made
-        by = new - made.after["auc"]
-        ranked = {**made.after, "auc": new}
-        return replace(made, after=ranked, intervals=_moved(made.intervals, by))
+        spans = _moved(made.intervals, new_auc - made.after["auc"])
+        return replace(made, after={**made.after, "auc": new_auc}, intervals=spans)
     # ties of the folds' maps are not those of the one map
-    notes = [note for note in made.notes if topic_of(note) != TIES]
+    notes = [note for note in made.notes if not isinstance(note, TiesNote)]
     if values < scores:
         many = f"{values:,} prediction{'s' * (values != 1)}"
         said = f"{scores:,} different scores become {many}, so that some scores share one"
-        notes.append(Note(said, TIES))
+        notes.append(TiesNote(said))
     made = replace(made, distinct=values, distinct_before=scores, notes=tuple(notes))
-    found = with_auc_within_folds(made, old, new)
+    found = with_auc_within_folds(made, old_auc, new_auc)
     return replace(found, notes=made.notes) if values == 1 else found
 
 
@@ -1089,13 +1002,19 @@ def with_auc_within_folds(
     before = made.before
     if before is None or old is None or new is None or "auc" not in made.after.keys() & before:
         return made
+    change = made.change
+    if change is not None and "auc" in change:
+        value, *ends = change["auc"]
+        by = (new - old) - value
+        low, high = (None if end is None else end + by for end in ends)
+        change = {**change, "auc": (new - old, low, high)}
     return replace(
         made,
         after={**made.after, "auc": new},
         before={**before, "auc": old},
         intervals=_moved(made.intervals, new - made.after["auc"]),
         intervals_before=_moved(made.intervals_before, old - before["auc"]),
-        change=_changed(made.change, new - old),
+        change=change,
         notes=(*made.notes, _HOW),
     )
 
@@ -1105,12 +1024,3 @@ def _moved(spans: Spans | None, by: float) -> Spans | None:
         return spans
     low, high = spans["auc"]
     return {**spans, "auc": (min(max(low + by, 0.0), 1.0), min(max(high + by, 0.0), 1.0))}
-
-
-def _changed(changes: Changes | None, value: float) -> Changes | None:
-    if changes is None or "auc" not in changes:
-        return changes
-    old, low, high = changes["auc"]
-    by = value - old
-    ends = (value, None if low is None else low + by, None if high is None else high + by)
-    return {**changes, "auc": ends}

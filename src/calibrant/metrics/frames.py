@@ -38,7 +38,7 @@ from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.metrics.intervals import PairedCells
 from calibrant.metrics.measures import Measured, Records, measure_all, measured
-from calibrant.metrics.point_measures import FlachMatsubara, hull_blocks, infinite_because
+from calibrant.metrics.point_measures import FlachMatsubara, TableFacts, hull_blocks
 from calibrant.metrics.tables import Bins, Groups, bins_note, group, group_starts, to_cells
 
 if TYPE_CHECKING:
@@ -549,16 +549,19 @@ class GroupFacts:
         self.groups = _bins(g, fine, bins)
         total, positive = float(g.n.sum()), float(g.n1.sum())
         self.base_rate = positive / total
-        self.log_loss = float(g.loss.sum()) / total + 0.0
         rest = 1.0 - g.c
         square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
         self.square = float(square.sum()) / total
+        self.root_of_square = math.sqrt(self.square)
         upper = g.f >= fine // 2
         self.share_correct = float(g.n0[~upper].sum() + g.n1[upper].sum()) / total
         self._sums = g
 
+    def log_loss(self) -> float:
+        return float(self._sums.loss.sum()) / float(self._sums.n.sum()) + 0.0
+
     def why_infinite(self) -> str:
-        return infinite_because(self._sums.at(self._sums.mean))
+        return TableFacts(self._sums.at(self._sums.mean)).why_infinite()
 
 
 def _bins(g: Sums, fine: int, bins: Bins) -> Groups:

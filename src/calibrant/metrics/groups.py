@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,17 +177,13 @@ def multicalibration(
             "features belong to rows, but a ScoreTable came, which has none. Pass labels y and "
             "probabilities p."
         )
-    rule = GroupRule(check_flag("crossings", crossings), *_sizes(quantiles, categories, min_rows))
+    for name, most in (("quantiles", quantiles), ("categories", categories)):
+        if check_whole(name, most, 2) > 200:
+            raise ParameterError(f"{name} must be at most 200, but {most} came.")
+    least = check_whole("min_rows", min_rows, 1)
+    rule = GroupRule(check_flag("crossings", crossings), int(quantiles), int(categories), least)
     rows = read_rows(y, p, sample_weight, pos_label, classes)
     return multicalibration_of_rows(rows, features, rule, level, replicates, random_state, weights)
-
-
-def _sizes(quantiles: Any, categories: Any, min_rows: Any) -> tuple[int, int, int]:
-    most = {"quantiles": quantiles, "categories": categories}
-    for name, value in most.items():
-        if check_whole(name, value, 2) > 200:
-            raise ParameterError(f"{name} must be at most 200, but {value} came.")
-    return int(quantiles), int(categories), check_whole("min_rows", min_rows, 1)
 
 
 def multicalibration_of_rows(
@@ -209,7 +206,9 @@ def multicalibration_of_rows(
     if rows.weight is not None and not rows.weight.all():
         there = rows.weight > 0.0
         rows, table = rows.take(there), table.take(there)
-    weighed = _weighed(rows, weights)
+    check_counts(rows.weight, weights)
+    counted = weights == "counts" and rows.weight is not None
+    weighed = replace(rows, weight=weight_in_rows(rows.weight, weights))
     columns, notes = code_columns(table, rows.scores, rows.positive, rule)
     crossings = Crossings(columns, rule)
     if crossings.wide:
@@ -217,18 +216,14 @@ def multicalibration_of_rows(
             f"more than {MOST_CROSSED} columns came: they were crossed with the prediction only"
         )
     notes += _impossible(rows)
-    cells = sum_groups(weighed, crossings)
-    kept = crossings.keep(_large_enough(cells, rule), cells.rows)
+    cells = sum_groups(weighed, counted, crossings)
+    enough = (cells.size >= rule.min_rows * (1.0 - 1e-9)) & (cells.weight > 0.0)
+    enough[0] = True  # all rows
+    kept = crossings.keep(enough, cells.rows)
     sums = cells.take(kept)
-    drawn = redraw_groups(weighed, crossings, sums, replicates, random)
+    draw = partial(_drawn, weighed, counted, random)
+    drawn = redraw_groups(draw, len(rows.scores), crossings, sums, replicates)
     return _result(crossings.parts(kept), sums, drawn, rows, level, notes)
-
-
-def _weighed(rows: Rows, weights: str) -> WeighedRows:
-    check_counts(rows.weight, weights)
-    weight = weight_in_rows(rows.weight, weights)
-    counts = weights == "counts" and weight is not None
-    return WeighedRows(rows.scores, rows.positive, weight, counts)
 
 
 def _impossible(rows: Rows) -> list[str]:
@@ -236,12 +231,6 @@ def _impossible(rows: Rows) -> list[str]:
     always = int((~rows.positive & (rows.scores == 1.0)).sum())
     words = ((never, "happened that had the probability 0"), (always, "did not happen that had 1"))
     return [f"{count:,} rows {said}" for count, said in words if count]
-
-
-def _large_enough(cells: GroupSums, rule: GroupRule) -> Flags:
-    enough = (cells.size >= rule.min_rows * (1.0 - 1e-9)) & (cells.weight > 0.0)
-    enough[0] = True  # all rows
-    return enough
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -256,7 +245,11 @@ def _result(
     notes: list[str],
 ) -> Multicalibration:
     replicates = len(drawn.statistic)
-    statistic = _statistic(sums)
+    gap = sums.observed - sums.predicted
+    # infinite where chance has no part and something is off
+    root = signed_root(np.clip(sums.observed, 0.0, 1.0), sums.predicted, sums.trials)
+    off = np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0)
+    statistic = np.where(sums.chance > 0.0, root, off)
     null = np.sort(drawn.statistic)
     above = replicates - np.searchsorted(null, np.abs(statistic) * (1.0 - ROUNDING), side="left")
     p_values = np.where(np.isinf(statistic), 0.0, (1.0 + above) / (1.0 + replicates))
@@ -268,7 +261,6 @@ def _result(
     same = _same_as(parts, sums, clearest[wrong[clearest]].tolist(), critical)
     total = len(rows.scores) if rows.weight is None else float(rows.weight.sum())
     unit = total / sums.weight[0]  # weights as they came, not in units of rows
-    gap = sums.observed - sums.predicted
     groups = [
         GroupError(
             _name(parts[g]),
@@ -285,10 +277,12 @@ def _result(
         )
         for g in clearest.tolist()
     ]
+    # those that are off and say something of their own, those that repeat others, the rest
+    groups.sort(key=lambda one: (not one.wrong, one.same_as is not None, -one.sure))
     share = sums.weight / sums.weight.sum()
     mean = float(share @ np.abs(gap))
     return Multicalibration(
-        groups=tuple(sorted(groups, key=_rank)),
+        groups=tuple(groups),
         looked_at=len(groups),
         wrong=int(wrong.sum()),
         repeats=len(same),
@@ -305,21 +299,8 @@ def _result(
     )
 
 
-def _rank(one: GroupError) -> tuple[bool, bool, float]:
-    """Groups that are off and say something of their own, those that repeat others, the rest."""
-    return not one.wrong, one.same_as is not None, -one.sure
-
-
 def _name(parts: tuple[str, ...]) -> str:
     return " & ".join(parts) or ALL_ROWS
-
-
-def _statistic(sums: GroupSums) -> Array:
-    """The signed root of each group; infinite where chance has no part and something is off."""
-    root = signed_root(np.clip(sums.observed, 0.0, 1.0), sums.predicted, sums.trials)
-    gap = sums.observed - sums.predicted
-    off = np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0)
-    return np.where(sums.chance > 0.0, root, off)
 
 
 def _interval(sums: GroupSums, critical: float) -> tuple[Array, Array]:
@@ -376,18 +357,6 @@ MOST_DRAWN, FEWEST_DRAWN = 256, 16
 ROUNDING = 1e-6
 
 
-class WeighedRows(NamedTuple):
-    """Predictions, who is positive, and weights in units of rows (None: all one).
-
-    ``counts``: a weight is a number of rows, each with a label of its own when redrawn.
-    """
-
-    p: Array
-    positive: Flags
-    weight: Array | None
-    counts: bool
-
-
 @dataclass(frozen=True)
 class GroupSums:
     """Sums over the rows of each group, d = y − p.
@@ -438,11 +407,11 @@ class GroupSums:
         return np.minimum(self.trials, np.where(inner, shown, np.inf))
 
 
-def sum_groups(rows: WeighedRows, crossings: Crossings) -> GroupSums:
+def sum_groups(rows: Rows, counted: bool, crossings: Crossings) -> GroupSums:
     """The sums of all cells; O(n · crossings), a block of rows at a time."""
-    p, y = rows.p, rows.positive.astype(np.float64)
+    p, y = rows.scores, rows.positive.astype(np.float64)
     w = np.ones(len(p)) if rows.weight is None else rows.weight
-    square = w if rows.counts else w * w
+    square = w if counted else w * w
     gap = y - p
     columns = (np.ones(len(p)), w, square, w * p, w * y, square * (p * (1.0 - p)))
     values = np.column_stack((*columns, square * gap, square * gap**2))
@@ -481,15 +450,16 @@ class RedrawnGroups(NamedTuple):
 
 
 def redraw_groups(
-    rows: WeighedRows,
+    draw: Callable[[slice, int], NDArray[Any]],
+    rows: int,
     crossings: Crossings,
     sums: GroupSums,
     replicates: int,
-    random: np.random.Generator,
 ) -> RedrawnGroups:
     """Redraw the labels of all rows from their predictions, and look at all groups each time.
 
-    Every drawing is one set of labels, so the groups depend on each other as in the data.
+    ``draw`` gives w·y* of some rows, for so many drawings. Every drawing is one set of labels, so
+    the groups depend on each other as in the data.
     O(n · crossings · replicates), in memory O(groups) for some drawings at a time.
     """
     groups = len(sums.weight)
@@ -498,8 +468,14 @@ def redraw_groups(
     expected, trials = sums.predicted[:, None], sums.trials[:, None]
     fixed = sums.chance <= 0.0
     for size in batches(replicates, at_a_time):
-        share = _drawn_events(rows, crossings, groups, size, random) / sums.weight[:, None]
-        share = np.clip(share, 0.0, 1.0)
+        events = np.zeros((groups, size))
+        for start in range(0, rows, BLOCK):
+            part = slice(start, start + BLOCK)
+            drawn = draw(part, size)
+            some = np.zeros((groups, size), dtype=drawn.dtype)
+            crossings.sums(drawn, part, some)
+            events += some
+        share = np.clip(events / sums.weight[:, None], 0.0, 1.0)
         share[fixed] = expected[fixed]  # nothing is left to chance
         statistic.append(np.abs(signed_root(share, expected, trials)).max(axis=0))
         gap = np.abs(share - expected)
@@ -508,26 +484,17 @@ def redraw_groups(
     return RedrawnGroups(np.concatenate(statistic), np.concatenate(largest), mean / replicates)
 
 
-def _drawn_events(
-    rows: WeighedRows, crossings: Crossings, groups: int, size: int, random: np.random.Generator
-) -> Array:
-    """Σwy* of each group, for as many sets of redrawn labels."""
-    events = np.zeros((groups, size))
-    for start in range(0, len(rows.p), BLOCK):
-        part = slice(start, start + BLOCK)
-        drawn = _drawn(rows, part, size, random)
-        some = np.zeros((groups, size), dtype=drawn.dtype)
-        crossings.sums(drawn, part, some)
-        events += some
-    return events
+def _drawn(
+    rows: Rows, counted: bool, random: np.random.Generator, part: slice, size: int
+) -> NDArray[Any]:
+    """w·y* of some rows, in the smallest type that holds the sums of a block.
 
-
-def _drawn(rows: WeighedRows, part: slice, size: int, random: np.random.Generator) -> NDArray[Any]:
-    """w·y* of some rows, in the smallest type that holds the sums of a block."""
-    p = rows.p[part, None]
+    Where rows are ``counted``, each of the rows that a weight stands for has a label of its own.
+    """
+    p = rows.scores[part, None]
     weight = None if rows.weight is None else rows.weight[part, None]
     shape = (len(p), size)
-    if rows.counts and weight is not None:
+    if counted and weight is not None:
         return random.binomial(weight.astype(np.int64), p, shape).astype(np.float64)
     hit = random.random(shape) < p
     if weight is None:
@@ -626,7 +593,8 @@ def _coded(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[CodedCo
     present = ~column.missing
     if not column.nominal:
         values = column.values[present].astype(np.float64)
-        if len(values) and _many(values):
+        # a look at some of them first
+        if any(len(np.unique(some)) > FEW_VALUES for some in (values[:1000], values)):
             return _with_missing(_ranges(name, values, rule), present), 0
     found, places = column.distinct()
     places = places[present]
@@ -642,11 +610,6 @@ def _coded(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[CodedCo
     words = [f"{name} = {one}" for one in names]
     words += [f"{name}: {rare:,} rare values"] * (rare > 0)
     return _with_missing(CodedColumn(name, code[places], tuple(words)), present), rare
-
-
-def _many(values: Array) -> bool:
-    """Whether there are more than a few different numbers, by a look at some of them first."""
-    return any(len(np.unique(some)) > FEW_VALUES for some in (values[:1000], values))
 
 
 def _short(value: Any) -> Any:
@@ -903,9 +866,10 @@ class Multicalibration(PrintsAsTable, PlainFields, Frozen):
         return f"{said}; the worst is {one.name}: {figures}"
 
     def _table(self) -> ResultTable:
+        weighted = any(one.weight != one.rows for one in self.groups)
         columns = [
             TableColumn("group", "left", widest=44),
-            TableColumn("weight" if self._weighted else "rows", may_break=False, expendable=0),
+            TableColumn("weight" if weighted else "rows", may_break=False, expendable=0),
             TableColumn("predicted", may_break=False),
             TableColumn("observed", may_break=False),
             TableColumn("difference", may_break=False),
@@ -915,10 +879,6 @@ class Multicalibration(PrintsAsTable, PlainFields, Frozen):
         return ResultTable(
             columns, [TableRow(self._cells(one)) for one in self.shown], self._below()
         )
-
-    @property
-    def _weighted(self) -> bool:
-        return any(one.weight != one.rows for one in self.groups)
 
     def _cells(self, one: GroupError) -> tuple[str, ...]:
         return (

@@ -16,6 +16,7 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows
 from calibrant.metrics.chance import (
     FEWEST,
+    LOSSES,
     Binned,
     Chance,
     IntervalOptions,
@@ -26,12 +27,9 @@ from calibrant.metrics.chance import (
     area_interval,
     area_span,
     bin_sums,
-    brier_losses,
     chance_of_tables,
-    gap_interval,
     isotonic_curve,
     largest_gap_interval,
-    log_losses,
     mean_interval,
     moments,
     normal,
@@ -39,13 +37,16 @@ from calibrant.metrics.chance import (
     row_moments,
     share_interval,
 )
-from calibrant.metrics.point_measures import area, log_losses_of_rows, square_losses_of_rows
+from calibrant.metrics.point_measures import area, losses_of_rows
 from calibrant.metrics.smooth_curve import OfCurve, chance_of_curve
 from calibrant.metrics.tables import Bins, class_sizes, class_table, top_labels, top_table
 from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, offset_intercept
 
 #: the total weight and the effective number of rows may differ by this factor without a note
 WORTH_SAYING = 1.25
+
+
+Losses = tuple[Array, ...]
 
 
 class MeasureIntervals:
@@ -84,23 +85,17 @@ class MeasureIntervals:
         """Whether there are at least two rows, without which there is no interval."""
         return self.size >= 2.0 - 1e-9
 
-    @property
-    def log_moments(self) -> Moments:
-        """Mean, error and skewness of the log loss."""
-        raise NotImplementedError
-
-    @property
-    def square_moments(self) -> Moments:
-        """Mean, error and skewness of the Brier score."""
+    def _moments(self, loss: str) -> Moments:
+        """Mean, error and skewness of the log loss, or of the Brier score."""
         raise NotImplementedError
 
     def log_loss(self) -> Span:
         """Student's interval, corrected for skewness."""
-        return mean_interval(self.log_moments, self.level)
+        return mean_interval(self._moments("log"), self.level)
 
     def brier(self) -> Span:
         """Student's interval, corrected for skewness."""
-        return mean_interval(self.square_moments, self.level)
+        return mean_interval(self._moments("brier"), self.level)
 
     def rmse(self) -> Span:
         """The roots of the ends for the Brier score."""
@@ -148,23 +143,21 @@ class TableIntervals(MeasureIntervals):
         drawn = ", ".join((*redrawn, *of_curve))
         if not self.enough or not drawn:
             return
-        if reason := _too_few(self.sample):
-            self.notes.append(f"no interval for {drawn}: {reason}; the others may be too narrow")
-            return
+        negatives, positives = class_sizes(self.sample)
+        for word, size in (("positives", positives), ("negatives", negatives)):
+            if size < FEWEST - 1e-9:
+                self.notes.append(
+                    f"no interval for {drawn}: it takes {FEWEST:g} {word} or more, and {size:.3g} "
+                    "came; the others may be too narrow"
+                )
+                return
         if redrawn:
             self.chance = chance_of_tables(redrawn, table, options)
         if of_curve:
             self.chance |= chance_of_curve(of_curve, table, options)
 
-    @cached_property
-    def log_moments(self) -> Moments:
-        return self._moments(log_losses(self.sample.scores))
-
-    @cached_property
-    def square_moments(self) -> Moments:
-        return self._moments(brier_losses(self.sample.scores))
-
-    def _moments(self, losses: tuple[Array, Array]) -> Moments:
+    def _moments(self, loss: str) -> Moments:
+        losses = LOSSES[loss](self.sample.scores)
         return moments(self.sample.scores, self.sample.columns, losses)
 
     @cached_property
@@ -183,8 +176,12 @@ class TableIntervals(MeasureIntervals):
         return bin_sums(self.sample, self.bins)
 
     def ece(self) -> Span:
-        """The interval from the normal distribution of the bins' gaps."""
-        return gap_interval(self.binned, self.level)
+        """The interval from the normal distribution of the bins' gaps.
+
+        Chance is taken off the lower end only: both ends are safe.
+        """
+        b, half = self.binned, normal(self.level) * self.binned.together
+        return min(max(b.pure - half, 0.0), b.full), min(b.full + half, 1.0)
 
     def mce(self) -> Span:
         """The interval from the binomial limits of all bins."""
@@ -194,15 +191,6 @@ class TableIntervals(MeasureIntervals):
     def auc(self) -> Span:
         """Wilson's interval, with DeLong's variance."""
         return area_interval(table_in_rows(self.ranked, self.options.weights), self.level)
-
-
-def _too_few(sample: ScoreTable) -> str:
-    """Why measures that need drawn tables get no interval; empty if they do."""
-    negatives, positives = class_sizes(sample)
-    for word, size in (("positives", positives), ("negatives", negatives)):
-        if size < FEWEST - 1e-9:
-            return f"it takes {FEWEST:g} {word} or more, and {size:.3g} came"
-    return ""
 
 
 @dataclass(frozen=True)
@@ -217,15 +205,9 @@ class RowPredictions:
     scores: Array
     positive: Flags
 
-    @property
-    def log_losses(self) -> tuple[Array, Array]:
-        """The log loss of each row if it were a negative, and if it were a positive."""
-        return log_losses(self.p)
-
-    @property
-    def square_losses(self) -> tuple[Array, Array]:
-        """The squared error of each row if it were a negative, and if it were a positive."""
-        return brier_losses(self.p)
+    def losses(self, loss: str) -> Losses:
+        """What each row would lose if it were a negative, and if it were a positive."""
+        return LOSSES[loss](self.p)
 
     @property
     def right(self) -> Flags:
@@ -263,8 +245,7 @@ class ClassIntervals(MeasureIntervals):
         self.matrix, self.columns = matrix, matrix.n_classes
         self.rows = RowWeights.of(matrix.weight, len(matrix), options.weights)
         super().__init__(values, self.rows.size, bins, options)
-        self.log_losses = (log_losses_of_rows(matrix),)
-        self.square_losses = (square_losses_of_rows(matrix),)
+        self._losses = {loss: losses_of_rows(matrix, loss) for loss in LOSSES}
         label, confidence = top_labels(matrix)
         table, self.right = top_table(matrix), label == matrix.codes
         of_top = TableIntervals(table, table, {}, bins, options, {}, {})
@@ -274,8 +255,15 @@ class ClassIntervals(MeasureIntervals):
     def intervals(self) -> ClassIntervals:
         return self
 
+    def losses(self, loss: str) -> Losses:
+        """What each row loses."""
+        return (self._losses[loss],)
+
+    def _moments(self, loss: str) -> Moments:
+        return row_moments(self._losses[loss], self.rows, self._promised[loss])
+
     @cached_property
-    def _promised(self) -> tuple[float, float]:
+    def _promised(self) -> dict[str, float]:
         """The variance of the mean log loss and of the mean square, if the predictions are right.
 
         Where rare events did not come, their absence must not look like certainty.
@@ -289,16 +277,8 @@ class ClassIntervals(MeasureIntervals):
             expected = np.einsum("ij,ij->i", p, log)
             variances[0] += squares @ (np.einsum("ij,ij,ij->i", p, log, log) - expected**2)
             variances[1] += squares @ (4.0 * (np.einsum("ij,ij,ij->i", p, p, p) - length**2))
-        log_loss, square = np.maximum(variances, 0.0) / float(self.rows.weight.sum()) ** 2
-        return float(log_loss), float(square)
-
-    @cached_property
-    def log_moments(self) -> Moments:
-        return row_moments(*self.log_losses, self.rows, self._promised[0])
-
-    @cached_property
-    def square_moments(self) -> Moments:
-        return row_moments(*self.square_losses, self.rows, self._promised[1])
+        least = np.maximum(variances, 0.0) / float(self.rows.weight.sum()) ** 2
+        return dict(zip(("log", "brier"), least.tolist(), strict=True))
 
     @property
     def moves_auc(self) -> Array:
@@ -358,36 +338,42 @@ def weight_note(data: ScoreTable | ScoreMatrix, weights: str) -> list[str]:
 # --- The interval of each measure's change, from two sets of predictions for the same rows --------
 
 
-Losses = tuple[Array, ...]
-
-
 class ChangeIntervals:
     """The intervals of after − before on the same rows: a method for each measure, by name.
 
-    Values on both sides are finite where a method is called.
+    Either side is a `RowPredictions`, or a `ClassIntervals` of several classes. Values on both
+    sides are finite where a method is called.
     """
 
     def __init__(self, after: Any, before: Any, rows: RowWeights) -> None:
         self.after, self.before, self._sides = after, before, (after, before)
         self.rows, self.level = rows, after.intervals.level
 
-    def _moments(self, differences: Losses) -> Moments:
-        """The moments of the mean difference, from what each row loses more than before."""
-        raise NotImplementedError
+    @property
+    def top(self) -> ChangeIntervals:
+        """Those of the probability of each row's most probable class."""
+        return ChangeIntervals(self.after.top, self.before.top, self.rows)
 
     def _mean(self, new: Losses, old: Losses) -> Moments:
+        """The moments of the mean difference of the rows' losses."""
         with np.errstate(invalid="ignore"):  # ∞ − ∞, for a label that did not come
             apart = [a - b for a, b in zip(new, old, strict=True)]
-        return self._moments(tuple(np.where(np.isfinite(d), d, 0.0) for d in apart))
+        apart = [np.where(np.isfinite(each), each, 0.0) for each in apart]
+        if len(apart) == 1:  # several classes
+            return row_moments(apart[0], self.rows)
+        hit = self.after.positive
+        if self.rows.cluster is not None:
+            return row_moments(np.where(hit, apart[1], apart[0]), self.rows)
+        return moments(self.after.p, self.rows.by_class(hit), (apart[0], apart[1]))
 
     def log_loss(self) -> Span:
         """Student's interval of the mean of the rows' differences."""
-        new, old = (side.log_losses for side in self._sides)
+        new, old = (side.losses("log") for side in self._sides)
         return mean_interval(self._mean(new, old), self.level)
 
     def brier(self) -> Span:
         """Student's interval of the mean of the rows' differences."""
-        new, old = (side.square_losses for side in self._sides)
+        new, old = (side.losses("brier") for side in self._sides)
         return mean_interval(self._mean(new, old), self.level)
 
     def rmse(self) -> Span | None:
@@ -396,7 +382,7 @@ class ChangeIntervals:
         if not all(roots):
             return None
         new, old = (
-            tuple(loss / (2 * side.intervals.columns * root) for loss in side.square_losses)
+            tuple(loss / (2 * side.intervals.columns * root) for loss in side.losses("brier"))
             for side, root in zip(self._sides, roots, strict=True)
         )
         mean = self._mean(new, old)._replace(mean=roots[0] - roots[1])
@@ -424,13 +410,62 @@ class ChangeIntervals:
         change = new.intervals.values["auc"] - old.intervals.values["auc"]
         return _cut(change - half, change + half)
 
+    # --- of two classes, or of the most probable of several --------------------------------------
+
+    def ece(self) -> Span:
+        """The interval from the gaps of the bins. Each end takes chance off one side only."""
+        new, old = self.after.intervals.binned, self.before.intervals.binned
+        pulls = [s.intervals.binned.pull(s.p, s.positive) for s in (self.after, self.before)]
+        half = normal(self.level) * self.rows.error(pulls[0] - pulls[1])
+        return _cut(new.pure - old.full - half, new.full - old.pure + half)
+
+    def moved(self, name: str, pull: Callable[[RowPredictions], Array]) -> Span | None:
+        """Student's interval, as of a mean, for a measure that each row moves by w · ``pull`` / Σw.
+
+        None where the numbers get too large for floats.
+        """
+        change = self.after.intervals.values[name] - self.before.intervals.values[name]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = row_moments(pull(self.after) - pull(self.before), self.rows)
+        if not math.isfinite(found.error + found.skew):
+            return None
+        return mean_interval(found._replace(mean=change), self.level)
+
+    def curve(
+        self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
+    ) -> Span | None:
+        """The interval for a measure that uses isotonic regression.
+
+        At each end, the bias is taken off one of the sides only, so that both ends are safe.
+
+        ``influence`` says how far each row moves the measure. ``noise_of`` names the measure that
+        tells how much chance alone moves it, if that is another one.
+        """
+        new, old = self.after.intervals, self.before.intervals
+        if name not in new.chance or name not in old.chance:
+            return None
+        noise = [side.chance[noise_of or name].noise for side in (new, old)]
+        moved = self.rows.error(influence(self.after) - influence(self.before))
+        half = normal(self.level) * math.hypot(moved, *noise)
+        change = new.values[name] - old.values[name]
+        return _cut(change - new.chance[name].bias - half, change + old.chance[name].bias + half)
+
 
 def _cut(low: float, high: float) -> Span:
     """The interval without what no change of a measure within [0, 1] can reach."""
     return max(low, -1.0), min(high, 1.0)
 
 
-# --- two classes --------------------------------------------------------------------------------
+def against_curve(side: RowPredictions) -> Array:
+    """How far each row moves the distance of the predictions from the curve."""
+    return (side.p - side.positive) ** 2 - (side.curve - side.positive) ** 2
+
+
+def curve_against_base(side: RowPredictions) -> Array:
+    """How far each row moves what the curve gains over the base rate."""
+    table = side.intervals.table
+    base = table.total_positive / table.total
+    return (base - side.positive) ** 2 - (side.curve - side.positive) ** 2
 
 
 class PairedCells(NamedTuple):
@@ -482,82 +517,3 @@ class PairedCells(NamedTuple):
         share = self.weight / unit
         squares = share**2 if self.squares is None else self.squares / unit / unit
         return RowWeights(share, squares, self.cluster)
-
-
-class RowChangeIntervals(ChangeIntervals):
-    """The intervals of changes for two classes."""
-
-    after: RowPredictions
-    before: RowPredictions
-
-    def _moments(self, differences: Losses) -> Moments:
-        first, second = differences
-        hit = self.after.positive
-        if self.rows.cluster is not None:
-            return row_moments(np.where(hit, second, first), self.rows)
-        return moments(self.after.p, self.rows.by_class(hit), (first, second))
-
-    def ece(self) -> Span:
-        """The interval from the gaps of the bins. Each end takes chance off one side only."""
-        new, old = self.after.intervals.binned, self.before.intervals.binned
-        pulls = [s.intervals.binned.pull(s.p, s.positive) for s in (self.after, self.before)]
-        half = normal(self.level) * self.rows.error(pulls[0] - pulls[1])
-        return _cut(new.pure - old.full - half, new.full - old.pure + half)
-
-    def moved(self, name: str, pull: Callable[[RowPredictions], Array]) -> Span | None:
-        """Student's interval, as of a mean, for a measure that each row moves by w · ``pull`` / Σw.
-
-        None where the numbers get too large for floats.
-        """
-        change = self.after.intervals.values[name] - self.before.intervals.values[name]
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = row_moments(pull(self.after) - pull(self.before), self.rows)
-        if not math.isfinite(found.error + found.skew):
-            return None
-        return mean_interval(found._replace(mean=change), self.level)
-
-    def curve(
-        self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
-    ) -> Span | None:
-        """The interval for a measure that uses isotonic regression.
-
-        At each end, the bias is taken off one of the sides only, so that both ends are safe.
-
-        ``influence`` says how far each row moves the measure. ``noise_of`` names the measure that
-        tells how much chance alone moves it, if that is another one.
-        """
-        new, old = self.after.intervals, self.before.intervals
-        if name not in new.chance or name not in old.chance:
-            return None
-        noise = [side.chance[noise_of or name].noise for side in (new, old)]
-        moved = self.rows.error(influence(self.after) - influence(self.before))
-        half = normal(self.level) * math.hypot(moved, *noise)
-        change = new.values[name] - old.values[name]
-        return _cut(change - new.chance[name].bias - half, change + old.chance[name].bias + half)
-
-
-def against_curve(side: RowPredictions) -> Array:
-    """How far each row moves the distance of the predictions from the curve."""
-    return (side.p - side.positive) ** 2 - (side.curve - side.positive) ** 2
-
-
-def curve_against_base(side: RowPredictions) -> Array:
-    """How far each row moves what the curve gains over the base rate."""
-    table = side.intervals.table
-    base = table.total_positive / table.total
-    return (base - side.positive) ** 2 - (side.curve - side.positive) ** 2
-
-
-# --- several classes ----------------------------------------------------------------------------
-
-
-class ClassChangeIntervals(ChangeIntervals):
-    """The intervals of changes for several classes."""
-
-    def __init__(self, after: ClassIntervals, before: ClassIntervals) -> None:
-        super().__init__(after, before, after.rows)
-        self.top = RowChangeIntervals(after.top, before.top, after.rows)
-
-    def _moments(self, differences: Losses) -> Moments:
-        (difference,) = differences
-        return row_moments(difference, self.rows)

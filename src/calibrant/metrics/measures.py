@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -18,55 +18,39 @@ import numpy as np
 from calibrant.array_types import Array
 from calibrant.data.door import check_word
 from calibrant.data.scale import ScoreScale
-from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.metrics.chance import IntervalOptions, RedrawnTables, Span
 from calibrant.metrics.intervals import (
     ChangeIntervals,
     MeasureIntervals,
-    RowChangeIntervals,
     RowPredictions,
     TableIntervals,
     against_curve,
     curve_against_base,
 )
 from calibrant.metrics.point_measures import (
-    FlachMatsubara,
+    ClassFacts,
+    TableFacts,
     area,
-    infinite_because,
-    infinite_for_classes,
-    mean_log_loss,
-    mean_log_loss_of_classes,
-    mean_square,
     not_whole,
     one_class,
-    share_correct,
-    share_right,
-    split_on_hull,
-    square_sum,
     too_many,
     window_error,
 )
-from calibrant.metrics.smooth_curve import CurveGaps, OfCurve, curve_gaps, smooth_curve
+from calibrant.metrics.smooth_curve import CurveGaps, OfCurve
 from calibrant.metrics.tables import (
     Bins,
-    Groups,
     bins_note,
-    class_groups,
-    class_tables,
-    group,
-    top_table,
 )
 from calibrant.metrics.tests import (
     Coefficient,
-    CoxLine,
-    cox_line,
-    offset_intercept,
     ratio_interval,
-    uncertain,
 )
 from calibrant.result_tables import shown_value
+
+#: what a measure of two classes is made of
+PredictionFacts: TypeAlias = "TableFacts | GroupFacts"
 
 if TYPE_CHECKING:
     from calibrant.metrics.frames import GroupFacts
@@ -125,7 +109,7 @@ class Measure:
     interval : function of TableIntervals, optional
         The interval before it is cut to the range, or None where the data allow none. It is asked
         for where the value is finite. Left out where tables or curves drawn again tell it.
-    change : function of RowChangeIntervals, optional
+    change : function of ChangeIntervals, optional
         The interval of after − before on the same rows, or None.
     of_redrawn : function of RedrawnTables, optional
         The value of a table drawn again, for measures whose interval comes from such tables.
@@ -274,133 +258,6 @@ def _change_of_distance(target: float, old: Span, new: Span, change: Span) -> Sp
     return (min(moved), max(moved)) if moved else (-math.inf, math.inf)
 
 
-# --- What measures are made of: facts of a table, of groups of rows, or of several classes --------
-
-
-class TableFacts:
-    """The facts of a table, each computed when it is first asked for."""
-
-    hidden_area = 0.0
-
-    def __init__(self, ranked: ScoreTable, bins: Bins) -> None:
-        self.ranked = ranked
-        self.bins = bins
-
-    @cached_property
-    def table(self) -> ScoreTable:
-        """The predictions as probabilities; points, which are none, as they are."""
-        return self.ranked.as_probabilities() or self.ranked
-
-    @cached_property
-    def log_loss(self) -> float:
-        return mean_log_loss(self.table)
-
-    def why_infinite(self) -> str:
-        return infinite_because(self.table)
-
-    @cached_property
-    def square(self) -> float:
-        return mean_square(self.table)
-
-    @cached_property
-    def groups(self) -> Groups:
-        return group(self.table, self.bins)
-
-    @cached_property
-    def share_correct(self) -> float:
-        return share_correct(self.table)
-
-    @cached_property
-    def hull(self) -> FlachMatsubara:
-        return split_on_hull(self.table)
-
-    @property
-    def base_rate(self) -> float:
-        return self.table.total_positive / self.table.total
-
-    @cached_property
-    def line(self) -> CoxLine:
-        return cox_line(self.table)
-
-    @cached_property
-    def offset(self) -> Coefficient:
-        return offset_intercept(self.table)
-
-    @cached_property
-    def certain(self) -> float:
-        """The weight of predictions of exactly 0 or 1."""
-        return uncertain(self.table)[1]
-
-    @cached_property
-    def curve_gaps(self) -> CurveGaps:
-        return curve_gaps(self.table, smooth_curve(self.table))
-
-
-#: what a measure of two classes is made of
-PredictionFacts: TypeAlias = "TableFacts | GroupFacts"
-
-
-# --- several classes ----------------------------------------------------------------------------
-
-
-class ClassColumns(NamedTuple):
-    """AUC (``areas``) and CalBin (``windows``) of each class against the rest.
-
-    The AUC of a class that did not come is None. Where there is no CalBin ``no_windows`` says why.
-    """
-
-    areas: list[float | None]
-    windows: list[float]
-    no_windows: str
-
-
-class ClassFacts:
-    """The facts of a matrix of probabilities, each computed when it is first asked for."""
-
-    def __init__(self, matrix: ScoreMatrix, bins: Bins) -> None:
-        self.matrix = matrix
-        self.bins = bins
-
-    @cached_property
-    def log_loss(self) -> float:
-        return mean_log_loss_of_classes(self.matrix)
-
-    def why_infinite(self) -> str:
-        return infinite_for_classes(self.matrix)
-
-    @property
-    def share_correct(self) -> float:
-        return share_right(self.matrix)
-
-    @cached_property
-    def square(self) -> float:
-        """The mean over rows of Σ_j (y_j − p_j)²."""
-        return square_sum(self.matrix)
-
-    @cached_property
-    def top(self) -> Groups:
-        """The bins of the probability of each row's most probable class."""
-        return group(top_table(self.matrix), self.bins)
-
-    @cached_property
-    def each(self) -> list[Groups]:
-        """The bins of each class against the rest."""
-        return class_groups(self.matrix, self.bins)
-
-    @cached_property
-    def columns(self) -> ClassColumns:
-        """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
-        areas: list[float | None] = []
-        windows: list[float] = []
-        reason = too_many(self.matrix.total * self.matrix.n_classes)
-        for table in class_tables(self.matrix):
-            areas.append(None if one_class(table) else area(table))
-            reason = reason or not_whole(table)
-            if not reason:
-                windows.append(window_error(table))
-        return ClassColumns(areas, windows, reason)
-
-
 # --- The measures that clinical papers report, as records of the registry -------------------------
 
 
@@ -453,7 +310,7 @@ def _fit_interval(fit: Fit, intervals: TableIntervals) -> Span | None:
     return found.interval(intervals.level) if math.isfinite(found.value) else None
 
 
-def _fit_change(name: str, fit: Fit, changes: RowChangeIntervals) -> Span | None:
+def _fit_change(name: str, fit: Fit, changes: ChangeIntervals) -> Span | None:
     def pull(side: RowPredictions) -> Array:
         return fit(side.intervals).pull(side.p, side.positive, side.intervals.sample.total)
 
@@ -562,9 +419,10 @@ CLINICAL = (
 
 
 def _log_loss(facts: PredictionFacts | ClassFacts) -> Found:
-    if math.isinf(facts.log_loss):
-        return ValueWithNote(facts.log_loss, f"log loss is infinite: {facts.why_infinite()}")
-    return facts.log_loss
+    loss = facts.log_loss()
+    if math.isinf(loss):
+        return ValueWithNote(loss, f"log loss is infinite: {facts.why_infinite()}")
+    return loss
 
 
 def _auc(facts: PredictionFacts) -> Found:
@@ -648,7 +506,7 @@ RECORDS = (
         brief=True,
         of=lambda facts: facts.groups.mean_gap(),
         interval=TableIntervals.ece,
-        change=RowChangeIntervals.ece,
+        change=ChangeIntervals.ece,
         of_columns=lambda columns: columns.mean_gap(),
     ),
     Measure(
@@ -664,13 +522,10 @@ RECORDS = (
         "RMSE",
         "root of the Brier score",
         "smaller",
-        of=lambda facts: math.sqrt(facts.square),
+        of=lambda facts: facts.root_of_square,
         interval=MeasureIntervals.rmse,
         change=ChangeIntervals.rmse,
-        of_classes={
-            "of": lambda facts: math.sqrt(facts.square / facts.matrix.n_classes),
-            "meaning": "root of the Brier score per class",
-        },
+        of_classes={"meaning": "root of the Brier score per class"},
     ),
     Measure(
         "top_label_ece",

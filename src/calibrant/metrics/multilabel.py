@@ -17,7 +17,8 @@ from calibrant.data.door import Rows, check_lengths, read_probabilities, read_we
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, refuse_foreign_names
-from calibrant.metrics.measures import LABEL_MEASURES, TableFacts
+from calibrant.metrics.measures import LABEL_MEASURES
+from calibrant.metrics.point_measures import TableFacts
 from calibrant.metrics.tables import check_whole
 from calibrant.result_tables import (
     PlainFields,

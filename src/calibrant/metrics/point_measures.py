@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,12 +27,16 @@ from calibrant.errors import (
     refuse_foreign_names,
 )
 from calibrant.losses import LARGEST, SMALLEST
+from calibrant.metrics.smooth_curve import CurveGaps, curve_gaps, smooth_curve
 from calibrant.metrics.tables import (
     BINNINGS,
-    LabelledMatrix,
+    Bins,
+    Groups,
     check_number,
     check_whole,
+    class_groups,
     class_tables,
+    group,
     group_starts,
     last_cells,
     read_predictions,
@@ -39,7 +44,9 @@ from calibrant.metrics.tables import (
     run_means,
     to_cells,
     top_labels,
+    top_table,
 )
+from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, offset_intercept, uncertain
 
 
 class ScoringRule(NamedTuple):
@@ -217,7 +224,10 @@ def murphy(
     table = read_table(y, p, sample_weight, pos_label)
     starts = np.arange(len(table)) if bins is None else group_starts(table, bins, binning)
     n, n1 = np.add.reduceat(table.weight, starts), np.add.reduceat(table.positive, starts)
-    mean = _mean_prediction(table, starts)
+    low, high = table.scores[starts], table.scores[last_cells(starts, len(table))]
+    mean = run_means(table, starts)  # 0 or 1 only where all predictions of the group are
+    mean = np.where((mean == 0) & (high > 0), SMALLEST, mean)
+    mean = np.where((mean == 1) & (low < 1), LARGEST, mean)
     rule, rate, total = RULES[loss], n1 / n, table.total
     overall = np.array(table.total_positive / total)
     return Murphy(
@@ -227,14 +237,6 @@ def murphy(
         float(rule.entropy(overall)),
         mean_change(table, rule, to_cells(mean, starts, len(table))),
     )
-
-
-def _mean_prediction(table: ScoreTable, starts: Index) -> Array:
-    """The mean prediction of each group; 0 or 1 only where all predictions of the group are."""
-    low, high = table.scores[starts], table.scores[last_cells(starts, len(table))]
-    mean = run_means(table, starts)
-    mean = np.where((mean == 0) & (high > 0), SMALLEST, mean)
-    return np.where((mean == 1) & (low < 1), LARGEST, mean)
 
 
 def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
@@ -364,20 +366,7 @@ def flach_matsubara(
     >>> flach_matsubara([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
     FlachMatsubara(calibration=0.03125, ordering=0.0625, refinement=0.125)
     """
-    return split_on_hull(read_table(y, p, sample_weight, pos_label))
-
-
-def split_on_hull(table: ScoreTable) -> FlachMatsubara:
-    """`flach_matsubara` of a table."""
-    starts, n, rate = hull_blocks(table.weight, table.positive)
-    fit = to_cells(rate, starts, len(table))
-    apart = table.scores - fit
-    ordering = 2.0 * float(apart @ (table.weight * fit - table.positive)) / table.total
-    return FlachMatsubara(
-        float(table.weight @ apart**2 / table.total),
-        max(ordering, 0.0),  # rounding
-        float(n @ (rate * (1.0 - rate)) / table.total),
-    )
+    return TableFacts(read_table(y, p, sample_weight, pos_label)).hull
 
 
 def calibration_loss(
@@ -397,7 +386,7 @@ def calibration_loss(
     >>> calibration_loss([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
     0.03125
     """
-    return split_on_hull(read_table(y, p, sample_weight, pos_label)).calibration
+    return TableFacts(read_table(y, p, sample_weight, pos_label)).hull.calibration
 
 
 def hull_blocks(weight: Array, positive: Array) -> tuple[Index, Array, Array]:
@@ -604,12 +593,20 @@ def auc(
     """
     check_word("average", average, ("macro", "weighted"))
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    if isinstance(seen, LabelledMatrix):
-        return _one_against_rest(seen, average)
-    missing = one_class(seen)
-    if missing:
-        raise InputError(f"{missing}. Leave it out, or evaluate on more data.")
-    return area(seen)
+    if isinstance(seen, ScoreTable):
+        if missing := one_class(seen):
+            raise InputError(f"{missing}. Leave it out, or evaluate on more data.")
+        return area(seen)
+    weight = seen.matrix.class_weight
+    if not weight.all():
+        absent = [plain(label) for label in seen.labels[weight == 0]]
+        raise InputError(
+            f"auc needs every class, but {len(absent)} of {len(weight)} did not come: "
+            f"{', '.join(map(repr, absent[:10]))}{', …' if len(absent) > 10 else ''}. Evaluate on "
+            "more data, or leave it out; evaluate averages over the classes that came."
+        )
+    areas = np.array([area(table) for table in class_tables(seen.matrix)])
+    return float(np.average(areas, weights=weight if average == "weighted" else None))
 
 
 def accuracy(
@@ -640,22 +637,7 @@ def accuracy(
     >>> accuracy([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.8])
     0.75
     """
-    seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    return share_correct(seen) if isinstance(seen, ScoreTable) else share_right(seen.matrix)
-
-
-def _one_against_rest(seen: LabelledMatrix, average: str) -> float:
-    matrix = seen.matrix
-    weight = matrix.class_weight
-    if not weight.all():
-        absent = [plain(label) for label in seen.labels[weight == 0]]
-        raise InputError(
-            f"auc needs every class, but {len(absent)} of {len(weight)} did not come: "
-            f"{', '.join(map(repr, absent[:10]))}{', …' if len(absent) > 10 else ''}. Evaluate on "
-            "more data, or leave it out; evaluate averages over the classes that came."
-        )
-    areas = np.array([area(table) for table in class_tables(matrix)])
-    return float(np.average(areas, weights=weight if average == "weighted" else None))
+    return read_facts(y, p, sample_weight, pos_label, classes).share_correct
 
 
 def area(table: ScoreTable) -> float:
@@ -671,12 +653,6 @@ def one_class(table: ScoreTable, name: str = "auc") -> str:
         return ""
     word = "positives" if table.total_positive else "negatives"
     return f"{name} needs both classes, but only {word} came"
-
-
-def share_correct(table: ScoreTable) -> float:
-    """The accuracy of a table of probabilities."""
-    first = int(np.searchsorted(table.scores, 0.5, side="left"))
-    return float((table.negative[:first].sum() + table.positive[first:].sum()) / table.total)
 
 
 def _scaled(weight: Array) -> Array:
@@ -747,16 +723,16 @@ def brier(
     """
     if normalise is not None:
         check_word("normalise", normalise, NORMALISE)
-    seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    if isinstance(seen, ScoreTable):
-        return NORMALISE[normalise or "binary"] * mean_square(seen)
-    k = seen.matrix.n_classes
+    facts = read_facts(y, p, sample_weight, pos_label, classes)
+    if isinstance(facts, TableFacts):
+        return NORMALISE[normalise or "binary"] * facts.square
+    k = facts.matrix.n_classes
     if normalise is not None and normalise not in DIVISOR:
         raise ParameterError(
             f"normalise must be 'sum' or 'mean_over_classes' for {k} classes, but {normalise!r} "
             "came."
         )
-    return square_sum(seen.matrix) / DIVISOR[normalise or "sum"](k)
+    return facts.square / DIVISOR[normalise or "sum"](k)
 
 
 def rmse(
@@ -786,10 +762,7 @@ def rmse(
     >>> rmse([0, 1], [0.5, 0.5])
     0.5
     """
-    seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    if isinstance(seen, ScoreTable):
-        return math.sqrt(mean_square(seen))
-    return math.sqrt(square_sum(seen.matrix) / seen.matrix.n_classes)
+    return read_facts(y, p, sample_weight, pos_label, classes).root_of_square
 
 
 def log_loss(
@@ -842,73 +815,211 @@ def log_loss(
     base = check_number("base", base, 1.0)
     if clip is not None:
         clip = check_number("clip", clip, 0.0, 0.5)
-    seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    loss, reason = _mean_of(seen, clip)
+    facts = read_facts(y, p, sample_weight, pos_label, classes)
+    loss = facts.log_loss(clip)
     if math.isinf(loss):
         warnings.warn(
-            f"log loss is infinite: {reason}. Pass clip= for a finite value, or calibrate with "
-            "smoothing.",
+            f"log loss is infinite: {facts.why_infinite()}. Pass clip= for a finite value, or "
+            "calibrate with smoothing.",
             CalibrationWarning,
             stacklevel=caller_level(),
         )
     return loss / math.log(base)
 
 
-def _mean_of(seen: ScoreTable | LabelledMatrix, clip: float | None) -> tuple[float, str]:
-    """The log loss, and why it is infinite if it is."""
-    if isinstance(seen, ScoreTable):
-        loss = mean_log_loss(seen, clip)
-        return loss, infinite_because(seen) if math.isinf(loss) else ""
-    loss = mean_log_loss_of_classes(seen.matrix, clip)
-    return loss, infinite_for_classes(seen.matrix) if math.isinf(loss) else ""
+# --- What measures are made of: facts of a table of two classes, or of a matrix of several --------
 
 
-def mean_square(table: ScoreTable) -> float:
-    """Mean (y − p)² of a table."""
-    p = table.scores
-    return float((table.positive @ (1.0 - p) ** 2 + table.negative @ p**2) / table.total)
+class TableFacts:
+    """The facts of a table, each computed when it is first asked for."""
+
+    hidden_area = 0.0
+
+    def __init__(self, ranked: ScoreTable, bins: Bins = 10) -> None:
+        self.ranked = ranked
+        self.bins = bins
+
+    @cached_property
+    def table(self) -> ScoreTable:
+        """The predictions as probabilities; points, which are none, as they are."""
+        return self.ranked.as_probabilities() or self.ranked
+
+    def log_loss(self, clip: float | None = None) -> float:
+        """Mean −ln P(y); infinite where something impossible happened."""
+        table = self.table
+        p = table.scores if clip is None else np.clip(table.scores, clip, 1.0 - clip)
+        loss = -(xlogy(table.positive, p).sum() + xlog1py(table.negative, -p).sum()) / table.total
+        return float(loss) + 0.0  # −0.0 is 0.0
+
+    def why_infinite(self) -> str:
+        """Which cases make the log loss infinite, and how many."""
+        table, blame = self.table, []
+        for column, squares, at, word in (
+            (table.positive, table.positive_sq, 0.0, "positive"),
+            (table.negative, table.negative_sq, 1.0, "negative"),
+        ):
+            there = table.scores == at
+            weight = float(column[there].sum())
+            if not weight:
+                continue
+            if weight == float(squares[there].sum()):  # unit weights: cases can be counted
+                many = f"{weight:g} {word}{' was' if weight == 1 else 's were'}"
+            else:
+                many = f"{word}s of total weight {weight:g} were"
+            blame.append(f"{many} given probability {at:g}")
+        return " and ".join(blame)
+
+    @cached_property
+    def square(self) -> float:
+        """Mean (y − p)²."""
+        table, p = self.table, self.table.scores
+        return float((table.positive @ (1.0 - p) ** 2 + table.negative @ p**2) / table.total)
+
+    @property
+    def root_of_square(self) -> float:
+        return math.sqrt(self.square)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return group(self.table, self.bins)
+
+    @cached_property
+    def share_correct(self) -> float:
+        """The weight of positives with p ≥ ½ and of negatives with p < ½."""
+        table = self.table
+        first = int(np.searchsorted(table.scores, 0.5, side="left"))
+        return float((table.negative[:first].sum() + table.positive[first:].sum()) / table.total)
+
+    @cached_property
+    def hull(self) -> FlachMatsubara:
+        """The Brier score split along the segments of the ROC convex hull."""
+        table = self.table
+        starts, n, rate = hull_blocks(table.weight, table.positive)
+        fit = to_cells(rate, starts, len(table))
+        apart = table.scores - fit
+        ordering = 2.0 * float(apart @ (table.weight * fit - table.positive)) / table.total
+        return FlachMatsubara(
+            float(table.weight @ apart**2 / table.total),
+            max(ordering, 0.0),  # rounding
+            float(n @ (rate * (1.0 - rate)) / table.total),
+        )
+
+    @property
+    def base_rate(self) -> float:
+        return self.table.total_positive / self.table.total
+
+    @cached_property
+    def line(self) -> CoxLine:
+        return cox_line(self.table)
+
+    @cached_property
+    def offset(self) -> Coefficient:
+        return offset_intercept(self.table)
+
+    @cached_property
+    def certain(self) -> float:
+        """The weight of predictions of exactly 0 or 1."""
+        return uncertain(self.table)[1]
+
+    @cached_property
+    def curve_gaps(self) -> CurveGaps:
+        return curve_gaps(self.table, smooth_curve(self.table))
 
 
-def mean_log_loss(table: ScoreTable, clip: float | None = None) -> float:
-    """Mean −ln P(y) of a table; infinite where something impossible happened."""
-    p = table.scores if clip is None else np.clip(table.scores, clip, 1.0 - clip)
-    loss = -(xlogy(table.positive, p).sum() + xlog1py(table.negative, -p).sum()) / table.total
-    return float(loss) + 0.0  # −0.0 is 0.0
+class ClassColumns(NamedTuple):
+    """AUC (``areas``) and CalBin (``windows``) of each class against the rest.
+
+    The AUC of a class that did not come is None. Where there is no CalBin ``no_windows`` says why.
+    """
+
+    areas: list[float | None]
+    windows: list[float]
+    no_windows: str
 
 
-def infinite_because(table: ScoreTable) -> str:
-    """Which cases make the log loss infinite, and how many."""
-    blame = []
-    for column, squares, at, word in (
-        (table.positive, table.positive_sq, 0.0, "positive"),
-        (table.negative, table.negative_sq, 1.0, "negative"),
-    ):
-        there = table.scores == at
-        weight = float(column[there].sum())
-        if not weight:
-            continue
-        if weight == float(squares[there].sum()):  # unit weights: cases can be counted
-            many = f"{weight:g} {word}{' was' if weight == 1 else 's were'}"
+class ClassFacts:
+    """The facts of a matrix of probabilities, each computed when it is first asked for."""
+
+    def __init__(self, matrix: ScoreMatrix, bins: Bins = 10) -> None:
+        self.matrix = matrix
+        self.bins = bins
+
+    def log_loss(self, clip: float | None = None) -> float:
+        """Mean −ln p of the class that came; infinite where p is 0."""
+        return self._mean(losses_of_rows(self.matrix, "log", clip))
+
+    def why_infinite(self) -> str:
+        """How many rows make the log loss infinite."""
+        there = _own_probability(self.matrix) == 0.0
+        count = int(there.sum())
+        if self.matrix.weight is None:
+            rows = f"{count} row{' was' if count == 1 else 's were'}"
         else:
-            many = f"{word}s of total weight {weight:g} were"
-        blame.append(f"{many} given probability {at:g}")
-    return " and ".join(blame)
+            rows = f"rows of total weight {float(self.matrix.weight[there].sum()):g} were"
+        return f"{rows} given probability 0 for the class that came"
+
+    @cached_property
+    def square(self) -> float:
+        """The mean over rows of Σ_j (y_j − p_j)²."""
+        return self._mean(losses_of_rows(self.matrix, "brier"))
+
+    @property
+    def root_of_square(self) -> float:
+        """The root of the mean over the classes, too."""
+        return math.sqrt(self.square / self.matrix.n_classes)
+
+    @property
+    def share_correct(self) -> float:
+        """The weight of rows whose largest probability is that of the class that came."""
+        return self._mean(top_labels(self.matrix)[0] == self.matrix.codes)
+
+    def _mean(self, values: NDArray[Any]) -> float:
+        weight = self.matrix.weight
+        return float(values.mean() if weight is None else weight @ values / self.matrix.total)
+
+    @cached_property
+    def top(self) -> Groups:
+        """The bins of the probability of each row's most probable class."""
+        return group(top_table(self.matrix), self.bins)
+
+    @cached_property
+    def each(self) -> list[Groups]:
+        """The bins of each class against the rest."""
+        return class_groups(self.matrix, self.bins)
+
+    @cached_property
+    def columns(self) -> ClassColumns:
+        """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
+        areas: list[float | None] = []
+        windows: list[float] = []
+        reason = too_many(self.matrix.total * self.matrix.n_classes)
+        for table in class_tables(self.matrix):
+            areas.append(None if one_class(table) else area(table))
+            reason = reason or not_whole(table)
+            if not reason:
+                windows.append(window_error(table))
+        return ClassColumns(areas, windows, reason)
 
 
-# --- several classes: losses row by row, and their means ------------------------------------------
+def read_facts(
+    y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
+) -> TableFacts | ClassFacts:
+    """The facts of probabilities of two classes, or of several."""
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    return TableFacts(seen) if isinstance(seen, ScoreTable) else ClassFacts(seen.matrix)
 
 
-def log_losses_of_rows(matrix: ScoreMatrix, clip: float | None = None) -> Array:
-    """−ln p of the class that came, row by row; infinite where p is 0."""
-    own = _own_probability(matrix)
-    if clip is not None:
-        own = np.clip(own, clip, 1.0 - clip)
-    with np.errstate(divide="ignore"):
-        return -np.log(own) + 0.0  # −0.0 is 0.0
+# --- the losses of each row of several classes --------------------------------------------------
 
 
-def square_losses_of_rows(matrix: ScoreMatrix) -> Array:
-    """Σ_j (y_j − p_j)², row by row."""
+def losses_of_rows(matrix: ScoreMatrix, loss: str, clip: float | None = None) -> Array:
+    """What each row loses: −ln p of the class that came (``"log"``), or Σ_j (y_j − p_j)²."""
+    if loss == "log":
+        own = _own_probability(matrix)
+        if clip is not None:
+            own = np.clip(own, clip, 1.0 - clip)
+        with np.errstate(divide="ignore"):
+            return -np.log(own) + 0.0  # −0.0 is 0.0
     losses = []
     for p, codes, _ in matrix.blocks():
         p[np.arange(len(codes)), codes] -= 1.0  # Σp² − 2p_c + 1 would lose small differences
@@ -916,38 +1027,7 @@ def square_losses_of_rows(matrix: ScoreMatrix) -> Array:
     return np.concatenate(losses)
 
 
-def mean_log_loss_of_classes(matrix: ScoreMatrix, clip: float | None = None) -> float:
-    """Mean −ln p of the class that came; infinite where p is 0."""
-    return _mean(matrix, log_losses_of_rows(matrix, clip))
-
-
-def square_sum(matrix: ScoreMatrix) -> float:
-    """The mean over rows of Σ_j (y_j − p_j)²."""
-    return _mean(matrix, square_losses_of_rows(matrix))
-
-
-def share_right(matrix: ScoreMatrix) -> float:
-    """The accuracy of a matrix of probabilities."""
-    return _mean(matrix, top_labels(matrix)[0] == matrix.codes)
-
-
-def _mean(matrix: ScoreMatrix, values: NDArray[Any]) -> float:
-    weight = matrix.weight
-    return float(values.mean() if weight is None else weight @ values / matrix.total)
-
-
 def _own_probability(matrix: ScoreMatrix) -> Array:
     """What each row gave to the class that came."""
     own = matrix.scores[np.arange(len(matrix)), matrix.codes]
     return np.asarray(own, dtype=np.float64)
-
-
-def infinite_for_classes(matrix: ScoreMatrix) -> str:
-    """How many rows make the log loss of several classes infinite."""
-    there = _own_probability(matrix) == 0.0
-    count = int(there.sum())
-    if matrix.weight is None:
-        rows = f"{count} row{' was' if count == 1 else 's were'}"
-    else:
-        rows = f"rows of total weight {float(matrix.weight[there].sum()):g} were"
-    return f"{rows} given probability 0 for the class that came"

@@ -18,7 +18,14 @@ from calibrant.array_types import Array, Flags
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import ConvergenceError
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.chance import CELLS, MOST_CASES, Chance, IntervalOptions, chance_between
+from calibrant.metrics.chance import (
+    CELLS,
+    MOST_CASES,
+    Chance,
+    IntervalOptions,
+    World,
+    chance_between,
+)
 from calibrant.metrics.redraws import BLOCK
 from calibrant.metrics.tables import raised, read_table, squares
 from calibrant.metrics.tests import uncertain
@@ -256,49 +263,36 @@ def chance_of_curve(
     z = logit(sample.scores[inner])
     fitted = smooth_curve(sample)
     right, curve = (
-        CurveWorld(sample, inner, eta, _leaning(sample, inner, eta, fitted.knots))
-        for eta in (z, fitted.log_odds(z))
+        curve_world(sample, inner, eta, fitted.knots) for eta in (z, fitted.log_odds(z))
     )
     return chance_between(measures, right, curve, sample.effective_size, options)
 
 
-class CurveWorld(NamedTuple):
+def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> World:
     """Curves around one of log-odds ``eta``, and rows drawn with them.
 
-    The log-odds of a curve are normal: ``lean`` times independent standard normal numbers more.
-    Predictions of 0 or 1 are not ``inner``: their own frequency stands for the curve, and varies.
+    Coefficients of a curve are from their normal distribution, and the number of rows of each cell
+    is from Poisson's. Predictions of 0 or 1 are not ``inner``: their own frequency stands for the
+    curve, and varies.
     """
+    p, n, q, rate = sample.scores, sample.weight, squares(sample), sample.rate
+    cases = np.minimum(n**2 / q, MOST_CASES)  # of weight q/n each
+    certain = np.maximum(np.rint(cases[~inner]), 1.0).astype(np.int64)
+    lean = _leaning(sample, inner, eta, knots)
 
-    sample: ScoreTable
-    inner: Flags
-    eta: Array
-    lean: Array
-
-    @property
-    def at_a_time(self) -> int:
-        return BLOCK // len(self.sample)
-
-    def drawn(self, count: int, random: np.random.Generator) -> CurveGaps:
-        """Curves from the normal distribution of the coefficients, and a Poisson number of rows."""
-        p, n, q = self.sample.scores, self.sample.weight, squares(self.sample)
-        inner, cases = self.inner, np.minimum(n**2 / q, MOST_CASES)  # of weight q/n each
+    def draw(count: int, random: np.random.Generator) -> CurveGaps:
         gaps = np.empty((count, len(p)))
-        moved = random.standard_normal((count, len(self.lean))) @ self.lean
-        gaps[:, inner] = np.abs(p[inner] - sigmoid(self.eta + moved))
-        certain = np.maximum(np.rint(cases[~inner]), 1.0).astype(np.int64)
-        rate = self.sample.rate[~inner]
-        seen = random.binomial(certain, rate, (count, len(rate))) / certain
+        moved = random.standard_normal((count, len(lean))) @ lean
+        gaps[:, inner] = np.abs(p[inner] - sigmoid(eta + moved))
+        seen = random.binomial(certain, rate[~inner], (count, len(certain))) / certain
         gaps[:, ~inner] = np.abs(p[~inner] - seen)
         weight = random.poisson(cases, (count, len(n))) * (q / n)
         weight[weight.sum(axis=1) == 0.0] = n  # none was drawn
         return CurveGaps(gaps, weight)
 
-    def true(self) -> CurveGaps:
-        """The distances from the curve itself."""
-        p, inner = self.sample.scores, self.inner
-        gap = np.abs(p - self.sample.rate)
-        gap[inner] = np.abs(p[inner] - sigmoid(self.eta))
-        return CurveGaps(gap[None], self.sample.weight[None])
+    gap = np.abs(p - rate)
+    gap[inner] = np.abs(p[inner] - sigmoid(eta))
+    return World(draw, CurveGaps(gap[None], n[None]), BLOCK // len(sample))
 
 
 def _leaning(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Array:

@@ -212,7 +212,16 @@ def read_classes(
         )
     clean = read_score_matrix(p, name=name)  # float32 and memory maps as they are
     check_distributions(clean, name, advice=ADVICE)
-    labels, codes = _columns_of(y, clean.shape[1], classes)
+    columns = clean.shape[1]
+    labels, codes = read_class_labels(y, classes, columns, "p")
+    if len(labels) != columns:
+        shown = ", ".join(repr(plain(label)) for label in labels[:5])
+        many = "es" if len(labels) != 1 else ""
+        raise InputError(
+            f"y must hold as many classes as p has columns, but p has {columns} columns and y "
+            f"{len(labels)} class{many} ({shown}{', …' if len(labels) > 5 else ''}). Name them "
+            "all, in the order of the columns, with classes=[...]."
+        )
     check_class_columns(p, labels, name)
     check_lengths(**{"y": len(codes), name: len(clean)})
     weight = read_weight(sample_weight, len(codes))
@@ -230,20 +239,6 @@ def refuse_beside(holds: str, word: str, **beside: Any) -> None:
                 f"a {holds}, but {name} came as well. Leave {name} out, or pass labels in place of "
                 f"the {word}."
             )
-
-
-def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index]:
-    """The label of each column, and the column of each row's own class."""
-    found, codes = read_class_labels(y, classes, columns, "p")
-    if len(found) != columns:
-        shown = ", ".join(repr(plain(label)) for label in found[:5])
-        many = "es" if len(found) != 1 else ""
-        raise InputError(
-            f"y must hold as many classes as p has columns, but p has {columns} columns and y "
-            f"{len(found)} class{many} ({shown}{', …' if len(found) > 5 else ''}). Name them "
-            "all, in the order of the columns, with classes=[...]."
-        )
-    return found, codes
 
 
 def read_raw_classes(
@@ -351,7 +346,7 @@ def check_bins(bins: Any, binning: str, ties: str) -> None:
     """Refuse a number of bins, a binning or a treatment of ties that does not exist."""
     count = check_bin_count(bins)
     check_word("binning", binning, BINNINGS)
-    check_word("ties", ties, _CELLS)
+    check_word("ties", ties, TIES)
     if count == AUTO and ties != "together":
         raise ParameterError(
             f'ties must be "together" where bins="auto", which keeps ties whole, but {ties!r} came.'
@@ -363,7 +358,7 @@ def group(
 ) -> Groups:
     """The sums of each bin, ties divided as ``ties`` says; ``"auto"`` divides none."""
     if binning == "mass" and not isinstance(bins, str):
-        return _by_mass(*_CELLS[ties](seen), bins)
+        return _by_mass(*_cells(seen, ties), bins)
     table = as_table(seen)
     starts = group_starts(table, bins)
     columns = (table.weight, table.positive, table.weight * table.scores)
@@ -379,15 +374,11 @@ def class_groups(
     matrix: ScoreMatrix, bins: Bins, binning: str = "width", ties: str = "together"
 ) -> list[Groups]:
     """The sums of each bin, for each class against the rest."""
-    if binning == "width" and not isinstance(bins, str):
-        return _equal_width(matrix, bins)
-    columns = range(matrix.n_classes)
-    return [group(class_rows(matrix, column), bins, binning, ties) for column in columns]
-
-
-def _equal_width(matrix: ScoreMatrix, bins: int) -> list[Groups]:
-    """All classes at once, a block of rows at a time: bins of equal width need no sorting."""
     k = matrix.n_classes
+    if binning == "mass" or isinstance(bins, str):
+        columns = range(k)
+        return [group(class_rows(matrix, column), bins, binning, ties) for column in columns]
+    # all classes at once, a block of rows at a time: bins of equal width need no sorting
     edges = np.arange(1, bins) / bins
     offset = bins * np.arange(k)
     sums = np.zeros((3, k * bins))
@@ -414,14 +405,17 @@ def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: i
     return Groups(*(sums[present] for sums in groups))
 
 
-def _tied_cells(seen: ScoreTable | Rows) -> Cells:
+def _cells(seen: ScoreTable | Rows, ties: str) -> Cells:
+    """Cells in the order of their predictions, those of equal ones as ``ties`` says."""
+    if ties == "rows" and isinstance(seen, Rows):  # in the order in which they came
+        order = np.argsort(seen.scores, kind="stable")
+        weight = np.ones(len(order)) if seen.weight is None else seen.weight
+        whole = bool((weight == np.floor(weight)).all())
+        return seen.scores[order], weight[order], (weight * seen.positive)[order], whole
     table = as_table(seen)
-    return table.scores, table.weight, table.positive, table.is_whole
-
-
-def _split_cells(seen: ScoreTable | Rows) -> Cells:
-    """Every score twice, its negatives before its positives."""
-    table = as_table(seen)
+    if ties == "together":
+        return table.scores, table.weight, table.positive, table.is_whole
+    # every score twice, its negatives before its positives
     weight = np.column_stack((table.negative, table.positive)).ravel()
     positive = np.column_stack((np.zeros(len(table)), table.positive)).ravel()
     present = weight > 0
@@ -429,24 +423,11 @@ def _split_cells(seen: ScoreTable | Rows) -> Cells:
     return scores[present], weight[present], positive[present], table.is_whole
 
 
-def _row_cells(rows: Any) -> Cells:
-    """Each row by itself, those of equal predictions in the order in which they came."""
-    order = np.argsort(rows.scores, kind="stable")
-    weight = np.ones(len(order)) if rows.weight is None else rows.weight
-    whole = bool((weight == np.floor(weight)).all())
-    return rows.scores[order], weight[order], (weight * rows.positive)[order], whole
-
-
 #: how bins may be cut
 BINNINGS = ("width", "mass")
-#: the cells for each treatment of ties: "rows" needs rows, not a table, and "authors" is an older
-#: word for "labels"
-_CELLS: dict[str, Callable[[Any], Cells]] = {
-    "together": _tied_cells,
-    "labels": _split_cells,
-    "authors": _split_cells,
-    "rows": _row_cells,
-}
+#: what may become of ties: "rows" needs rows, not a table, and "authors" is an older word for
+#: "labels"
+TIES = ("together", "labels", "authors", "rows")
 
 
 def group_starts(table: ScoreTable, bins: Bins, binning: str = "width") -> Index:

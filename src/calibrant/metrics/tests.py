@@ -17,7 +17,7 @@ from calibrant.data.door import check_word
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import ConvergenceError, InputError, refuse_foreign_names
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.chance import Span, normal, wald
+from calibrant.metrics.chance import Span, normal
 from calibrant.metrics.redraws import EXACT, CellRows, redraw, redrawn_residuals, share_as_far
 from calibrant.metrics.tables import (
     BINNINGS,
@@ -217,8 +217,11 @@ class Coefficient(NamedTuple):
     missing: str = ""
 
     def interval(self, level: float) -> Span:
-        """Wald's interval."""
-        return wald(self.value, self.error, level)
+        """Wald's interval: so many standard errors on both sides; everything of no finite value."""
+        if not math.isfinite(self.value):
+            return -math.inf, math.inf
+        half = normal(level) * self.error
+        return self.value - half, self.value + half
 
 
 class CoxLine(NamedTuple):

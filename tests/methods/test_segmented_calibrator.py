@@ -23,12 +23,10 @@ from calibrant.maps import Identity, Logistic, Map, Piecewise, Segmented
 from calibrant.methods.segments import (
     OFFSET,
     SLOPE,
-    CalibratorOfEach,
     Segment,
-    SegmentCells,
     SegmentedCalibrator,
-    ShrinkageTrial,
-    choose_shrinkage,
+    SegmentMethod,
+    Segments,
     cross_validate,
     fit_sigmoids,
     folds_of_tables,
@@ -130,9 +128,9 @@ def test_unseen_segments_have_the_map_of_all_rows(calibrator, shrinkage):
 def test_the_path_is_the_naive_log_loss_out_of_fold():
     s, y, g, _ = simulate(1, segments=4, size=30)
     tables = {int(k): ScoreTable.from_arrays(s[g == k], y[g == k]) for k in set(g)}
-    stack = SegmentCells.of(tables)
+    stack = Segments(tables)
     path = cross_validate(
-        CalibratorOfEach(cal.Platt()), stack, folds_of_tables(stack, 3, 0), set(tables)
+        SegmentMethod(cal.Platt()), stack, folds_of_tables(stack, 3, 0), set(tables)
     )
     fold = np.empty(len(s), dtype=int)
     for f, (_, held) in enumerate(folds_of_tables(stack, 3, 0)):
@@ -152,15 +150,16 @@ def test_the_path_is_the_naive_log_loss_out_of_fold():
     assert min(step.behind for step in path) == 0.0
 
 
-def test_the_largest_shrinkage_within_an_error_is_taken():
-    path = (
-        ShrinkageTrial(0.0, 0.5, 0.1, 0.05),
-        ShrinkageTrial(1.0, 0.4, 0.0, 0.0),
-        ShrinkageTrial(2.0, 0.41, 0.01, 0.02),
-    )
-    assert choose_shrinkage(path) == 2.0
-    assert choose_shrinkage((*path, ShrinkageTrial(math.inf, 0.45, 0.05, 0.04))) == 2.0
-    assert choose_shrinkage(()) == math.inf
+@pytest.mark.parametrize("spread", [0.0, 0.1, 0.3, 1.0])
+def test_the_largest_shrinkage_within_an_error_is_taken(spread):
+    s, y, g, _ = simulate(5, segments=8, spread=spread)
+    c = SegmentedCalibrator(cal.Platt()).fit(s, y, segments=g)
+    assert c.shrinkage_ == max(one.shrinkage for one in c.path_ if one.behind <= one.error)
+
+
+def test_without_folds_all_segments_have_the_map_of_all_rows():
+    c = SegmentedCalibrator(cal.Platt()).fit([0.1, 0.9, 0.8], [0, 1, 1], segments=[0, 0, 1])
+    assert (c.path_, c.shrinkage_) == ((), math.inf)
 
 
 def test_shrinkage_by_bayes_is_refused_but_its_files_are_read(tmp_path):
@@ -185,8 +184,9 @@ def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
     tables = {
         k: ScoreTable.from_arrays(s[g == k], y[g == k], w[g == k], classes=[0, 1]) for k in set(g)
     }
-    stack = SegmentCells.of(tables)
-    intercept, slope = fit_sigmoids(stack, np.log(stack.scores) - np.log1p(-stack.scores))
+    stack = Segments(tables)
+    z = np.log(stack.scores) - np.log1p(-stack.scores)
+    intercept, slope = fit_sigmoids(stack, stack.counts, z)
     for i, key in enumerate(stack.keys):
         mine = g == key
         a, b = naive.sigmoid_of_common(s[mine], y[mine], w[mine])
@@ -197,7 +197,7 @@ def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
 def test_extreme_scores_are_solved():
     z = np.array([-744.0, -700.0, 36.0, 36.7, 0.0, 0.0])
     table = ScoreTable.from_counts(np.arange(6.0), [1e6, 0, 3, 0, 5, 1], [1, 1e6, 0, 9, 0, 7])
-    intercept, slope = fit_sigmoids(SegmentCells.of({"a": table}), z)
+    intercept, slope = fit_sigmoids(Segments({"a": table}), table.columns, z)
     n0, n1 = table.negative, table.positive
     centre = np.average(z, weights=n0 + n1)
     apart = z - centre

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -219,27 +219,22 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         keys, codes = segment_codes(segments)
         check_lengths(scores=len(rows.scores), segments=len(codes))
         parts = [coarsen_segments(keys, codes, size) for size in range(1, 1 + _columns(keys))]
-        self._learn(
-            [self._data(rows, *part, groups) for part in parts], rows.classes, rows.pos_label
-        )
+        levels: list[tuple[Tables, Split | None]] = []
+        for part in parts:
+            by_key = rows_by_segment(*part)
+            tables = {key: ScoreTable.from_rows(rows.take(mine)) for key, mine in by_key}
+            tables = {key: table for key, table in tables.items() if table}
+            if self._whole is not None:
+                tables = {key: table.part_of(self._whole) for key, table in tables.items()}
+            dealt = groups is None and is_fold_count(self.cv)
+            split = partial(folds_of_rows, rows=rows, part=part, groups=groups, asked=self)
+            levels.append((tables, None if dealt else split))
+        self._learn(levels, rows.classes, rows.pos_label)
         self._provenance |= rows.facts
         names = names_of_columns(segments)
         if len(names) == len(parts):
             self._provenance["segment_column"] = names
         return self
-
-    def _data(self, rows: Rows, keys: list[Any], codes: Index, groups: Any) -> LevelData:
-        """The tables of the segments of one column, and how folds are made of their rows."""
-        parts = rows_by_segment(keys, codes)
-        tables = {key: ScoreTable.from_rows(rows.take(mine)) for key, mine in parts}
-        present = {key: table for key, table in tables.items() if table}
-        if self._whole is not None:
-            present = {key: table.part_of(self._whole) for key, table in present.items()}
-        if groups is None and is_fold_count(self.cv):
-            return LevelData(present)
-        options: dict[str, Any] = {"cv": self.cv, "seed": int(self.random_state), "groups": groups}
-        options |= {"rows": rows, "keys": keys, "codes": codes, "counts": self.weights == "counts"}
-        return LevelData(present, partial(folds_of_rows, **options))
 
     def fit_tables(self, tables: Mapping[Any, ScoreTable]) -> Self:
         """Fit to a table for each segment; their labels are ``classes`` (default 0 and 1).
@@ -256,32 +251,35 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         labels = read_class_pair(self.classes, self.pos_label)
         fine = read_tables(tables)
         columns = _columns(list(fine))
-        levels = [LevelData(coarser_tables(fine, size)) for size in range(1, columns)]
-        return self._learn([*levels, LevelData(fine)], *labels)
+        levels = [coarser_tables(fine, size) for size in range(1, columns)]
+        return self._learn([(tables, None) for tables in (*levels, fine)], *labels)
 
-    def _learn(self, data: list[LevelData], classes: NDArray[Any], pos_label: Any) -> Self:
+    def _learn(
+        self,
+        levels: list[tuple[Tables, Split | None]],
+        classes: NDArray[Any],
+        pos_label: Any,
+    ) -> Self:
         if self.weights == "counts":
-            data = [
-                level._replace(
-                    tables={k: table_in_rows(t, "counts") for k, t in level.tables.items()}
-                )
-                for level in data
+            levels = [
+                ({key: table_in_rows(table, "counts") for key, table in tables.items()}, split)
+                for tables, split in levels
             ]
-        method = (
-            SigmoidOfCommon()
-            if self.calibrator is None
-            else CalibratorOfEach(to_calibrator(self.calibrator))
-        )
-        whole = SegmentCells.of(data[0].tables).whole()
-        common = method.fit_common(whole)
+        method = SegmentMethod(None if self.calibrator is None else to_calibrator(self.calibrator))
+        columns = [Segments(tables) for tables, _ in levels]
+        whole = ScoreTable.gather(columns[0].tables.values())
+        common = method.common(whole)
         done: list[FittedLevel] = []
-        segments: list[Segment] = []
-        for level in data:
-            fitted, records = fit_column(method, common, level, done, self)
-            done.append(fitted)
-            segments += records
+        for segments, (_, split) in zip(columns, levels, strict=True):
+            done.append(fit_column(method, common, segments, split, done, self))
         own = {key: pair for level in done for key, pair in level.own.items()}
-        self.segments_ = tuple(sorted(segments, key=lambda one: _sort_key(one.key)))
+
+        def order(one: Segment) -> list[tuple[bool, Any]]:
+            """Integers first, then strings; coarse segments before their parts."""
+            path = one.key if isinstance(one.key, tuple) else (one.key,)
+            return [(isinstance(part, str), part) for part in path]
+
+        self.segments_ = tuple(sorted((one for level in done for one in level.records), key=order))
         kept = [one.key for one in self.segments_ if one.share > 0.0]
         self.map_ = Segmented(
             common,
@@ -308,13 +306,6 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
 
 def _columns(keys: list[Any]) -> int:
     return len(keys[0]) if keys and isinstance(keys[0], tuple) else 1
-
-
-def _sort_key(key: SegmentKey) -> tuple[tuple[bool, Any], ...]:
-    """Integers first, then strings; coarse segments before their parts."""
-    return tuple(
-        (isinstance(part, str), part) for part in (key if isinstance(key, tuple) else (key,))
-    )
 
 
 # --- What a fit says of its segments and of the κ that were tried -------------------------------
@@ -378,69 +369,63 @@ ALIKE = "segments hardly differ"
 MOST_CELLS = 500_000
 FEWEST_CELLS = 50
 
+#: the tables of the segments of one column (and those before it)
+Tables = dict[SegmentKey, ScoreTable]
 #: the maps of the segments of one column, and how much each counts
 Level = dict[SegmentKey, tuple[Map, float]]
 
 
-class LevelData(NamedTuple):
-    """The tables of the segments of one column (and those before it), and their folds."""
-
-    tables: dict[SegmentKey, ScoreTable]
-    make_folds: MakeFolds | None = None
-
-
 class FittedLevel(NamedTuple):
-    """The maps of the segments of one column, the segments with rows enough for one, κ, and the
-    trials that chose it."""
+    """The maps of the segments of one column, the segments with rows enough for one, κ, the trials
+    of other κ, and what is told of each segment."""
 
     own: Level
     wanted: set[SegmentKey]
     shrinkage: float
     path: tuple[ShrinkageTrial, ...]
+    records: list[Segment]
 
 
 def fit_column(
     method: SegmentMethod,
     common: Map,
-    data: LevelData,
+    segments: Segments,
+    split: Split | None,
     done: Sequence[FittedLevel],
     asked: SegmentedCalibrator,
-) -> tuple[FittedLevel, list[Segment]]:
-    """The maps of the segments of one column, shrunk to what the columns before it give (``done``),
-    and a record of each segment.
+) -> FittedLevel:
+    """The maps of the segments of one column, shrunk to what the columns before it give (``done``).
 
-    ``asked`` is the calibrator, whose parameters say κ and the least numbers of rows.
+    κ is chosen on folds that ``split`` makes, or else on folds dealt from the tables.
     """
-    stack = SegmentCells.of(data.tables)
-    coarser = level_values(method, common, [level.own for level in done], stack)
+    rows = segments.rows(segments.counts)
     near = 1.0 - 1e-9  # counts are compared up to rounding
-    few = (stack.rows < asked.min_rows * near) | (stack.events < asked.min_events * near)
+    few = (rows < asked.min_rows * near) | (segments.events < asked.min_events * near)
     # the only one in its coarser segment has the same rows
-    alone = (np.bincount(stack.coarser)[stack.coarser] == 1) & bool(done)
+    alone = (np.bincount(segments.coarser)[segments.coarser] == 1) & bool(done)
     able = ~few & ~alone
-    wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
+    wanted = {key for key, well in zip(segments.keys, able, strict=True) if well}
     path: tuple[ShrinkageTrial, ...] = ()
     if not isinstance(asked.shrinkage, str):
         kappa = float(asked.shrinkage)
     else:
-        if data.make_folds is None:
-            judged = SegmentCells.of(pooled_tables(data.tables))
-            folds = folds_of_tables(
-                judged, FOLDS if asked.cv is None else asked.cv, int(asked.random_state)
-            )
-        else:
-            judged, folds = stack, data.make_folds(stack)
+        judged = segments if split else segments.pooled()
+        k, seed = FOLDS if asked.cv is None else asked.cv, int(asked.random_state)
+        folds = split(segments) if split else folds_of_tables(judged, k, seed)
         path = cross_validate(method, judged, folds, wanted, done)
-        kappa = choose_shrinkage(path)
-    share = np.where(able, shares(stack.rows, kappa), 0.0)
-    own = fit_level(method, stack, share, coarser)
+        # the largest that is behind the best by at most one standard error
+        fit = [trial.shrinkage for trial in path if trial.behind <= trial.error]
+        kappa = max(fit, default=float("inf"))
+    share = np.where(able, shares(rows, kappa), 0.0)
+    coarser = method.values(common, [level.own for level in done], segments)
+    own = method.fit(segments, segments.counts, share, coarser)
     reasons = np.where(few, TOO_FEW, np.where(alone, ALONE, ALIKE))
     records = []
-    for i, key in enumerate(stack.keys):
-        table, reason = stack.table(i), "" if share[i] else str(reasons[i])
+    for i, key in enumerate(segments.keys):
+        table, reason = segments.table(i, segments.counts), "" if share[i] else str(reasons[i])
         known = (table.total, table.total_positive, table.effective_size, table.rarest)
         records.append(Segment(key, *known, float(share[i]), reason))
-    return FittedLevel(own, wanted, kappa, path), records
+    return FittedLevel(own, wanted, kappa, path, records)
 
 
 def shares(rows: Array, shrinkage: float) -> Array:
@@ -454,48 +439,6 @@ def shares(rows: Array, shrinkage: float) -> Array:
     return np.asarray(rows / np.where(rows > 0.0, rows + shrinkage, 1.0))
 
 
-def fit_level(method: SegmentMethod, stack: SegmentCells, share: Array, coarser: Array) -> Level:
-    """The maps of the segments of one column. ``coarser`` is what each cell gets without them.
-
-    Segments without a share, and those that cannot be fitted, have none.
-    """
-    chosen = np.flatnonzero(share > 0.0)
-    maps = method.fit_segments(stack, chosen, coarser) if len(chosen) else []
-    return {
-        stack.keys[i]: (own, float(share[i]))
-        for i, own in zip(chosen.tolist(), maps, strict=True)
-        if own is not None
-    }
-
-
-def level_values(
-    method: SegmentMethod, common: Map, levels: Sequence[Level], stack: SegmentCells
-) -> Array:
-    """The probability of each cell by the map of all rows and the maps of these columns."""
-    p = common(stack.scores)
-    for size, level in enumerate(levels, start=1):
-        p = add_level(method, p, stack, level, size)
-    return p
-
-
-def add_level(
-    method: SegmentMethod, before: Array, stack: SegmentCells, level: Level, size: int | None = None
-) -> Array:
-    """The probability of each cell by the maps of one more column, given that ``before`` it.
-
-    ``size`` is the number of columns that the keys of the level have (None: all of them).
-    """
-    asked = before if method.input == "default" else stack.scores
-    p = before.copy()
-    for i, key in enumerate(stack.keys):
-        name = key[:size] if isinstance(key, tuple) else key
-        if name in level:
-            own, share = level[name]
-            cells = stack.cells(i)
-            p[cells] = share * own(asked[cells]) + (1.0 - share) * before[cells]
-    return p
-
-
 # --- Cross-validation of κ ------------------------------------------------------------------------
 
 
@@ -506,8 +449,8 @@ FINEST, FURTHEST = 0.5, 8.0
 
 def cross_validate(
     method: SegmentMethod,
-    stack: SegmentCells,
-    folds: list[SegmentFold],
+    segments: Segments,
+    folds: list[Fold],
     wanted: set[SegmentKey],
     coarser: Sequence[FittedLevel] = (),
 ) -> tuple[ShrinkageTrial, ...]:
@@ -515,15 +458,15 @@ def cross_validate(
 
     ``coarser`` are the fits of the columns before: each fold fits the same segments with their κ.
     """
-    mine = np.array([key in wanted for key in stack.keys])
+    mine = np.array([key in wanted for key in segments.keys])
     if not folds or not mine.any():
         return ()
-    here = np.repeat(mine, stack.sizes)
-    held = _held_out_cells(stack, [CellColumns(*(c * here for c in held)) for _, held in folds])
+    here = segments.spread(mine)
+    held = segments.held_out([CellColumns(*(c * here for c in held)) for _, held in folds])
     cell, positive = held.units
     if not len(cell):
         return ()
-    outputs = [_fit_fold(method, stack, rest, mine, coarser) for rest, _ in folds]
+    outputs = [_fit_fold(method, segments, rest, mine, coarser) for rest, _ in folds]
     own, common, rows = (np.concatenate(column)[cell] for column in zip(*outputs, strict=True))
 
     def losses(kappa: float) -> Array:
@@ -533,7 +476,7 @@ def cross_validate(
         return losses_of_units(p, positive)[0]
 
     grid, kappa = [0.0], FINEST
-    while kappa <= FURTHEST * float(stack.rows[mine].max()):
+    while kappa <= FURTHEST * float(segments.rows(segments.counts)[mine].max()):
         grid.append(kappa)
         kappa *= 2.0
     grid.append(float("inf"))
@@ -547,52 +490,28 @@ def cross_validate(
     return tuple(trials)
 
 
-def _held_out_cells(stack: SegmentCells, held: Sequence[CellColumns]) -> HeldOutCells:
-    """The cells of all segments, once for each fold, with what the fold holds out of them."""
-    size = len(stack.scores)
-    return HeldOutCells(
-        np.tile(stack.scores, len(held)), concatenate_columns(held), [size] * len(held)
-    )
-
-
-def pooled_tables(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
-    """The tables, pooled if they have more than `MOST_CELLS` together."""
-    cells = sum(len(table) for table in tables.values())
-    if cells <= MOST_CELLS:
-        return tables
-    most = max(FEWEST_CELLS, MOST_CELLS // len(tables))
-    return {key: table.pool(most) for key, table in tables.items()}
-
-
 def _fit_fold(
     method: SegmentMethod,
-    stack: SegmentCells,
-    rest: SegmentCells,
+    segments: Segments,
+    rest: CellColumns,
     mine: Flags,
     coarser: Sequence[FittedLevel],
 ) -> tuple[Array, Array, Array]:
     """Fits to the rest of a fold: for each cell the probability by its segment's own map, that by
     the coarser one, and how many rows its segment has there."""
-    common = method.fit_common(rest.whole())
+    common = method.common(segments.whole(rest))
+    tables = segments.tables_of(rest) if coarser else {}
     levels: list[Level] = []
-    if coarser:
-        tables = {key: rest.table(i) for i, key in enumerate(rest.keys)}
-        for size, known in enumerate(coarser, start=1):
-            part = SegmentCells.of(coarser_tables(tables, size))
-            share = shares(part.rows, known.shrinkage)
-            share[[key not in known.wanted for key in part.keys]] = 0.0
-            levels.append(
-                fit_level(method, part, share, level_values(method, common, levels, part))
-            )
-    of_all = level_values(method, common, levels, stack)
-    own = add_level(method, of_all, stack, fit_level(method, rest, mine.astype(float), of_all))
-    return own, of_all, stack.spread(rest.rows)
-
-
-def choose_shrinkage(path: tuple[ShrinkageTrial, ...]) -> float:
-    """The largest κ that is behind the best by at most one standard error; infinity without any."""
-    fit = [step.shrinkage for step in path if step.behind <= step.error]
-    return max(fit, default=float("inf"))
+    for size, known in enumerate(coarser, start=1):
+        part = Segments(coarser_tables(tables, size))
+        rows = part.rows(part.counts)
+        able = np.array([key in known.wanted for key in part.keys])
+        share = np.where(able, shares(rows, known.shrinkage), 0.0)
+        before = method.values(common, levels, part)
+        levels.append(method.fit(part, part.counts, share, before))
+    of_all = method.values(common, levels, segments)
+    own = method.fit(segments, rest, mine.astype(float), of_all)
+    return method.add(of_all, segments, own), of_all, segments.spread(segments.rows(rest))
 
 
 # --- The two ways to fit segments: a calibrator for each, or a sigmoid of the map of all rows -----
@@ -605,100 +524,125 @@ PRECISION = np.array([OFFSET**-2, SLOPE**-2])
 FURTHEST_START = 2.0
 
 
-class CalibratorOfEach:
-    """The same calibrator for all rows and for each segment, each fitted to its own rows."""
+@dataclass(frozen=True)
+class SegmentMethod:
+    """How segments are fitted: by the same calibrator as all rows, each to its own rows.
 
-    input = "score"
-
-    def __init__(self, calibrator: Calibrator) -> None:
-        self.calibrator = calibrator
-
-    def fit_common(self, table: ScoreTable) -> Map:
-        """The map of all rows."""
-        fitted: Map = copy_for_tables(self.calibrator).fit_table(table).map_
-        return fitted
-
-    def fit_segments(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
-        """The maps of the wanted segments; None where one cannot be fitted."""
-        maps: list[Map | None] = []
-        for i in wanted.tolist():
-            table = stack.table(i)
-            maps.append(copy_for_tables(self.calibrator).fit_table(table).map_ if table else None)
-        return maps
-
-
-class SigmoidOfCommon:
-    """BLS for all rows; in a segment a sigmoid of its logit, with a prior at no change.
-
+    None is BLS for all rows, and in a segment a sigmoid of its logit, with a prior at no change:
     η = z + a + c·(z − z̄), z the logit of the common map (with several columns, of what the coarser
-    segment gives) and z̄ its mean in the segment; a has a
-    Gaussian prior of deviation `OFFSET`, c one of `SLOPE`. All segments are solved at once.
+    segment gives) and z̄ its mean in the segment; a has a Gaussian prior of deviation `OFFSET`, c
+    one of `SLOPE`. All segments are solved at once.
     """
 
-    input = "default"
+    calibrator: Calibrator | None
 
-    def fit_common(self, table: ScoreTable) -> Map:
+    @property
+    def input(self) -> str:
+        """What the map of a segment is given."""
+        return "default" if self.calibrator is None else "score"
+
+    def common(self, table: ScoreTable) -> Map:
         """The map of all rows."""
-        return BLS().fit_table(table).map_
+        calibrator = BLS() if self.calibrator is None else self.calibrator
+        fitted: Map = copy_for_tables(calibrator).fit_table(table).map_
+        return fitted
 
-    def fit_segments(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
-        """A sigmoid of the coarser map for each wanted segment; ``coarser`` is that map's value."""
-        intercept, slope = fit_sigmoids(stack, logit(coarser))
-        return [Logistic(float(intercept[i]), (("z", float(slope[i])),)) for i in wanted]
+    def fit(self, segments: Segments, counts: CellColumns, share: Array, coarser: Array) -> Level:
+        """The maps of segments with a share; those that cannot be fitted have none.
+
+        ``coarser`` is the probability that each cell gets without them.
+        """
+        level: Level = {}
+        chosen = np.flatnonzero(share > 0.0).tolist()
+        if self.calibrator is None and chosen:
+            intercept, slope = fit_sigmoids(segments, counts, logit(coarser))
+        for i in chosen:
+            if self.calibrator is None:
+                own: Map = Logistic(float(intercept[i]), (("z", float(slope[i])),))
+            elif table := segments.table(i, counts):
+                own = copy_for_tables(self.calibrator).fit_table(table).map_
+            else:
+                continue
+            level[segments.keys[i]] = own, float(share[i])
+        return level
+
+    def values(self, common: Map, levels: Sequence[Level], segments: Segments) -> Array:
+        """The probability of each cell by the map of all rows and the maps of these columns."""
+        p = common(segments.scores)
+        for size, level in enumerate(levels, start=1):
+            p = self.add(p, segments, level, size)
+        return p
+
+    def add(
+        self, before: Array, segments: Segments, level: Level, size: int | None = None
+    ) -> Array:
+        """The probability of each cell by the maps of one more column, given that ``before`` it.
+
+        ``size`` is the number of columns that the keys of the level have (None: all of them).
+        """
+        asked = before if self.input == "default" else segments.scores
+        p = before.copy()
+        for i, key in enumerate(segments.keys):
+            name = key[:size] if isinstance(key, tuple) else key
+            if name in level:
+                own, share = level[name]
+                cells = segments.cells(i)
+                p[cells] = share * own(asked[cells]) + (1.0 - share) * before[cells]
+        return p
 
 
-SegmentMethod = CalibratorOfEach | SigmoidOfCommon
-
-
-class _SegmentProblem:
-    """The losses of all segments with their priors, as functions of all offsets and tilts."""
-
-    def __init__(self, stack: SegmentCells, z: Array) -> None:
-        # a segment counts against the prior by its effective number of rows
-        unit = stack.spread(stack.unit)
-        self.stack, self.z = stack, z
-        self.n0, self.n1 = stack.counts.negative * unit, stack.counts.positive * unit
-        self.n = self.n0 + self.n1
-        self.mass = stack.total(self.n)
-        self.centre = stack.total(self.n * z) / np.where(self.mass > 0.0, self.mass, 1.0)
-        self.centred = z - stack.spread(self.centre)
-
-    def eta(self, theta: Array) -> Array:
-        offset, tilt = (self.stack.spread(part) for part in theta)
-        return np.asarray(self.z + offset + tilt * self.centred)
-
-    def loss(self, theta: Array) -> Array:
-        eta = self.eta(theta)
-        cells = self.n1 * np.logaddexp(0.0, -eta) + self.n0 * np.logaddexp(0.0, eta)
-        return np.asarray(self.stack.total(cells) + 0.5 * PRECISION @ np.square(theta))
-
-    def newton(self, theta: Array) -> tuple[Array, Array]:
-        """Newton's step of every segment, and the slope by which the loss falls along it."""
-        eta, total = self.eta(theta), self.stack.total
-        p, q = sigmoid(eta), sigmoid(-eta)
-        residual, curve = self.n1 * q - self.n0 * p, self.n * p * q
-        g0 = total(residual) - PRECISION[0] * theta[0]
-        g1 = total(residual * self.centred) - PRECISION[1] * theta[1]
-        h00 = total(curve) + PRECISION[0]
-        h01 = total(curve * self.centred)
-        h11 = total(curve * self.centred * self.centred) + PRECISION[1]
-        det = h00 * h11 - h01 * h01
-        step = np.stack(((h11 * g0 - h01 * g1) / det, (h00 * g1 - h01 * g0) / det))
-        return step, g0 * step[0] + g1 * step[1]
-
-
-def fit_sigmoids(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
+def fit_sigmoids(segments: Segments, counts: CellColumns, z: Array) -> tuple[Array, Array]:
     """The most probable intercept and slope of every segment, by Newton's method on all at once.
 
     A ConvergenceError is raised where no optimum is found.
     """
-    problem = _SegmentProblem(stack, z)
-    theta = np.zeros((2, len(stack)))
-    loss = problem.loss(theta)
-    moving = np.ones(len(stack), dtype=bool)
+    total, spread = segments.total, segments.spread
+    # a segment counts against the prior by its effective number of rows
+    weight = segments.total(counts.negative + counts.positive)
+    unit = spread(segments.rows(counts) / np.where(weight > 0.0, weight, 1.0))
+    n0, n1 = counts.negative * unit, counts.positive * unit
+    n = n0 + n1
+    mass = total(n)
+    centre = total(n * z) / np.where(mass > 0.0, mass, 1.0)
+    centred = z - spread(centre)
+
+    def log_odds(theta: Array) -> Array:
+        offset, tilt = map(spread, theta)
+        return np.asarray(z + offset + tilt * centred)
+
+    def loss_at(theta: Array) -> Array:
+        eta = log_odds(theta)
+        cells = n1 * np.logaddexp(0.0, -eta) + n0 * np.logaddexp(0.0, eta)
+        return np.asarray(total(cells) + 0.5 * PRECISION @ np.square(theta))
+
+    def newton(theta: Array) -> tuple[Array, Array]:
+        """Newton's step of every segment, and the slope by which the loss falls along it."""
+        eta = log_odds(theta)
+        p, q = sigmoid(eta), sigmoid(-eta)
+        residual, curve = n1 * q - n0 * p, n * p * q
+        g0 = total(residual) - PRECISION[0] * theta[0]
+        g1 = total(residual * centred) - PRECISION[1] * theta[1]
+        h00 = total(curve) + PRECISION[0]
+        h01 = total(curve * centred)
+        h11 = total(curve * centred * centred) + PRECISION[1]
+        det = h00 * h11 - h01 * h01
+        step = np.stack(((h11 * g0 - h01 * g1) / det, (h00 * g1 - h01 * g0) / det))
+        return step, g0 * step[0] + g1 * step[1]
+
+    offset, tilt = _descend_together(loss_at, newton, mass)
+    return offset - tilt * centre, 1.0 + tilt
+
+
+def _descend_together(
+    loss_at: Callable[[Array], Array], newton: Callable[[Array], tuple[Array, Array]], mass: Array
+) -> Array:
+    """The optimum of every segment, each with its own steps."""
+    theta = np.zeros((2, len(mass)))
+    loss = loss_at(theta)
+    moving = np.ones(len(mass), dtype=bool)
     for _ in range(100):
-        step, fall = problem.newton(theta)
-        last = fall <= 1e-14 * (1.0 + problem.mass)
+        step, fall = newton(theta)
+        last = fall <= 1e-14 * (1.0 + mass)
         theta = np.where(moving & last, theta + step, theta)  # the last step is taken too
         moving &= ~last
         if not moving.any():
@@ -706,12 +650,12 @@ def fit_sigmoids(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
         reach = FURTHEST_START * np.maximum(1.0, np.abs(theta).max(axis=0))
         length = moving * np.minimum(1.0, reach / np.maximum(np.abs(step).max(axis=0), 1e-300))
         for _ in range(40):
-            there = problem.loss(theta + length * step)
+            there = loss_at(theta + length * step)
             worse = moving & (there > loss - 1e-4 * length * fall)
             if not worse.any():
                 break
             length = np.where(worse, 0.5 * length, length)
-        moving &= ~(worse & is_hidden(fall, loss, problem.mass))
+        moving &= ~(worse & is_hidden(fall, loss, mass))
         if (moving & worse).any():
             break
         theta = np.where(moving, theta + length * step, theta)
@@ -721,85 +665,53 @@ def fit_sigmoids(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
             f"the fit of every segment must end at its optimum, but {int(moving.sum())} did not. "
             "Weights that differ by many orders of magnitude can do this: rescale or cut them."
         )
-    offset, tilt = theta
-    return offset - tilt * problem.centre, 1.0 + tilt
+    return theta
 
 
 # --- The tables of all segments, one after the other, so that sums over segments need no loop -----
 # Their folds are dealt from the cells, or made of rows as a splitter says.
 
 
-@dataclass(frozen=True)
-class SegmentCells:
-    """Cells of all segments, those of a segment together and in ascending order of score.
+class Segments:
+    """The tables of all segments, in an order that depends on their cells and not on their names.
 
-    ``starts`` says where each segment begins and ``sizes`` how many cells it has, at least one; a
-    cell may have lost all of its weight to a fold. ``ends`` are the least and the largest score of
-    the fit, which say what scores are in every segment and fold.
+    Cells are numbered through, segment after segment. A fold has other ``counts`` of the same
+    cells, which may be 0. The scale of all scores says what they are in every segment and fold.
     """
 
-    keys: tuple[SegmentKey, ...]
-    scores: Array
-    counts: CellColumns
-    starts: Index
-    sizes: Index
-    scale: ScoreScale
-    error: float = 0.0
-    made: str = ""
-
-    @classmethod
-    def of(cls, tables: Mapping[SegmentKey, ScoreTable]) -> SegmentCells:
-        """The tables, in an order that depends on their cells alone and not on their names."""
-
-        def content(item: tuple[SegmentKey, ScoreTable]) -> tuple[Any, ...]:
+    def __init__(self, tables: Tables) -> None:
+        def content(key: SegmentKey) -> tuple[Any, ...]:
             """Leading bytes come first, so that a last rounding does not change the order."""
-            columns = (item[1].scores, item[1].positive, item[1].negative)
-            return (len(item[1]), *(column.astype(">f8").tobytes() for column in columns))
+            table = tables[key]
+            columns = (table.scores, table.positive, table.negative)
+            return (len(table), *(column.astype(">f8").tobytes() for column in columns))
 
-        ordered = sorted(tables.items(), key=content)
-        parts = [table for _, table in ordered]
-        columns = zip(*(table.columns for table in parts), strict=True)
-        worst = max(parts, key=lambda table: table.error)
-        sizes = np.array([len(table) for table in parts], dtype=np.intp)
-        return cls(
-            tuple(key for key, _ in ordered),
-            np.concatenate([table.scores for table in parts]),
-            CellColumns(*(np.concatenate(column) for column in columns)),
-            np.cumsum(sizes) - sizes,
-            sizes,
-            ScoreScale.of_parts(table.scale for table in parts),
-            worst.error,
-            worst.made,
-        )
-
-    def __len__(self) -> int:
-        return len(self.keys)
+        self.keys = tuple(sorted(tables, key=content))
+        self.tables = {key: tables[key] for key in self.keys}
+        parts = list(self.tables.values())
+        self.scores = np.concatenate([table.scores for table in parts])
+        self.counts = concatenate_columns([table.columns for table in parts])
+        self.sizes = np.array([len(table) for table in parts], dtype=np.intp)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.scale = ScoreScale.of_parts(table.scale for table in parts)
 
     def total(self, values: Array) -> Array:
         """The sum of the cells' values in each segment."""
         return np.add.reduceat(values, self.starts)
 
-    def spread(self, values: Array) -> Array:
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """A value of each segment, given to all of its cells."""
         return np.repeat(values, self.sizes)
 
-    @property
-    def rows(self) -> Array:
+    def rows(self, counts: CellColumns) -> Array:
         """(Σw)² / Σw² of each segment: how many rows of equal weight it is worth."""
-        n0, n1, q0, q1 = self.counts
+        n0, n1, q0, q1 = counts
         return _effective_rows(self.total(n0 + n1), self.total(q0 + q1))
-
-    @property
-    def unit(self) -> Array:
-        """The number of rows that a unit of weight stands for in each segment."""
-        n0, n1, _, _ = self.counts
-        total = self.total(n0 + n1)
-        return np.asarray(self.rows / np.where(total > 0.0, total, 1.0))
 
     @property
     def events(self) -> Array:
         """The same, of the rarer class."""
-        n0, n1, q0, q1 = (self.total(column) for column in self.counts)
+        n0, n1, q0, q1 = map(self.total, self.counts)
         return np.minimum(_effective_rows(n0, q0), _effective_rows(n1, q1))
 
     @property
@@ -813,16 +725,33 @@ class SegmentCells:
         """Where the cells of a segment are."""
         return slice(int(self.starts[i]), int(self.starts[i] + self.sizes[i]))
 
-    def table(self, i: int) -> ScoreTable:
+    def table(self, i: int, counts: CellColumns) -> ScoreTable:
         """The table of one segment."""
-        part = self.cells(i)
-        table = ScoreTable.from_counts(self.scores[part], *(c[part] for c in self.counts))
+        return self._table(self.cells(i), counts)
+
+    def whole(self, counts: CellColumns) -> ScoreTable:
+        """The table of all segments together."""
+        return self._table(slice(None), counts)
+
+    def _table(self, cells: slice, counts: CellColumns) -> ScoreTable:
+        table = ScoreTable.from_counts(self.scores[cells], *counts.take(cells))
         return table.part_of(self.scale)
 
-    def whole(self) -> ScoreTable:
-        """The table of all segments together; pooled cells keep the largest error."""
-        table = ScoreTable.from_counts(self.scores, *self.counts).part_of(self.scale)
-        return replace(table, error=self.error, made=self.made) if self.error else table
+    def tables_of(self, counts: CellColumns) -> Tables:
+        """The tables of all segments."""
+        return {key: self.table(i, counts) for i, key in enumerate(self.keys)}
+
+    def pooled(self) -> Segments:
+        """The segments with their tables pooled, if these have more than `MOST_CELLS` together."""
+        if len(self.scores) <= MOST_CELLS:
+            return self
+        most = max(FEWEST_CELLS, MOST_CELLS // len(self.keys))
+        return Segments({key: table.pool(most) for key, table in self.tables.items()})
+
+    def held_out(self, held: Sequence[CellColumns]) -> HeldOutCells:
+        """The cells of all segments, once for each fold, with what the fold holds out of them."""
+        scores = np.tile(self.scores, len(held))
+        return HeldOutCells(scores, concatenate_columns(held), [len(self.scores)] * len(held))
 
 
 def _effective_rows(total: Array, squares: Array) -> Array:
@@ -871,50 +800,53 @@ def coarser_tables(
 # --- Folds ----------------------------------------------------------------------------------------
 
 
-#: what maps are fitted to, and what they are judged on
-SegmentFold = tuple[SegmentCells, CellColumns]
+#: what maps are fitted to in each cell, and what they are judged on
+Fold = tuple[CellColumns, CellColumns]
 #: makes the folds of the segments' cells
-MakeFolds = Callable[[SegmentCells], list[SegmentFold]]
+Split = Callable[["Segments"], list[Fold]]
 
 
-def folds_of_tables(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]:
+def folds_of_tables(segments: Segments, k: int, seed: int) -> list[Fold]:
     """k folds, rows dealt class by class; fewer where a class has fewer rows, none below two."""
-    k = limit_folds(k, stack.whole().rarest)
+    k = limit_folds(k, segments.whole(segments.counts).rarest)
     if not k:
         return []
-    numbers = np.arange(len(stack.scores), dtype=np.float64)
-    deal = TableFolds(ScoreTable(numbers, *stack.counts), k, seed=seed)  # a cell stands for a score
-    held = [deal.held(fold) for fold in range(k)]
-    return [(replace(stack, counts=stack.counts.minus(one)), one) for one in held]
+    numbers = np.arange(len(segments.scores), dtype=np.float64)  # a cell stands for a score
+    deal = TableFolds(ScoreTable(numbers, *segments.counts), k, seed=seed)
+    return [(segments.counts.minus(held), held) for held in map(deal.held, range(k))]
 
 
 def folds_of_rows(
-    stack: SegmentCells,
-    rows: Rows,
-    keys: list[SegmentKey],
-    codes: Index,
+    segments: Segments,
     *,
-    cv: Any,
+    rows: Rows,
+    part: tuple[list[SegmentKey], Index],
     groups: Any,
-    seed: int,
-    counts: bool,
-) -> list[SegmentFold]:
+    asked: SegmentedCalibrator,
+) -> list[Fold]:
     """Folds as a splitter, groups or a fraction ask for, in the cells of the segments' tables.
 
-    ``codes`` says which of the segments ``keys`` each row is in; with ``counts`` weights are
-    numbers of rows. A row that is held out r times counts 1/r each time.
+    ``part`` are the segments, and the number of each row's segment among them. A row that is held
+    out r times counts 1/r each time.
     """
-    weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
+    cell = np.zeros(len(rows.scores), dtype=np.intp)
+    number = {key: i for i, key in enumerate(segments.keys)}
+    for key, mine in rows_by_segment(*part):
+        if key in number:
+            cells = segments.cells(number[key])
+            nearest = np.searchsorted(segments.scores[cells], rows.scores[mine])
+            cell[mine] = cells.start + np.minimum(nearest, cells.stop - cells.start - 1)
+    weight = np.ones(len(cell)) if rows.weight is None else rows.weight
     present = weight > 0.0
-    cell = _cells_of_rows(stack, rows.scores, keys, codes)[present]
-    weight, positive = weight[present], rows.positive[present]
-    some = rows.take(np.flatnonzero(present))
-    pairs, _ = split_rows_with_weight(cv, some, np.array([False, True]), present, groups, seed)
-    square = weight if counts else weight**2
+    cell, weight, positive = cell[present], weight[present], rows.positive[present]
+    some, labels = rows.take(np.flatnonzero(present)), np.array([False, True])
+    seed = int(asked.random_state)
+    pairs, _ = split_rows_with_weight(asked.cv, some, labels, present, groups, seed)
+    square = weight if asked.weights == "counts" else weight**2
 
     def sums(part: Index, share: Array) -> CellColumns:
         columns = [
-            np.bincount(cell[part], (values * share * side)[part], minlength=len(stack.scores))
+            np.bincount(cell[part], (values * share * side)[part], minlength=len(segments.scores))
             for values in (weight, square)
             for side in (~positive, positive)
         ]
@@ -923,21 +855,7 @@ def folds_of_rows(
     every = np.ones(len(cell))
     times = np.bincount(np.concatenate([test for _, test in pairs]), minlength=len(cell))
     share = 1.0 / np.maximum(times, 1)
-    return [(replace(stack, counts=sums(train, every)), sums(test, share)) for train, test in pairs]
-
-
-def _cells_of_rows(
-    stack: SegmentCells, scores: Array, keys: list[SegmentKey], codes: Index
-) -> Index:
-    """The cell of each row."""
-    number = {key: i for i, key in enumerate(stack.keys)}
-    cell = np.zeros(len(codes), dtype=np.intp)
-    for key, mine in rows_by_segment(keys, codes):
-        if key in number:
-            part = stack.cells(number[key])
-            nearest = np.searchsorted(stack.scores[part], scores[mine])
-            cell[mine] = part.start + np.minimum(nearest, part.stop - part.start - 1)
-    return cell
+    return [(sums(train, every), sums(test, share)) for train, test in pairs]
 
 
 def rows_by_segment(keys: list[SegmentKey], codes: Index) -> Iterator[tuple[SegmentKey, Index]]:
@@ -964,19 +882,17 @@ def predict_held_out(
     >>> after.total, folds
     (160.0, 2)
     """
-    stack = SegmentCells.of(read_tables(tables))
-    names = np.empty(len(stack), dtype=object)
-    for i, key in enumerate(stack.keys):  # at once, tuples would become a matrix
+    parts = Segments(read_tables(tables))
+    names = np.empty(len(parts.keys), dtype=object)
+    for i, key in enumerate(parts.keys):  # at once, tuples would become a matrix
         names[i] = key
-    segments = names[np.repeat(np.arange(len(stack)), stack.sizes)]
-    parts = folds_of_tables(stack, folds, seed)
-    if not parts:
+    pairs = folds_of_tables(parts, folds, seed)
+    if not pairs:
         return ScoreTable.empty(), None, 0
     outputs = []
-    for rest, _ in parts:
-        left = {key: rest.table(i) for i, key in enumerate(stack.keys)}
-        fitted = clone(calibrator).fit_tables(left)
-        outputs.append(fitted.map_(stack.scores, segments))
-    held = _held_out_cells(stack, [columns for _, columns in parts])
+    for rest, _ in pairs:
+        fitted = clone(calibrator).fit_tables(parts.tables_of(rest))
+        outputs.append(fitted.map_(parts.scores, parts.spread(names)))
+    held = parts.held_out([columns for _, columns in pairs])
     trial = held.trial(np.concatenate(outputs))
-    return held.predictions(trial), held.paired(trial), len(parts)
+    return held.predictions(trial), held.paired(trial), len(pairs)

@@ -33,12 +33,11 @@ def bent(n, seed=0, kind="probability"):
 def average_of(c, s, y, w=None):
     """The average that a fit of ``c`` draws, with all of its members."""
     table = cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1])
-    axis = room.score_axis(table)
-    cells = room.cells_on_axis(table, axis, room._places_of_scores(table, axis), table.total)
-    where = room.Coordinates.of(cells, axis)
-    fits = tuple(room.fit_members(where))
+    axis = room.ScoreAxis.of(table)
+    cells = room.AxisCells.of(table, axis, axis.places(table), table.total)
+    fits = tuple(room.fit_members(cells))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()
-    return room.MemberAverage(where, fits, c.weights_, c.moderation)
+    return room.MemberAverage(cells, fits, c.weights_, c.moderation)
 
 
 def axis_of(c, s):
@@ -50,13 +49,13 @@ def axis_of(c, s):
 # --- designs and posteriors -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [room.bend_basis, room.ramp_basis])
+@pytest.mark.parametrize("shape", [room.BrokenLine.bending, room.BrokenLine.rough])
 def test_lines_are_their_dense_design(shape):
     rng = np.random.default_rng(1)
     nodes = np.array([-2.0, -1.1, -0.2, 0.0, 0.3, 1.7])
     x = np.sort(np.append(rng.uniform(-2, 1.7, 40), nodes))
-    basis, unit = shape(nodes)
-    lines = room.BrokenLine(nodes, basis, x)
+    lines = shape(nodes, x)
+    basis, unit = lines.basis, lines.unit
     dense = np.column_stack([np.interp(x, nodes, column) for column in basis.T])
     theta, w = rng.normal(size=basis.shape[1]), rng.random(len(x))
     assert np.allclose(lines.times(theta), dense @ theta, atol=1e-12)
@@ -116,13 +115,13 @@ def _information(coefficients, x, data):
 def test_posterior_of_weights_of_any_size_converges():
     x = np.linspace(-2, 2, 50)
     nodes = np.linspace(-2, 2, 9)
-    basis, unit = room.bend_basis(nodes)
+    lines = room.BrokenLine.bending(nodes, x)
     for size in (0.0, 1e-300, 1.0, 1e5, 1e9):
         n1 = size * (x > 0)
         found = room.fit_posterior(
-            room.BrokenLine(nodes, basis, x),
+            lines,
             np.zeros(9),
-            np.concatenate(([4.0, 4.0], unit)),
+            np.concatenate(([4.0, 4.0], lines.unit)),
             size - n1,
             n1,
         )

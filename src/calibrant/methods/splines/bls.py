@@ -191,18 +191,27 @@ class BLS(Calibrator):
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
-        axis = score_axis(table)
-        places = _places_of_scores(table, axis)
-        cells = cells_on_axis(table, axis, places, min(table.total, MOST_WEIGHT))
-        where = Coordinates.of(cells, axis)
-        fits = fit_members(where)
+        axis = ScoreAxis.of(table)
+        places = axis.places(table)
+        cells = AxisCells.of(table, axis, places, min(table.total, MOST_WEIGHT))
+        fits = fit_members(cells)
         self.evidences_ = np.array([fit.log_evidence for fit in fits])
         self.weights_ = _weights(fits, self.power)
-        self.members_ = tuple(map(_member, fits, self.weights_.tolist()))
+        self.members_ = tuple(
+            fit.member(weight) for fit, weight in zip(fits, self.weights_.tolist(), strict=True)
+        )
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
-        average = MemberAverage(where, *_main_members(fits, self.weights_), self.moderation)
-        drawn, at, point = self._draw(average, places, table.weight / table.total)
+        average = MemberAverage(cells, *_main_members(fits, self.weights_), self.moderation)
+        a, v = self._pieces(average)
+        size = float(np.abs(a).max()) or 1.0  # widths could overflow
+        kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
+        drawn_at = in_blocks(lambda part: interpolate(part, a[kept], v[kept]), places)
+        shift = shift_to_rate(drawn_at, table.weight / table.total, expected_rate(average))
+        v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         kind = "logit" if axis.on_logit else "score"
+        drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
+        at = _band_places(a, cells)
+        point = np.interp(at, a, v)
         # the identity is certain of itself, and would leave a band without any width
         others = [fit for fit in fits if fit.name != "identity"]
         counted, shares = _main_members(others, _weights(others, BAND_POWER * self.power))
@@ -214,30 +223,14 @@ class BLS(Calibrator):
             drawn = Interval(lower, upper, drawn, level)
         return drawn
 
-    def _draw(
-        self, average: MemberAverage, places: Array, share: Array
-    ) -> tuple[Map, Array, Array]:
-        """The average as straight pieces; the places where bands are given, and it is there.
-
-        ``places`` are those of all scores on the axis, ``share`` their shares of the weight.
-        """
-        axis, cells = average.where.axis, average.where.cells
-        kind = "logit" if axis.on_logit else "score"
-        ends = _map_ends(axis)
+    def _pieces(self, average: MemberAverage) -> tuple[Array, Array]:
+        """The average as straight pieces: places on the axis, and the log-odds there."""
+        ends = average.cells.axis.ends
         a = np.unique(np.concatenate((ends, average.corners())))
         a = a[(a >= ends[0]) & (a <= ends[-1])]
         v = average(a)
         a, _, v = refined_lines(average.__call__, a, v, v, MAP_ERROR / 2)
-        if self.monotone:
-            v = isotonic_log_odds(a, v, cells)
-        size = float(np.abs(a).max()) or 1.0  # widths could overflow
-        kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
-        drawn_at = in_blocks(lambda part: interpolate(part, a[kept], v[kept]), places)
-        shift = shift_to_rate(drawn_at, share, expected_rate(average))
-        v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
-        drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
-        at = _band_places(a, cells)
-        return drawn, at, np.interp(at, a, v)
+        return a, isotonic_log_odds(a, v, average.cells) if self.monotone else v
 
 
 def _weights(fits: Sequence[MemberFit], power: float) -> Array:
@@ -254,65 +247,173 @@ def _main_members(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[Memb
     return tuple(fits[int(i)] for i in used), weights[used] / weights[used].sum()
 
 
-def _member(fit: MemberFit, weight: float) -> BLSMember:
-    theta = () if fit.posterior is None else tuple(fit.posterior.theta.tolist())
-    nodes = () if fit.band is None else tuple(fit.band.nodes.tolist())
-    return BLSMember(fit.name, fit.coordinate, fit.freedom, fit.log_evidence, weight, theta, nodes)
+# --- From the table to cells on the axis ----------------------------------------------------------
+# The *axis* is what the map's knots are on: log-odds of probabilities, or margins as they are.
+# Members are functions of one of two coordinates of the axis: a *linear* one, and the normal score
+# of the mid-*rank*. Everything is symmetric: if scores and labels are turned round, so is the
+# result.
 
 
-# --- From the table to cells ----------------------------------------------------------------------
+#: log-odds are cut here in the members that are linear or smooth in them
+FURTHEST = 15.0
+#: the least standard deviation of log-odds (closer scores are all but one score), and of the term
+#: that the beta map adds
+LEAST_SPREAD, LEAST_BOWL = 0.25, 0.05
 
 
-def score_axis(table: ScoreTable) -> ScoreAxis:
-    low, high = float(table.scores[0]), float(table.scores[-1])
-    inner = table.inner_interval
-    if inner is None:
-        return ScoreAxis(False, low, high, (-1.0, 2.0))
-    first, last = logit(np.clip([low, high], *inner))
-    least = first if low == 0.0 else first - BEYOND
-    most = last if high == 1.0 else last + BEYOND
-    bounds = np.clip([least, most], -FURTHEST, FURTHEST)
-    ends = logit(np.array([low, high]))
-    return ScoreAxis(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
+class ScoreAxis(NamedTuple):
+    """The axis: whether it has log-odds, its ends in the data, and the bounds of the linear
+    coordinate."""
+
+    on_logit: bool
+    low: float
+    high: float
+    bounds: tuple[float, float]
+
+    @classmethod
+    def of(cls, table: ScoreTable) -> ScoreAxis:
+        """The axis of a table's scores."""
+        low, high = float(table.scores[0]), float(table.scores[-1])
+        inner = table.inner_interval
+        if inner is None:
+            return cls(False, low, high, (-1.0, 2.0))
+        first, last = logit(np.clip([low, high], *inner))
+        least = first if low == 0.0 else first - BEYOND
+        most = last if high == 1.0 else last + BEYOND
+        bounds = np.clip([least, most], -FURTHEST, FURTHEST)
+        ends = logit(np.array([low, high]))
+        return cls(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
+
+    def places(self, table: ScoreTable) -> Array:
+        """The places of a table's scores."""
+        return in_blocks(logit, table.scores) if self.on_logit else table.scores
+
+    @property
+    def ends(self) -> Array:
+        """The ends of the map, and where the linear coordinate stops; ascending."""
+        if self.on_logit:
+            return np.sort([*logit(np.array([0.0, 1.0])), *self.bounds])
+        most = np.finfo(float).max
+        with np.errstate(over="ignore"):
+            width = self.high - self.low
+            return np.unique(np.clip([self.low - width, self.high + width], -most, most))
+
+    def linear(self, a: Array) -> Array:
+        """Log-odds, or for margins the place between the ends, cut at the bounds."""
+        if self.on_logit:
+            return np.clip(a, *self.bounds)
+        half = self.high / 2 - self.low / 2  # the range could overflow
+        if not half > 0.0:
+            return np.zeros(len(a))
+        with np.errstate(over="ignore"):
+            return np.clip((a / 2 - self.low / 2) / half, *self.bounds)
+
+    def of_linear(self, c: Array) -> Array:
+        """Where on the axis the linear coordinate has given values."""
+        if self.on_logit:
+            return c
+        with np.errstate(over="ignore", invalid="ignore"):  # such places are beyond all floats
+            return self.low * (1.0 - c) + self.high * c
+
+    def even(self, a: Array) -> Array:
+        """The coordinate in which ranks are interpolated: margins as they are, log-odds with a
+        logarithmic scale beyond ±15."""
+        return _beyond(a, np.log1p) if self.on_logit else a
+
+    def of_even(self, e: Array) -> Array:
+        """The inverse of `even`."""
+        return _beyond(e, np.expm1) if self.on_logit else e
 
 
-def _places_of_scores(table: ScoreTable, axis: ScoreAxis) -> Array:
-    """The places of scores on the axis."""
-    return in_blocks(logit, table.scores) if axis.on_logit else table.scores
+def _beyond(x: Array, scale: Callable[[Array], Array]) -> Array:
+    """Numbers whose distances beyond ±15 are put on another scale."""
+    inner = np.clip(x, -FURTHEST, FURTHEST)
+    rest = x - inner
+    return np.asarray(inner + np.sign(rest) * scale(np.abs(rest)))
 
 
-def _map_ends(axis: ScoreAxis) -> Array:
-    """The ends of the map, and where the linear coordinate stops; ascending."""
-    if axis.on_logit:
-        return np.sort([*logit(np.array([0.0, 1.0])), *axis.bounds])
-    most = np.finfo(float).max
-    with np.errstate(over="ignore"):
-        width = axis.high - axis.low
-        return np.unique(np.clip([axis.low - width, axis.high + width], -most, most))
+class AxisCells(NamedTuple):
+    """Cells: places on the axis, two coordinates there (means over each cell), shares of the
+    weight, weights of the classes, and mid-ranks as normal scores.
 
-
-def cells_on_axis(table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
-    """The table's cells on the axis, where ``a`` are their coordinates.
-
-    Weights are scaled to the sum ``size``. Where there are too many cells, neighbours are merged.
+    Beside them mean and spread of the linear coordinate, and of the term that the beta map adds.
     """
-    n0, n1, scale = table.negative, table.positive, size / table.total
-    share = table.weight / table.total
-    starts = _first_of_equal(table.scores, a, axis)
-    few = len(starts) <= CELLS
-    starts = starts if few else _cell_starts(table, axis)
-    ends = np.append(starts[1:], len(a)) - 1
-    whole = np.add.reduceat(share, starts)
-    n0, n1 = (np.add.reduceat(n, starts) * scale for n in (n0, n1))
-    if few:
-        a = a[starts]
-        return AxisCells(a, axis.linear(a), axis.even(a), whole, n0, n1)
 
-    def mean(value: Array) -> Array:
-        return np.clip(np.add.reduceat(value * share, starts) / whole, value[starts], value[ends])
+    axis: ScoreAxis
+    a: Array
+    linear: Array
+    even: Array
+    share: Array
+    n0: Array
+    n1: Array
+    rank: Array
+    mean: float = 0.0
+    spread: float = 1.0
+    bowl_mean: float = 0.0
+    bowl_spread: float = 1.0
 
-    linear, even = mean(in_blocks(axis.linear, a)), mean(in_blocks(axis.even, a))
-    return AxisCells(axis.of_even(even), linear, even, whole, n0, n1)
+    @classmethod
+    def of(cls, table: ScoreTable, axis: ScoreAxis, a: Array, size: float) -> AxisCells:
+        """The table's cells on the axis, where ``a`` are their places.
+
+        Weights are scaled to the sum ``size``. Where there are too many, neighbours are merged.
+        """
+        share = table.weight / table.total
+        starts = _first_of_equal(table.scores, a, axis)
+        few = len(starts) <= CELLS
+        starts = starts if few else _cell_starts(table, axis)
+        ends = np.append(starts[1:], len(a)) - 1
+        whole = np.add.reduceat(share, starts)
+        n0, n1 = (
+            np.add.reduceat(n, starts) * (size / table.total)
+            for n in (table.negative, table.positive)
+        )
+
+        def mean(value: Array) -> Array:
+            total = np.add.reduceat(value * share, starts)
+            return np.clip(total / whole, value[starts], value[ends])
+
+        if few:
+            a = a[starts]
+            linear, even = axis.linear(a), axis.even(a)
+        else:
+            linear, even = mean(in_blocks(axis.linear, a)), mean(in_blocks(axis.even, a))
+            a = axis.of_even(even)
+        plain = cls(axis, a, linear, even, whole, n0, n1, ndtri(_mid_ranks(whole)))
+        middle, spread = _moments(linear, whole)
+        spread = max(spread, LEAST_SPREAD) if axis.on_logit else spread or 1.0
+        plain = plain._replace(mean=middle, spread=spread)
+        middle, spread = _moments(plain.bowl(linear), whole)
+        return plain._replace(bowl_mean=middle, bowl_spread=max(spread, LEAST_BOWL))
+
+    @property
+    def base(self) -> float:
+        """The log-odds of the base rate, with half a row added to each class."""
+        return float(np.log((self.n1.sum() + 0.5) / (self.n0.sum() + 0.5)))
+
+    def standard(self, linear: Array) -> Array:
+        """The linear coordinate with mean 0 and spread 1."""
+        return (linear - self.mean) / self.spread
+
+    def bowl(self, linear: Array) -> Array:
+        """ln(e^{z/2} + e^{−z/2}), with mean 0 and spread 1: what the beta map adds to a sigmoid.
+
+        a·ln p − b·ln(1 − p) is the sum of (a + b)/2 times z and (b − a) times this.
+        """
+        half = 0.5 * (linear if self.axis.on_logit else self.standard(linear))
+        bent = np.logaddexp(half, -half)
+        return np.asarray((bent - self.bowl_mean) / self.bowl_spread)
+
+
+def _moments(value: Array, share: Array) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    mean = float(value @ share)
+    return mean, float(np.sqrt((value - mean) ** 2 @ share))
+
+
+def _mid_ranks(share: Array) -> Array:
+    """The share of weight below each cell, with half of its own; kept inside (0, 1)."""
+    return np.clip(np.cumsum(share) - share / 2.0, 1e-300, 1.0 - 2.0**-53)
 
 
 def _first_of_equal(s: Array, a: Array, axis: ScoreAxis) -> Index:
@@ -366,7 +467,7 @@ SUMMED = 1 << 15
 class MemberAverage(NamedTuple):
     """Members with their weights, and how far they are drawn towards the base rate."""
 
-    where: Coordinates
+    cells: AxisCells
     fits: tuple[MemberFit, ...]
     weights: Array
     moderation: float
@@ -374,7 +475,7 @@ class MemberAverage(NamedTuple):
     def __call__(self, a: Array) -> Array:
         """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
         with b the log-odds of the base rate."""
-        p, q, base = np.zeros(len(a)), np.zeros(len(a)), self.where.cells.base
+        p, q, base = np.zeros(len(a)), np.zeros(len(a)), self.cells.base
         for weight, (mean, v) in zip(self.weights, self.moments(a), strict=True):
             f = base + (mean - base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
             f = np.minimum(np.maximum(f, -MOST_ODDS), MOST_ODDS)
@@ -384,12 +485,12 @@ class MemberAverage(NamedTuple):
 
     def moments(self, a: Array) -> Iterator[tuple[Array, Array]]:
         """Mean and variance of the log-odds, member after member."""
-        at = AxisPlaces(self.where, a)
+        at = AxisPlaces(self.cells, a)
         return (fit.moments(at) for fit in self.fits)
 
     def corners(self) -> Array:
         """Places on the axis; between neighbouring ones the average is smooth."""
-        return np.concatenate((self.where.cells.a, *(fit.corners(self.where) for fit in self.fits)))
+        return np.concatenate((self.cells.a, *(fit.corners(self.cells) for fit in self.fits)))
 
     def quantile(self, a: Array, tail: float) -> Array:
         """Quantile of the log-odds, a mixture of normals, by bisection to a part in 10¹² of the
@@ -411,8 +512,12 @@ def isotonic_log_odds(a: Array, v: Array, cells: AxisCells) -> Array:
     Every place has the weight of the cells nearest to it. So places beyond the data, or between
     distant scores, hardly count.
     """
+    after = np.clip(np.searchsorted(a, cells.a), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
+    before = np.maximum(after - 1, 0)
+    closer = cells.a / 2 - a[before] / 2 < a[after] / 2 - cells.a / 2
+    nearest = np.where(closer, before, after)
     weight = np.full(len(a), NO_WEIGHT / len(a))
-    weight += np.bincount(_nearest_index(a, cells.a), cells.share, len(a))
+    weight += np.bincount(nearest, cells.share, len(a))
     found = isotonic_regression(expit(v), weights=weight)
     starts, sizes = found.blocks[:-1], np.diff(found.blocks)
     whole = np.add.reduceat(weight, starts)
@@ -427,7 +532,7 @@ def expected_rate(average: MemberAverage) -> float:
     With many events (rows of the rarer class) it is the share of positives. With few, what the
     members say (without moderation) counts as well: so no event does not mean a probability of 0.
     """
-    cells = average.where.cells
+    cells = average.cells
     n = cells.n0 + cells.n1
     seen, events = float(cells.n1.sum()), float(min(cells.n0.sum(), cells.n1.sum()))
     said = float(n @ expit(average._replace(moderation=0.0)(cells.a)))
@@ -443,8 +548,15 @@ def shift_to_rate(f: Array, share: Array, rate: float) -> float:
     >>> round(shift_to_rate(np.zeros(1), np.ones(1), 0.25), 6)  # −ln 3
     -1.098612
     """
-    if len(f) > SUMMED:
-        f, share = _group_means(f, share)
+    bottom, top = float(f.min()), float(f.max())
+    if len(f) > SUMMED and top > bottom:
+        group = ((f - bottom) * ((SUMMED - 1) / (top - bottom))).astype(np.intp)
+        weight = np.asarray(np.bincount(group, share, SUMMED), dtype=np.float64)
+        some = weight > 0.0
+        f = np.bincount(group, share * f, SUMMED)[some] / weight[some]
+        share = weight[some]
+    elif len(f) > SUMMED:
+        f, share = f[:1], np.ones(1)
     shift, low, high = 0.0, -2.0 * MOST_ODDS, 2.0 * MOST_ODDS
     for _ in range(100):
         p = expit(f + shift)
@@ -457,17 +569,6 @@ def shift_to_rate(f: Array, share: Array, rate: float) -> float:
             break
         shift = after
     return shift
-
-
-def _group_means(f: Array, share: Array) -> tuple[Array, Array]:
-    """Means of f over groups of equal width, and the weight of each group."""
-    low, high = float(f.min()), float(f.max())
-    if not high > low:
-        return f[:1], np.ones(1)
-    group = ((f - low) * ((SUMMED - 1) / (high - low))).astype(np.intp)
-    weight = np.asarray(np.bincount(group, share, SUMMED), dtype=np.float64)
-    some = weight > 0.0
-    return np.bincount(group, share * f, SUMMED)[some] / weight[some], weight[some]
 
 
 def _band_places(a: Array, cells: AxisCells) -> Array:
@@ -486,23 +587,9 @@ def _band_places(a: Array, cells: AxisCells) -> Array:
     return np.unique(np.concatenate((places, between.ravel())))
 
 
-def _nearest_index(a: Array, places: Array) -> Index:
-    """The index of the entry of a nearest to each place."""
-    after = np.clip(np.searchsorted(a, places), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
-    before = np.maximum(after - 1, 0)
-    closer = places / 2 - a[before] / 2 < a[after] / 2 - places / 2
-    return np.where(closer, before, after)
+# --- The members of `BLS`: their priors and fits --------------------------------------------------
 
 
-# --- The members of `BLS`: their coordinates, priors and fits -------------------------------------
-# The *axis* is what the map's knots are on: log-odds of probabilities, or margins as they are.
-# Members are functions of one of two coordinates of the axis: a *linear* one, and the normal score
-# of the mid-*rank*. Everything is symmetric: if scores and labels are turned round, so is the
-# result.
-
-
-#: log-odds are cut here in the members that are linear or smooth in them
-FURTHEST = 15.0
 #: prior standard deviations of value and slope, for a map near the identity (the slope as a share
 #: of the identity's) and for any other map
 TIGHT, LOOSE = (0.3, 0.2), (4.0, 4.0)
@@ -512,9 +599,6 @@ BENDS = (0.25, 0.5, 1.0, 2.0, 4.0)
 ROUGH = (0.5, 1.0, 2.0)
 #: the prior mean of the slope per standard deviation, where there is no identity
 SLOPE = 1.5
-#: the least standard deviation of log-odds (closer scores are all but one score), and of the term
-#: that the beta map adds
-LEAST_SPREAD, LEAST_BOWL = 0.25, 0.05
 #: inner knots of bending lines: FEWEST + √n/2, up to MOST; rough lines have MOST + 2 nodes
 FEWEST, MOST = 8, 60
 #: knots among the events, where the other knots are too far apart: √events, up to this
@@ -523,136 +607,29 @@ MOST_EVENT_KNOTS = 30
 APART = 1e-6
 
 
-class ScoreAxis(NamedTuple):
-    """The axis: whether it has log-odds, its ends in the data, and the bounds of the linear
-    coordinate."""
-
-    on_logit: bool
-    low: float
-    high: float
-    bounds: tuple[float, float]
-
-    def linear(self, a: Array) -> Array:
-        """Log-odds, or for margins the place between the ends, cut at the bounds."""
-        if self.on_logit:
-            return np.clip(a, *self.bounds)
-        half = self.high / 2 - self.low / 2  # the range could overflow
-        if not half > 0.0:
-            return np.zeros(len(a))
-        with np.errstate(over="ignore"):
-            return np.clip((a / 2 - self.low / 2) / half, *self.bounds)
-
-    def of_linear(self, c: Array) -> Array:
-        """Where on the axis the linear coordinate has given values."""
-        if self.on_logit:
-            return c
-        with np.errstate(over="ignore", invalid="ignore"):  # such places are beyond all floats
-            return self.low * (1.0 - c) + self.high * c
-
-    def even(self, a: Array) -> Array:
-        """The coordinate in which ranks are interpolated: margins as they are, log-odds with a
-        logarithmic scale beyond ±15."""
-        return _beyond(a, np.log1p) if self.on_logit else a
-
-    def of_even(self, e: Array) -> Array:
-        """The inverse of `even`."""
-        return _beyond(e, np.expm1) if self.on_logit else e
-
-
-def _beyond(x: Array, scale: Callable[[Array], Array]) -> Array:
-    """Numbers whose distances beyond ±15 are put on another scale."""
-    inner = np.clip(x, -FURTHEST, FURTHEST)
-    rest = x - inner
-    return np.asarray(inner + np.sign(rest) * scale(np.abs(rest)))
-
-
-class AxisCells(NamedTuple):
-    """Cells: places on the axis, two coordinates there (means over each cell), shares of the
-    weight, and the weights of negatives and positives."""
-
-    a: Array
-    linear: Array
-    even: Array
-    share: Array
-    n0: Array
-    n1: Array
-
-    @property
-    def base(self) -> float:
-        """The log-odds of the base rate, with half a row added to each class."""
-        return float(np.log((self.n1.sum() + 0.5) / (self.n0.sum() + 0.5)))
-
-
-class Coordinates(NamedTuple):
-    """The coordinates of the members as functions of the axis."""
-
-    axis: ScoreAxis
-    cells: AxisCells
-    mean: float
-    spread: float
-    bowl_mean: float
-    bowl_spread: float
-    rank: Array  # the mid-ranks of the cells, as normal scores
-
-    @classmethod
-    def of(cls, cells: AxisCells, axis: ScoreAxis) -> Coordinates:
-        mean, spread = _moments(cells.linear, cells.share)
-        spread = max(spread, LEAST_SPREAD) if axis.on_logit else spread or 1.0
-        plain = cls(axis, cells, mean, spread, 0.0, 1.0, ndtri(_mid_ranks(cells.share)))
-        bowl_mean, bowl_spread = _moments(plain.bowl(cells.linear), cells.share)
-        return plain._replace(bowl_mean=bowl_mean, bowl_spread=max(bowl_spread, LEAST_BOWL))
-
-    def standard(self, linear: Array) -> Array:
-        """The linear coordinate with mean 0 and spread 1."""
-        return (linear - self.mean) / self.spread
-
-    def bowl(self, linear: Array) -> Array:
-        """ln(e^{z/2} + e^{−z/2}), with mean 0 and spread 1: what the beta map adds to a sigmoid.
-
-        a·ln p − b·ln(1 − p) is the sum of (a + b)/2 times z and (b − a) times this.
-        """
-        half = 0.5 * (linear if self.axis.on_logit else self.standard(linear))
-        bent = np.logaddexp(half, -half)
-        return np.asarray((bent - self.bowl_mean) / self.bowl_spread)
-
-
 class AxisPlaces:
     """Places on the axis; what several members need to know of them is computed once."""
 
-    def __init__(self, where: Coordinates, a: Array) -> None:
-        self.where, self.a = where, a
+    def __init__(self, cells: AxisCells, a: Array) -> None:
+        self.cells, self.a = cells, a
         self._pieces: dict[int, tuple[Index, Array]] = {}
 
     @cached_property
     def linear(self) -> Array:
-        return self.where.axis.linear(self.a)
+        return self.cells.axis.linear(self.a)
 
     @cached_property
     def rank(self) -> Array:
         """The normal score of the mid-rank, straight between cells and flat beyond them."""
-        return interpolate(self.where.axis.even(self.a), self.where.cells.even, self.where.rank)
+        return interpolate(self.cells.axis.even(self.a), self.cells.even, self.cells.rank)
 
     def along(self, nodes: Array, ranked: bool) -> tuple[Index, Array]:
         """On which piece of a broken line, and how far along it: the lines of one family share
         their nodes."""
         if id(nodes) not in self._pieces:
-            x = self.rank if ranked else self.where.standard(self.linear)
+            x = self.rank if ranked else self.cells.standard(self.linear)
             self._pieces[id(nodes)] = piece_and_share(nodes, x)
         return self._pieces[id(nodes)]
-
-
-def _moments(value: Array, share: Array) -> tuple[float, float]:
-    """Mean and standard deviation."""
-    mean = float(value @ share)
-    return mean, float(np.sqrt((value - mean) ** 2 @ share))
-
-
-def _mid_ranks(share: Array) -> Array:
-    """The share of weight below each cell, with half of its own; kept inside (0, 1)."""
-    return np.clip(np.cumsum(share) - share / 2.0, 1e-300, 1.0 - 2.0**-53)
-
-
-# --- Fits of the members --------------------------------------------------------------------------
 
 
 #: sigmoids, and the prior standard deviations of value and slope and of what the shape adds
@@ -676,60 +653,63 @@ class MemberFit(NamedTuple):
             return at.linear, np.zeros(len(at.a))
         if self.band is not None:
             return self.band.moments(*at.along(self.band.nodes, self.coordinate == "rank"))
-        design = FewColumns(_sigmoid_columns(self.name, at.where, at.linear))
-        return design.moments(self.posterior.theta, self.posterior.covariance)
+        phi = _sigmoid_columns(self.name, at.cells, at.linear)
+        variance = ((self.posterior.covariance @ phi) * phi).sum(axis=0)
+        return np.asarray(self.posterior.theta @ phi), np.maximum(variance, 0.0)
 
-    def corners(self, where: Coordinates) -> Array:
+    def corners(self, cells: AxisCells) -> Array:
         """Places on the axis where the member bends sharply."""
         if self.band is None:
             return np.empty(0)
         nodes = self.band.nodes
         if self.coordinate == "rank":
-            return where.axis.of_even(interpolate(nodes, where.rank, where.cells.even))
-        return where.axis.of_linear(nodes * where.spread + where.mean)
+            return cells.axis.of_even(interpolate(nodes, cells.rank, cells.even))
+        return cells.axis.of_linear(nodes * cells.spread + cells.mean)
+
+    def member(self, weight: float) -> BLSMember:
+        """What is told of the member; ``weight`` is its share in the average."""
+        theta = () if self.posterior is None else tuple(self.posterior.theta.tolist())
+        nodes = () if self.band is None else tuple(self.band.nodes.tolist())
+        known = (self.name, self.coordinate, self.freedom, self.log_evidence)
+        return BLSMember(*known, weight, theta, nodes)
 
 
-def _sigmoid_columns(name: str, where: Coordinates, linear: Array) -> Array:
+def _sigmoid_columns(name: str, cells: AxisCells, linear: Array) -> Array:
     """The design of a sigmoid: a row for each parameter."""
-    columns = [np.ones(len(linear)), where.standard(linear)]
+    columns = [np.ones(len(linear)), cells.standard(linear)]
     if name == "quadratic":
         columns.append(columns[1] ** 2 - 1.0)
     if name == "beta":
-        columns.append(where.bowl(linear))
+        columns.append(cells.bowl(linear))
     return np.array(columns)
 
 
-def fit_members(where: Coordinates) -> list[MemberFit]:
+def fit_members(cells: AxisCells) -> list[MemberFit]:
     """All members, fitted to the cells."""
-    cells = where.cells
     unknown = (cells.base, SLOPE)
-    fits, coordinate, centre = [], "margin", unknown
-    if where.axis.on_logit:
-        coordinate, centre = "logit", (where.mean, where.spread)
+    fits, coordinate, centre, shapes = [], "margin", unknown, SHAPES
+    if cells.axis.on_logit:
+        coordinate, centre = "logit", (cells.mean, cells.spread)
         likelihood = log_likelihood(cells.linear, cells.n0, cells.n1)
-        near = (TIGHT[0], TIGHT[1] * where.spread)
         fits.append(MemberFit("identity", "logit", None, likelihood))
-        fits.append(_fit_sigmoid(where, "near identity", "logit", centre, near))
-    for name, sd in SHAPES.items():
-        fits.append(_fit_sigmoid(where, name, coordinate, centre, sd))
-    fits += _knot_lines(cells, where.standard(cells.linear), coordinate, centre)
-    fits += _knot_lines(cells, where.rank, "rank", unknown)
-    fits += _cell_lines(cells, where.rank, unknown)
+        shapes = {"near identity": (TIGHT[0], TIGHT[1] * cells.spread), **SHAPES}
+    for name, sd in shapes.items():
+        design = FewColumns(_sigmoid_columns(name, cells, cells.linear))
+        mean = np.array([*centre, *(0.0 for _ in sd[2:])])
+        posterior = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)
+        fits.append(MemberFit(name, coordinate, None, posterior.log_evidence, posterior))
+    fits += _knot_lines(cells, cells.standard(cells.linear), coordinate, centre)
+    fits += _knot_lines(cells, cells.rank, "rank", unknown)
+    # lines with a node at every cell; of many cells, at those at equal steps of the rank
+    at = np.arange(len(cells.a))
+    if len(at) > MOST + 2:
+        middle = _mid_ranks(cells.share)
+        steps = np.linspace(middle[0], middle[-1], MOST + 2)
+        halves = (middle[1:] + middle[:-1]) / 2.0
+        at = np.unique(np.searchsorted(halves, steps))  # the nearest cells
+    rough = BrokenLine.rough(_distant_nodes(cells.rank[at]), cells.rank)
+    fits += _fit_lines(cells, rough, "rough", "rank", unknown, ROUGH)
     return fits
-
-
-def _fit_sigmoid(
-    where: Coordinates,
-    name: str,
-    coordinate: str,
-    centre: tuple[float, float],
-    sd: tuple[float, ...],
-) -> MemberFit:
-    cells = where.cells
-    design = FewColumns(_sigmoid_columns(name, where, cells.linear))
-    mean = np.array([*centre, *(0.0 for _ in sd[2:])])
-    posterior = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)
-    return MemberFit(name, coordinate, None, posterior.log_evidence, posterior)
 
 
 def _knot_lines(
@@ -739,8 +719,8 @@ def _knot_lines(
     size = float(cells.n0.sum() + cells.n1.sum())
     knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
     knots = np.concatenate((x[:1], knots, _event_knots(cells, x, knots), x[-1:]))
-    nodes = _distant_nodes(np.sort(knots))
-    yield from _fit_lines(cells, x, nodes, bend_basis(nodes), "bending", coordinate, centre, BENDS)
+    bending = BrokenLine.bending(_distant_nodes(np.sort(knots)), x)
+    yield from _fit_lines(cells, bending, "bending", coordinate, centre, BENDS)
 
 
 def _quantiles(x: Array, share: Array, count: int) -> Array:
@@ -765,34 +745,18 @@ def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
     return np.asarray(more[np.bincount(gap, minlength=1)[gap] >= 3])
 
 
-def _cell_lines(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[MemberFit]:
-    """Lines with a node at every cell; of many cells, at those at equal steps of the rank."""
-    at = np.arange(len(x))
-    if len(x) > MOST + 2:
-        middle = _mid_ranks(cells.share)
-        steps = np.linspace(middle[0], middle[-1], MOST + 2)
-        halves = (middle[1:] + middle[:-1]) / 2.0
-        at = np.unique(np.searchsorted(halves, steps))  # the nearest cells
-    nodes = _distant_nodes(x[at])
-    yield from _fit_lines(cells, x, nodes, ramp_basis(nodes), "rough", "rank", centre, ROUGH)
-
-
 def _fit_lines(
     cells: AxisCells,
-    x: Array,
-    nodes: Array,
-    shape: tuple[Array, Array],
+    design: BrokenLine,
     name: str,
     coordinate: str,
     centre: tuple[float, float],
     freedoms: tuple[float, ...],
 ) -> Iterator[MemberFit]:
-    basis, unit = shape
-    design = BrokenLine(nodes, basis, x)
-    mean = np.concatenate((centre, np.zeros(len(unit))))
+    mean = np.concatenate((centre, np.zeros(len(design.unit))))
     start = None
     for freedom in freedoms:
-        sd = np.concatenate((LOOSE, freedom * unit))
+        sd = np.concatenate((LOOSE, freedom * design.unit))
         posterior = fit_posterior(design, mean, sd, cells.n0, cells.n1, start)
         start = posterior.theta
         band = design.band(start, posterior.covariance)
@@ -841,64 +805,56 @@ class FewColumns(NamedTuple):
     def gram(self, w: Array) -> Array:
         return np.asarray((self.phi * w) @ self.phi.T)
 
-    def moments(self, theta: Array, covariance: Array) -> tuple[Array, Array]:
-        """Mean and variance of f."""
-        variance = ((covariance @ self.phi) * self.phi).sum(axis=0)
-        return np.asarray(theta @ self.phi), np.maximum(variance, 0.0)
-
-
-def bend_basis(nodes: Array) -> tuple[Array, Array]:
-    """Basis functions of a line that bends at the inner nodes: values at all nodes, and scales.
-
-    The scale of a bend multiplies the prior standard deviation of its parameter.
-
-    Parameters are the value and the slope at 0, and the changes of slope. A node above 0 bends what
-    lies above it, (x − k)₊, and a node below 0 what lies below it, (k − x)₊. A node near 0 bends
-    both sides, as |x|/2 does at 0. So the line is anchored at 0, where the data are, and becomes
-    uncertain away from there on both sides alike. With bends of variance ∝ the distance of nodes it
-    is an integrated Brownian motion, seen at the nodes.
-    """
-    knots = nodes[1:-1]
-    away = nodes[:, None] - knots
-    below = np.clip(0.5 - knots / (2.0 * NEAR), 0.0, 1.0)
-    shapes = np.maximum(away, 0.0) - below * away  # (k − x)₊ is (x − k)₊ − (x − k)
-    return _with_line(nodes, shapes), np.sqrt((nodes[2:] - nodes[:-2]) / 2.0)
-
-
-def ramp_basis(nodes: Array) -> tuple[Array, Array]:
-    """A line whose slope differs freely from node to node: Brownian motion around a line.
-
-    Parameters are the value at 0, the common slope, and how much the slope of each piece differs
-    from it. These differences have a variance ∝ 1 / the length of the piece.
-    """
-    low, high = nodes[:-1], nodes[1:]
-    shapes = np.clip(nodes[:, None], low, high) - np.clip(0.0, low, high)
-    return _with_line(nodes, shapes), 1.0 / np.sqrt(high - low)
-
-
-def _with_line(nodes: Array, shapes: Array) -> Array:
-    return np.column_stack((np.ones(len(nodes)), nodes, shapes))
-
 
 class BrokenLine:
     """A broken line: straight between nodes, its values there linear in the parameters.
 
-    Sums over cells need only the two nodes beside each cell, not all columns of the design. They
-    take O(D) to bring to the nodes; the rest does not depend on D.
+    The first two parameters are the value and the slope at 0, the others say how the line leaves
+    the straight one. Sums over cells need only the two nodes beside each cell, not all columns of
+    the design. They take O(D) to bring to the nodes; the rest does not depend on D.
 
     Parameters
     ----------
     nodes : array of shape (k,)
         Strictly ascending, at least two. Beyond them the outermost pieces go on.
-    basis : array of shape (k, m)
-        The values at the nodes that each parameter gives: `bend_basis` or `ramp_basis`.
+    shapes : array of shape (k, m − 2)
+        The values at the nodes that each further parameter gives.
+    unit : array of shape (m − 2,)
+        What multiplies the prior standard deviation of each of these parameters.
     x : array of shape (D,)
         The cells.
     """
 
-    def __init__(self, nodes: Array, basis: Array, x: Array) -> None:
-        self.nodes, self.basis = nodes, basis
+    def __init__(self, nodes: Array, shapes: Array, unit: Array, x: Array) -> None:
+        self.nodes, self.unit = nodes, unit
+        self.basis = np.column_stack((np.ones(len(nodes)), nodes, shapes))
         self.piece, self.along = piece_and_share(nodes, x)
+
+    @classmethod
+    def bending(cls, nodes: Array, x: Array) -> BrokenLine:
+        """A line that bends at the inner nodes: its parameters are the changes of slope.
+
+        A node above 0 bends what lies above it, (x − k)₊, and a node below 0 what lies below it,
+        (k − x)₊. A node near 0 bends both sides, as |x|/2 does at 0. So the line is anchored at 0,
+        where the data are, and becomes uncertain away from there on both sides alike. With bends of
+        variance ∝ the distance of nodes it is an integrated Brownian motion, seen at the nodes.
+        """
+        knots = nodes[1:-1]
+        away = nodes[:, None] - knots
+        below = np.clip(0.5 - knots / (2.0 * NEAR), 0.0, 1.0)
+        shapes = np.maximum(away, 0.0) - below * away  # (k − x)₊ is (x − k)₊ − (x − k)
+        return cls(nodes, shapes, np.sqrt((nodes[2:] - nodes[:-2]) / 2.0), x)
+
+    @classmethod
+    def rough(cls, nodes: Array, x: Array) -> BrokenLine:
+        """A line whose slope differs freely from node to node: Brownian motion around a line.
+
+        Its parameters are how much the slope of each piece differs from the common one. These
+        differences have a variance ∝ 1 / the length of the piece.
+        """
+        low, high = nodes[:-1], nodes[1:]
+        shapes = np.clip(nodes[:, None], low, high) - np.clip(0.0, low, high)
+        return cls(nodes, shapes, 1.0 / np.sqrt(high - low), x)
 
     def times(self, theta: Array) -> Array:
         value = self.basis @ theta

@@ -64,7 +64,7 @@ def test_lines_are_those_of_an_independent_convex_solver(mu, seed):
 def test_the_gap_is_what_the_residuals_say(data, level):
     s, y, w = data
     table = cal.ScoreTable.from_arrays(s, y, w)
-    cells = elite.merge_close_scores(table.scores, table)
+    cells = elite.TrendCells.of(table.scores, table)
     if len(cells.place) < 3:
         return
     weight = cells.n0 + cells.n1

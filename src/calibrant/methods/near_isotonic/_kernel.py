@@ -250,13 +250,6 @@ def _sampled_meetings(bins: PathBins) -> Array:
         return np.sort((s[at] * w[at + 1] - s[at + 1] * w[at]) / den)
 
 
-def _are_probabilities(bins: PathBins) -> bool:
-    """Whether all values are probabilities: weights of very different size may defeat `bins_at`."""
-    with np.errstate(all="ignore"):
-        p = (bins.s + bins.lambda_ * bins.d) / bins.w
-    return bool(p.min() > -1e-9 and p.max() < 1.0 + 1e-9)
-
-
 def part_near_best(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
     """The part of the path outside of which no model is within ``slack`` of the least criterion.
 
@@ -271,8 +264,10 @@ def part_near_best(bins: PathBins, criterion: Criterion, slack: float) -> PathPa
     best, grid = np.inf, [bins]
     while grid[-1].d.any():  # until the isotonic fit
         grid.append(bins_at(grid[-1], lambda_))
-        if not _are_probabilities(grid[-1]):
-            return PathPart.whole(bins)
+        with np.errstate(all="ignore"):
+            p = (grid[-1].s + lambda_ * grid[-1].d) / grid[-1].w
+        if not (p.min() > -1e-9 and p.max() < 1.0 + 1e-9):
+            return PathPart.whole(bins)  # weights of very different size may defeat `bins_at`
         if best == np.inf:
             end = bins_at(grid[-1], 2.0 * float(bins.w.sum()))
             best = criterion(_log_likelihood(end.s, end.w, end.d * np.int8(0), 0.0), len(end.s))
@@ -503,20 +498,9 @@ def _values_at_lambda(
 # --- every λ --------------------------------------------------------------------------------------
 
 
-def _meetings(bins: PathBins) -> Array:
-    """The λ at which neighbours are of one value; infinite if they never are (eq. 8)."""
-    s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
-    ours, theirs = s[:-1] * w[1:], s[1:] * w[:-1]
-    den = d[1:] * w[:-1] - d[:-1] * w[1:]
-    same = np.abs(ours - theirs) <= SAME_VALUE * ours
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        met = np.maximum((ours - theirs) / den, bins.lambda_)
-    return np.where(den != 0.0, met, np.where(same, bins.lambda_, np.inf))
-
-
 @part
 def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
-    """`_meetings` of neighbours a and b."""
+    """The λ at which neighbours a and b are of one value; infinite if they never are (eq. 8)."""
     ours, theirs = s[a] * w[b], s[b] * w[a]
     den = d[b] * w[a] - d[a] * w[b]
     if den != 0.0:
@@ -650,7 +634,13 @@ def _first_heap(bins: PathBins) -> tuple[Array, Index, Index, int]:
 
     There is room for all meetings to come.
     """
-    met = _meetings(bins)
+    s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
+    ours, theirs = s[:-1] * w[1:], s[1:] * w[:-1]
+    den = d[1:] * w[:-1] - d[:-1] * w[1:]
+    same = np.abs(ours - theirs) <= SAME_VALUE * ours
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        met = np.maximum((ours - theirs) / den, bins.lambda_)
+    met = np.where(den != 0.0, met, np.where(same, bins.lambda_, np.inf))
     order = np.argsort(met, kind="stable")
     count = int(np.count_nonzero(met < np.inf))
     key = np.empty(2 * len(bins.s))

@@ -183,7 +183,11 @@ def solve_rows(
     """
     f = least_squares(hess, grad)
     energy = max(float(grad @ f), 1e-12 * float(hess[:, 0].sum()))
-    y, up, down = starting_point(low, high, energy)
+    # prices begin in the middle of their range, and parts of the rows so that all products of part
+    # and room are equal; without a lower bound there is no lower part
+    first = START * energy / max(len(low), 1)
+    y = np.where(low < np.inf, 0.5 * (high - low), high - np.sqrt(first))
+    up, down = first / (high - y), first / (low + y)
     room_up, room_down = high - y, low + y  # kept beside y: near a bound they would round to zero
     unknowns, rows, band = system_of_rows(hess, coef, start)
     given, both, sign = np.zeros((3, len(band)))
@@ -216,14 +220,6 @@ def system_of_rows(hess: Array, coef: Array, start: Index) -> tuple[Index, Index
     for k in range(hess.shape[1]):
         band[place[k:n], place[k:n] - place[: n - k]] = hess[k:, k]
     return place[:n], place[n:], band
-
-
-def starting_point(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
-    """Where to begin: prices in the middle of their range, and parts of the rows that make all
-    products of part and room equal. Without a lower bound there is no lower part."""
-    first = START * energy / max(len(low), 1)
-    y = np.where(low < np.inf, 0.5 * (high - low), high - np.sqrt(first))
-    return y, first / (high - y), first / (low + y)
 
 
 @part
@@ -386,37 +382,21 @@ def barrier_steps(
             room_down[r] += move
 
 
-# --- Points that are all but equal, and points on a broken line -----------------------------------
-
-
-def starts_of_close(x: Array, least: float) -> Index:
-    """First indices of groups of ascending x; all points of a group are within ``least`` of its
-    first."""
-    out = np.arange(len(x))
-    if np.diff(x).min(initial=np.inf) >= least:
-        return out
-    return out[: _starts_of_close(x, least, out)]
+# --- Points that are all but equal ----------------------------------------------------------------
 
 
 @jit
-def _starts_of_close(x: Array, least: float, out: Index) -> int:
+def starts_of_close(x: Array, least: float, out: Index) -> int:
+    """Write the first indices of groups of ascending x; their number.
+
+    All points of a group are within ``least`` of its first.
+    """
     count = 1
     for i in range(1, len(x)):
         if x[i] - x[out[count - 1]] >= least:
             out[count] = i
             count += 1
     return count
-
-
-def line_values(x: Array, at: Index, value: Array) -> Array:
-    """p at all points of the line through (x[at], value), at[0] = 0 and at[-1] the last point."""
-    first, count = at[:-1], np.diff(at)
-    count[-1] += 1  # the last piece contains its right end
-    slope = np.diff(value) / np.diff(x[at])
-    out = x - np.repeat(x[first], count)
-    out *= np.repeat(slope, count)
-    out += np.repeat(value[:-1], count)
-    return out
 
 
 # --- Sums over all points for trend filtering: moments, prices, and a certificate -----------------
@@ -427,12 +407,13 @@ def line_values(x: Array, at: Index, value: Array) -> Array:
 BLOCK = 32
 
 
-def block_sums(x: Array, w: Array, z: Array) -> Array:
-    """Per block of points: Σw, Σwd, Σwd², Σwz, Σwzd with d the distance from its first point."""
-    first = np.arange(0, len(x), BLOCK)
-    d, wz = x - np.repeat(x[first], BLOCK)[: len(x)], w * z
-    columns = w, w * d, w * d * d, wz, wz * d
-    return np.column_stack([np.add.reduceat(column, first) for column in columns])
+class PathFit(NamedTuple):
+    """The solution for one λ and μ."""
+
+    at: Index  # its bends (jumps, first points of steps), the ends among them
+    value: Array  # p there; for parabolas the B-spline coefficients
+    df: int
+    gap: float  # relative duality gap; 0 where there is nothing to iterate
 
 
 class Programme(NamedTuple):
@@ -552,30 +533,8 @@ def _fill_programme(
             low[j] = high[j] = lam * (1.0 / width + 1.0 / after)
 
 
-def largest_prices(
-    x: Array,
-    w: Array,
-    z: Array,
-    sums: Array,
-    at: Index,
-    moments: Array,
-    f: Array,
-    u: Array,
-    lam: float,
-) -> tuple[Index, Array]:
-    """In each interval, the point of the largest |u| (−1 where no price exceeds λ), and this u.
-
-    Between candidates u_{i+1} = u_i + (x_{i+1} − x_i)·q_i and q_{i+1} = q_i + w(z − p); the first q
-    is chosen so that u has its known value at both ends. A block in which |u| cannot reach λ is
-    passed over in one step.
-    """
-    where, worst = np.full(len(at) - 1, -1), np.zeros(len(at) - 1)
-    _largest_prices(x, w, z, sums, at, moments, f, u, lam, where, worst)
-    return where, worst
-
-
 @jit
-def _largest_prices(
+def largest_prices(
     x: Array,
     w: Array,
     z: Array,
@@ -588,6 +547,12 @@ def _largest_prices(
     where: Index,
     worst: Array,
 ) -> None:
+    """In each interval, write the point of the largest |u| that exceeds λ, and this u.
+
+    Between candidates u_{i+1} = u_i + (x_{i+1} − x_i)·q_i and q_{i+1} = q_i + w(z − p); the first q
+    is chosen so that u has its known value at both ends. A block in which |u| cannot reach λ is
+    passed over in one step.
+    """
     for j in range(len(at) - 1):
         a, b = at[j], at[j + 1]
         if b - a < 2:

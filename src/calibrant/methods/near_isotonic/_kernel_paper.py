@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from calibrant.array_types import Array, Index
-from calibrant.methods.near_isotonic._kernel_lines import away_from, least_squares, solve_rows
+from calibrant.methods.near_isotonic._kernel_lines import (
+    PathFit,
+    away_from,
+    least_squares,
+    solve_rows,
+)
 from calibrant.solvers._jit import jit
 from calibrant.solvers.knots import divide_intervals
 
@@ -116,15 +119,6 @@ def sweep(
     return where, worst
 
 
-class ParabolaFit(NamedTuple):
-    """The solution for one λ."""
-
-    at: Index  # its jumps, the first and the last point among them
-    value: Array  # B-spline coefficients
-    df: int
-    gap: float  # relative duality gap
-
-
 class Curves:
     """Weighted points, x ascending from 0 to 1, to put curves through."""
 
@@ -139,17 +133,17 @@ class Curves:
         p = curve_values(self.x, self.ends, least_squares(hess, grad))
         return float(sweep(self.x, self.w, self.z, p, self.ends, np.zeros(2), 0.0)[1][0])
 
-    def line(self, lam: float, mu: float, before: ParabolaFit | None, tol: float) -> ParabolaFit:
+    def line(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
         """The curve for λ. It begins at the curve of a λ nearby, if there is one."""
         at = before.at if before else self.ends
-        best = ParabolaFit(at, np.zeros(len(at) + 1), 3, np.inf)
+        best = PathFit(at, np.zeros(len(at) + 1), 3, np.inf)
         close = CLOSE
         for rounds in range(ROUNDS):
             coef, where, gap = self._trial(lam, at)
             jumps = np.abs(np.diff(curvatures(self.x[at], coef)))
             real = np.concatenate(([True], jumps > 1e-6 * jumps.max(initial=0.0), [True]))
             if gap < best.gap:
-                best = ParabolaFit(at, coef, int(real.sum()) + 1, gap)
+                best = PathFit(at, coef, int(real.sum()) + 1, gap)
             if gap <= tol or not len(where):
                 break
             kept = at[real] if rounds < DROPS else at
@@ -159,11 +153,11 @@ class Curves:
             at = np.union1d(kept, where[new])
         return best
 
-    def values(self, curve: ParabolaFit) -> Array:
+    def values(self, curve: PathFit) -> Array:
         """p at all points."""
         return curve_values(self.x, curve.at, curve.value)
 
-    def polygon(self, curve: ParabolaFit, tol: float) -> tuple[Array, Array]:
+    def polygon(self, curve: PathFit, tol: float) -> tuple[Array, Array]:
         """Places and values of a polygon within tol of the curve."""
         t = self.x[curve.at]
         width = np.diff(t)
@@ -259,15 +253,6 @@ def fused_lambda(w: Array, z: Array, mu: float) -> float:
     return top
 
 
-class FusedFit(NamedTuple):
-    """The solution for one λ and μ."""
-
-    at: Index  # the first point of every step
-    value: Array  # p there
-    df: int
-    gap: float  # 0: there is nothing to iterate
-
-
 class FusedPoints:
     """Weighted points to put steps through."""
 
@@ -278,12 +263,12 @@ class FusedPoints:
         """λ_max, from which on there is one step."""
         return float(fused_lambda(self.w, self.z, mu))
 
-    def line(self, lam: float, mu: float, before: FusedFit | None, tol: float) -> FusedFit:
+    def line(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
         """The steps for λ and μ; there is nothing to begin from or to tolerate."""
         p = fused(self.w, self.z, lam, lam + mu)
         first = np.append(0, np.flatnonzero(np.abs(np.diff(p)) > LEVEL) + 1)
-        return FusedFit(first, p[first], len(first), 0.0)
+        return PathFit(first, p[first], len(first), 0.0)
 
-    def values(self, steps: FusedFit) -> Array:
+    def values(self, steps: PathFit) -> Array:
         """p at all points."""
         return np.repeat(steps.value, np.diff(np.append(steps.at, len(self.x))))

@@ -16,12 +16,12 @@ from calibrant.fitting.base import SCALES, WEIGHTS, Calibrator, uses_logit_scale
 from calibrant.losses import logit
 from calibrant.methods.near_isotonic._kernel import log_likelihood
 from calibrant.methods.near_isotonic._kernel_lines import (
+    BLOCK,
+    PathFit,
     Programme,
     away_from,
-    block_sums,
     largest_prices,
     line_terms,
-    line_values,
     prices_bounded,
     programme_of,
     row_values,
@@ -29,7 +29,7 @@ from calibrant.methods.near_isotonic._kernel_lines import (
     solve_rows,
     starts_of_close,
 )
-from calibrant.methods.near_isotonic._kernel_paper import Curves, FusedFit, FusedPoints, ParabolaFit
+from calibrant.methods.near_isotonic._kernel_paper import Curves, FusedPoints
 from calibrant.rules.base import Map
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise
@@ -174,11 +174,17 @@ class ELiTE(Calibrator):
                 "price on falls is there for degree 0 and 1."
             )
         on_logit = uses_logit_scale(self.scale, table)
-        cells = merge_close_scores(logit(table.scores) if on_logit else table.scores, table)
+        cells = TrendCells.of(logit(table.scores) if on_logit else table.scores, table)
         degree = min(self.degree, len(cells.place) - 1)  # one score has no line, two no parabola
         solver, draw = DEGREES[degree]
         points = solver(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
-        self.lambdas_, self.mus_, fits = fit_path(points, self._prices(table), self.n_lambdas)
+        mus: tuple[float, ...] = (np.inf if self.falls == "forbidden" else 0.0,)
+        if self.falls == "priced" and not isinstance(self.mu, str):
+            mus = (float(self.mu),)
+        elif self.falls == "priced":
+            unit = float(np.sqrt(table.total_negative * (table.total_positive / table.total)))
+            mus = tuple(share * unit if unit > 0.0 else np.inf for share in MUS)
+        self.lambdas_, self.mus_, fits = fit_path(points, mus, self.n_lambdas)
         with np.errstate(over="ignore", invalid="ignore"):
             unit = np.float64(cells.width) ** degree  # from places in [0, 1] to scores
             self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
@@ -191,17 +197,8 @@ class ELiTE(Calibrator):
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
         return page.thinned(average) if degree == 2 else average
 
-    def _prices(self, table: ScoreTable) -> tuple[float, ...]:
-        """The μ of the ensemble."""
-        if self.falls != "priced":
-            return (np.inf if self.falls == "forbidden" else 0.0,)
-        if not isinstance(self.mu, str):
-            return (float(self.mu),)
-        unit = float(np.sqrt(table.total_negative * (table.total_positive / table.total)))
-        return tuple(share * unit if unit > 0.0 else np.inf for share in MUS)
-
     def _weigh(
-        self, cells: _TrendCells, points: Any, fits: list[Any], least: float, n: float
+        self, cells: TrendCells, points: Any, fits: list[Any], least: float, n: float
     ) -> None:
         """Likelihoods, criteria and weights of the models, and whether their gaps are closed."""
         self.df_ = np.array([float(fit.df) for fit in fits])
@@ -226,7 +223,7 @@ class ELiTE(Calibrator):
             )
 
 
-class _TrendCells(NamedTuple):
+class TrendCells(NamedTuple):
     """Points to fit: their place in [0, 1], their score (or its logit), and the weights there."""
 
     place: Array
@@ -235,23 +232,24 @@ class _TrendCells(NamedTuple):
     n1: Array
     width: float
 
-
-def merge_close_scores(x: Array, table: ScoreTable) -> _TrendCells:
-    """The table's cells, where scores that are all but equal are merged."""
-    half = x[-1] / 2 - x[0] / 2  # the range could overflow
-    place = (x / 2 - x[0] / 2) / half if half > 0.0 else np.zeros(len(x))
-    starts = starts_of_close(place, SAME)
-    n0, n1 = table.negative, table.positive
-    if len(starts) < len(x):
-        weight = n0 + n1
-        n0, n1 = np.add.reduceat(n0, starts), np.add.reduceat(n1, starts)
-        place = np.add.reduceat(place * weight, starts) / (n0 + n1)
-        x = x[starts]
-        place[0] = 0.0
-        if len(starts) > 1:
-            place[-1] = 1.0
-    with np.errstate(over="ignore"):
-        return _TrendCells(place, x, n0, n1, float(2.0 * half))
+    @classmethod
+    def of(cls, x: Array, table: ScoreTable) -> TrendCells:
+        """The table's cells, where scores that are all but equal are merged."""
+        half = x[-1] / 2 - x[0] / 2  # the range could overflow
+        place = (x / 2 - x[0] / 2) / half if half > 0.0 else np.zeros(len(x))
+        n0, n1 = table.negative, table.positive
+        if np.diff(place).min(initial=np.inf) < SAME:
+            starts = np.arange(len(place))
+            starts = starts[: starts_of_close(place, SAME, starts)]
+            weight = n0 + n1
+            n0, n1 = np.add.reduceat(n0, starts), np.add.reduceat(n1, starts)
+            place = np.add.reduceat(place * weight, starts) / (n0 + n1)
+            x = x[starts]
+            place[0] = 0.0
+            if len(starts) > 1:
+                place[-1] = 1.0
+        with np.errstate(over="ignore"):
+            return cls(place, x, n0, n1, float(2.0 * half))
 
 
 def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
@@ -292,18 +290,18 @@ class MapOfFit(NamedTuple):
     drawn_on: bool
     input: str
 
-    def steps(self, _: FusedPoints, fit: FusedFit) -> Piecewise:
+    def steps(self, _: FusedPoints, fit: PathFit) -> Piecewise:
         """Steps halfway between neighbouring cells."""
         low, high = self.x[fit.at[1:] - 1], self.x[fit.at[1:]]
         half = low / 2 + high / 2
         cuts = np.where(half > low, half, high)
         return Piecewise.step(cuts, np.clip(fit.value, *self.bounds), self.input)
 
-    def line(self, _: TrendPoints, fit: TrendLine) -> Piecewise:
+    def line(self, _: TrendPoints, fit: PathFit) -> Piecewise:
         """A broken line."""
         return self.polygon(self.x[fit.at], fit.value)
 
-    def curve(self, points: Curves, fit: ParabolaFit) -> Piecewise:
+    def curve(self, points: Curves, fit: PathFit) -> Piecewise:
         """Parabolas, as a polygon."""
         place, value = points.polygon(fit, CURVE_ERROR / 2)
         x = self.x[0] * (1.0 - place) + self.x[-1] * place
@@ -313,7 +311,14 @@ class MapOfFit(NamedTuple):
     def polygon(self, x: Array, value: Array) -> Piecewise:
         """The polygon as a map: clipped to the bounds, with a knot wherever it meets one."""
         if self.drawn_on and len(x) > 1:
-            x, value = extend_to_bounds(x, value, self.bounds)
+            for end, inner in ((0, 1), (-1, -2)):  # to where the end pieces meet a bound
+                rise = value[end] - value[inner]
+                bound = self.bounds[1] if rise > 0.0 else self.bounds[0]
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    far = x[end] + (x[end] - x[inner]) * ((bound - value[end]) / rise)
+                if np.isfinite(far) and (far < x[0] if end == 0 else far > x[-1]):
+                    place = 0 if end == 0 else len(x)
+                    x, value = np.insert(x, place, far), np.insert(value, place, bound)
         knots, values = [x], [value]
         for bound in self.bounds:
             below = value < bound
@@ -330,19 +335,6 @@ class MapOfFit(NamedTuple):
         x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
         kept = simplify(x, average.left, CURVE_ERROR / 2)
         return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
-
-
-def extend_to_bounds(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
-    """The polygon, with its end pieces extended to where they meet a bound."""
-    for end, inner in ((0, 1), (-1, -2)):
-        rise = value[end] - value[inner]
-        bound = bounds[1] if rise > 0.0 else bounds[0]
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            far = x[end] + (x[end] - x[inner]) * ((bound - value[end]) / rise)
-        if np.isfinite(far) and (far < x[0] if end == 0 else far > x[-1]):
-            place = 0 if end == 0 else len(x)
-            x, value = np.insert(x, place, far), np.insert(value, place, bound)
-    return x, value
 
 
 # --- Trend filtering: the best broken line through weighted points, priced by its bends and falls
@@ -377,25 +369,16 @@ STRAIGHT = 1e-11
 NEARLY = 1e-8
 
 
-class TrendLine(NamedTuple):
-    """The solution for one λ and μ."""
-
-    at: Index  # its bends, the first and the last point among them
-    value: Array  # p there
-    df: int
-    gap: float  # relative duality gap
-
-    def signs(self, x: Array) -> Array:
-        """The signs of the slope changes at the inner bends."""
-        return np.sign(np.diff(np.diff(self.value) / np.diff(x[self.at])))
-
-
 class TrendPoints:
     """Weighted points, x ascending from 0 to 1, to put lines through."""
 
     def __init__(self, x: Array, w: Array, z: Array) -> None:
         self.x, self.w, self.z = x, w, z
-        self.sums = block_sums(x, w, z)
+        first = np.arange(0, len(x), BLOCK)
+        d, wz = x - np.repeat(x[first], BLOCK)[: len(x)], w * z
+        columns = w, w * d, w * d * d, wz, wz * d
+        #: Σw, Σwd, Σwd², Σwz, Σwzd per block of points, d the distance from its first point
+        self.sums = np.column_stack([np.add.reduceat(column, first) for column in columns])
         self.energy, self.total = float((w * z * z).sum()), float(w.sum())
         self.ends: Index = np.array([0, len(x) - 1])
 
@@ -404,9 +387,12 @@ class TrendPoints:
         straight = CandidateLine(self, 1.0, mu, self.ends)
         return abs(float(straight.sweep(-1.0)[1][0]))
 
-    def line(self, lam: float, mu: float, before: TrendLine | None, tol: float) -> TrendLine:
+    def line(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
         """The line for λ and μ. It begins at the line of a λ nearby, if there is one."""
-        at, signs = (before.at, before.signs(self.x)) if before else (self.ends, np.empty(0))
+        at, signs = self.ends, np.empty(0)
+        if before:
+            at = before.at
+            signs = np.sign(np.diff(np.diff(before.value) / np.diff(self.x[at])))  # of the bends
         trial = CandidateLine(self, lam, mu, at, signs)
         best, least, close = trial, np.inf, CLOSE
         for rounds in range(ROUNDS):
@@ -429,9 +415,15 @@ class TrendPoints:
             trial = CandidateLine(self, lam, mu, at[order], guess, trial)
         return best.line()
 
-    def values(self, line: TrendLine) -> Array:
+    def values(self, line: PathFit) -> Array:
         """p at all points."""
-        return line_values(self.x, line.at, line.value)
+        first, count = line.at[:-1], np.diff(line.at)
+        count[-1] += 1  # the last piece contains its right end
+        slope = np.diff(line.value) / np.diff(self.x[line.at])
+        p = self.x - np.repeat(self.x[first], count)
+        p *= np.repeat(slope, count)
+        p += np.repeat(line.value[:-1], count)
+        return p
 
 
 class CandidateLine:
@@ -496,8 +488,11 @@ class CandidateLine:
 
     def sweep(self, lam: float) -> tuple[Index, Array]:
         """Between candidates: the point of the largest price above λ (−1: none), and its price."""
-        p = self.points
-        return largest_prices(p.x, p.w, p.z, p.sums, self.at, self.moments, self.f, self.u, lam)
+        p, pieces = self.points, len(self.at) - 1
+        found = np.full(pieces, -1), np.zeros(pieces)
+        known = (self.at, self.moments, self.f, self.u)
+        largest_prices(p.x, p.w, p.z, p.sums, *known, lam, *found)
+        return found
 
     def prices(self) -> tuple[Index, Array]:
         """`sweep`, without the flat stretches where prices on falls can keep u within bounds."""
@@ -543,7 +538,7 @@ class CandidateLine:
         """The relative duality gap of a line with this objective."""
         return max(primal - self.dual, 0.0) / max(primal, FIT * self.points.total)
 
-    def line(self) -> TrendLine:
+    def line(self) -> PathFit:
         """The line with its real bends only, solved to the last digits, if it is as good as the
         line through all candidates."""
         lines, bent = [], self.bent
@@ -555,11 +550,11 @@ class CandidateLine:
             bent = bent.copy()
             bent[bent] = bends  # the others were none: rounding only, or of the wrong sign
         gap = self.gap_of_line(self.at, self.f, self.hess, self.grad)
-        best = TrendLine(self.at, self.f, lines[0].df, gap)
+        best = PathFit(self.at, self.f, lines[0].df, gap)
         best = next((line for line in reversed(lines) if line.gap <= max(FEW, gap)), best)
         return best._replace(value=self.without_falls(best.value))
 
-    def line_through(self, bent: Flags) -> tuple[TrendLine, Flags]:
+    def line_through(self, bent: Flags) -> tuple[PathFit, Flags]:
         """The best line that bends at these candidates only, and which of them are real bends."""
         kept = np.concatenate(([True], bent, [True]))
         piece = np.cumsum(kept[:-1]) - 1  # of each interval between candidates
@@ -580,7 +575,7 @@ class CandidateLine:
             idle = wrong & (size <= NEARLY)
             bends = ~(idle if idle.any() else wrong)
         gap = self.gap_of_line(at, value, rows.hess, rows.grad)
-        return TrendLine(at, value, len(at) - int(flat.sum()), gap), bends
+        return PathFit(at, value, len(at) - int(flat.sum()), gap), bends
 
     def without_falls(self, value: Array) -> Array:
         """The values, raised where they fall if falls are forbidden."""

@@ -164,8 +164,8 @@ class ENIR(Calibrator):
         self.n_models_scored_ = int(np.isfinite(scores).sum())
         pseudo = SMOOTHING[self._option("smoothing")] / cells.unit
         values = average_leaves(tree, self.weights_, pseudo)[: len(part.begin.s)]
-        draw = KINDS[self._option("interpolation")]
-        return draw(table, part.begin.first, np.clip(values, 0.0, 1.0))
+        kind = self._option("interpolation")
+        return map_of_runs(table, part.begin.first, np.clip(values, 0.0, 1.0), kind)
 
     def _option(self, name: str) -> str:
         """An option, where "auto" is what the variant takes it for."""
@@ -196,7 +196,7 @@ class ENIR(Calibrator):
         if link:  # σ may make far scores equal
             table = table.through(sigmoid)
         self.path_ = near_isotonic_path(table)
-        lambdas, models = authors_models(table.scores, table.negative, table.positive)
+        lambdas, models = _AuthorsPath(table.negative, table.positive).models(table.scores)
         logs = np.array([model.log_likelihood for model in models])
         bins = np.array([len(model.starts) for model in models])
         weights = self._weights(self._criterion(table.total)(logs, bins))
@@ -207,27 +207,19 @@ class ENIR(Calibrator):
         values = np.zeros(len(table))
         for weight, model in zip(weights, models, strict=True):
             values += weight * model.value
-        line = lines_of_runs(table, np.arange(len(table)), np.clip(values, 0.0, 1.0))
+        line = map_of_runs(table, np.arange(len(table)), np.clip(values, 0.0, 1.0), "linear")
         return after_sigmoid(line) if link else line
 
 
-def steps_of_runs(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
-    """Steps halfway between scores, for runs of scores that begin at ``first``."""
-    new = np.flatnonzero(values[1:] != values[:-1]) + 1
-    return Piecewise.step(table.cuts(first[new] - 1), values[np.append(0, new)])
+def map_of_runs(table: ScoreTable, first: AnyIndex, values: Array, kind: str) -> Map:
+    """The map of runs of scores that begin at ``first``, without those inside a flat stretch.
 
-
-def lines_of_runs(table: ScoreTable, first: AnyIndex, values: Array) -> Map:
-    """Straight lines between scores; knots inside a flat run are left out."""
+    A "step" map has cuts halfway between scores, a "linear" one straight lines between them.
+    """
     new = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    if kind == "step":
+        return Piecewise.step(table.cuts(first[new[1:]] - 1), values[new])
     return flat_runs(table.scores, first[new], values[new])
-
-
-#: how the averages at the scores become a map, by name
-KINDS: dict[str, Callable[[ScoreTable, AnyIndex, Array], Map]] = {
-    "step": steps_of_runs,
-    "linear": lines_of_runs,
-}
 
 
 # --- The path of near-isotonic regressions --------------------------------------------------------
@@ -407,36 +399,6 @@ class AuthorsModel(NamedTuple):
     log_likelihood: float
 
 
-def authors_models(x: Array, n0: Array, n1: Array) -> tuple[Array, list[AuthorsModel]]:
-    """At most 100 of the breakpoints, spread evenly by rank, and their models. O(100·D)."""
-    path = _AuthorsPath(n0, n1)
-    last = len(path.lambdas) - 1
-    spread = np.round(np.arange(MOST) / (MOST - 1) * last).astype(int)
-    chosen = [t for t in (spread if last >= MOST else range(last + 1)) if t] or [0]
-    models = [
-        _authors_model(np.clip(np.round(fit, 6), 0.0, 1.0), x, n0, n1) for fit in path.fits(chosen)
-    ]
-    return np.array(path.lambdas)[chosen], models
-
-
-def _authors_model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
-    """A fit with its log-likelihood, each bin moved towards its mean score.
-
-    The closer the mean score is to the rate of the bin, the further the bin moves.
-    """
-    starts = np.append(0, np.flatnonzero(np.diff(beta)) + 1)
-    log = -np.inf
-    if not (((beta == 0.0) & (n1 > 0.0)) | ((beta == 1.0) & (n0 > 0.0))).any():
-        up, down = np.where(n1 > 0.0, beta, 1.0), np.where(n0 > 0.0, beta, 0.0)
-        log = float(np.sum(n1 * np.log(up) + n0 * np.log1p(-down)))
-    count = np.add.reduceat(n0 + n1, starts)
-    score = np.add.reduceat((n0 + n1) * x, starts) / count
-    rate = np.add.reduceat(n1, starts) / count
-    trust = 1.0 - np.abs(rate - score)
-    value = (beta[starts] * count + score * trust) / (count + trust)
-    return AuthorsModel(np.repeat(value, np.diff(np.append(starts, len(x)))), starts, log)
-
-
 class _AuthorsPath:
     """λ = 0 and all breakpoints, all bins, and the meetings to come. O(D log D), in plain Python.
 
@@ -445,6 +407,7 @@ class _AuthorsPath:
     """
 
     def __init__(self, n0: Array, n1: Array) -> None:
+        self.counts = n0, n1
         weight = n0 + n1
         rate = n1 / weight
         falls = np.concatenate(([0], rate[:-1] > rate[1:], [0])).astype(int)
@@ -467,6 +430,33 @@ class _AuthorsPath:
             if now > self.lambdas[-1]:
                 self.lambdas.append(now)
             self.merge(a, b)
+
+    def models(self, x: Array) -> tuple[Array, list[AuthorsModel]]:
+        """At most 100 of the breakpoints, spread evenly by rank, and their models. O(100·D).
+
+        Each bin moves towards its mean score: the closer that is to the rate of the bin, the
+        further.
+        """
+        n0, n1 = self.counts
+        last = len(self.lambdas) - 1
+        spread = np.round(np.arange(MOST) / (MOST - 1) * last).astype(int)
+        chosen = [t for t in (spread if last >= MOST else range(last + 1)) if t] or [0]
+        models = []
+        for fit in self.fits(chosen):
+            beta = np.clip(np.round(fit, 6), 0.0, 1.0)
+            starts = np.append(0, np.flatnonzero(np.diff(beta)) + 1)
+            log = -np.inf
+            if not (((beta == 0.0) & (n1 > 0.0)) | ((beta == 1.0) & (n0 > 0.0))).any():
+                up, down = np.where(n1 > 0.0, beta, 1.0), np.where(n0 > 0.0, beta, 0.0)
+                log = float(np.sum(n1 * np.log(up) + n0 * np.log1p(-down)))
+            count = np.add.reduceat(n0 + n1, starts)
+            score = np.add.reduceat((n0 + n1) * x, starts) / count
+            rate = np.add.reduceat(n1, starts) / count
+            trust = 1.0 - np.abs(rate - score)
+            value = (beta[starts] * count + score * trust) / (count + trust)
+            value = np.repeat(value, np.diff(np.append(starts, len(x))))
+            models.append(AuthorsModel(value, starts, log))
+        return np.array(self.lambdas)[chosen], models
 
     def fits(self, chosen: Iterable[int]) -> Iterator[Array]:
         """The fits at some of the breakpoints, per cell."""

@@ -108,7 +108,8 @@ def test_what_it_gives_is_what_lightgbm_gives():
     y = (rng.random(6000) < sigmoid(M[:, 3] + (M[:, 1] > 6) - 0.5 * np.isnan(M[:, 2]))).astype(
         float
     )
-    options = cal.FeatureCalibrator(min_rows=50)._options
+    options = {"objective": "binary", "num_leaves": 5, "min_data_in_leaf": 50, "max_bin": 63}
+    options |= {"min_gain_to_split": 0.15, "deterministic": True, "verbosity": -1, "seed": 0}
     trees, _ = Growth(M, y, np.ones(6000), [1], 20, options).grow_trees()
     told = {"num_threads": 1, **options}
     data = lightgbm.Dataset(M, y, init_score=M[:, 3].copy(), categorical_feature=[1], params=told)
@@ -191,7 +192,7 @@ def test_the_number_of_rounds_is_chosen_by_other_rows():
     # one round is right for the first fold and wrong for the second, and worse for both in sum
     first, second = Told([[0.0], [2.0]]), Told([[0.0], [-4.0]])
     logits, best, _ = rounds_held_out(
-        [first, second], np.array([1.0, 1.0]), np.ones(2), np.array([0, 1]), patience=0
+        [first, second], np.array([1.0, 1.0]), np.ones(2), np.array([0, 1])
     )
     assert best == 0
     assert logits.tolist() == [0.0, -4.0]  # each by what is best for the other

@@ -19,7 +19,7 @@ from calibrant.fitting.fitted import Fitted
 from calibrant.losses import logit
 from calibrant.maps import Identity
 from calibrant.methods.features import rule as tree_module
-from calibrant.methods.features.rule import SmallTrees, TreeRounds, matrix_for_trees, sum_of_leaves
+from calibrant.methods.features.rule import TreeRounds, matrix_for_trees, sum_of_leaves
 from calibrant.rules.base import RowInputs, rule_from_dict
 from saved import fixed_trees
 from twins.trees import logit_of
@@ -205,9 +205,7 @@ def test_trees_of_more_leaves_than_are_grown_are_refused(splits):
     assert cal.to_onnx(loaded).graph.node
 
 
-def test_no_trees_give_zero_and_joining_none_is_none():
-    assert len(SmallTrees.joined([])) == 0
-    assert sum_of_leaves(SmallTrees.none().layout, np.zeros((3, 1))).tolist() == [0.0] * 3
+def test_one_row_of_a_list_is_read():
     assert RULE(np.array([0.5]), RowInputs(features=[[0.0, "red"]])).shape == (1,)
 
 

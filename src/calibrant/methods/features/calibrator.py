@@ -243,7 +243,20 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
             row_sizes(rows, self.weights),
             np.flatnonzero(schema.nominal).tolist(),
             int(self.trees),
-            self._options,
+            {  # of LightGBM, chosen so that equal data give equal trees
+                "objective": "binary",
+                "learning_rate": float(self.learning_rate),
+                "num_leaves": int(self.leaves),
+                "min_data_in_leaf": int(self.min_rows),
+                "lambda_l2": float(self.ridge),
+                "min_gain_to_split": 0.15,
+                "max_bin": 63,
+                "bin_construct_sample_cnt": 50_000,
+                "deterministic": True,
+                "force_row_wise": True,
+                "seed": int(self.random_state),
+                "verbosity": -1,
+            },
         )
         self.notes_ = check_columns(schema, matrix, rows.positive)
         judges = self.gate or self.rounds == "auto"
@@ -252,54 +265,32 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
             self.trial_, kept = None, BEFORE if judges else FEATURES
         else:
             rounds = None if self.rounds == "auto" else int(self.rounds)
-            self.trial_ = judge_features(growth, rows.scores, judged, rounds)
+            self.trial_ = FeatureTrial.of(growth, rows.scores, judged, rounds)
             kept = self.trial_.kept if self.gate or not self.trial_.rounds else FEATURES
         self._learn_rule(rows, growth, schema, kept)
-        self._keep_figures(rows, matrix, schema)
         for note in self.notes_:
             warnings.warn(note, AdviceWarning, stacklevel=caller_level())
         return self
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        """LightGBM's parameters, chosen so that equal data give equal trees."""
-        return {
-            "objective": "binary",
-            "learning_rate": float(self.learning_rate),
-            "num_leaves": int(self.leaves),
-            "min_data_in_leaf": int(self.min_rows),
-            "lambda_l2": float(self.ridge),
-            "min_gain_to_split": 0.15,
-            "max_bin": 63,
-            "bin_construct_sample_cnt": 50_000,
-            "deterministic": True,
-            "force_row_wise": True,
-            "seed": int(self.random_state),
-            "verbosity": -1,
-        }
-
     def _learn_rule(self, rows: Rows, growth: Growth, schema: Schema, kept: str) -> None:
-        """Fit what is kept to all rows."""
+        """Fit what is kept to all rows, and set the attributes that tell of it."""
+        trial = self.trial_
         self.importances_: dict[str, float] = {}
-        if kept != FEATURES:
+        if kept == FEATURES:
+            start = fit_score_map(SMOOTH, rows, self.weights)
+            growth.matrix[:, -1] = logit(start(rows.scores))
+            wanted = int(self.rounds) if trial is None else trial.rounds
+            while len(growth.rounds) < wanted and growth.add_round():
+                pass
+            self._keep(TreeRounds.of_rounds(start, schema, growth.rounds, growth.factors), rows)
+            self.kept_, self.rounds_ = (FEATURES if growth.rounds else SMOOTH), len(growth.rounds)
+            names = [*(a.title for a in schema.attributes), "score"]
+            total = float(growth.gains.sum()) or 1.0
+            order = np.argsort(-growth.gains, kind="stable")
+            self.importances_ = {names[j]: float(growth.gains[j]) / total for j in order.tolist()}
+        else:
             self._keep(fit_score_map(kept, rows, self.weights), rows)
             self.kept_, self.rounds_ = kept, 0
-            return
-        start = fit_score_map(SMOOTH, rows, self.weights)
-        growth.matrix[:, -1] = logit(start(rows.scores))
-        wanted = self.trial_.rounds if self.trial_ is not None else int(self.rounds)
-        while len(growth.rounds) < wanted and growth.add_round():
-            pass
-        self._keep(TreeRounds.of_rounds(start, schema, growth.rounds, growth.factors), rows)
-        self.kept_, self.rounds_ = (FEATURES if growth.rounds else SMOOTH), len(growth.rounds)
-        names = [*(a.title for a in schema.attributes), "score"]
-        total = float(growth.gains.sum()) or 1.0
-        order = np.argsort(-growth.gains, kind="stable")
-        self.importances_ = {names[j]: float(growth.gains[j]) / total for j in order.tolist()}
-
-    def _keep_figures(self, rows: Rows, matrix: Array, schema: Schema) -> None:
-        """Set the attributes that tell of the trial and of the columns."""
-        trial = self.trial_
         self.losses_: dict[str, float] | None = None
         self.gains_: dict[str, tuple[float, float, float]] | None = None
         self.round_losses_: tuple[float, ...] | None = None
@@ -309,9 +300,8 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
             self.gains_ = {name: trial.gain(name, FEATURES) for name in (BEFORE, SMOOTH)}
             self.round_losses_ = trial.round_losses
             if self.kept_ == FEATURES:
-                self.groups_ = changed_groups(
-                    trial, schema, matrix, rows.positive, self.importances_
-                )
+                columns = (schema, growth.matrix, rows.positive, self.importances_)
+                self.groups_ = changed_groups(trial, *columns)
         self._keep_names(schema)
         self._provenance |= {"kept": self.kept_, "rounds": self.rounds_}
 
@@ -367,6 +357,34 @@ class FeatureTrial:
     folds: int
     right: float | None = None
 
+    @classmethod
+    def of(cls, whole: Growth, scores: Array, judged: Judged, rounds: int | None) -> FeatureTrial:
+        """Add rounds of trees to the curve of each fold, and judge them on what it holds out.
+
+        Several folds are their own parts, for which the others choose the number of rounds; a
+        single one is halved.
+        """
+        held, trials, right = judged
+        growths = []
+        for (train, test), curve in zip(held.pairs, trials[SMOOTH].maps, strict=True):
+            growths.append(growth := whole.without(test, train))
+            assert growth.held is not None
+            growth.matrix[:, -1] = logit(curve(scores[train]))
+            growth.held[:, -1] = logit(curve(scores[test]))
+        test = np.concatenate([test for _, test in held.pairs])
+        if held.folds > 1:
+            part = np.repeat(np.arange(held.folds), held.sizes)
+        else:
+            part = (np.arange(len(test)) if held.cluster is None else held.cluster) % 2
+        logits, best, losses = rounds_held_out(
+            growths, whole.positive[test], held.sample.weight, part, rounds
+        )
+        kept = {
+            name: replace(trials[name], map=None, fitted=None, maps=()) for name in (BEFORE, SMOOTH)
+        }
+        kept[FEATURES] = held.trial(sigmoid(logits))
+        return cls(test, held.sample, kept, best, losses, held.folds, right)
+
     def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
         """By how much ``after`` lowers the log loss of ``before``, with the interval."""
         difference = self.judged[before].log_loss - self.judged[after].log_loss
@@ -386,35 +404,8 @@ class FeatureTrial:
         return choose(judged, self.sample, right=self.right, demanding=demanding)[0]
 
 
-def judge_features(
-    whole: Growth, scores: Array, judged: Judged, rounds: int | None
-) -> FeatureTrial:
-    """Add rounds of trees to the smooth curve of each fold, and judge them on what it holds out.
-
-    Several folds are their own parts, for which the others choose the number of rounds; a single
-    one is halved.
-    """
-    held, trials, right = judged
-    growths = []
-    for (train, test), curve in zip(held.pairs, trials[SMOOTH].maps, strict=True):
-        growths.append(growth := whole.without(test, train))
-        assert growth.held is not None
-        growth.matrix[:, -1] = logit(curve(scores[train]))
-        growth.held[:, -1] = logit(curve(scores[test]))
-    test = np.concatenate([test for _, test in held.pairs])
-    if held.folds > 1:
-        part = np.repeat(np.arange(held.folds), held.sizes)
-    else:
-        part = (np.arange(len(test)) if held.cluster is None else held.cluster) % 2
-    logits, best, losses = rounds_held_out(
-        growths, whole.positive[test], held.sample.weight, part, rounds=rounds
-    )
-    kept = {
-        name: replace(trial, map=None, fitted=None, maps=())
-        for name, trial in ((BEFORE, trials[BEFORE]), (SMOOTH, trials[SMOOTH]))
-    }
-    kept[FEATURES] = held.trial(sigmoid(logits))
-    return FeatureTrial(test, held.sample, kept, best, losses, held.folds, right)
+#: this many rounds in a row may fail to help
+PATIENCE = 1
 
 
 def rounds_held_out(
@@ -422,9 +413,7 @@ def rounds_held_out(
     positive: Array,
     weight: Array,
     part: Index,
-    *,
     rounds: int | None = None,
-    patience: int = 1,
 ) -> tuple[Array, int, tuple[float, ...]]:
     """Grow rounds on the rows outside each fold until more no longer help on the rows held out.
 
@@ -444,7 +433,7 @@ def rounds_held_out(
         losses.append(softplus(history[-1]) - positive * history[-1])
         means.append(float(weight @ losses[-1]) / float(weight.sum()))
         best = len(means) - 1 if rounds is not None else int(np.argmin(means))
-        if len(history) > most or len(means) - 1 - best > patience:
+        if len(history) > most or len(means) - 1 - best > PATIENCE:
             break
         went_on = [one.add_round() for one in growths]
         if not any(went_on):
@@ -471,7 +460,11 @@ MOST_ROWS, FEWEST = 50_000, 50
 def check_columns(schema: Schema, matrix: Array, positive: Flags) -> tuple[str, ...]:
     """Notes on columns that hold a single value, and on columns that may hold the label."""
     notes = []
-    same = [a.title for j, a in enumerate(schema.attributes) if _has_one_value(matrix[:, j])]
+    same = []
+    for column, attribute in zip(matrix.T, schema.attributes, strict=False):
+        gone = np.isnan(column)
+        if gone.all() or (not gone.any() and (column == column[0]).all()):
+            same.append(attribute.title)
     if same:
         notes.append(f"These columns hold a single value and are left out: {', '.join(same)}.")
     step = -(-len(matrix) // MOST_ROWS)
@@ -489,14 +482,6 @@ def check_columns(schema: Schema, matrix: Array, positive: Flags) -> tuple[str, 
                 "there for new rows."
             )
     return tuple(notes)
-
-
-def _has_one_value(column: Array) -> bool:
-    gone = np.isnan(column)
-    if gone.all():
-        return True
-    first = column[np.argmin(gone)]
-    return not gone.any() and bool((column == first).all())
 
 
 def column_area(column: Array, positive: Flags, *, nominal: bool) -> float:
@@ -677,18 +662,16 @@ def details_in_words(fitted: FeatureCalibrator) -> str:
         rest = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
         parts.append(f"The splits gain from {columns}{rest}.")
     if fitted.groups_:
-        groups = "; ".join(
-            f"{one.column} {_group(one)} ({rows_in_words(one.weight)}): scores said "
-            f"{one.before:.3f}, {one.rate:.3f} happened, now {one.after:.3f}"
-            for one in fitted.groups_[:NAMED]
-        )
-        parts.append(f"It changes most for {groups}.")
+        groups = []
+        for one in fitted.groups_[:NAMED]:
+            ranged = one.group.startswith(("up to ", "above ")) or " to " in one.group
+            name = one.group if ranged or one.group == "missing" else f"= {one.group}"
+            groups.append(
+                f"{one.column} {name} ({rows_in_words(one.weight)}): scores said "
+                f"{one.before:.3f}, {one.rate:.3f} happened, now {one.after:.3f}"
+            )
+        parts.append(f"It changes most for {'; '.join(groups)}.")
     return " ".join((*parts, *fitted.notes_))
-
-
-def _group(one: GroupChange) -> str:
-    ranged = one.group.startswith(("up to ", "above ")) or " to " in one.group
-    return one.group if ranged or one.group == "missing" else f"= {one.group}"
 
 
 # --- Rounds of trees: LightGBM grows the trees of a round, which are read as arrays --------------
@@ -760,7 +743,10 @@ class Growth:
         if not len(trees):
             return False
         z = self.matrix[:, -1] + sum_of_leaves(trees.layout, self.matrix)
-        factor = best_factor(z, self.positive, self.weight)
+        # the factor of least log loss, from 0.1 to 10; a weak prior draws it to 1
+        one, n1 = np.ones(1), self.weight * self.positive
+        problem = LogisticProblem(lambda part: z[None, part], self.weight - n1, n1, Prior(one, one))
+        factor = min(max(float(problem.least(one).theta[0]), 1.0 / STEEPEST), STEEPEST)
         self.matrix[:, -1] = factor * z
         if self.held is not None:
             total = sum_of_leaves(trees.layout, self.held)
@@ -787,15 +773,6 @@ class Growth:
         return read_trees(booster.dump_model()["tree_info"], self.matrix.shape[1])
 
 
-def best_factor(z: Array, positive: Array, weight: Array) -> float:
-    """The factor on logits z of least log loss, from 0.1 to 10; a weak prior draws it to 1."""
-    one = np.ones(1)
-    n1 = weight * positive
-    problem = LogisticProblem(lambda part: z[None, part], weight - n1, n1, Prior(one, one))
-    factor = float(problem.least(one).theta[0])
-    return min(max(factor, 1.0 / STEEPEST), STEEPEST)
-
-
 def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[SmallTrees, Array]:
     """The trees of LightGBM's description, without those that are a single leaf, and what the
     splits on each column gain."""
@@ -820,7 +797,11 @@ def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[Small
         if node["decision_type"] == "==":
             sets.append(tuple(int(code) for code in str(node["threshold"]).split("||")))
         else:
-            how = (float(node["threshold"]), _missing_left(node), -1)
+            if node["missing_type"] == "NaN":  # missing numbers go as learnt
+                left = bool(node["default_left"])
+            else:  # or with most rows if none was missing
+                left = _rows(node["left_child"]) >= _rows(node["right_child"])
+            how = (float(node["threshold"]), left, -1)
         sides = read(node["left_child"]), read(node["right_child"])
         splits[place] = (node["split_feature"], *how, *sides, node["split_gain"])
         return place
@@ -838,13 +819,6 @@ def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[Small
     fields: dict[str, Any] = {name: table[name] for name, _ in SPLIT[:-1]}
     fields |= {"leaves": np.array(leaves, dtype=float), "roots": np.array(roots, dtype=np.int32)}
     return SmallTrees(sets=tuple(sets), **fields), gains
-
-
-def _missing_left(node: dict[str, Any]) -> bool:
-    """Whether missing numbers go left: as learnt, or with most rows if none was missing."""
-    if node["missing_type"] == "NaN":
-        return bool(node["default_left"])
-    return _rows(node["left_child"]) >= _rows(node["right_child"])
 
 
 def _rows(node: dict[str, Any]) -> int:

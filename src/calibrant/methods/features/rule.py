@@ -94,16 +94,8 @@ class SmallTrees(Frozen):
         return len(self.roots)
 
     @classmethod
-    def none(cls) -> Self:
-        """No tree at all."""
-        whole, real = np.empty(0, dtype=np.int32), np.empty(0)
-        return cls(whole, real, np.empty(0, dtype=bool), whole, whole, whole, real, whole, ())
-
-    @classmethod
     def joined(cls, parts: Sequence[SmallTrees]) -> Self:
         """The trees of all parts, one after the other."""
-        if not parts:
-            return cls.none()
         collected: dict[str, list[Any]] = {name: [] for name in (*WHOLE, *REAL, "missing_left")}
         splits = leaves = sets = 0
         for one in parts:
@@ -175,6 +167,37 @@ class SmallTrees(Frozen):
         """The columns that splits look at."""
         return [int(j) for j in np.unique(self.column)]
 
+    def to_state(self) -> dict[str, Any]:
+        """The trees as plain lists that JSON can hold."""
+        arrays = {name: getattr(self, name).tolist() for name in (*WHOLE, *REAL)}
+        return {
+            **arrays,
+            "missing_left": self.missing_left.astype(int).tolist(),
+            "sets": [list(codes) for codes in self.sets],
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, categories: Sequence[int | None]) -> Self:
+        """Read what `to_state` wrote, given how many categories each column has (None: numbers).
+
+        Anything that cannot be evaluated is refused.
+        """
+        fields = {*WHOLE, *REAL, "missing_left", "sets"}
+        complete = isinstance(state, Mapping) and set(state) == fields
+        check_file(complete, "its trees are missing or of a wrong type.")
+        arrays: dict[str, Any] = {name: _numbers(state[name], name, whole=True) for name in WHOLE}
+        arrays |= {name: _numbers(state[name], name, whole=False) for name in REAL}
+        sides = _numbers(state["missing_left"], "missing_left", whole=True)
+        check_file(np.isin(sides, (0, 1)).all(), "missing_left of its trees must hold 0 and 1.")
+        arrays["missing_left"] = sides == 1
+        sets = state["sets"]
+        listed = isinstance(sets, list) and all(isinstance(codes, list) for codes in sets)
+        check_file(listed, "its sets of categories are of a wrong type.")
+        known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
+        trees = cls(sets=known, **arrays)
+        _check_trees(trees, categories)
+        return trees
+
 
 def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
     """The sum of the leaves that each row gets. A row has numbers and category codes, or NaN.
@@ -182,18 +205,13 @@ def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
     Many rows go through a compiled kernel, fastest where a column lies in one piece. Both ways add
     the leaves tree after tree, so the result is the same to the bit.
     """
-    if len(matrix) < MANY_ROWS:
-        return _leaves_by_numpy(layout, matrix)
-    from calibrant.methods.features._kernel import BLOCK, add_leaves
-
-    largest = int(np.diff(layout.starts).max(initial=0))
     total = np.zeros(len(matrix))
-    add_leaves(np.ascontiguousarray(matrix.T), *layout, np.empty((largest + 2, BLOCK)), total)
-    return total
+    if len(matrix) >= MANY_ROWS:
+        from calibrant.methods.features._kernel import BLOCK, add_leaves
 
-
-def _leaves_by_numpy(layout: TreeLayout, matrix: Array) -> Array:
-    total = np.zeros(len(matrix))
+        largest = int(np.diff(layout.starts).max(initial=0))
+        add_leaves(np.ascontiguousarray(matrix.T), *layout, np.empty((largest + 2, BLOCK)), total)
+        return total
     for begin, end in zip(layout.starts[:-1].tolist(), layout.starts[1:].tolist(), strict=True):
         values: dict[int, Array | float] = {}
         for k in range(end - 1, begin - 1, -1):
@@ -218,38 +236,6 @@ def _goes_left(layout: TreeLayout, k: int, x: Array) -> Flags:
 
 
 # --- Files ----------------------------------------------------------------------------------------
-
-
-def trees_to_state(trees: SmallTrees) -> dict[str, Any]:
-    """The trees as plain lists that JSON can hold."""
-    arrays = {name: getattr(trees, name).tolist() for name in (*WHOLE, *REAL)}
-    return {
-        **arrays,
-        "missing_left": trees.missing_left.astype(int).tolist(),
-        "sets": [list(codes) for codes in trees.sets],
-    }
-
-
-def trees_from_state(state: Any, categories: Sequence[int | None]) -> SmallTrees:
-    """Read what `trees_to_state` wrote, given how many categories each column has (None: numbers).
-
-    Anything that cannot be evaluated is refused.
-    """
-    fields = {*WHOLE, *REAL, "missing_left", "sets"}
-    complete = isinstance(state, Mapping) and set(state) == fields
-    check_file(complete, "its trees are missing or of a wrong type.")
-    arrays: dict[str, Any] = {name: _numbers(state[name], name, whole=True) for name in WHOLE}
-    arrays |= {name: _numbers(state[name], name, whole=False) for name in REAL}
-    sides = _numbers(state["missing_left"], "missing_left", whole=True)
-    check_file(np.isin(sides, (0, 1)).all(), "missing_left of its trees must hold 0 and 1.")
-    arrays["missing_left"] = sides == 1
-    sets = state["sets"]
-    listed = isinstance(sets, list) and all(isinstance(codes, list) for codes in sets)
-    check_file(listed, "its sets of categories are of a wrong type.")
-    known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
-    trees = SmallTrees(sets=known, **arrays)
-    _check_trees(trees, categories)
-    return trees
 
 
 def _numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
@@ -426,7 +412,7 @@ class TreeRounds(Rule):
             "start": self.start.to_dict(),
             "sizes": list(self.sizes),
             "factors": self.factors.tolist(),
-            "trees": trees_to_state(self.trees),
+            "trees": self.trees.to_state(),
         }
 
     @classmethod
@@ -435,7 +421,7 @@ class TreeRounds(Rule):
         schema = Schema.from_state(state)
         start = maps_of_one_score([Map.from_dict(state.get("start"))], "start")[0]  # type: ignore[arg-type]
         known = [None if a.categories is None else len(a.categories) for a in schema.attributes]
-        trees = trees_from_state(state.get("trees"), [*known, None])
+        trees = SmallTrees.from_state(state.get("trees"), [*known, None])
         sizes: Any = state.get("sizes")
         factors: Any = state.get("factors")
         listed = isinstance(sizes, list) and isinstance(factors, list)

@@ -171,23 +171,21 @@ def prediction_interval(
                 f"{name} of prediction_interval must be {limit}, but {value!r} came."
             )
     check_model(model)
-    rows = None if train is None else _training_rows(train)
+    rows: TrainingRows | None = None
+    if train is not None:
+        if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
+            several = isinstance(train, (tuple, list))
+            came = f"{len(train)} values" if several else type(train).__name__
+            raise InputError(
+                "train must be the rows that the model was fitted on, as (X,), (X, y) or "
+                f"(X, y, sample_weight), but {came} came."
+            )
+        inner, y, weight = (*train, None, None)[:3]
+        n = _num_samples(inner)
+        if y is not None:
+            check_lengths(X=n, y=_num_samples(y))
+        rows = inner, read_weight(weight, n)
     return Intervals.of(model, rows, level=level, scale=scale)(X)
-
-
-def _training_rows(train: Any) -> TrainingRows:
-    """The rows and weights of a tuple (X,), (X, y) or (X, y, sample_weight)."""
-    if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
-        came = f"{len(train)} values" if isinstance(train, (tuple, list)) else type(train).__name__
-        raise InputError(
-            "train must be the rows that the model was fitted on, as (X,), (X, y) or "
-            f"(X, y, sample_weight), but {came} came."
-        )
-    X, y, weight = (*train, None, None)[:3]
-    n = _num_samples(X)
-    if y is not None:
-        check_lengths(X=n, y=_num_samples(y))
-    return X, read_weight(weight, n)
 
 
 # --- From a fitted model to a picklable function of rows ------------------------------------------
@@ -217,10 +215,13 @@ class Intervals:
         check_model(model)
         if is_logistic(model):
             return cls(Delta.of(model, train), level, scale)
-        if has_members(model):
+        last = last_model(model)[0]
+        members: Any = getattr(last, "estimators_", None)
+        several = isinstance(members, (list, tuple)) and len(members) > 1
+        if several and all(hasattr(member, "predict_proba") for member in members):
             return cls(Members(model), level, scale)
         raise InputError(
-            f"there is no rule for the intervals of {type(last_model(model)[0]).__name__}: it is "
+            f"there is no rule for the intervals of {type(last).__name__}: it is "
             "neither a LogisticRegression nor made of members that give probabilities. "
             f"{OWN_INTERVALS}"
         )
@@ -327,14 +328,6 @@ def last_model(model: Any, X: Any = None) -> tuple[Any, Any]:
 AGREEMENT = 1e-6
 
 
-def has_members(model: Any) -> bool:
-    """Whether a model has fitted members that give probabilities of their own."""
-    members = getattr(last_model(model)[0], "estimators_", None)
-    if not isinstance(members, (list, tuple)) or len(members) < 2:
-        return False
-    return all(hasattr(member, "predict_proba") for member in members)
-
-
 @dataclass(frozen=True, eq=False)
 class Members:
     """The standard deviation over the members of a bagged model or a forest.
@@ -357,12 +350,24 @@ class Members:
                 f"it is not ({p[row]:.4g} against {mean[row]:.4g} at row {row}): its "
                 f"members are weighted or build on each other. {OWN_INTERVALS}"
             )
-        return Estimate(p, logit(p), sd, _sd_of_logit(sd, p))
+        # of the logit to first order: sd / (p(1−p)), and 0 where sd is 0
+        slope = p * (1.0 - p)
+        ratio = np.divide(sd, slope, out=np.full(len(p), np.inf), where=slope > 0.0)
+        return Estimate(p, logit(p), sd, np.where(sd > 0.0, ratio, 0.0))
 
 
 def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
     """Each member's probability of the model's second class."""
-    labels = _second_label(model)
+    # what the members call the model's second class: mostly its code 1, else its label
+    told = {label for member in model.estimators_ for label in member.classes_.tolist()}
+    own = set(model.classes_.tolist())
+    if not (told <= {0, 1} or told <= own):
+        raise InputError(
+            f"the members of {type(model).__name__} must know its classes "
+            f"{model.classes_.tolist()}, but they know {sorted(map(str, told))[:20]}. "
+            f"{OWN_INTERVALS}"
+        )
+    second = 1 if told <= {0, 1} else model.classes_[1]
     bare = X if hasattr(X, "tocsr") else np.asarray(X)
     everything = slice(None)
     columns = getattr(model, "estimators_features_", [everything] * len(model.estimators_))
@@ -371,20 +376,8 @@ def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
         rows = X if hasattr(member, "feature_names_in_") else bare
         whole = isinstance(chosen, slice) or np.array_equal(chosen, np.arange(bare.shape[1]))
         p = np.asarray(member.predict_proba(rows if whole else rows[:, chosen]), dtype=np.float64)
-        column = np.flatnonzero(member.classes_ == labels)
+        column = np.flatnonzero(member.classes_ == second)
         yield p[:, column[0]] if len(column) else np.zeros(len(p))
-
-
-def _second_label(model: Any) -> Any:
-    """What the members call the model's second class: mostly its code 1, else its label."""
-    known_labels = {label for member in model.estimators_ for label in member.classes_.tolist()}
-    for name, known in ((1, {0, 1}), (model.classes_[1], set(model.classes_.tolist()))):
-        if known_labels <= known:
-            return name
-    raise InputError(
-        f"the members of {type(model).__name__} must know its classes {model.classes_.tolist()}, "
-        f"but they know {sorted(map(str, known_labels))[:20]}. {OWN_INTERVALS}"
-    )
 
 
 def _moments(probabilities: Iterable[Array]) -> tuple[Array, Array]:
@@ -396,14 +389,6 @@ def _moments(probabilities: Iterable[Array]) -> tuple[Array, Array]:
         mean = mean + step / count
         square = square + step * (p - mean)
     return mean, np.sqrt(square / max(count - 1, 1))
-
-
-def _sd_of_logit(sd: Array, p: Array) -> Array:
-    """The standard deviation of logit(p) to first order: sd / (p(1−p)), and 0 where sd is 0."""
-    slope = p * (1.0 - p)
-    usable = slope > 0.0
-    ratio = np.divide(sd, slope, out=np.full(len(p), np.inf), where=usable)
-    return np.where(sd > 0.0, ratio, 0.0)
 
 
 # --- The uncertainty of a logistic regression by the delta method ---------------------------------
@@ -457,7 +442,40 @@ class Delta:
         last, inner = last_model(model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
         w = expit(eta) * expit(-eta) * (1.0 if weight is None else weight)
-        return cls(model, *_factorise(last, _matrix(inner), w, strength))
+        rows = _matrix(inner)
+        free = last.fit_intercept and last.solver != "liblinear"
+        constant = float(last.intercept_scaling) if last.fit_intercept and not free else 0.0
+        p = rows.shape[1] + (constant != 0.0)
+        total = float(w.sum())
+        centre, scale = np.zeros(p), np.ones(p)
+        if not total > 0.0:  # separated so far that the rows carry no information at all
+            nothing = np.zeros((p, 0)), np.eye(p), np.inf, OUTSIDE
+            return cls(model, constant, centre, scale, *nothing)
+        w = w / total
+        if free:
+            for _ in range(2):  # the second round takes out the rounding of large means
+                centre = centre + _weighted_power_sums(rows, constant, w, centre, power=1)
+        scale = np.sqrt(_weighted_power_sums(rows, constant, w, centre, power=2))
+        size = np.abs(centre)
+        flat = scale <= 1e3 * EPS * size
+        scale = np.where(flat, np.where(size > 0.0, size, 1.0), scale)
+        R = np.zeros((0, p))
+        root, row = np.sqrt(w), 0
+        for block in _dense_blocks(rows, constant):
+            z = (block - centre) / scale
+            z[:, flat] = 0.0
+            z *= root[row : row + len(z), None]
+            row += len(z)
+            R = qr(np.vstack((R, z)), mode="r", overwrite_a=True, check_finite=False)[0][:p]
+        if strength > 0.0:
+            penalty = np.diag(np.sqrt(strength / total) / scale)
+            R = qr(np.vstack((R, penalty)), mode="r", check_finite=False)[0][:p]
+        _, s, Vt = svd(R, full_matrices=True, check_finite=False)
+        rounding = EPS * (p + 10) * (1.0 + float((size / scale).max(initial=0.0)))
+        rank = int((s > (0.0 if strength else rounding * s.max(initial=0.0))).sum())
+        factor = Vt[:rank].T / (s[:rank] * np.sqrt(total))
+        base, tolerance = (1.0 / total if free else 0.0), max(OUTSIDE, 100.0 * rounding)
+        return cls(model, constant, centre, scale, factor, Vt[rank:].T, base, tolerance)
 
     def __call__(self, X: Any) -> Estimate:
         last, inner = last_model(self.model, X)
@@ -479,44 +497,6 @@ class Delta:
             away = np.linalg.norm(z @ self.unknown, axis=1)
             variance[away > self.tolerance * (1.0 / size + np.linalg.norm(z, axis=1))] = np.inf
         return np.where(np.isnan(variance), np.inf, variance)
-
-
-def _factorise(
-    model: Any, X: Any, w: Array, strength: float
-) -> tuple[float, Array, Array, Array, Array, float, float]:
-    """The fields of `Delta` after its model."""
-    free = model.fit_intercept and model.solver != "liblinear"
-    constant = float(model.intercept_scaling) if model.fit_intercept and not free else 0.0
-    p = X.shape[1] + (constant != 0.0)
-    total = float(w.sum())
-    centre, scale = np.zeros(p), np.ones(p)
-    if not total > 0.0:  # separated so far that the rows carry no information at all
-        return constant, centre, scale, np.zeros((p, 0)), np.eye(p), np.inf, OUTSIDE
-    w = w / total
-    if free:
-        for _ in range(2):  # the second round takes out the rounding of large means
-            centre = centre + _weighted_power_sums(X, constant, w, centre, power=1)
-    scale = np.sqrt(_weighted_power_sums(X, constant, w, centre, power=2))
-    size = np.abs(centre)
-    flat = scale <= 1e3 * EPS * size
-    scale = np.where(flat, np.where(size > 0.0, size, 1.0), scale)
-    R = np.zeros((0, p))
-    root, row = np.sqrt(w), 0
-    for block in _dense_blocks(X, constant):
-        z = (block - centre) / scale
-        z[:, flat] = 0.0
-        z *= root[row : row + len(z), None]
-        row += len(z)
-        R = qr(np.vstack((R, z)), mode="r", overwrite_a=True, check_finite=False)[0][:p]
-    if strength > 0.0:
-        penalty = np.diag(np.sqrt(strength / total) / scale)
-        R = qr(np.vstack((R, penalty)), mode="r", check_finite=False)[0][:p]
-    _, s, Vt = svd(R, full_matrices=True, check_finite=False)
-    rounding = EPS * (p + 10) * (1.0 + float((size / scale).max(initial=0.0)))
-    rank = int((s > (0.0 if strength else rounding * s.max(initial=0.0))).sum())
-    factor = Vt[:rank].T / (s[:rank] * np.sqrt(total))
-    tolerance = max(OUTSIDE, 100.0 * rounding)
-    return constant, centre, scale, factor, Vt[rank:].T, 1.0 / total if free else 0.0, tolerance
 
 
 def _weighted_power_sums(X: Any, constant: float, w: Array, centre: Array, power: int) -> Array:

@@ -164,9 +164,39 @@ class IntervalBins(Rule):
 
     @cached_property
     def _sums(self) -> Sums:
+        """Differences of cumulative sums where these are exact, else only additions."""
         cells = np.column_stack((self.negative, self.positive))
-        whole = bool((cells == np.floor(cells)).all()) and cells.sum() < 2.0**53
-        return _prefix_sums(cells) if whole else _tree_sums(cells)
+        if bool((cells == np.floor(cells)).all()) and cells.sum() < 2.0**53:
+            upto = np.zeros((len(cells) + 1, 2))
+            np.cumsum(cells, axis=0, out=upto[1:])
+
+            def differences(first: Index, stop: Index) -> tuple[Array, Array]:
+                total = np.take(upto, stop, axis=0)
+                total -= np.take(upto, first, axis=0)
+                return total[:, 0], total[:, 1]
+
+            return differences
+        levels = [cells]  # sums of blocks of 1, 2, 4, … cells
+        while len(levels[-1]) > 1:
+            last = levels[-1]
+            pairs = last[0 : len(last) - 1 : 2] + last[1::2]
+            levels.append(np.vstack((pairs, last[-1:])) if len(last) % 2 else pairs)
+
+        def sums_of_blocks(first: Index, stop: Index) -> tuple[Array, Array]:
+            total = np.zeros((len(first), 2))
+            first, stop = first.copy(), stop.copy()
+            for level in levels:
+                rows = np.flatnonzero((first & 1) & (first < stop))
+                total[rows] += level[first[rows]]
+                first[rows] += 1
+                rows = np.flatnonzero((stop & 1) & (first < stop))
+                stop[rows] -= 1
+                total[rows] += level[stop[rows]]
+                first >>= 1
+                stop >>= 1
+            return total[:, 0], total[:, 1]
+
+        return sums_of_blocks
 
     # --- the nearest scores ---------------------------------------------------------------------
 
@@ -218,44 +248,6 @@ class IntervalBins(Rule):
             high = np.where(near, count, high)
             low = np.where(near, low, np.minimum(count + 1, high))
         return np.where(enough(low), distance(low), np.inf)
-
-
-def _prefix_sums(cells: Array) -> Sums:
-    """Differences of cumulative sums."""
-    upto = np.zeros((len(cells) + 1, 2))
-    np.cumsum(cells, axis=0, out=upto[1:])
-
-    def sums(first: Index, stop: Index) -> tuple[Array, Array]:
-        total = np.take(upto, stop, axis=0)
-        total -= np.take(upto, first, axis=0)
-        return total[:, 0], total[:, 1]
-
-    return sums
-
-
-def _tree_sums(cells: Array) -> Sums:
-    """Sums of the blocks of 1, 2, 4, … cells that make up a range: only additions."""
-    levels = [cells]
-    while len(levels[-1]) > 1:
-        last = levels[-1]
-        pairs = last[0 : len(last) - 1 : 2] + last[1::2]
-        levels.append(np.vstack((pairs, last[-1:])) if len(last) % 2 else pairs)
-
-    def sums(first: Index, stop: Index) -> tuple[Array, Array]:
-        total = np.zeros((len(first), 2))
-        first, stop = first.copy(), stop.copy()
-        for level in levels:
-            rows = np.flatnonzero((first & 1) & (first < stop))
-            total[rows] += level[first[rows]]
-            first[rows] += 1
-            rows = np.flatnonzero((stop & 1) & (first < stop))
-            stop[rows] -= 1
-            total[rows] += level[stop[rows]]
-            first >>= 1
-            stop >>= 1
-        return total[:, 0], total[:, 1]
-
-    return sums
 
 
 def read_interval(rows: RowInputs, n: int) -> tuple[Array, Array]:

@@ -106,17 +106,14 @@ class Neighbours(Rule):
         door.check_lengths(scores=len(scores), features=len(attributes))
         queries = points_of(self.schema, attributes, scores if self.score_columns else None)
         result = np.empty((len(queries), self.n_classes))
-        for candidates in self.search.find(queries, self.k, progress=rows.progress):
-            result[candidates.rows] = self._frequencies(candidates)
+        for found in self.search.find(queries, self.k, progress=rows.progress):
+            mass = np.cumsum(self.search.weight[found.index], axis=1)
+            inside = found.near <= distance_of_weight(found.near, mass, self.k)[:, None]
+            pull = inside * self.weight_by_distance(found.near)
+            sums = [(pull * column[found.index]).sum(axis=1) for column in self.counts.T]
+            total = np.column_stack(sums) + self.start
+            result[found.rows] = total / total.sum(axis=1, keepdims=True)
         return result
-
-    def _frequencies(self, candidates: FoundRows) -> Array:
-        mass = np.cumsum(self.search.weight[candidates.index], axis=1)
-        inside = candidates.near <= distance_of_weight(candidates.near, mass, self.k)[:, None]
-        pull = inside * self.weight_by_distance(candidates.near)
-        sums = [(pull * column[candidates.index]).sum(axis=1) for column in self.counts.T]
-        total = np.column_stack(sums) + self.start
-        return np.asarray(total / total.sum(axis=1, keepdims=True))
 
     @property
     def start(self) -> float:

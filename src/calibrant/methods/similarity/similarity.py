@@ -292,7 +292,14 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
                     f"attribute_weights of {type(self).__name__} must be None, 'mutual_info' or "
                     f"an array of weights, but {self.attribute_weights!r} came."
                 )
-            weight = attribute_relevance(columns, schema.nominal, rows.codes, size)
+            numeric, absent, codes = columns
+            nominal = np.append(schema.nominal, np.zeros(scores, dtype=bool))
+            levels = [column.astype(np.intp) + 1 for column in codes.T]
+            bins = [_bins(*pair, size) for pair in zip(numeric.T, absent.T, strict=True)]
+            weight = np.empty(len(times))
+            weight[nominal] = [mutual_information(one, rows.codes, size) for one in levels]
+            weight[~nominal] = [mutual_information(one, rows.codes, size) for one in bins]
+            weight = weight if weight.any() else np.ones(len(times))
         else:
             weight = given_weights(self.attribute_weights, len(schema), scores)
         weight = weight / weight.max()
@@ -338,7 +345,9 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
                 f"weights count as {total:g}. Give k as a number."
             )
         losses = left_out.losses(ks, progress=self.progress)
-        return replace(rule, k=best_k(losses)), losses
+        least = min(losses.values(), default=0.0)
+        best = (k for k, loss in losses.items() if loss <= least * (1 + TIE))
+        return replace(rule, k=max(best, default=1)), losses  # the largest of those that tie
 
 
 #: the columns of rows: numbers (0 where absent), which of them are absent, and category numbers
@@ -401,20 +410,6 @@ def given_weights(weights: Any, features: int, scores: int) -> Array:
     return w
 
 
-def attribute_relevance(columns: Columns, nominal: Flags, y: Index, weight: Array) -> Array:
-    """The mutual information of each column with the class: features in their order, then scores.
-
-    If no column says anything, all are 1.
-    """
-    numeric, absent, codes = columns
-    kinds = np.append(nominal, np.zeros(numeric.shape[1] - int((~nominal).sum()), dtype=bool))
-    array = np.empty(len(kinds))
-    array[kinds] = [mutual_information(c.astype(np.intp) + 1, y, weight) for c in codes.T]
-    pairs = zip(numeric.T, absent.T, strict=True)
-    array[~kinds] = [mutual_information(_bins(*pair, weight), y, weight) for pair in pairs]
-    return array if array.any() else np.ones(len(array))
-
-
 def mutual_information(levels: Index, y: Index, weight: Array) -> float:
     """I = H(x) + H(y) − H(x, y) in nats, each with Miller and Madow's correction; at least 0.
 
@@ -466,12 +461,6 @@ def ks_to_try(total: float) -> list[int]:
     most = min(max(2.0 * np.sqrt(total), USUAL), LARGEST, np.floor(total * (1 + TIE)) - 1)
     powers = {int(np.floor(2 ** (half / 2) + 0.5)) for half in range(20)}
     return sorted(k for k in powers | {USUAL} if k <= most)
-
-
-def best_k(losses: dict[int, float]) -> int:
-    """The k of the smallest loss, on ties the largest of them; 1 if none was tried."""
-    least = min(losses.values(), default=0.0)
-    return max((k for k, loss in losses.items() if loss <= least * (1 + TIE)), default=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,16 +518,13 @@ class LeaveOneOut:
     def _by_owner(self) -> Index:
         return np.argsort(self.owner, kind="stable")
 
-    def _siblings(self, held: Index) -> tuple[Index, Index]:
-        """All shares of the owners of some shares: places in ``held``, and the shares."""
-        place, run = _places_of_values(self.owner[self._by_owner], self.owner[held])
-        return place, self._by_owner[run]
-
     def _losses(self, candidates: FoundRows, rows: Index, held: Index, ks: list[int]) -> Array:
         """The sum of w·Brier over the shares ``held``, for each k; ``rows`` are their places in
         ``candidates``."""
         rule, index, near = self.rule, candidates.index[rows], candidates.near[rows]
-        which, sibling = self._siblings(held)
+        # all shares of the owners of the shares held out
+        which, run = _places_of_values(self.owner[self._by_owner], self.owner[held])
+        sibling = self._by_owner[run]
         own = index[which] == self.cell[sibling][:, None]
         which, sibling, column = (a[own.any(axis=1)] for a in (which, sibling, own.argmax(axis=1)))
         out = self.weight[sibling] / np.maximum(self._total[sibling], 1.0)

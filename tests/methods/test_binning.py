@@ -13,17 +13,15 @@ from scipy.stats import beta
 
 import calibrant as cal
 from calibrant.methods.binning._kernel import (
-    GRID,
     best_binning,
     chain_moments,
     gauss_legendre,
-    is_whole,
     log_evidence,
     log_factorials,
     quadrature,
     unit_gaps,
 )
-from calibrant.methods.binning.bayesian import bin_ends_by_cell
+from calibrant.methods.binning.bayesian import GRID, bin_ends
 from calibrant.solvers._kernel import simplify
 from twins import basics as naive
 
@@ -43,6 +41,10 @@ def random_cells(seed, most=120):
         n0 = total - n1
     lam = 10 ** rng.uniform(-3, 4)
     return x, n0, n1, lam
+
+
+def is_whole(*columns):
+    return all((column == np.floor(column)).all() for column in columns)
 
 
 def kernel_best(n0, n1, gaps):
@@ -164,7 +166,7 @@ def test_heavy_weights_are_quick_and_exact_or_refused(weight):
             assert p == pytest.approx([1 / weight, 1, 1], abs=0.01, rel=0.01)
 
 
-def test_the_bins_of_bbq_by_cell_are_those_by_bin():
+def test_the_bins_of_bbq_are_those_one_by_one():
     rng = np.random.default_rng(0)
     for whole in (True, False):
         for size in (1, 2, 5, 40, 300):
@@ -172,7 +174,7 @@ def test_the_bins_of_bbq_by_cell_are_those_by_bin():
             mass, numbers = np.cumsum(weight), np.arange(2, 90)
             width = mass[-1] / numbers
             width = np.floor(width) + (width < 1) if whole else width
-            ours = bin_ends_by_cell(mass, numbers, width)
+            ours = bin_ends(mass, numbers, width)
             for model, number in enumerate(numbers):
                 wanted = [k * width[model] * (1 - 1e-12) for k in range(1, number)]
                 ends = {min(int(np.searchsorted(mass, edge)) + 1, size) for edge in wanted}

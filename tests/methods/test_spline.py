@@ -256,7 +256,7 @@ def test_scores_of_zero_and_one_count_as_the_clipped_ones():
 def test_map_is_within_its_stated_error_of_the_spline(seed):
     s, y = curved(3000, seed)
     c = cal.Spline(penalty=0.01).fit(s, y)
-    axis, cells = module._axis_of(cal.ScoreTable.from_arrays(s, y))
+    axis, cells = module._Axis.of(cal.ScoreTable.from_arrays(s, y))
     x = axis.x(cells.scores)
     knots = axis.x(c.knots_)
     basis = spline_basis(x, cells.weight, knots)

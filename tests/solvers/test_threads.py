@@ -107,8 +107,8 @@ def test_a_fit_that_fails_leaves_nothing_behind(calibrator, monkeypatch):
         seen.append(blas_threads())
         raise RuntimeError("on purpose")
 
-    axis = "score_axis" if isinstance(calibrator, cal.BLS) else "_axis_of"
-    monkeypatch.setattr(f"{type(calibrator).__module__}.{axis}", fail)
+    axis = "ScoreAxis" if isinstance(calibrator, cal.BLS) else "_Axis"
+    monkeypatch.setattr(f"{type(calibrator).__module__}.{axis}.of", fail)
     with pytest.raises(RuntimeError, match="on purpose"):
         calibrator.fit(np.linspace(0, 1, 40), np.arange(40) % 2)
     assert seen == [{1}]

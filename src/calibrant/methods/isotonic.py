@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, Number, OneOf
 from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.score_table import ScoreTable
@@ -129,7 +128,12 @@ class Isotonic(Calibrator):
             return Piecewise.step(isotonic_cuts(table, starts[1:] - 1, self.cut), values)
         if self.interpolation == "linear":
             return flat_runs(table.scores, starts, values)
-        return _centred(table, starts, values)
+        size = float(np.abs(table.scores[[0, -1]]).max()) or 1.0
+        moment = np.add.reduceat(table.weight * (table.scores / size), starts)
+        centres = moment / np.add.reduceat(table.weight, starts) * size
+        ends = np.append(starts[1:], len(table)) - 1
+        centres = np.clip(centres, table.scores[starts], table.scores[ends])  # rounding
+        return Piecewise.linear(centres, values)
 
 
 def goes_up(table: ScoreTable) -> bool:
@@ -155,12 +159,3 @@ def goes_up(table: ScoreTable) -> bool:
             stacklevel=caller_level(),
         )
     return rho >= 0.0
-
-
-def _centred(table: ScoreTable, starts: Index, values: Array) -> Map:
-    size = float(np.abs(table.scores[[0, -1]]).max()) or 1.0
-    moment = np.add.reduceat(table.weight * (table.scores / size), starts)
-    centres = moment / np.add.reduceat(table.weight, starts) * size
-    ends = np.append(starts[1:], len(table)) - 1
-    centres = np.clip(centres, table.scores[starts], table.scores[ends])  # rounding
-    return Piecewise.linear(centres, values)

@@ -422,7 +422,11 @@ class _Scale(NamedTuple):
         """The scale for the scores of a table."""
         clip, link = table.inner_interval, None
         if clip is None:
-            link = _line_to_range(float(table.scores[0]), float(table.scores[-1]))
+            low, high = float(table.scores[0]), float(table.scores[-1])
+            half, middle = high / 2 - low / 2, low / 2 + high / 2
+            steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
+            steep = min(steep, STEEPEST)
+            link = -steep * middle, steep
             both = sigmoid(_on_line(link, table.scores[[0, -1]]))
             clip = (float(both[0]), float(both[1]))
             if not both[0] < both[1]:  # one score, or as good as one
@@ -464,14 +468,6 @@ class _Scale(NamedTuple):
                 (a + 2.0 * b * shift) * k,
                 float(np.float64(b) * k * k),
             )
-
-
-def _line_to_range(low: float, high: float) -> tuple[float, float]:
-    """Offset and slope of the line that scales margins to [−4, 4]."""
-    half, middle = high / 2 - low / 2, low / 2 + high / 2
-    steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
-    steep = min(steep, STEEPEST)
-    return -steep * middle, steep
 
 
 def _on_line(link: tuple[float, float], s: Array) -> Array:

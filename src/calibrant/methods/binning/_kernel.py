@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from calibrant.array_types import Array, Flags, Index
 from calibrant.errors import InputError
 from calibrant.solvers._jit import jit, part
-from calibrant.solvers.weights import shares
 
 #: the forward rows of so many cells are kept at a time: they fit into the cache
 INNER = 32
@@ -414,13 +411,7 @@ def average_of_maxima(n0: Array, n1: Array, gaps: Array) -> Array:
     return np.cumsum(above)[:size] / np.cumsum(below)[:size]
 
 
-# --- The Poisson prior on bin boundaries: gaps between scores, and the λ to use -------------------
-
-
-#: the λ that are averaged: half a decade apart, of equal prior weight
-GRID = 10.0 ** np.arange(-1.0, 4.25, 0.5)
-#: λ with less weight than this are left out of the average
-LEAST = 1e-4
+# --- The Poisson prior on bin boundaries: gaps between scores -------------------------------------
 
 
 def unit_gaps(scores: Array) -> Array:
@@ -434,48 +425,6 @@ def unit_gaps(scores: Array) -> Array:
     if np.isinf(span):
         return np.asarray(np.diff(scores / 2.0) / (scores[-1] / 2.0 - scores[0] / 2.0))
     return np.asarray(np.diff(scores) / span)
-
-
-def is_whole(*columns: Array) -> bool:
-    """Whether all weights are whole numbers, so that factorials can be looked up."""
-    return all(bool((column == np.floor(column)).all()) for column in columns)
-
-
-def choose_lambda(wanted: float | str, scores: Array, n0: Array, n1: Array) -> tuple[Array, Array]:
-    """The λ to use and their weights: the one given, the likeliest, or those of the grid."""
-    if not isinstance(wanted, str):
-        return np.array([float(wanted)]), np.ones(1)
-    nodes, weight = quadrature(float(n0.sum() + n1.sum()), is_whole(n0, n1), 1e-4)
-    gaps = unit_gaps(scores)
-
-    def evidence(value: float) -> float:
-        return log_evidence(n0, n1, gaps * value, nodes, weight)
-
-    logs = np.array([evidence(float(value)) for value in GRID])
-    return CHOICES[wanted](evidence, logs)
-
-
-def _average(evidence: Callable[[float], float], logs: Array) -> tuple[Array, Array]:
-    weights = shares(-2.0 * logs)
-    kept = weights >= LEAST
-    return GRID[kept], weights[kept] / weights[kept].sum()
-
-
-def _likeliest_lambda(evidence: Callable[[float], float], logs: Array) -> tuple[Array, Array]:
-    """The grid's best, then Brent's method between its neighbours."""
-    best = int(np.argmax(logs))
-    low, high = np.log10(GRID[max(best - 1, 0)]), np.log10(GRID[min(best + 1, len(GRID) - 1)])
-    found = minimize_scalar(
-        lambda exponent: -evidence(float(10.0**exponent)),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-3},
-    )
-    value = 10.0**found.x if -found.fun >= logs[best] else GRID[best]
-    return np.array([float(value)]), np.ones(1)
-
-
-CHOICES = {"average": _average, "empirical": _likeliest_lambda}
 
 
 # --- The best of all binnings (Naeini, Cooper and Hauskrecht 2015, §2.3), by branch and bound -----

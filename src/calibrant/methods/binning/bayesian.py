@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from calibrant.array_types import Array, Flags, Index
@@ -17,11 +18,9 @@ from calibrant.errors import CalibrationWarning, ParameterError, caller_level
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.losses import sigmoid
 from calibrant.methods.binning._kernel import (
-    GRID,
     average_of_maxima,
     best_binning,
     chain_moments,
-    choose_lambda,
     log_evidence,
     log_factorials,
     posterior_rows,
@@ -35,6 +34,10 @@ from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.solvers._kernel import simplify
 from calibrant.solvers.weights import SELECT, shares
 
+#: the λ that are averaged: half a decade apart, of equal prior weight
+GRID = 10.0 ** np.arange(-1.0, 4.25, 0.5)
+#: λ with less weight than this are left out of the average
+LEAST = 1e-4
 #: the largest difference aimed at between ABB's map and the exact average
 MAP_ERROR = 1e-6
 #: the most knots, beyond the scores, that this may take
@@ -158,27 +161,70 @@ class ABB(Calibrator):
         self.error_ = abs(log_evidence(n0, n1, heaviest.gaps, *fewer) - heaviest.log_evidence)
         average = _ChainAverage(table.scores, chains, self.lambda_weights_)
         if self.variant == "exact":
-            point, self.map_error_ = _straight_pieces(average)
+            point, self.map_error_ = average.straight_pieces()
         else:
             value = average.of(average_of_maxima(n0, n1, gap) for gap in gaps)
             point, self.map_error_ = Piecewise.linear(table.scores, np.clip(value, 0.0, 1.0)), 0.0
         self.cache_error_ = None
         if self.cache is not None:
             point, self.cache_error_ = _stored_in_cells(point, table.scores, self.cache)
-        levels = sorted(float(level) for level in self.levels)
-        if not levels:
-            return point
-        x, n0, n1, at = _band_points(table)
+        return self._with_bands(point, table, nodes, weight) if self.levels else point
+
+    def _with_bands(self, point: Map, table: ScoreTable, nodes: Array, weight: Array) -> Map:
+        """The point map inside an equal-tailed band for each level, the widest outermost.
+
+        Bands are computed at scores at equal steps of the rank, and at as many places at equal
+        distances, where cells without rows are added.
+        """
+        half = BAND_SCORES // 2
+        along = np.linspace(0.0, 1.0, half)
+        places = table.scores[0] * (1 - along) + table.scores[-1] * along
+        x = np.union1d(table.scores, np.clip(places, table.scores[0], table.scores[-1]))
+        n0, n1 = np.zeros(len(x)), np.zeros(len(x))
+        mine = np.searchsorted(x, table.scores)
+        n0[mine], n1[mine] = table.negative, table.positive
+        ranks = np.unique(np.linspace(0, len(table) - 1, half).astype(np.intp))
+        at = np.union1d(mine[ranks], np.searchsorted(x, places).clip(0, len(x) - 1))
         rows = np.zeros((len(at), len(weight)))
         for part, value in zip(self.lambda_weights_, self.lambdas_, strict=True):
             rows += part * posterior_rows(n0, n1, unit_gaps(x) * value, nodes, weight, at)
-        return _with_bands(point, levels, x[at], rows, nodes, weight)
+        levels = sorted(float(level) for level in self.levels)
+        tails = np.array([(1 + side * level) / 2 for level in levels for side in (-1.0, 1.0)])
+        angle = 2.0 * np.arctan2(np.sqrt(nodes[0]), np.sqrt(nodes[1]))
+        bounds = np.array([_quantiles(row, angle, weight, tails) for row in rows])
+        for k, level in enumerate(levels):
+            low, high = (Piecewise.linear(x[at], bounds[:, 2 * k + side]) for side in (0, 1))
+            point = Interval(low, high, point, level)
+        return point
 
 
 def _lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
-    """The λ to use, and their weights."""
-    small = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
-    return choose_lambda(wanted, small.scores, small.negative, small.positive)
+    """The λ to use and their weights: the one given, the likeliest, or those of the grid."""
+    if not isinstance(wanted, str):
+        return np.array([float(wanted)]), np.ones(1)
+    table = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
+    nodes = quadrature(table.total, table.is_whole, 1e-4)
+    gaps = unit_gaps(table.scores)
+
+    def evidence(value: float) -> float:
+        return log_evidence(table.negative, table.positive, gaps * value, *nodes)
+
+    logs = np.array([evidence(float(value)) for value in GRID])
+    if wanted == "average":
+        weights = shares(-2.0 * logs)
+        kept = weights >= LEAST
+        return GRID[kept], weights[kept] / weights[kept].sum()
+    # the grid's best, then Brent's method between its neighbours
+    best = int(np.argmax(logs))
+    low, high = np.log10(GRID[max(best - 1, 0)]), np.log10(GRID[min(best + 1, len(GRID) - 1)])
+    found = minimize_scalar(
+        lambda exponent: -evidence(float(10.0**exponent)),
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-3},
+    )
+    value = 10.0**found.x if -found.fun >= logs[best] else GRID[best]
+    return np.array([float(value)]), np.ones(1)
 
 
 class _Chain(NamedTuple):
@@ -235,65 +281,35 @@ class _ChainAverage(NamedTuple):
             sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         )
 
+    def straight_pieces(self) -> tuple[Piecewise, float]:
+        """The average as straight pieces, and the largest difference between the two.
 
-def _straight_pieces(average: _ChainAverage) -> tuple[Piecewise, float]:
-    """The average as straight pieces, and the largest difference between the two.
-
-    Half of the error comes from refining and a quarter from thinning. A λ of thousands makes every
-    gap curved, and the map would need millions of knots: then a larger error is allowed.
-    """
-    x, error = average.scores, MAP_ERROR
-    v = average.of(chain.at_scores() for chain in average.chains)
-    while len(x) > 1:
-        curved = np.logical_or.reduce([chain.is_curved(error / 8) for chain in average.chains])
-        try:
-            x, _, v = refined_lines(average.__call__, x, v, v, error / 2, MOST_KNOTS, curved)
-        except ParameterError:  # too many knots
-            error *= 4.0
-            continue
-        with np.errstate(over="ignore"):
-            scale = 1.0 if np.isfinite(x[-1] - x[0]) else 0.5
-        kept = simplify(x * scale, v, error / 4)
-        x, v = x[kept], v[kept]
-        break
-    if error > COARSE:
-        warnings.warn(
-            f"the map would need more than {MOST_KNOTS} knots to be within {MAP_ERROR:g} of the "
-            f"exact average, so it is within {error:.2g}. More boundaries are expected than there "
-            "are scores: a smaller lambda_ is likely to be better.",
-            CalibrationWarning,
-            stacklevel=caller_level(),
-        )
-    return Piecewise.linear(x, np.clip(v, 0.0, 1.0)), error
-
-
-def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, Index]:
-    """Scores and counts with empty cells added between them, and where the band is computed.
-
-    Half of these indices are scores at equal steps of the rank, half are places at equal distances.
-    """
-    half = BAND_SCORES // 2
-    shares = np.linspace(0.0, 1.0, half)
-    places = table.scores[0] * (1 - shares) + table.scores[-1] * shares
-    x = np.union1d(table.scores, np.clip(places, table.scores[0], table.scores[-1]))
-    n0, n1 = np.zeros(len(x)), np.zeros(len(x))
-    mine = np.searchsorted(x, table.scores)
-    n0[mine], n1[mine] = table.negative, table.positive
-    ranks = np.unique(np.linspace(0, len(table) - 1, half).astype(np.intp))
-    return x, n0, n1, np.union1d(mine[ranks], np.searchsorted(x, places).clip(0, len(x) - 1))
-
-
-def _with_bands(
-    point: Map, levels: list[float], x: Array, rows: Array, nodes: Array, weight: Array
-) -> Map:
-    """The point map inside an equal-tailed band for each level, the widest outermost."""
-    tails = np.array([(1 + side * level) / 2 for level in levels for side in (-1.0, 1.0)])
-    angle = 2.0 * np.arctan2(np.sqrt(nodes[0]), np.sqrt(nodes[1]))
-    bounds = np.array([_quantiles(row, angle, weight, tails) for row in rows])
-    for k, level in enumerate(levels):
-        low, high = (Piecewise.linear(x, bounds[:, 2 * k + side]) for side in (0, 1))
-        point = Interval(low, high, point, level)
-    return point
+        Half of the error comes from refining and a quarter from thinning. A λ of thousands makes
+        every gap curved, and the map would need millions of knots: then a larger error is allowed.
+        """
+        x, error = self.scores, MAP_ERROR
+        v = self.of(chain.at_scores() for chain in self.chains)
+        while len(x) > 1:
+            curved = np.logical_or.reduce([chain.is_curved(error / 8) for chain in self.chains])
+            try:
+                x, _, v = refined_lines(self.__call__, x, v, v, error / 2, MOST_KNOTS, curved)
+            except ParameterError:  # too many knots
+                error *= 4.0
+                continue
+            with np.errstate(over="ignore"):
+                scale = 1.0 if np.isfinite(x[-1] - x[0]) else 0.5
+            kept = simplify(x * scale, v, error / 4)
+            x, v = x[kept], v[kept]
+            break
+        if error > COARSE:
+            warnings.warn(
+                f"the map would need more than {MOST_KNOTS} knots to be within {MAP_ERROR:g} of "
+                f"the exact average, so it is within {error:.2g}. More boundaries are expected "
+                "than there are scores: a smaller lambda_ is likely to be better.",
+                CalibrationWarning,
+                stacklevel=caller_level(),
+            )
+        return Piecewise.linear(x, np.clip(v, 0.0, 1.0)), error
 
 
 def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
@@ -400,7 +416,7 @@ class SBB(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         gaps = unit_gaps(table.scores)
         self.lambdas_, self.lambda_weights_ = _lambdas(table, self.lambda_)
-        binnings = [most_probable_binning(table, gaps * value) for value in self.lambdas_]
+        binnings = [Binning.most_probable(table, gaps * value) for value in self.lambdas_]
         self.bins_, self.log_score_ = binnings[int(np.argmax(self.lambda_weights_))]
         maps = tuple(Piecewise.step(bins.edges[1:-1], bins.value) for bins, _ in binnings)
         return maps[0] if len(maps) == 1 else Mixture(self.lambda_weights_, maps).collapse()
@@ -414,18 +430,19 @@ class Binning(NamedTuple):
     positive: Array
     value: Array
 
-
-def most_probable_binning(table: ScoreTable, gaps: Array) -> tuple[Binning, float]:
-    """The binning of highest posterior probability for the expected boundaries in each gap."""
-    with np.errstate(divide="ignore"):
-        log_cut = np.log(-np.expm1(-gaps))
-    lookup = table.is_whole and table.total < 1e6 + 20 * len(table)
-    factorials = log_factorials(table.total) if lookup else np.empty(0)
-    starts, score = best_binning(table.negative, table.positive, gaps, log_cut, factorials)
-    n0, n1 = np.add.reduceat(table.negative, starts), np.add.reduceat(table.positive, starts)
-    cuts = table.cuts(starts[1:] - 1)
-    edges = np.concatenate((table.scores[:1], cuts, table.scores[-1:]))
-    return Binning(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), score
+    @classmethod
+    def most_probable(cls, table: ScoreTable, gaps: Array) -> tuple[Binning, float]:
+        """The binning of highest posterior probability for the expected boundaries in each gap, and
+        the log of its score."""
+        with np.errstate(divide="ignore"):
+            log_cut = np.log(-np.expm1(-gaps))
+        lookup = table.is_whole and table.total < 1e6 + 20 * len(table)
+        factorials = log_factorials(table.total) if lookup else np.empty(0)
+        starts, score = best_binning(table.negative, table.positive, gaps, log_cut, factorials)
+        n0, n1 = np.add.reduceat(table.negative, starts), np.add.reduceat(table.positive, starts)
+        cuts = table.cuts(starts[1:] - 1)
+        edges = np.concatenate((table.scores[:1], cuts, table.scores[-1:]))
+        return cls(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), score
 
 
 # --- BBQ: an average over binnings of equal frequency ---------------------------------------------
@@ -561,9 +578,21 @@ class _Binnings:
 
 
 def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
-    """For every bin of every model: the model, and one past its last cell. No bin is empty."""
+    """For every bin of every model: the model, and one past its last cell. No bin is empty.
+
+    Where there are fewer cells than bins, it is quicker to ask of each cell whether it ends a bin:
+    if its cumulative weight reaches more edges than that of the cell before it.
+    """
     if len(mass) * len(numbers) < numbers.sum():
-        return bin_ends_by_cell(mass, numbers, size)
+        wide = size[:, None]
+        reached = np.floor(mass / _just_below_end(1.0, wide))
+        reached += _just_below_end(reached + 1.0, wide) <= mass  # the quotient was rounded
+        reached -= _just_below_end(reached, wide) > mass
+        reached = np.minimum(reached, numbers[:, None] - 1.0)
+        ends = np.diff(reached, axis=1, prepend=0.0) > 0.0
+        ends[:, -1] = True
+        model, cell = np.nonzero(ends)
+        return model, cell + 1
     model = np.repeat(np.arange(len(numbers)), numbers)
     place = np.arange(len(model)) - np.repeat(np.cumsum(numbers) - numbers, numbers) + 1
     last = np.searchsorted(mass, _just_below_end(place, np.repeat(size, numbers))) + 1
@@ -572,22 +601,6 @@ def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
     # a bin that ends where the bin before it in the same model does is empty
     same = np.append(False, (last[1:] == last[:-1]) & (model[1:] == model[:-1]))
     return model[~same], last[~same]
-
-
-def bin_ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
-    """The same, quicker where there are fewer cells than bins.
-
-    A cell ends a bin if its cumulative weight reaches more edges than that of the cell before it.
-    """
-    wide = size[:, None]
-    reached = np.floor(mass / _just_below_end(1.0, wide))
-    reached += _just_below_end(reached + 1.0, wide) <= mass  # the quotient was rounded
-    reached -= _just_below_end(reached, wide) > mass
-    reached = np.minimum(reached, numbers[:, None] - 1.0)
-    ends = np.diff(reached, axis=1, prepend=0.0) > 0.0
-    ends[:, -1] = True
-    model, cell = np.nonzero(ends)
-    return model, cell + 1
 
 
 def _just_below_end(place: Array | Index | float, size: Array) -> Array:

@@ -95,48 +95,42 @@ class Histogram(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         link = self.binning == "width" and not table.looks_like_probabilities
         scores = sigmoid(table.scores) if link else table.scores
-        edges = _mass_edges if self.binning == "mass" else _width_edges
         self.bin_losses_ = None
         if self.bins == "auto":
-            self.bin_losses_ = _out_of_fold_losses(table, scores, edges)
+            self.bin_losses_ = _out_of_fold_losses(table, scores, self.binning)
             self.bins_ = min(self.bin_losses_, key=self.bin_losses_.__getitem__)
         else:
             self.bins_ = int(self.bins)
-        ends = edges(np.cumsum(table.weight), scores, self.bins_)
+        ends = _bin_ends(np.cumsum(table.weight), scores, self.bins_, self.binning)
         pseudo = SMOOTHING[self.smoothing]
         starts = np.append(0, ends[:-1])
         n1 = np.add.reduceat(table.positive, starts) + pseudo
         n = np.add.reduceat(table.weight, starts) + 2 * pseudo
         if self.binning == "mass":
             return Piecewise.step(table.cuts(ends[:-1] - 1), n1 / n)
-        step = Piecewise.step(_width_cuts(scores, ends, self.bins_), n1 / n)
+        # cuts between occupied bins: their common edge, or the middle of empty bins between them
+        edges = np.arange(self.bins_ + 1) / self.bins_
+        bin_of = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, self.bins_ - 1)
+        last, first = bin_of[ends[:-1] - 1], bin_of[ends[:-1]]
+        step = Piecewise.step((edges[last + 1] + edges[first]) / 2, n1 / n)
         return after_sigmoid(step) if link else step
 
 
-def _mass_edges(mass: Array, scores: Array, bins: int) -> Index:
-    """For cumulative weights: one past the last index of every bin. No bin is empty."""
-    wanted = mass[-1] * np.arange(1, bins) / bins
-    inner = np.searchsorted(mass, wanted * (1 - 1e-12)) + 1  # sums of weights are rounded
-    ends = np.append(inner, len(mass))
-    return np.unique(np.minimum(ends, len(mass)))
+def _bin_ends(mass: Array, scores: Array, bins: int, binning: str) -> Index:
+    """For cumulative weights: one past the last index of every bin. No bin is empty.
 
-
-def _width_edges(mass: Array, scores: Array, bins: int) -> Index:
-    """The same for bins [k/B, (k+1)/B), the last closed."""
+    Bins of equal width are [k/B, (k+1)/B), the last one closed.
+    """
+    if binning == "mass":
+        wanted = mass[-1] * np.arange(1, bins) / bins
+        inner = np.searchsorted(mass, wanted * (1 - 1e-12)) + 1  # sums of weights are rounded
+        return np.unique(np.minimum(np.append(inner, len(mass)), len(mass)))
     inner = np.searchsorted(scores, np.arange(1, bins) / bins, side="left")
     ends = np.append(inner, len(scores))
     return np.unique(ends[ends > 0])
 
 
-def _width_cuts(scores: Array, ends: Index, bins: int) -> Array:
-    """Cuts between occupied bins: their common edge, or the middle of empty bins between them."""
-    edges = np.arange(bins + 1) / bins
-    bin_of = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, bins - 1)
-    last, first = bin_of[ends[:-1] - 1], bin_of[ends[:-1]]
-    return (edges[last + 1] + edges[first]) / 2
-
-
-def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[int, float]:
+def _out_of_fold_losses(table: ScoreTable, scores: Array, binning: str) -> dict[int, float]:
     """Five-fold out-of-fold log loss of Laplace-smoothed bins, by the number of bins."""
     if table.total > HEAVIEST:
         raise InputError(
@@ -152,7 +146,7 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
         train0, train1 = np.cumsum(rest.negative), np.cumsum(rest.positive)
         mass, losses = train0 + train1, np.zeros(len(candidates))
         for j, bins in enumerate(candidates):
-            ends = edges(mass, scores, bins) - 1
+            ends = _bin_ends(mass, scores, bins, binning) - 1
             n0, n1 = np.diff(train0[ends], prepend=0.0), np.diff(train1[ends], prepend=0.0)
             p = (n1 + 1.0) / (n0 + n1 + 2.0)
             loss = np.diff(held1[ends], prepend=0.0) @ np.log(p)

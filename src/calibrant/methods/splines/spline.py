@@ -163,7 +163,7 @@ class Spline(Calibrator):
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
-        axis, cells = _axis_of(table)
+        axis, cells = _Axis.of(table)
         if axis.half == 0.0:
             return self._constant(axis, cells)
         x = axis.x(cells.scores)
@@ -215,7 +215,7 @@ class Spline(Calibrator):
             value = np.maximum.accumulate(value)  # to the last bit
         z = axis.z(places)
         if self.tails == "linear":
-            z, value = _with_tails(axis, z, value, spline.slope[[0, -1]], self.monotone)
+            z, value = axis.with_tails(z, value, spline.slope[[0, -1]], self.monotone)
         kept = np.append(True, z[1:] > np.maximum.accumulate(z)[:-1])  # floats may be too coarse
         value = np.clip(value[kept], -2.0 * SURE, 2.0 * SURE)
         return Piecewise.linear(z[kept], value, axis.input, "logit")
@@ -232,6 +232,32 @@ class _Axis(NamedTuple):
     sd: float
     ends: tuple[float, float]  # where straight tails stop
 
+    @classmethod
+    def of(cls, table: ScoreTable) -> tuple[_Axis, ScoreTable]:
+        """The axis and the table pooled on it."""
+        clip = table.inner_interval
+        if clip is None:
+            z, kind, limit = table.scores, "score", float(np.finfo(float).max)
+            ends = (-limit, limit)
+        else:
+            z, kind = in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores), "logit"
+            first, last = logit(np.array([0.0, 1.0])).tolist()
+            # scores of 0 and 1 are fitted as the clipped ones, so tails end there
+            ends = (
+                float(z[0]) if table.scores[0] == 0.0 else first,
+                float(z[-1]) if table.scores[-1] == 1.0 else last,
+            )
+        low, high = float(z[0]), float(z[-1])
+        half = high / 2 - low / 2
+        cells = replace(table, scores=read_only(z)).pool(CELLS)
+        if half <= ROUNDING * max(abs(low), abs(high)):  # one score, and its rounding
+            return cls(kind, low, high, 0.0, 0.0, 1.0, ends), cells
+        share, weight = (cells.scores / 2 - low / 2) / half, cells.weight
+        weight = weight / weight.max()
+        mean = float(share @ weight / weight.sum())
+        sd = float(np.sqrt((share - mean) ** 2 @ weight / weight.sum()))
+        return cls(kind, low, high, half, mean, max(sd, 1e-6), ends), cells
+
     def x(self, z: Array) -> Array:
         """Places on the axis, standardised."""
         return ((z / 2 - self.low / 2) / self.half - self.mean) / self.sd
@@ -241,53 +267,29 @@ class _Axis(NamedTuple):
         share = np.clip(self.mean + self.sd * x, 0.0, 1.0)
         return np.clip(self.low * (1.0 - share) + self.high * share, self.low, self.high)
 
-
-def _axis_of(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
-    """The axis and the table pooled on it."""
-    clip = table.inner_interval
-    if clip is None:
-        z, kind, limit = table.scores, "score", float(np.finfo(float).max)
-        ends = (-limit, limit)
-    else:
-        z, kind = in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores), "logit"
-        first, last = logit(np.array([0.0, 1.0])).tolist()
-        # scores of 0 and 1 are fitted as the clipped ones, so tails end there
-        ends = (
-            float(z[0]) if table.scores[0] == 0.0 else first,
-            float(z[-1]) if table.scores[-1] == 1.0 else last,
-        )
-    low, high = float(z[0]), float(z[-1])
-    half = high / 2 - low / 2
-    cells = replace(table, scores=read_only(z)).pool(CELLS)
-    if half <= ROUNDING * max(abs(low), abs(high)):  # one score, and its rounding
-        return _Axis(kind, low, high, 0.0, 0.0, 1.0, ends), cells
-    share, weight = (cells.scores / 2 - low / 2) / half, cells.weight
-    weight = weight / weight.max()
-    mean = float(share @ weight / weight.sum())
-    sd = float(np.sqrt((share - mean) ** 2 @ weight / weight.sum()))
-    return _Axis(kind, low, high, half, mean, max(sd, 1e-6), ends), cells
-
-
-def _with_tails(
-    axis: _Axis, z: Array, value: Array, slopes: Array, rising: bool
-) -> tuple[Array, Array]:
-    """The line, extended at both ends to where it is as good as 0 or 1, or where the axis ends."""
-    for end, sign in ((0, -1.0), (-1, 1.0)):
-        slope = sign * float(slopes[end])  # outwards
-        if slope == 0.0 or (rising and sign * slope < 0.0):
-            continue
-        edge, border = float(z[end]), axis.ends[end]
-        with np.errstate(over="ignore"):
-            room = float(np.abs(border / 2 - edge / 2) / axis.half / axis.sd)
-            reach = (np.copysign(SURE, slope) - float(value[end])) / slope
-            far = edge + sign * 2.0 * (min(room, reach) * axis.sd * axis.half)
-        distance = min(room, reach)
-        far = border if distance == room or abs(far) > abs(border) else far
-        if not distance > 0.0 or not sign * far > sign * edge:
-            continue
-        place = 0 if end == 0 else len(z)
-        z, value = np.insert(z, place, far), np.insert(value, place, value[end] + slope * distance)
-    return z, value
+    def with_tails(
+        self, z: Array, value: Array, slopes: Array, rising: bool
+    ) -> tuple[Array, Array]:
+        """The line, extended at both ends to where it is as good as 0 or 1, or the axis ends."""
+        for end, sign in ((0, -1.0), (-1, 1.0)):
+            slope = sign * float(slopes[end])  # outwards
+            if slope == 0.0 or (rising and sign * slope < 0.0):
+                continue
+            edge, border = float(z[end]), self.ends[end]
+            with np.errstate(over="ignore"):
+                room = float(np.abs(border / 2 - edge / 2) / self.half / self.sd)
+                reach = (np.copysign(SURE, slope) - float(value[end])) / slope
+                far = edge + sign * 2.0 * (min(room, reach) * self.sd * self.half)
+            distance = min(room, reach)
+            far = border if distance == room or abs(far) > abs(border) else far
+            if not distance > 0.0 or not sign * far > sign * edge:
+                continue
+            place = 0 if end == 0 else len(z)
+            z, value = (
+                np.insert(z, place, far),
+                np.insert(value, place, value[end] + slope * distance),
+            )
+        return z, value
 
 
 class _Smoothing(NamedTuple):

@@ -299,7 +299,17 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Σα and F after each of the steps; the next one changes F in place."""
         check_is_fitted(self, "alphas_")
         learner, _, rounds = self._fitted
-        wanted = range(1, self.n_steps_ + 1) if steps is None else _read_steps(steps, rounds)
+        wanted: Sequence[int] = range(1, self.n_steps_ + 1)
+        if steps is not None:
+            given: list[Any] = list(steps) if isinstance(steps, Iterable) else [steps]
+            whole = all(Number(1, high=rounds, whole=True).allows(step) for step in given)
+            if not whole or any(b <= a for a, b in pairwise(given)):
+                raise ParameterError(
+                    "steps must be ascending whole numbers from 1 to n_estimators, that is "
+                    f"{rounds}, but {steps!r} came. A model boosted for more rounds gives all "
+                    "earlier steps, too."
+                )
+            wanted = [int(step) for step in given]
         return self._accumulate(learner, learner.read(self, X, reset=False), wanted)
 
     def _accumulate(
@@ -336,18 +346,6 @@ def share_of_votes(total: float, F: Array) -> Array:
     if total == 0.0:
         return np.full(len(F), 0.5)
     return np.clip(0.5 + 0.5 * (F / total), 0.0, 1.0)
-
-
-def _read_steps(steps: Any, rounds: int) -> list[int]:
-    """Ascending whole numbers from 1 to ``rounds``."""
-    given = list(steps) if isinstance(steps, Iterable) else [steps]
-    whole = all(Number(1, high=rounds, whole=True).allows(step) for step in given)
-    if not whole or any(b <= a for a, b in pairwise(given)):
-        raise ParameterError(
-            f"steps must be ascending whole numbers from 1 to n_estimators, that is {rounds}, but "
-            f"{steps!r} came. A model boosted for more rounds gives all earlier steps, too."
-        )
-    return [int(step) for step in given]
 
 
 def _check_two_classes(classes: NDArray[Any]) -> None:
@@ -399,7 +397,10 @@ def boost_rounds(
     weights, all positive. The result: learners, the weights of their votes, and why boosting
     stopped early (None: it did not).
     """
-    data = (*learner.arrange(X, codes), rescaled_weights(size))
+    # multiplied by a power of two if the square of their sum is no float
+    exponent = math.frexp(float(size.sum()))[1]
+    near = np.ldexp(size, min(max(exponent, -FARTHEST), FARTHEST) - exponent)
+    data = (*learner.arrange(X, codes), np.maximum(near, np.finfo(np.float64).tiny))
     random = check_random_state(model.random_state)
     sign = 2.0 * codes - 1.0
     epsilon = 0.5 / max(float(size.sum()), 1.0)
@@ -489,13 +490,6 @@ def rounded_weights(weights: Array, sample: Array) -> Array:
     """
     units = float(sample.sum()) * weights / sample
     return np.asarray(sample * (GRAIN * np.maximum(np.rint(units / GRAIN), 1.0)), dtype=np.float64)
-
-
-def rescaled_weights(sample: Array) -> Array:
-    """Sample weights, multiplied by a power of two if the square of their sum is no float."""
-    exponent = math.frexp(float(sample.sum()))[1]
-    near = np.ldexp(sample, min(max(exponent, -FARTHEST), FARTHEST) - exponent)
-    return np.maximum(near, np.finfo(np.float64).tiny)
 
 
 class LearnerWeight(NamedTuple):
@@ -618,6 +612,27 @@ class Trees:
     leaf_smoothing: str
     m: float
 
+    @classmethod
+    def named(cls, name: str, options: Mapping[str, Any], votes: str) -> Self:
+        """The trees of this name; options without effect are refused."""
+        if name == "stump" and options["max_depth"] is not None:
+            raise ParameterError(
+                f"max_depth of a stump is 1, but max_depth={options['max_depth']!r} came. Use "
+                'estimator="tree" for deeper trees.'
+            )
+        if votes == "hard" and options["leaf_smoothing"] != "none":
+            raise ParameterError(
+                f'leaf_smoothing={options["leaf_smoothing"]!r} needs votes="soft": hard votes do '
+                "not look at the probability of a leaf."
+            )
+        if options["m"] != TREE_OPTIONS["m"] and options["leaf_smoothing"] != "m-estimate":
+            raise ParameterError(
+                f'm={options["m"]!r} needs leaf_smoothing="m-estimate", but '
+                f"leaf_smoothing={options['leaf_smoothing']!r} came."
+            )
+        own = {key: value for key, value in options.items() if value is not None}
+        return cls(votes=votes, **{**TREES[name], **own})
+
     def read(self, model: Any, X: Any, *, reset: bool) -> Any:
         """The rows as this kind takes them.
 
@@ -657,18 +672,16 @@ class Trees:
     def vote(self, fitted: Any, X: Any) -> Array:
         """h of each row, in [−1, 1]; 1 speaks for the second class."""
         tree = fitted.tree_
-        votes: Array = self._leaves(tree)[tree.apply(X)]
-        return votes
-
-    def _leaves(self, tree: Any) -> Array:
-        """h of every node."""
-        share = tree.value[:, 0, :]
+        share = tree.value[:, 0, :]  # of every node
         if self.votes == "hard":
-            return np.where(share[:, 1] > share[:, 0], 1.0, -1.0)
-        n = np.asarray(tree.weighted_n_node_samples)
-        positive, rate = n * share[:, 1], float(share[0, 1])
-        p = SMOOTHINGS[self.leaf_smoothing](positive, n, rate, self.m)
-        return np.asarray(2.0 * p - 1.0, dtype=np.float64)
+            nodes = np.where(share[:, 1] > share[:, 0], 1.0, -1.0)
+        else:
+            n = np.asarray(tree.weighted_n_node_samples)
+            positive, rate = n * share[:, 1], float(share[0, 1])
+            p = SMOOTHINGS[self.leaf_smoothing](positive, n, rate, self.m)
+            nodes = np.asarray(2.0 * p - 1.0, dtype=np.float64)
+        votes: Array = nodes[tree.apply(X)]
+        return votes
 
 
 @dataclass(frozen=True)
@@ -738,7 +751,7 @@ def make_learner(model: Any, classes: NDArray[Any]) -> Learner:
     """The learner that an AdaBoost's parameters describe; options without effect are refused."""
     estimator, options = model.estimator, {name: getattr(model, name) for name in TREE_OPTIONS}
     if isinstance(estimator, str) and estimator in TREES:
-        return _make_trees(estimator, options, model.votes)
+        return Trees.named(estimator, options, model.votes)
     able = all(hasattr(estimator, name) for name in ("fit", "predict"))
     if isinstance(estimator, type) or not able or is_regressor(estimator):
         raise ParameterError(
@@ -753,26 +766,6 @@ def make_learner(model: Any, classes: NDArray[Any]) -> Learner:
                 "what it has on the instance itself."
             )
     return Models(estimator, classes, model.votes, model.resample)
-
-
-def _make_trees(name: str, options: Mapping[str, Any], votes: str) -> Trees:
-    if name == "stump" and options["max_depth"] is not None:
-        raise ParameterError(
-            f"max_depth of a stump is 1, but max_depth={options['max_depth']!r} came. Use "
-            'estimator="tree" for deeper trees.'
-        )
-    if votes == "hard" and options["leaf_smoothing"] != "none":
-        raise ParameterError(
-            f'leaf_smoothing={options["leaf_smoothing"]!r} needs votes="soft": hard votes do not '
-            "look at the probability of a leaf."
-        )
-    if options["m"] != TREE_OPTIONS["m"] and options["leaf_smoothing"] != "m-estimate":
-        raise ParameterError(
-            f'm={options["m"]!r} needs leaf_smoothing="m-estimate", but '
-            f"leaf_smoothing={options['leaf_smoothing']!r} came."
-        )
-    own = {key: value for key, value in options.items() if value is not None}
-    return Trees(votes=votes, **{**TREES[name], **own})
 
 
 def _validated_rows(model: Any, X: Any, **options: Any) -> Any:
@@ -825,7 +818,10 @@ def boosting_score(model: Any, X: Any) -> Array:
     >>> boosting_score(model, X[:2]).round(3).tolist()
     [-3.399, -3.73]
     """
-    booster = _booster(model)
+    booster = model  # or the last step of a pipeline, or the best model of a search
+    while getattr(booster, "steps", None) or hasattr(booster, "best_estimator_"):
+        steps = getattr(booster, "steps", None)
+        booster = steps[-1][1] if steps else booster.best_estimator_
     if not isinstance(booster, AdaBoost | AdaBoostClassifier):
         raise InputError(
             "model must be a fitted AdaBoost, or an AdaBoostClassifier of scikit-learn, possibly "
@@ -842,14 +838,3 @@ def boosting_score(model: Any, X: Any) -> Array:
     ours = isinstance(booster, AdaBoost)
     scale = 1.0 if ours else 0.25 * float(booster.estimator_weights_.sum())
     return np.asarray(scale * model.decision_function(X), dtype=np.float64)
-
-
-def _booster(model: Any) -> Any:
-    """The model itself, the last step of a pipeline, or the best model of a search."""
-    while True:
-        if getattr(model, "steps", None):
-            model = model.steps[-1][1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        else:
-            return model

@@ -147,13 +147,15 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ClassViews):
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
-        fitted = fit_columns(calibrator, matrix, signs, weight, alike=True, scale=self._whole)
+        ends = ends_of_columns(matrix, weight)
+        scale = self._whole or ScoreScale(*ends)  # the scores of all columns are of one kind
+        fitted = fit_columns(calibrator, matrix, signs, weight, scale)
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = column_rows(signs, weight, calibrator)
         self.map_ = combine_columns(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
-        self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
+        self.score_range_ = ScoreRange.between(*ends)
         self._provenance = row_provenance(counts, codes, len(classes)) | score_column_facts(scores)
         return self
 
@@ -234,7 +236,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
                 "every label must be known for some row of positive weight, but "
                 f"{names[unknown[0]]!r} (column {unknown[0]}) is known for none. Drop the column."
             )
-        columns = fit_columns(calibrator, matrix, signs, weight, alike=False)
+        columns = fit_columns(calibrator, matrix, signs, weight)
         fitted = [one for one in columns if one is not None]  # none lacks rows
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
@@ -498,16 +500,9 @@ def fit_columns(
     scores: NDArray[Any],
     signs: NDArray[Any],
     weight: Array | None,
-    *,
-    alike: bool,
     scale: ScoreScale | None = None,
 ) -> list[Calibrator | None]:
-    """The calibrators of all columns; ``alike`` says whether their scores are of one kind.
-
-    ``scale`` says what they are, where the rows are a part of others.
-    """
-    if scale is None and alike and (weight is None or weight.any()):
-        scale = ScoreScale(*ends_of_columns(scores, weight))
+    """The calibrators of all columns, whose scores are of one ``scale`` or each of its own."""
     columns = zip(scores.T, signs.T, strict=True)
     return [
         fit_column(calibrator, s.astype(np.float64), sign, weight, scale) for s, sign in columns

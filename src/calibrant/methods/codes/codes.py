@@ -86,7 +86,22 @@ class Code(Frozen):
     matrix: Matrix
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", _checked(self.matrix))
+        try:
+            array = np.asarray(self.matrix)
+        except ValueError as wrong:
+            raise InputError(f"a code must be a matrix: {wrong}") from wrong
+        if array.ndim != 2 or array.shape[0] < 2 or array.shape[1] < 1:
+            raise InputError(
+                "a code must be a matrix with a row for each of at least two classes and at least "
+                f"one column, but its shape is {array.shape}."
+            )
+        if array.dtype.kind not in "iuf" or not np.isin(array, (-1, 0, 1)).all():
+            raise InputError("a code must hold the numbers −1, 0 and 1 only.")
+        clean = array.astype(np.int8)
+        fault = _error_in_code(clean)
+        if fault is not None:
+            raise InputError(fault)
+        object.__setattr__(self, "matrix", clean)
         super().__post_init__()
 
     def __len__(self) -> int:
@@ -299,7 +314,10 @@ def _best_random_code(
         separations = rows, _separation(matrix.T, complements=True)
         if separations > rank:
             best, rank = matrix, separations
-    return Code(_binary_code(k, wanted) if best is None else best)
+    if best is None:  # so few columns that no draw was valid: binary numbers
+        bits = (np.arange(k)[:, None] >> np.arange(least)) & 1
+        best = np.resize((bits * 2 - 1).T, (wanted, k)).T.astype(np.int8)
+    return Code(best)
 
 
 def _random_matrix(
@@ -317,13 +335,6 @@ def _random_matrix(
     return matrix if len(chosen) == columns and _error_in_code(matrix) is None else None
 
 
-def _binary_code(k: int, columns: int) -> Matrix:
-    """A code of binary numbers, for so few columns that no random draw was valid."""
-    bits = math.ceil(math.log2(k))
-    numbers = ((np.arange(k)[:, None] >> np.arange(bits)) & 1) * 2 - 1
-    return np.asarray(np.resize(numbers.T, (columns, k)).T, dtype=np.int8)
-
-
 def _separation(matrix: Matrix, *, complements: bool = False) -> float:
     """The smallest ½Σ|a − b| over pairs of rows a and b; b may be its complement if that is asked
     for."""
@@ -337,25 +348,6 @@ def _separation(matrix: Matrix, *, complements: bool = False) -> float:
 
 
 # --- What a code must fulfil ----------------------------------------------------------------------
-
-
-def _checked(matrix: Any) -> Matrix:
-    try:
-        array = np.asarray(matrix)
-    except ValueError as wrong:
-        raise InputError(f"a code must be a matrix: {wrong}") from wrong
-    if array.ndim != 2 or array.shape[0] < 2 or array.shape[1] < 1:
-        raise InputError(
-            "a code must be a matrix with a row for each of at least two classes and at least one "
-            f"column, but its shape is {array.shape}."
-        )
-    if array.dtype.kind not in "iuf" or not np.isin(array, (-1, 0, 1)).all():
-        raise InputError("a code must hold the numbers −1, 0 and 1 only.")
-    clean = array.astype(np.int8)
-    fault = _error_in_code(clean)
-    if fault is not None:
-        raise InputError(fault)
-    return clean
 
 
 def _error_in_code(matrix: Matrix) -> str | None:

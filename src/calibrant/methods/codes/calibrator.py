@@ -149,7 +149,8 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ClassViews):
         signs = code.matrix[codes]
         ends = ends_of_columns(matrix, weight)
         scale = self._whole or ScoreScale(*ends)  # the scores of all columns are of one kind
-        fitted = fit_columns(calibrator, matrix, signs, weight, scale)
+        pairs = zip(matrix.T, signs.T, strict=True)
+        fitted = [fit_column(calibrator, s, sides, weight, scale) for s, sides in pairs]
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = column_rows(signs, weight, calibrator)
@@ -236,8 +237,9 @@ class MultiLabelCalibrator(ColumnsCalibrator):
                 "every label must be known for some row of positive weight, but "
                 f"{names[unknown[0]]!r} (column {unknown[0]}) is known for none. Drop the column."
             )
-        columns = fit_columns(calibrator, matrix, signs, weight)
-        fitted = [one for one in columns if one is not None]  # none lacks rows
+        pairs = zip(matrix.T, signs.T, strict=True)
+        fits = [fit_column(calibrator, s, sides, weight) for s, sides in pairs]
+        fitted = [one for one in fits if one is not None]  # none lacks rows
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
         self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
@@ -488,22 +490,9 @@ def fit_column(
         used &= weight > 0
     if not used.any():
         return None
+    scores = np.asarray(scores, dtype=np.float64)
     one: Calibrator = clone(calibrator).set_params(classes=[False, True])
     scale = scale or ScoreScale(float(scores[used].min()), float(scores[used].max()))
     own = None if weight is None else weight[used]
     with one._part_of(scale):
         return one.fit(scores[used], signs[used] > 0, own)
-
-
-def fit_columns(
-    calibrator: Calibrator,
-    scores: NDArray[Any],
-    signs: NDArray[Any],
-    weight: Array | None,
-    scale: ScoreScale | None = None,
-) -> list[Calibrator | None]:
-    """The calibrators of all columns, whose scores are of one ``scale`` or each of its own."""
-    columns = zip(scores.T, signs.T, strict=True)
-    return [
-        fit_column(calibrator, s.astype(np.float64), sign, weight, scale) for s, sign in columns
-    ]

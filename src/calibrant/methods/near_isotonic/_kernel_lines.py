@@ -427,39 +427,6 @@ class Programme(NamedTuple):
     high: Array
 
 
-def programme_of(
-    x: Array,
-    w: Array,
-    z: Array,
-    sums: Array,
-    at: Index,
-    old: Index,
-    known: Array,
-    lam: float,
-    mu: float,
-) -> tuple[Array, Programme]:
-    """Moments of the intervals between candidates, and the programme for values at the candidates.
-
-    The moments are Σw(1−t)², Σwt(1−t), Σwt², Σwz(1−t), Σwzt with t from 0 to 1. An interval
-    contains its left end; only the last contains its right end. Those of intervals that are among
-    the old ones are known. Inside the others, whole blocks are taken from their sums.
-
-    There is a row for each bend and, if mu > 0, one for each step. The row of a bend says how far
-    the chord of its neighbours lies above it: so no coefficient exceeds 1, however close they are.
-    """
-    n = len(at)
-    bends = n - 2
-    rows = bends + (n - 1 if mu > 0.0 else 0)
-    moments = np.empty((n - 1, 5))
-    hess, coef, start = np.zeros((n, 2)), np.zeros((rows, 3)), np.arange(rows)
-    grad, low, high = np.zeros(n), np.full(rows, mu), np.zeros(rows)
-    _fill_programme(x, w, z, sums, at, old, known, moments, lam, hess, grad, coef, low, high)
-    if mu > 0.0:
-        start[bends:] -= bends
-        coef[bends:, 0], coef[bends:, 1] = -1.0, 1.0
-    return moments, Programme(hess, grad, coef, start, low, high)
-
-
 @jit
 def _moments(
     x: Array, w: Array, z: Array, sums: Array, a: int, b: int, end: int
@@ -491,7 +458,7 @@ def _moments(
 
 
 @jit
-def _fill_programme(
+def fill_programme(
     x: Array,
     w: Array,
     z: Array,

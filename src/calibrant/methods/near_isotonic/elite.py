@@ -20,10 +20,10 @@ from calibrant.methods.near_isotonic._kernel_lines import (
     PathFit,
     Programme,
     away_from,
+    fill_programme,
     largest_prices,
     line_terms,
     prices_bounded,
-    programme_of,
     row_values,
     solve_for_signs,
     solve_rows,
@@ -387,6 +387,32 @@ class TrendPoints:
         straight = CandidateLine(self, 1.0, mu, self.ends)
         return abs(float(straight.sweep(-1.0)[1][0]))
 
+    def programme(
+        self, at: Index, old: Index, known: Array, lam: float, mu: float
+    ) -> tuple[Array, Programme]:
+        """Moments of the intervals between candidates, and the programme for values there.
+
+        The moments are Σw(1−t)², Σwt(1−t), Σwt², Σwz(1−t), Σwzt with t from 0 to 1. An interval
+        contains its left end; only the last contains its right end. Those of intervals that are
+        among the old ones are known. Inside the others, whole blocks are taken from their sums.
+
+        There is a row for each bend and, if mu > 0, one for each step. The row of a bend says how
+        far the chord of its neighbours lies above it: so no coefficient exceeds 1, however close
+        they are.
+        """
+        n = len(at)
+        bends = n - 2
+        rows = bends + (n - 1 if mu > 0.0 else 0)
+        moments = np.empty((n - 1, 5))
+        hess, coef, start = np.zeros((n, 2)), np.zeros((rows, 3)), np.arange(rows)
+        grad, low, high = np.zeros(n), np.full(rows, mu), np.zeros(rows)
+        points = self.x, self.w, self.z, self.sums
+        fill_programme(*points, at, old, known, moments, lam, hess, grad, coef, low, high)
+        if mu > 0.0:
+            start[bends:] -= bends
+            coef[bends:, 0], coef[bends:, 1] = -1.0, 1.0
+        return moments, Programme(hess, grad, coef, start, low, high)
+
     def line(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
         """The line for λ and μ. It begins at the line of a λ nearby, if there is one."""
         at, signs = self.ends, np.empty(0)
@@ -449,9 +475,8 @@ class CandidateLine:
 
     def set_up(self, at: Index, known: tuple[Index, Array]) -> Programme:
         """Set up the programme on these candidates."""
-        p = self.points
         self.at = at
-        self.moments, rows = programme_of(p.x, p.w, p.z, p.sums, at, *known, self.lam, self.mu)
+        self.moments, rows = self.points.programme(at, *known, self.lam, self.mu)
         self.u = np.zeros(len(at))
         self.bent = np.ones(len(at) - 2, dtype=bool)
         self.flat = np.zeros(len(at) - 1, dtype=bool)
@@ -560,9 +585,8 @@ class CandidateLine:
         piece = np.cumsum(kept[:-1]) - 1  # of each interval between candidates
         flat = np.zeros(piece[-1] + 1, dtype=bool)
         flat[piece[self.flat]] = True
-        p, at, value = self.points, self.at[kept], self.f[kept]
-        old = self.at, self.moments
-        _, rows = programme_of(p.x, p.w, p.z, p.sums, at, *old, self.lam, self.mu)
+        at, value = self.at[kept], self.f[kept]
+        _, rows = self.points.programme(at, self.at, self.moments, self.lam, self.mu)
         signs = np.where(row_values(rows.coef, rows.start, value) < 0.0, -1.0, 1.0)
         if self.mu > 0.0:
             signs[len(at) - 2 :][flat] = 0.0

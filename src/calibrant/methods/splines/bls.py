@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -395,6 +394,10 @@ class AxisCells(NamedTuple):
         """The linear coordinate with mean 0 and spread 1."""
         return (linear - self.mean) / self.spread
 
+    def ranks(self, a: Array) -> Array:
+        """The normal score of the mid-rank, straight between cells and flat beyond them."""
+        return interpolate(self.axis.even(a), self.even, self.rank)
+
     def bowl(self, linear: Array) -> Array:
         """ln(e^{z/2} + e^{−z/2}), with mean 0 and spread 1: what the beta map adds to a sigmoid.
 
@@ -485,8 +488,19 @@ class MemberAverage(NamedTuple):
 
     def moments(self, a: Array) -> Iterator[tuple[Array, Array]]:
         """Mean and variance of the log-odds, member after member."""
-        at = AxisPlaces(self.cells, a)
-        return (fit.moments(at) for fit in self.fits)
+        cells, linear = self.cells, self.cells.axis.linear(a)
+        coordinates: dict[bool, Array] = {}  # what several members need is computed once
+        pieces: dict[int, tuple[Index, Array]] = {}  # lines of one family share their nodes
+        for fit in self.fits:
+            if fit.band is None:
+                yield fit.moments(cells, linear)
+                continue
+            nodes, ranked = fit.band.nodes, fit.coordinate == "rank"
+            if ranked not in coordinates:
+                coordinates[ranked] = cells.ranks(a) if ranked else cells.standard(linear)
+            if id(nodes) not in pieces:
+                pieces[id(nodes)] = piece_and_share(nodes, coordinates[ranked])
+            yield fit.band.moments(*pieces[id(nodes)])
 
     def corners(self) -> Array:
         """Places on the axis; between neighbouring ones the average is smooth."""
@@ -593,10 +607,9 @@ def _band_places(a: Array, cells: AxisCells) -> Array:
 #: prior standard deviations of value and slope, for a map near the identity (the slope as a share
 #: of the identity's) and for any other map
 TIGHT, LOOSE = (0.3, 0.2), (4.0, 4.0)
-#: prior standard deviations of how much bending lines change their slope over one unit
-BENDS = (0.25, 0.5, 1.0, 2.0, 4.0)
-#: prior standard deviations of how far rough lines leave the straight one over one unit
-ROUGH = (0.5, 1.0, 2.0)
+#: prior standard deviations of how much bending lines change their slope over one unit, and of how
+#: far rough lines leave the straight one
+FREEDOMS = {"bending": (0.25, 0.5, 1.0, 2.0, 4.0), "rough": (0.5, 1.0, 2.0)}
 #: the prior mean of the slope per standard deviation, where there is no identity
 SLOPE = 1.5
 #: inner knots of bending lines: FEWEST + √n/2, up to MOST; rough lines have MOST + 2 nodes
@@ -605,31 +618,6 @@ FEWEST, MOST = 8, 60
 MOST_EVENT_KNOTS = 30
 #: the least distance of nodes, as a share of their range
 APART = 1e-6
-
-
-class AxisPlaces:
-    """Places on the axis; what several members need to know of them is computed once."""
-
-    def __init__(self, cells: AxisCells, a: Array) -> None:
-        self.cells, self.a = cells, a
-        self._pieces: dict[int, tuple[Index, Array]] = {}
-
-    @cached_property
-    def linear(self) -> Array:
-        return self.cells.axis.linear(self.a)
-
-    @cached_property
-    def rank(self) -> Array:
-        """The normal score of the mid-rank, straight between cells and flat beyond them."""
-        return interpolate(self.cells.axis.even(self.a), self.cells.even, self.cells.rank)
-
-    def along(self, nodes: Array, ranked: bool) -> tuple[Index, Array]:
-        """On which piece of a broken line, and how far along it: the lines of one family share
-        their nodes."""
-        if id(nodes) not in self._pieces:
-            x = self.rank if ranked else self.cells.standard(self.linear)
-            self._pieces[id(nodes)] = piece_and_share(nodes, x)
-        return self._pieces[id(nodes)]
 
 
 #: sigmoids, and the prior standard deviations of value and slope and of what the shape adds
@@ -647,13 +635,11 @@ class MemberFit(NamedTuple):
     posterior: Posterior | None = None
     band: Band | None = None
 
-    def moments(self, at: AxisPlaces) -> tuple[Array, Array]:
-        """Mean and variance of the log-odds at places on the axis."""
+    def moments(self, cells: AxisCells, linear: Array) -> tuple[Array, Array]:
+        """Mean and variance of the log-odds of a sigmoid, or of the identity."""
         if self.posterior is None:
-            return at.linear, np.zeros(len(at.a))
-        if self.band is not None:
-            return self.band.moments(*at.along(self.band.nodes, self.coordinate == "rank"))
-        phi = _sigmoid_columns(self.name, at.cells, at.linear)
+            return linear, np.zeros(len(linear))
+        phi = _sigmoid_columns(self.name, cells, linear)
         variance = ((self.posterior.covariance @ phi) * phi).sum(axis=0)
         return np.asarray(self.posterior.theta @ phi), np.maximum(variance, 0.0)
 
@@ -708,7 +694,7 @@ def fit_members(cells: AxisCells) -> list[MemberFit]:
         halves = (middle[1:] + middle[:-1]) / 2.0
         at = np.unique(np.searchsorted(halves, steps))  # the nearest cells
     rough = BrokenLine.rough(_distant_nodes(cells.rank[at]), cells.rank)
-    fits += _fit_lines(cells, rough, "rough", "rank", unknown, ROUGH)
+    fits += _fit_lines(cells, rough, "rank", unknown)
     return fits
 
 
@@ -720,7 +706,7 @@ def _knot_lines(
     knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
     knots = np.concatenate((x[:1], knots, _event_knots(cells, x, knots), x[-1:]))
     bending = BrokenLine.bending(_distant_nodes(np.sort(knots)), x)
-    yield from _fit_lines(cells, bending, "bending", coordinate, centre, BENDS)
+    yield from _fit_lines(cells, bending, coordinate, centre)
 
 
 def _quantiles(x: Array, share: Array, count: int) -> Array:
@@ -746,21 +732,17 @@ def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
 
 
 def _fit_lines(
-    cells: AxisCells,
-    design: BrokenLine,
-    name: str,
-    coordinate: str,
-    centre: tuple[float, float],
-    freedoms: tuple[float, ...],
+    cells: AxisCells, design: BrokenLine, coordinate: str, centre: tuple[float, float]
 ) -> Iterator[MemberFit]:
     mean = np.concatenate((centre, np.zeros(len(design.unit))))
     start = None
-    for freedom in freedoms:
+    for freedom in FREEDOMS[design.name]:
         sd = np.concatenate((LOOSE, freedom * design.unit))
         posterior = fit_posterior(design, mean, sd, cells.n0, cells.n1, start)
         start = posterior.theta
         band = design.band(start, posterior.covariance)
-        yield MemberFit(name, coordinate, freedom, posterior.log_evidence, posterior, band)
+        evidence = posterior.log_evidence
+        yield MemberFit(design.name, coordinate, freedom, evidence, posterior, band)
 
 
 def _distant_nodes(nodes: Array) -> Array:
@@ -815,6 +797,7 @@ class BrokenLine:
 
     Parameters
     ----------
+    name : {"bending", "rough"}
     nodes : array of shape (k,)
         Strictly ascending, at least two. Beyond them the outermost pieces go on.
     shapes : array of shape (k, m − 2)
@@ -825,8 +808,8 @@ class BrokenLine:
         The cells.
     """
 
-    def __init__(self, nodes: Array, shapes: Array, unit: Array, x: Array) -> None:
-        self.nodes, self.unit = nodes, unit
+    def __init__(self, name: str, nodes: Array, shapes: Array, unit: Array, x: Array) -> None:
+        self.name, self.nodes, self.unit = name, nodes, unit
         self.basis = np.column_stack((np.ones(len(nodes)), nodes, shapes))
         self.piece, self.along = piece_and_share(nodes, x)
 
@@ -843,7 +826,7 @@ class BrokenLine:
         away = nodes[:, None] - knots
         below = np.clip(0.5 - knots / (2.0 * NEAR), 0.0, 1.0)
         shapes = np.maximum(away, 0.0) - below * away  # (k − x)₊ is (x − k)₊ − (x − k)
-        return cls(nodes, shapes, np.sqrt((nodes[2:] - nodes[:-2]) / 2.0), x)
+        return cls("bending", nodes, shapes, np.sqrt((nodes[2:] - nodes[:-2]) / 2.0), x)
 
     @classmethod
     def rough(cls, nodes: Array, x: Array) -> BrokenLine:
@@ -854,7 +837,7 @@ class BrokenLine:
         """
         low, high = nodes[:-1], nodes[1:]
         shapes = np.clip(nodes[:, None], low, high) - np.clip(0.0, low, high)
-        return cls(nodes, shapes, 1.0 / np.sqrt(high - low), x)
+        return cls("rough", nodes, shapes, 1.0 / np.sqrt(high - low), x)
 
     def times(self, theta: Array) -> Array:
         value = self.basis @ theta

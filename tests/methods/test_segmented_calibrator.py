@@ -26,7 +26,7 @@ from calibrant.methods.segments import (
     Segment,
     SegmentedCalibrator,
     SegmentMethod,
-    Segments,
+    SegmentTables,
     cross_validate,
     fit_sigmoids,
     folds_of_tables,
@@ -128,7 +128,7 @@ def test_unseen_segments_have_the_map_of_all_rows(calibrator, shrinkage):
 def test_the_path_is_the_naive_log_loss_out_of_fold():
     s, y, g, _ = simulate(1, segments=4, size=30)
     tables = {int(k): ScoreTable.from_arrays(s[g == k], y[g == k]) for k in set(g)}
-    stack = Segments(tables)
+    stack = SegmentTables(tables)
     path = cross_validate(
         SegmentMethod(cal.Platt()), stack, folds_of_tables(stack, 3, 0), set(tables)
     )
@@ -184,7 +184,7 @@ def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
     tables = {
         k: ScoreTable.from_arrays(s[g == k], y[g == k], w[g == k], classes=[0, 1]) for k in set(g)
     }
-    stack = Segments(tables)
+    stack = SegmentTables(tables)
     z = np.log(stack.scores) - np.log1p(-stack.scores)
     intercept, slope = fit_sigmoids(stack, stack.counts, z)
     for i, key in enumerate(stack.keys):
@@ -197,7 +197,7 @@ def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
 def test_extreme_scores_are_solved():
     z = np.array([-744.0, -700.0, 36.0, 36.7, 0.0, 0.0])
     table = ScoreTable.from_counts(np.arange(6.0), [1e6, 0, 3, 0, 5, 1], [1, 1e6, 0, 9, 0, 7])
-    intercept, slope = fit_sigmoids(Segments({"a": table}), table.columns, z)
+    intercept, slope = fit_sigmoids(SegmentTables({"a": table}), table.columns, z)
     n0, n1 = table.negative, table.positive
     centre = np.average(z, weights=n0 + n1)
     apart = z - centre

@@ -266,7 +266,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
                 for tables, split in levels
             ]
         method = SegmentMethod(None if self.calibrator is None else to_calibrator(self.calibrator))
-        columns = [Segments(tables) for tables, _ in levels]
+        columns = [SegmentTables(tables) for tables, _ in levels]
         whole = ScoreTable.gather(columns[0].tables.values())
         common = method.common(whole)
         done: list[FittedLevel] = []
@@ -389,7 +389,7 @@ class FittedLevel(NamedTuple):
 def fit_column(
     method: SegmentMethod,
     common: Map,
-    segments: Segments,
+    segments: SegmentTables,
     split: Split | None,
     done: Sequence[FittedLevel],
     asked: SegmentedCalibrator,
@@ -449,7 +449,7 @@ FINEST, FURTHEST = 0.5, 8.0
 
 def cross_validate(
     method: SegmentMethod,
-    segments: Segments,
+    segments: SegmentTables,
     folds: list[Fold],
     wanted: set[SegmentKey],
     coarser: Sequence[FittedLevel] = (),
@@ -492,7 +492,7 @@ def cross_validate(
 
 def _fit_fold(
     method: SegmentMethod,
-    segments: Segments,
+    segments: SegmentTables,
     rest: CellColumns,
     mine: Flags,
     coarser: Sequence[FittedLevel],
@@ -503,7 +503,7 @@ def _fit_fold(
     tables = segments.tables_of(rest) if coarser else {}
     levels: list[Level] = []
     for size, known in enumerate(coarser, start=1):
-        part = Segments(coarser_tables(tables, size))
+        part = SegmentTables(coarser_tables(tables, size))
         rows = part.rows(part.counts)
         able = np.array([key in known.wanted for key in part.keys])
         share = np.where(able, shares(rows, known.shrinkage), 0.0)
@@ -547,7 +547,9 @@ class SegmentMethod:
         fitted: Map = copy_for_tables(calibrator).fit_table(table).map_
         return fitted
 
-    def fit(self, segments: Segments, counts: CellColumns, share: Array, coarser: Array) -> Level:
+    def fit(
+        self, segments: SegmentTables, counts: CellColumns, share: Array, coarser: Array
+    ) -> Level:
         """The maps of segments with a share; those that cannot be fitted have none.
 
         ``coarser`` is the probability that each cell gets without them.
@@ -566,7 +568,7 @@ class SegmentMethod:
             level[segments.keys[i]] = own, float(share[i])
         return level
 
-    def values(self, common: Map, levels: Sequence[Level], segments: Segments) -> Array:
+    def values(self, common: Map, levels: Sequence[Level], segments: SegmentTables) -> Array:
         """The probability of each cell by the map of all rows and the maps of these columns."""
         p = common(segments.scores)
         for size, level in enumerate(levels, start=1):
@@ -574,7 +576,7 @@ class SegmentMethod:
         return p
 
     def add(
-        self, before: Array, segments: Segments, level: Level, size: int | None = None
+        self, before: Array, segments: SegmentTables, level: Level, size: int | None = None
     ) -> Array:
         """The probability of each cell by the maps of one more column, given that ``before`` it.
 
@@ -591,7 +593,7 @@ class SegmentMethod:
         return p
 
 
-def fit_sigmoids(segments: Segments, counts: CellColumns, z: Array) -> tuple[Array, Array]:
+def fit_sigmoids(segments: SegmentTables, counts: CellColumns, z: Array) -> tuple[Array, Array]:
     """The most probable intercept and slope of every segment, by Newton's method on all at once.
 
     A ConvergenceError is raised where no optimum is found.
@@ -672,7 +674,7 @@ def _descend_together(
 # Their folds are dealt from the cells, or made of rows as a splitter says.
 
 
-class Segments:
+class SegmentTables:
     """The tables of all segments, in an order that depends on their cells and not on their names.
 
     Cells are numbered through, segment after segment. A fold has other ``counts`` of the same
@@ -741,12 +743,12 @@ class Segments:
         """The tables of all segments."""
         return {key: self.table(i, counts) for i, key in enumerate(self.keys)}
 
-    def pooled(self) -> Segments:
+    def pooled(self) -> SegmentTables:
         """The segments with their tables pooled, if these have more than `MOST_CELLS` together."""
         if len(self.scores) <= MOST_CELLS:
             return self
         most = max(FEWEST_CELLS, MOST_CELLS // len(self.keys))
-        return Segments({key: table.pool(most) for key, table in self.tables.items()})
+        return SegmentTables({key: table.pool(most) for key, table in self.tables.items()})
 
     def held_out(self, held: Sequence[CellColumns]) -> HeldOutCells:
         """The cells of all segments, once for each fold, with what the fold holds out of them."""
@@ -803,10 +805,10 @@ def coarser_tables(
 #: what maps are fitted to in each cell, and what they are judged on
 Fold = tuple[CellColumns, CellColumns]
 #: makes the folds of the segments' cells
-Split = Callable[["Segments"], list[Fold]]
+Split = Callable[["SegmentTables"], list[Fold]]
 
 
-def folds_of_tables(segments: Segments, k: int, seed: int) -> list[Fold]:
+def folds_of_tables(segments: SegmentTables, k: int, seed: int) -> list[Fold]:
     """k folds, rows dealt class by class; fewer where a class has fewer rows, none below two."""
     k = limit_folds(k, segments.whole(segments.counts).rarest)
     if not k:
@@ -817,7 +819,7 @@ def folds_of_tables(segments: Segments, k: int, seed: int) -> list[Fold]:
 
 
 def folds_of_rows(
-    segments: Segments,
+    segments: SegmentTables,
     *,
     rows: Rows,
     part: tuple[list[SegmentKey], Index],
@@ -882,7 +884,7 @@ def predict_held_out(
     >>> after.total, folds
     (160.0, 2)
     """
-    parts = Segments(read_tables(tables))
+    parts = SegmentTables(read_tables(tables))
     names = np.empty(len(parts.keys), dtype=object)
     for i, key in enumerate(parts.keys):  # at once, tuples would become a matrix
         names[i] = key

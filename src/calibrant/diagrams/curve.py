@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
-from calibrant.data.frozen import Frozen
+from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError, did_you_mean, refuse_foreign_names
@@ -465,10 +465,9 @@ class Shape(NamedTuple):
 
 def _binned_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     starts, edges = bins_of(table, rule)
-    sums = BinSums.of(table, starts)
-    mean = run_means(table, starts)
-    groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
-    return Shape(*groups, mean, sums.fraction, *band_of(table, starts, sums, rule))
+    bins = grouped(table, starts)
+    groups = (edges, bins.scores, bins.rate, bins.weight, effective(bins))
+    return Shape(*groups, bins.scores, bins.rate, *band_of(table, starts, bins, rule))
 
 
 # --- isotonic -----------------------------------------------------------------------------------
@@ -477,15 +476,15 @@ def _binned_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
 def _isotonic_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     """Pool adjacent violators: the line is level over each block and straight between blocks."""
     starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1].astype(np.intp)
-    sums = BinSums.of(table, starts)
+    blocks = grouped(table, starts)
     last = table.scores[last_cells(starts, len(table))]
     edges = np.column_stack((table.scores[starts], last))
-    ends, values = edges.ravel(), np.repeat(sums.fraction, 2)
+    ends, values = edges.ravel(), np.repeat(blocks.rate, 2)
     corners = ends[np.linspace(0, len(ends) - 1, min(len(ends), MOST_ENDS)).astype(np.intp)]
     x = np.unique(np.concatenate((corners, cells_of(table, half=GRID).p)))
     y = np.interp(x, ends, values)
-    mean = run_means(table, starts)
-    groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
+    size = effective(blocks)
+    groups = (edges, blocks.scores, blocks.rate, blocks.weight, size)
     if rule.band is None:
         return Shape(*groups, x, y, None, None)
     if rule.band == "confidence" and rule.everywhere:
@@ -496,8 +495,8 @@ def _isotonic_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     cells = cells_of(table, keep=np.union1d(few, len(table) - 1 - few))
     probability = cells.p
     if rule.band == "confidence":  # blocks of a single class are not taken for certain
-        smoothed = (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
-        probability = np.interp(cells.p, mean, smoothed)
+        smoothed = (size * blocks.rate + 1.0) / (size + 2.0)
+        probability = np.interp(cells.p, blocks.scores, smoothed)
     lower, upper = _isotonic_band(cells, probability, x, rule)
     if rule.band == "confidence":  # it is the band of this line
         lower, upper = np.minimum(lower, y), np.maximum(upper, y)
@@ -623,31 +622,15 @@ def bins_of(table: ScoreTable, rule: CurveOptions) -> tuple[Index, Array]:
     return starts, np.column_stack((cuts[:-1], cuts[1:]))
 
 
-@dataclass(frozen=True)
-class BinSums:
-    """Σw and Σw² of either class in each bin."""
+def grouped(table: ScoreTable, starts: Index) -> ScoreTable:
+    """The table with neighbouring scores taken together, each group at its mean score."""
+    n0, n1, q0, q1 = (read_only(np.add.reduceat(column, starts)) for column in table.columns)
+    return ScoreTable(read_only(run_means(table, starts)), n0, n1, q0, q1)
 
-    negative: Array
-    positive: Array
-    negative_sq: Array
-    positive_sq: Array
 
-    @classmethod
-    def of(cls, table: ScoreTable, starts: Index) -> BinSums:
-        return cls(*(np.add.reduceat(column, starts) for column in table.columns))
-
-    @property
-    def weight(self) -> Array:
-        return self.negative + self.positive
-
-    @property
-    def fraction(self) -> Array:
-        return self.positive / self.weight
-
-    @property
-    def effective(self) -> Array:
-        """(Σw)²/Σw² (Kish)."""
-        return self.weight * (self.weight / (self.negative_sq + self.positive_sq))
+def effective(groups: ScoreTable) -> Array:
+    """(Σw)²/Σw² of each group (Kish)."""
+    return groups.weight * (groups.weight / squares(groups))
 
 
 def histogram_of(table: ScoreTable, edges: Array) -> Array:
@@ -678,9 +661,9 @@ def window(low: float, high: float) -> tuple[float, float]:
 
 
 def band_of(
-    table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions
+    table: ScoreTable, starts: Index, bins: ScoreTable, rule: CurveOptions
 ) -> Band | tuple[None, None]:
-    """The lower and the upper end of each bin's fraction, or two Nones.
+    """The lower and the upper end of each bin's fraction, or two Nones; ``bins`` are grouped.
 
     Exact: Clopper–Pearson with the effective sample size. Bootstrap: percentiles of the fraction
     over Poisson replicates of either class's weight. Consistency: the fractions of labels that are
@@ -689,21 +672,21 @@ def band_of(
     if rule.band is None:
         return None, None
     if rule.band == "exact":  # everywhere at once each bin has its share
-        bins = len(starts) if rule.everywhere else 1
-        return clopper_pearson(sums.effective, sums.fraction, rule.tail / bins)
+        share = len(starts) if rule.everywhere else 1
+        return clopper_pearson(effective(bins), bins.rate, rule.tail / share)
     random = read_generator(rule.random_state)
     if rule.band == "bootstrap":
-        negative = _bootstrap_weights(sums.negative, sums.negative_sq, rule.replicates, random)
-        positive = _bootstrap_weights(sums.positive, sums.positive_sq, rule.replicates, random)
+        negative = _bootstrap_weights(bins.negative, bins.negative_sq, rule.replicates, random)
+        positive = _bootstrap_weights(bins.positive, bins.positive_sq, rule.replicates, random)
         total = negative + positive
         some = total > 0
-        fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
+        fraction = np.where(some, positive / np.where(some, total, 1.0), bins.rate)
         lower, upper = np.quantile(fraction, (rule.tail, 1 - rule.tail), axis=0)
         return lower, upper
     cells = cells_of(table, keep=starts)
     drawn = cells.draw(cells.p, rule.replicates, random) * cells.weight
     inner = np.searchsorted(cells.starts, starts)
-    fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
+    fraction = np.add.reduceat(drawn, inner, axis=1) / bins.weight
     return band_of_drawn(fraction, rule.level, rule.everywhere)
 
 

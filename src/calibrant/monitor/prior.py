@@ -791,8 +791,7 @@ def _shift_by_kept_rows(given: GivenShift, kind: ProbabilityKind) -> Shift:
             "rates of all labels. Pass train_rate and target_rate, a rate for each label."
         )
     sizes = (kind.columns,) if kind.columns else (0, 2)
-    share = _read_numbers(given.kept, "kept", sizes, kind.labels)
-    _check_between(share, "kept", SMALLEST_RATE, 1.0)
+    share = _read_numbers(given.kept, "kept", sizes, kind, (SMALLEST_RATE, 1.0))
     factor = 1.0 / share if kind.columns else share
     if share.ndim and not kind.columns:  # of negatives and positives
         factor = share[0] / share[1]
@@ -807,8 +806,8 @@ def _shift_by_weight(given: GivenShift, kind: ProbabilityKind) -> Shift:
             "kept=w / max(w), a share for each class: only their ratios count."
         )
     sizes = (0, kind.columns) if kind.columns else (0,)
-    weight = _read_numbers(given.positive_weight, "positive_weight", sizes, kind.labels)
-    _check_between(weight, "positive_weight", 1.0 / LARGEST_WEIGHT, LARGEST_WEIGHT)
+    ends = 1.0 / LARGEST_WEIGHT, LARGEST_WEIGHT
+    weight = _read_numbers(given.positive_weight, "positive_weight", sizes, kind, ends)
     factor = 1.0 / weight
     if kind.columns:
         factor = np.broadcast_to(factor, (kind.columns,))
@@ -844,8 +843,7 @@ def _shift_and_record(factor: Array, record: dict[str, Any], rate: Array | None)
 
 def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
     """Rates strictly between 0 and 1, as many as are needed; those of classes have the sum 1."""
-    rates = _read_numbers(value, name, (kind.columns,), kind.labels)
-    _check_between(rates, name, SMALLEST_RATE, LARGEST_RATE)
+    rates = _read_numbers(value, name, (kind.columns,), kind, (SMALLEST_RATE, LARGEST_RATE))
     if kind.distribution and abs(float(rates.sum()) - 1.0) > SUM_TOLERANCE:
         raise ParameterError(
             f"{name} must have the sum 1 over the {kind.columns} classes, but it is "
@@ -855,9 +853,11 @@ def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
 
 
 def _read_numbers(
-    value: Any, name: str, sizes: tuple[int, ...], labels: tuple[Any, ...] | None
+    value: Any, name: str, sizes: tuple[int, ...], kind: ProbabilityKind, ends: tuple[float, float]
 ) -> Array:
-    """A number (size 0) or an array of one of the sizes; a mapping by label is taken, too."""
+    """A number (size 0) or an array of one of the sizes, all between two ends; a mapping by label
+    is taken, too."""
+    labels = kind.labels
     if isinstance(value, Mapping):
         if labels is None:
             raise ParameterError(
@@ -881,17 +881,14 @@ def _read_numbers(
     if array.shape not in [(size,) if size else () for size in sizes]:
         shape = f"an array of shape {array.shape}" if array.ndim else f"the number {value}"
         raise ParameterError(f"{name} must be {wanted}, but {shape} came.")
-    return array.astype(np.float64)
-
-
-def _check_between(values: Array, name: str, least: float, most: float) -> None:
-    """Refuse values beyond two limits."""
+    values, (least, most) = array.astype(np.float64), ends
     if not ((values >= least) & (values <= most)).all():
         above = "at most 1" if most == 1.0 else "below 1" if most < 1.0 else f"at most {most:g}"
         raise ParameterError(
             f"{name} must be above 0 (at least {least:g}) and {above}, but "
             f"{brief(values.tolist())} came."
         )
+    return values
 
 
 # --- Estimated rates with their intervals, as values ----------------------------------------------

@@ -268,7 +268,13 @@ def _evidence_chart(curve: MonitorCurve) -> Markup:
     """The evidence after each window, and the line at which the alarm is raised."""
     value = np.log10(np.append(1.0, curve.drawn_evidence))
     enough = math.log10(curve.enough)
-    place = _plot_area(curve, _evidence_axis(float(value.min()), max(float(value.max()), enough)))
+    # powers of ten, from below 1 to above all evidence
+    low = math.floor(min(float(value.min()), -0.5))
+    high = math.ceil(max(float(value.max()), enough) + 0.2)
+    powers = [k for k in range(low, high + 1) if k % -(-(high - low) // TICKS) == 0]
+    words = (f"{10.0**k:,g}" if -3 <= k <= 3 else f"10{str(k).translate(RAISED)}" for k in powers)
+    up = PageAxis(float(low), float(high), tuple(map(float, powers)), words=tuple(words))
+    place = _plot_area(curve, up)
     at = np.append(curve.edges[0], curve.last.astype(np.float64))
     level = float(place.down(enough))
     flat = element("path", class_="alarm dashed", d=f"M{LEFT} {level:.1f}h{FIELD}")
@@ -304,15 +310,6 @@ def _plot_area(curve: MonitorCurve, up: PageAxis) -> PlotArea:
     whole = tuple(t for t in ticks(first, last) if t == int(t) and t >= 1.0)
     across = PageAxis(first, last, whole or (float(curve.first[0]),))
     return PlotArea(LEFT, TOP, FIELD, TALL, across, up)
-
-
-def _evidence_axis(low: float, high: float) -> PageAxis:
-    """An axis of powers of ten, from below 1 to above all evidence."""
-    first, last = math.floor(min(low, -0.5)), math.ceil(high + 0.2)
-    step = -(-(last - first) // TICKS)
-    found = [k for k in range(first, last + 1) if k % step == 0]
-    words = (f"{10.0**k:,g}" if -3 <= k <= 3 else f"10{str(k).translate(RAISED)}" for k in found)
-    return PageAxis(float(first), float(last), tuple(map(float, found)), words=tuple(words))
 
 
 def _alarm_lines(curve: MonitorCurve, place: PlotArea, *, named: bool = False) -> list[Markup]:
@@ -390,35 +387,30 @@ def monitor_report(
     check_texts(title=title or "", saved_as=saved_as)
     check_output(output, source, saved_as)
     monitor = copy.copy(monitor)  # as it is now: other threads may go on with it
-    curve, reading = monitor_curve(monitor), monitor.reading
+    curve, reading, options = monitor_curve(monitor), monitor.reading, monitor.to_dict()
+    how = (
+        "The chance that this monitor ever raises a false alarm is at most "
+        f"{shown_percent(options['alpha'])}, however often it is asked."
+    )
+    if options["least"]:
+        how += f" Changes of a probability by less than {options['least']:g} are no change."
     first, *rest = reading_in_words(reading)
     made = MonitorReport(
         title=title or "Monitor",
         verdict=(first, " ".join(rest) or "There is nothing to do. Go on with the next rows."),
-        how=_how(monitor),
+        how=how,
         reading=reading,
         curve=curve,
         periods=_periods(monitor.windows, curve.change),
         segments=tuple(sorted(monitor.segments, key=lambda one: -one.evidence / one.enough)),
         batches=monitor.batches,
         rows=monitor.rows,
-        facts=source_facts(source) | _facts(monitor) | version_facts(),
+        facts=source_facts(source) | _facts(monitor, options) | version_facts(),
         recipes=_recipes(reading.recommendation, saved_as),
     )
     if output is not None:
         made.save(output)
     return made
-
-
-def _how(monitor: Monitor) -> str:
-    options = monitor.to_dict()
-    said = (
-        f"The chance that this monitor ever raises a false alarm is at most "
-        f"{shown_percent(options['alpha'])}, however often it is asked."
-    )
-    if options["least"]:
-        said += f" Changes of a probability by less than {options['least']:g} are no change."
-    return said
 
 
 # --- periods --------------------------------------------------------------------------------------
@@ -437,30 +429,27 @@ def _periods(windows: Sequence[Window], change: int | None) -> tuple[Period, ...
         for window in own:
             batches, of = (one.last - own[0].first + 1 for one in (window, own[-1]))
             groups.setdefault(-(-most * batches // of), []).append(window)
-        periods += [_period(joined_windows(group), changed) for group in groups.values()]
+        for joined in map(joined_windows, groups.values()):
+            weight = float(joined.weight.sum())
+            period = Period(
+                first=joined.first,
+                last=joined.last,
+                time=time_words(joined.since, joined.until),
+                changed=changed,
+                weight=weight,
+                came=float(joined.positive.sum()) / weight,
+                expected=float(joined.predicted.sum()) / weight,
+                curve=reliability_curve(joined.table(), bins=BINS, binning="mass", level=LEVEL),
+            )
+            periods.append(period)
     return tuple(periods)
-
-
-def _period(window: Window, changed: bool) -> Period:
-    """Some windows that were joined, judged together."""
-    weight = float(window.weight.sum())
-    return Period(
-        first=window.first,
-        last=window.last,
-        time=time_words(window.since, window.until),
-        changed=changed,
-        weight=weight,
-        came=float(window.positive.sum()) / weight,
-        expected=float(window.predicted.sum()) / weight,
-        curve=reliability_curve(window.table(), bins=BINS, binning="mass", level=LEVEL),
-    )
 
 
 # --- facts and recipes ----------------------------------------------------------------------------
 
 
-def _facts(monitor: Monitor) -> dict[str, str]:
-    known = monitor.to_dict()
+def _facts(monitor: Monitor, known: Mapping[str, Any]) -> dict[str, str]:
+    """What is watched, with which options."""
     claim = "probabilities"
     if known["fingerprint"]:
         claim = f"the calibrator of fingerprint {known['fingerprint']}"

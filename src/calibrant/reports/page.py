@@ -355,13 +355,23 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     several = isinstance(report.evaluation, MulticlassEvaluation)
     across = "confidence of the top label" if several else "predicted probability"
     up = "how often it was right" if several else "how often the event happened"
+    methods, boxes = report.methods, []
     plain, odds = (
-        reliability_chart(report.methods, order, (across, up), odds=odds) for odds in (False, True)
+        reliability_chart(methods, order, (across, up), odds=odds) for odds in (False, True)
     )
+    # a box for each method hides and shows it, also where no script runs
+    for i, (method, number) in enumerate(zip(methods, order, strict=True)):
+        box = element("input", type="checkbox", id=f"show-{i}", checked=number < 2)
+        label = element("label", swatch(number), " ", method.name, for_=f"show-{i}")
+        boxes.append(element("span", box, label, class_="toggle"))
+    if len(methods) > 2:
+        for word, title in (("all", "All"), ("pair", "Before and after")):
+            options = {"type": "button", "class_": "scripted", "data_show": word}
+            boxes.append(element("button", title, **options))
     curves = figure(
         "large",
         "When 30 % is predicted, does it happen 30 % of the time?",
-        _toggles(report.methods, order),
+        element("fieldset", element("legend", "Methods"), *boxes, class_="toggles"),
         radio_buttons("axes", "Axes", (("plain", "Probability"), ("odds", "Log-odds"))),
         element("div", plain, class_="axes-plain"),
         element("div", odds, class_="axes-odds"),
@@ -375,23 +385,9 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
         f"(by weight), its band a {100 * report.level:g} % interval; below it, how "
         "predictions are spread."
     )
-    table = collapsed("The points in numbers", _points_table(report.methods))
+    table = collapsed("The points in numbers", _points_table(methods))
     both = element("div", *parts, class_="pair")
     return page_section("diagrams", "Before and after", both, explanation(text), table)
-
-
-def _toggles(methods: Sequence[Method], order: Sequence[int]) -> Markup:
-    """A box for each method: it hides and shows the method, also where no script runs."""
-    boxes = []
-    for i, (method, number) in enumerate(zip(methods, order, strict=True)):
-        box = element("input", type="checkbox", id=f"show-{i}", checked=number < 2)
-        label = element("label", swatch(number), " ", method.name, for_=f"show-{i}")
-        boxes.append(element("span", box, label, class_="toggle"))
-    if len(methods) > 2:
-        for word, title in (("all", "All"), ("pair", "Before and after")):
-            options = {"type": "button", "class_": "scripted", "data_show": word}
-            boxes.append(element("button", title, **options))
-    return element("fieldset", element("legend", "Methods"), *boxes, class_="toggles")
 
 
 def _points_table(methods: Sequence[Method]) -> Markup:

@@ -22,8 +22,7 @@ import pytest
 import calibrant as cal
 from calibrant.cli import main
 from calibrant.cli.app import COMMANDS as LINES
-from calibrant.cli.app import parser
-from calibrant.cli.console import Bar
+from calibrant.cli.app import Bar, parser
 from calibrant.cli.demo import example
 from calibrant.fitting.registry import METHODS, OF_CLASSES
 from calibrant.metrics import evaluate
@@ -875,7 +874,7 @@ def test_long_fits_say_so_on_a_terminal(monkeypatch):
     import io
     import time
 
-    from calibrant.cli import console
+    from calibrant.cli import app as console
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -907,7 +906,7 @@ def test_which_score_has_a_probability(tmp_path, run):
 def test_a_person_is_told_that_kernels_are_compiled_once(monkeypatch):
     import io
 
-    from calibrant.cli import console
+    from calibrant.cli import app as console
 
     class Screen(io.StringIO):
         def isatty(self):

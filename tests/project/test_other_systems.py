@@ -16,7 +16,7 @@ import typer
 from calibrant import errors as shell_words
 from calibrant import outputs
 from calibrant.cli import PLAIN, main
-from calibrant.cli import console as cli_console
+from calibrant.cli import app as cli_app
 from calibrant.engines import files as data_files
 from calibrant.engines.duckdb import _reworded
 from calibrant.engines.spark import require_java
@@ -33,7 +33,7 @@ from calibrant.outputs import (
 
 @pytest.fixture
 def windows(monkeypatch):
-    for module in (outputs, shell_words, cli_console):
+    for module in (outputs, shell_words, cli_app):
         monkeypatch.setattr(module, "WINDOWS", True)
     monkeypatch.setattr(outputs.time, "sleep", lambda seconds: None)
 
@@ -155,18 +155,17 @@ def test_letters_that_the_terminal_lacks(monkeypatch, letters):
 
 
 def test_the_reader_of_a_pipe_went_away(windows):
-    group = cli_console.Guarded(name="x", callback=None)
+    group = cli_app.Commands(name="x", callback=None)
 
-    def fails(ctx):
+    def fails(self, ctx):
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    inner = SimpleNamespace(invoke=fails)
-    assert cli_console._is_lost_pipe(OSError(errno.EINVAL, "Invalid argument"))
-    assert not cli_console._is_lost_pipe(OSError(errno.EINVAL, "Invalid argument", "a:b.csv"))
-    assert not cli_console._is_lost_pipe(InputError("no"))
+    assert cli_app._is_lost_pipe(OSError(errno.EINVAL, "Invalid argument"))
+    assert not cli_app._is_lost_pipe(OSError(errno.EINVAL, "Invalid argument", "a:b.csv"))
+    assert not cli_app._is_lost_pipe(InputError("no"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli_console.TyperGroup, "invoke", lambda self, ctx: inner.invoke(ctx))
-        patch.setattr(cli_console, "_drop_output", lambda: None)
+        patch.setattr(cli_app.TyperGroup, "invoke", fails)
+        patch.setattr(sys, "stdout", io.StringIO())  # no file: nothing to let go
         with pytest.raises(typer.Exit) as left:
             group.invoke(None)
     assert left.value.exit_code == 141

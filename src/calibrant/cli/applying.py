@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli import sources
-from calibrant.cli.console import (
+from calibrant.cli.app import (
     SHOWN,
+    brief,
     command,
     note,
     say,
@@ -21,22 +22,6 @@ from calibrant.cli.console import (
     some_of,
     tell,
     warn,
-)
-from calibrant.cli.sources import (
-    FileSource,
-    OutputOption,
-    check_places,
-    engine_options,
-    is_standard,
-    load_any,
-    load_map,
-    place_of,
-    refuse_swapped,
-    refuse_two,
-    said_name,
-    score_column,
-    segment_column,
-    words_beside,
 )
 from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import ApplyOptions
@@ -98,13 +83,8 @@ def apply(
     on_range: OnRange = "error",
     overwrite_column: Overwrite = False,
     force: Force = False,
-    decimal: sources.DecimalMark = None,
-    format: sources.StreamFormat = None,
-    engine: sources.EngineName = "duckdb",
-    master: sources.Master = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: Annotated[sources.RunOptions, "missing", "allow_one_class", "cells"],
 ) -> None:
     """Add a column of calibrated probabilities, or one for each class, to files of any size.
 
@@ -118,55 +98,56 @@ def apply(
     Rows keep their order and all other columns their values. Spark reads and writes by its own
     rules: a folder of that name, whose rows have no order.
     """
-    refuse_swapped(calibrator, files, f"apply {{calibrator}} {{files}} -o {shell_quoted(output)}")
-    fitted = load_map(calibrator, by_row=True)
+    sources.refuse_swapped(
+        calibrator, files, f"apply {{calibrator}} {{files}} -o {shell_quoted(output)}"
+    )
+    fitted = sources.load_map(calibrator, by_row=True)
     if on_range == "clip" and fitted.expects is not None and not fitted.expects.probabilities:
         raise ParameterError(
             "--on-range clip is for calibrators of probabilities, but this one was fitted on other "
             f"numbers, from {fitted.expects.low:.6g} to {fitted.expects.high:.6g}. Leave it out."
         )
-    target = OutputOption(output, folder=engine == "spark", stream=True)
-    check_places({"--output": target}, [calibrator, *files])
-    refuse_two(output, json)
-    if engine == "spark" and is_standard(output):
+    target = sources.OutputOption(output, folder=run.engine == "spark", stream=True)
+    sources.check_places({"--output": target}, [calibrator, *files])
+    sources.refuse_two(output, run.json)
+    if run.engine == "spark" and sources.is_standard(output):
         raise ParameterError("Spark writes a folder: name one with --output, not standard output.")
-    if force and engine != "spark":
+    if force and run.engine != "spark":
         raise ParameterError(
             "--force is for the engine spark: DuckDB replaces a file of that name. Leave it out."
         )
-    place = engine_options(
-        decimal, "error", format, threads, memory_limit, engine, master, named=[*files, output]
-    )
-    source = FileSource(files, place=place, quiet=json)
+    source = sources.FileSource(files, run=run, reading=run.reading(*files, output))
     new = NewSegments()
-    with source.engine("applying") as opened, place_of(output, format) as written:
+    with source.engine("applying") as opened, sources.place_of(output, run.format) as written:
         columns = _columns(fitted, score or [], opened, files, calibrator)
-        asked = ApplyOptions(
-            columns,
-            into,
-            segment_column(fitted, segment),
-            on_missing,
-            on_range,
-            overwrite_column,
-            force,
-        )
+        segments = sources.segment_column(fitted, segment)
+        asked = ApplyOptions(columns, into, segments, on_missing, on_range, overwrite_column, force)
         other = _other_scale(fitted, asked, opened, files)
         rows = opened.apply(fitted, files, written, asked, new)
-    if json:
+    if run.json:
         document: dict[str, Any] = {"output": output, "rows": rows}
         if opened.notes:
             document["notes"] = opened.notes
         if new.rows:
             document["rows_of_new_segments"] = new.new
-        say_json(document | _facts(fitted, asked))
-    with words_beside(output):
-        if not json:
-            say(f"{rows:,} rows written to ", (said_name(output), "bold"))
+        document |= (
+            {"score": asked.score, "column": into, "pos_label": fitted.pos_label}
+            if isinstance(asked.score, str)
+            else {
+                "scores": list(asked.scores),
+                "columns": asked.new_columns(fitted),
+                "classes": list(fitted.classes),
+            }
+        )
+        say_json(document)
+    with sources.words_beside(output):
+        if not run.json:
+            say(f"{rows:,} rows written to ", (sources.said_name(output), "bold"))
             tell(_in_words(fitted, asked))
         if other:
             warn(other)
         if new.new:
-            (warn if new.most or json else tell)(f"{new.words()}: they got {new.their_map}.")
+            (warn if new.most or run.json else tell)(f"{new.words()}: they got {new.their_map}.")
 
 
 def _other_scale(
@@ -204,21 +185,10 @@ def _columns(
 
         names = engine.columns(files) if words else ()
         return fitted_columns(fitted, words, names, path).columns
-    known = score_column(fitted, words)
+    known = sources.score_column(fitted, words)
     if not known:
         raise InputError(f"{path} does not know the column of scores. Name it with --score COL.")
     return known
-
-
-def _facts(fitted: Fitted, asked: ApplyOptions) -> dict[str, Any]:
-    """The columns, for JSON."""
-    if isinstance(asked.score, str):
-        return {"score": asked.score, "column": asked.into, "pos_label": fitted.pos_label}
-    return {
-        "scores": list(asked.scores),
-        "columns": asked.new_columns(fitted),
-        "classes": list(fitted.classes),
-    }
 
 
 def _in_words(fitted: Fitted, asked: ApplyOptions) -> str:
@@ -232,18 +202,10 @@ def _in_words(fitted: Fitted, asked: ApplyOptions) -> str:
 
 
 #: what each target takes of the options; the others must be left out
-TARGETS: Mapping[str, tuple[str, ...]] = {
+TARGETS: Mapping[str, Sequence[str]] = {
     "sql": (
-        "dialect",
-        "form",
-        "score",
-        "table",
-        "into",
-        "lookup",
-        "segment",
-        "keep",
-        "view",
-        "threshold",
+        *("dialect", "form", "score", "table", "into", "lookup"),
+        *("segment", "keep", "view", "threshold"),
     ),
     "onnx": ("model", "input", "float"),
     "python": ("name", "threshold"),
@@ -364,10 +326,13 @@ def export(
         raise ParameterError("ONNX is a binary format: name a file with --output FILE.")
     if json and output is None:
         raise ParameterError("--json says what was written: name a file with --output FILE.")
-    check_places({"--output": OutputOption(output)}, [calibrator, *_files_of(model, output)])
-    content = WRITERS[to](load_map(calibrator), given)
-    if isinstance(content, str):
-        content = content.rstrip("\n") + "\n"
+    read = [calibrator] if model is None else [calibrator, model]
+    if model is not None and model.is_file() and output is not None and output.exists():
+        from calibrant.export.onnx.compose import weight_files
+
+        read += weight_files(model)  # the output may be one of them
+    sources.check_places({"--output": sources.OutputOption(output)}, read)
+    content = _written(to, sources.load_map(calibrator), given)
     if output is None:
         _print(str(content))
         return
@@ -393,17 +358,6 @@ def _check_options(to: str, given: Mapping[str, Any]) -> None:
             )
 
 
-def _files_of(model: Path | None, output: Path | None) -> list[Path]:
-    """A model's file, and those that hold its weights where the output may be one of them."""
-    if model is None:
-        return []
-    if output is None or not output.exists() or not model.is_file():
-        return [model]
-    from calibrant.export.onnx.compose import weight_files
-
-    return [model, *weight_files(model)]
-
-
 def _print(text: str) -> None:
     """The text as it is: a letter that the terminal cannot show must not become another one."""
     encoding = sys.stdout.encoding or "utf-8"
@@ -420,19 +374,49 @@ def _print(text: str) -> None:
 # --- targets ------------------------------------------------------------------------------------
 
 
+def _written(to: str, fitted: Fitted, given: Mapping[str, Any]) -> str | bytes:
+    """The calibrator in the form of a target, with the options that were given."""
+    if to == "onnx":
+        from calibrant.export.onnx.compose import compose_onnx
+        from calibrant.export.onnx.model import to_onnx
+
+        own = {name: value for name, value in given.items() if name != "model"}
+        composed = "model" in given
+        made = compose_onnx(given["model"], fitted, **own) if composed else to_onnx(fitted, **own)
+        written: bytes = made.SerializeToString()
+        return written
+    if to == "python":
+        from calibrant.export.python import to_python
+
+        text: str = to_python(fitted, **given)
+    else:
+        text = _sql(fitted, given) if to == "sql" else to_json(fitted)
+    return text.rstrip("\n") + "\n"
+
+
 def _sql(fitted: Fitted, given: Mapping[str, Any]) -> str:
     from calibrant.export.sql import to_sql
 
     own = {name: value for name, value in given.items() if name not in ("score", "segment")}
-    column, segment = _export_columns(fitted, given.get("score", [])), given.get("segment")
-    if not isinstance(column, str) and "keep" not in given:
-        note(
-            f"of the table's columns the query gives {some_of(column)}, for it takes several "
-            "steps. Name the ones that you need, such as a key, with --keep COL."
-        )
-    if not isinstance(column, str):  # CLASS=COLUMN may say otherwise than the fit
+    named, segment = given.get("score", []), given.get("segment")
+    column: str | tuple[str, ...]
+    if isinstance(fitted.map, VectorMap):
+        column = _class_columns(fitted, fitted.map.n_columns, named)
+        # CLASS=COLUMN may say otherwise than the fit
         fitted = replace(fitted, provenance={**fitted.provenance, "score_columns": column})
-    made = to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
+        if "keep" not in given:
+            note(
+                f"of the table's columns the query gives {some_of(column)}, for it takes several "
+                "steps. Name the ones that you need, such as a key, with --keep COL."
+            )
+    else:
+        column = sources.score_column(fitted, named) or "score"
+    if segment and fitted.map.segments is None:
+        raise InputError(
+            "--segment is for calibrators with a map for each segment, but this one has one map "
+            "for all rows. Leave it out."
+        )
+    made = to_sql(fitted, column=column, segment=sources.segment_column(fitted, segment), **own)
     _note_unused(fitted, given, made.statements)
     return made
 
@@ -450,44 +434,6 @@ def _note_unused(fitted: Fitted, given: Mapping[str, Any], statements: Sequence[
     lookup = given.get("lookup", "").rpartition(".")[2].strip('"`[]')
     if lookup and not any(lookup in text for text in statements):
         note("--lookup names a table that this calibrator does not need: it is written without.")
-
-
-def _onnx(fitted: Fitted, given: Mapping[str, Any]) -> bytes:
-    from calibrant.export.onnx.compose import compose_onnx
-    from calibrant.export.onnx.model import to_onnx
-
-    own = {name: value for name, value in given.items() if name != "model"}
-    if "model" in given:
-        made = compose_onnx(given["model"], fitted, **own)
-    else:
-        made = to_onnx(fitted, **own)
-    written: bytes = made.SerializeToString()
-    return written
-
-
-def _python(fitted: Fitted, given: Mapping[str, Any]) -> str:
-    from calibrant.export.python import to_python
-
-    return to_python(fitted, **given)
-
-
-def _json(fitted: Fitted, given: Mapping[str, Any]) -> str:
-    return to_json(fitted)
-
-
-WRITERS: Mapping[str, Callable[[Fitted, Mapping[str, Any]], str | bytes]] = {
-    "sql": _sql,
-    "onnx": _onnx,
-    "python": _python,
-    "json": _json,
-}
-
-
-def _export_columns(fitted: Fitted, named: Sequence[str]) -> str | tuple[str, ...]:
-    """The columns of scores: those asked for, or that of the fit."""
-    if isinstance(fitted.map, VectorMap):
-        return _class_columns(fitted, fitted.map.n_columns, named)
-    return score_column(fitted, named) or "score"
 
 
 def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str, ...]:
@@ -509,21 +455,12 @@ def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str
     found = in_order(named, fitted.classes) if many == len(fitted.classes) else None
     if found is None and sorted(named) == sorted(known):
         return known
-    if found is None:
-        pairs = zip(named, fitted.classes, strict=False)
-        shown = ", ".join(f"{column} is {label!r}" for column, label in pairs)
-        note(f"the columns are taken in the order of the classes: {shown}.")
-        return tuple(named)
-    return found
-
-
-def _segment(fitted: Fitted, asked: list[str] | None) -> str | tuple[str, ...] | None:
-    if asked and fitted.map.segments is None:
-        raise InputError(
-            "--segment is for calibrators with a map for each segment, but this one has one map "
-            "for all rows. Leave it out."
-        )
-    return segment_column(fitted, asked)
+    if found is not None:
+        return found
+    pairs = zip(named, fitted.classes, strict=False)
+    shown = ", ".join(f"{column} is {label!r}" for column, label in pairs)
+    note(f"the columns are taken in the order of the classes: {shown}.")
+    return tuple(named)
 
 
 # --- The command that shows a calibrator's file ---------------------------------------------------
@@ -548,9 +485,9 @@ def show(
       calibrant show calibrator.json
       calibrant show calibrator.json --at 0.05
     """
-    fitted = load_any(calibrator)
+    fitted = sources.load_any(calibrator)
     if at is not None:
-        found = load_map(calibrator).score_at(at)
+        found = sources.load_map(calibrator).score_at(at)
         if json:
             say_json(found._asdict())
         else:
@@ -563,10 +500,7 @@ def show(
     if not isinstance(fitted.rule, Map):
         return
     say()
-    say(
-        "Apply it: ",
-        command("calibrant apply", shell_quoted(str(calibrator)), "NEW.csv -o OUT.csv"),
-    )
+    say("Apply it: ", command(sources.apply_command(calibrator)))
 
 
 def score_in_words(found: ScoreAt, asked: float) -> str:
@@ -586,17 +520,18 @@ def facts(fitted: Fitted) -> dict[str, str]:
     """A fitted calibrator for people: method, labels, map, and where it came from."""
     params = ((k, list(v) if isinstance(v, tuple) else v) for k, v in fitted.params.items())
     given = [f"{k}={v}" for k, v in params if k not in ("pos_label", "classes")]
+    *labels, last = map(repr, fitted.classes)
     shown = {
         "method": fitted.method or "(not said)",
         "parameters": ", ".join(given) or "none",
-        "labels": _listed(repr(label) for label in fitted.classes),
+        "labels": f"{', '.join(labels)} and {last}" if labels else last,
     }
+    rule = " ".join(repr(fitted.rule).split())
     if fitted.pos_label is not None:
         shown["probability of"] = repr(fitted.pos_label)
-    shown["map" if isinstance(fitted.rule, Map) else "rule"] = _brief(repr(fitted.rule))
+    shown["map" if isinstance(fitted.rule, Map) else "rule"] = brief(rule, 160)
     known = {key: words for key, words in _PROVENANCE.items() if key in fitted.provenance}
-    sizes = {fitted.provenance.get(key) for key in ("rows", "weight", "effective_size")}
-    if len(sizes) == 1:  # every row counts once
+    if len({fitted.provenance.get(key) for key in ("rows", *_OF_WEIGHTS)}) == 1:
         known = {key: words for key, words in known.items() if key not in _OF_WEIGHTS}
     more = fitted.provenance.keys() - _PROVENANCE.keys() - _APART
     known |= {key: key.replace("_", " ") for key in sorted(more)}
@@ -609,6 +544,7 @@ def facts(fitted: Fitted) -> dict[str, str]:
 
 #: facts that are not shown in a line of their own
 _APART = {"measures", "leaderboard"}
+#: facts that say nothing new where every row counts once
 _OF_WEIGHTS = {"weight", "effective_size"}
 _PROVENANCE = {
     "files": "fitted to",
@@ -646,39 +582,27 @@ def _measured(measures: Any) -> dict[str, str]:
     """Measures before and after, a line for each; nothing where there are none."""
     if not isinstance(measures, Mapping):
         return {}
-    old, new = measures.get("before"), measures.get("after")
-    if not isinstance(new, Mapping):
+    before, after = measures.get("before"), measures.get("after")
+    if not isinstance(after, Mapping):
         return {}
-    before = old if isinstance(old, Mapping) else {}
     how = str(measures.get("how", "")).split(":")[0]
     if "folds" in measures:
         how += f", {measures['folds']} folds"
     from calibrant.metrics.measures import CLASS_MEASURES, MEASURES
 
     lines = {"measured": how} if how else {}
-    for name, value in new.items():
+    for name, value in after.items():
         known = MEASURES.get(name) or CLASS_MEASURES.get(name)
         label = name.replace("_", " ") if known is None else known.label
-        was = f"{_figure(before[name])} before, " if name in before else ""
-        lines[f"  {label}"] = f"{was}{_figure(value)} after" if was else _figure(value)
+        lines[f"  {label}"] = _figure(value)
+        if isinstance(before, Mapping) and name in before:
+            lines[f"  {label}"] = f"{_figure(before[name])} before, {_figure(value)} after"
     return lines
-
-
-def _listed(words: Iterable[str]) -> str:
-    """Words in a row, the last after an "and"."""
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _figure(value: Any) -> str:
     """A measure; what is no finite number (a file may say anything) as it is."""
     return shown_value(value) if isinstance(value, float) else str(value)
-
-
-def _brief(text: str, most: int = 160) -> str:
-    """On one line, and not too long."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _printable(text: str) -> str:

@@ -7,23 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calibrant.cli import reading, sources
-from calibrant.cli.console import command, run_with_status, say, say_json, show, tell
-from calibrant.cli.reading import find_source, names_of, read_matrix
-from calibrant.cli.sources import (
-    PAGES,
-    PICTURES,
-    FileSource,
-    OutputOption,
-    check_places,
-    engine_options,
-    load_map,
-    refuse_swapped,
-)
+from calibrant.cli.app import command, run_with_status, say, say_json, show, tell
 from calibrant.data.segments import JOIN_COLUMNS
 from calibrant.engines.files import is_calibrator
 from calibrant.engines.open_engine import FileMatrix, FileTable
@@ -34,7 +23,7 @@ from calibrant.outputs import follow_links, is_same_file, try_lock, write_whole
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
-    from calibrant.monitor.drift import Drift
+    from calibrant.monitor.drift import ClassDrift, Drift
     from calibrant.monitor.monitor import Monitor
 
 
@@ -57,9 +46,7 @@ CheckedFile = Annotated[
 Alarms = Annotated[
     float,
     typer.Option(
-        metavar="P",
-        parser=sources.read_share,
-        help="Chance of an alarm if nothing has changed.",
+        metavar="P", parser=sources.read_share, help="Chance of an alarm if nothing has changed."
     ),
 ]
 Least = Annotated[
@@ -94,15 +81,8 @@ def check(
     weights: sources.Weighing = "importance",
     update: UpdatedFile = None,
     exit_code: ExitCode = False,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    cells: sources.Cells = "auto",
-    engine: sources.EngineName = "duckdb",
-    master: sources.Master = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: sources.EngineRun,
 ) -> None:
     """Ask whether scores still mean what they meant, and what to do if not.
 
@@ -122,7 +102,7 @@ def check(
     Each check may raise a false alarm. Before n checks, as in a nightly job,
     give each the level 0.05/n, and only rows that came since the last one.
     """
-    refuse_swapped(calibrator, files, "check {files} --calibrator {calibrator}")
+    sources.refuse_swapped(calibrator, files, "check {files} --calibrator {calibrator}")
     if reference is None and calibrator is None:
         raise ParameterError(
             "there must be something to compare with: old rows (--reference), or a calibrator "
@@ -130,67 +110,62 @@ def check(
         )
     if update is not None and calibrator is None:
         raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
-    check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
-    fitted = None if calibrator is None else load_map(calibrator)
-    sources.check_weighing(weights, weight)
-    place = engine_options(
-        decimal,
-        missing,
-        format,
-        threads,
-        memory_limit,
-        engine,
-        master,
-        named=[*files, *(reference or ())],
+    sources.check_places(
+        {"--update": sources.OutputOption(update)}, [*files, *(reference or ()), calibrator]
     )
-    source = find_source(files, score, label, weight, pos_label, place, json)
+    fitted = None if calibrator is None else sources.load_map(calibrator)
+    sources.check_weighing(weights, weight)
+    beside = reference or ()
+    source = reading.find_source(files, score, label, weight, pos_label, run, beside=beside)
     if fitted is not None and isinstance(fitted.map, VectorMap):
         source = replace(source, several=True)
-    source.refuse_beside(pos_label=pos_label, cells=cells != "auto")
-    asked = {"level": level, "least": least, "weights": weights}
-    if source.several:
-        known = _only_calibrator(fitted, calibrator, reference, update)
-        result = _check_classes(source, known, asked)
-    else:
-        result = _check_score(source, fitted, reference, cells, asked, update)
-    if json:
-        say_json(_document(result))
-    else:
-        _print(result, files)
-    if exit_code and result.drift.recommendation != "none":
-        raise typer.Exit(CHANGED)
-
-
-class _Result(NamedTuple):
-    """What came of a check of new rows: what was found and what to do in words, whether that is to
-    fit a new calibrator, and where the updated one is."""
-
+    source.refuse_beside()
+    asked: Any = {"level": level, "least": least, "weights": weights}
     drift: Any
     new: FileTable | FileMatrix
-    words: tuple[str, str]
-    needs_fit: bool
-    written: Path | None = None
+    if source.several:
+        known = _only_calibrator(fitted, calibrator, reference, update)
+        drift, new = _class_drift(source, *known, **asked)
+        useless = drift.look is not None and drift.look.useless
+    else:
+        drift, new = _score_drift(source, fitted, reference, **asked)
+        useless = drift.wrong_way or (drift.look is not None and drift.look.useless)
+    mended = None  # nothing is to be fitted before it is known why
+    if fitted is not None and not useless and drift.recommendation in ("intercept", "refit"):
+        mended = update
+    if mended is not None:
+        save(drift.update(fitted), mended)
+    found, todo, by_fit = _in_words(drift, new, mended)
+    if run.json:
+        updated = {} if source.several else {"updated": None if mended is None else str(mended)}
+        document = {**drift.to_dict(), "summary": f"{found} {todo}", **updated}
+        say_json(document | reading.file_facts(new))
+    else:
+        _print(drift, new)
+        tell((found, "bold"))
+        tell(todo)
+        if mended is not None:
+            say("The updated calibrator: ", (str(mended), "bold"))
+        elif by_fit and not useless:
+            say("Fit one: ", command(_fit_command(files, new)))
+    if exit_code and drift.recommendation != "none":
+        raise typer.Exit(CHANGED)
 
 
 # --- one score ----------------------------------------------------------------------------------
 
 
-def _check_score(
-    source: FileSource,
-    fitted: Fitted | None,
-    reference: list[str] | None,
-    cells: str,
-    asked: dict[str, Any],
-    update: Path | None,
-) -> _Result:
-    """New rows against old ones, or against what a calibrator says."""
-    from calibrant.monitor.drift import check_drift, drift_in_words
+def _score_drift(
+    source: sources.FileSource, fitted: Fitted | None, reference: list[str] | None, **asked: Any
+) -> tuple[Drift, FileTable]:
+    """New rows against old ones, or against what a calibrator says; and what was read."""
+    from calibrant.monitor.drift import check_drift
 
     with reading.opened(fitted_source(fitted, source)) as (engine, known):
-        wanted, old = sources.read_cells(cells), None
-        new = reading.read_table(engine, known, wanted)
+        old = None
+        new = reading.read_table(engine, known)
         if reference is not None:
-            old = reading.read_table(engine, replace(known, files=reference), wanted)
+            old = reading.read_table(engine, replace(known, files=reference))
     _check_labels(new, old, fitted)
     drift = run_with_status(
         lambda: check_drift(
@@ -200,20 +175,12 @@ def _check_score(
             **asked,
         ),
         f"checking {len(new.table):,} distinct scores",
-        source.quiet,
+        source.run.json,
     )
-    written = _updated(drift, fitted, update)
-    remedy = "calibrant check --calibrator JSON --update OUT"
-    if written is not None:
-        remedy = "the updated calibrator"
-    found, todo = drift_in_words(drift, remedy, names_of(reading.file_facts(new), "check"))
-    advised = drift.recommendation
-    needs_fit = advised == "new map" or (advised == "refit" and not drift.calibrated)
-    words = (found, as_command_options(todo, {}))  # options of a command, and not Python
-    return _Result(drift, new, words, needs_fit and not _useless(drift), written)
+    return drift, new
 
 
-def fitted_source(fitted: Fitted | None, source: FileSource) -> FileSource:
+def fitted_source(fitted: Fitted | None, source: sources.FileSource) -> sources.FileSource:
     """A source of one score with the columns and the positive label of the fit where none were
     named. A calibrator of several classes has more columns of scores, and is refused."""
     if fitted is None:
@@ -260,21 +227,6 @@ def _alike(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     )
 
 
-def _updated(drift: Drift, fitted: Fitted | None, output: Path | None) -> Path | None:
-    """The file of the calibrator with the remedy, where one will do."""
-    if output is None or fitted is None or drift.recommendation not in ("intercept", "refit"):
-        return None
-    if _useless(drift):  # nothing is to be fitted before it is known why
-        return None
-    save(drift.update(fitted), output)
-    return output
-
-
-def _useless(drift: Drift) -> bool:
-    """Whether nothing is worth fitting to the new rows."""
-    return drift.wrong_way or (drift.look is not None and drift.look.useless)
-
-
 # --- several classes ----------------------------------------------------------------------------
 
 
@@ -300,63 +252,60 @@ def _only_calibrator(
     return fitted, path
 
 
-def _check_classes(
-    source: FileSource, known: tuple[Fitted, Path], asked: dict[str, Any]
-) -> _Result:
-    """New rows against what a calibrator of several classes says."""
+def _class_drift(
+    source: sources.FileSource, fitted: Fitted, path: Path, **asked: Any
+) -> tuple[ClassDrift, FileMatrix]:
+    """New rows against what a calibrator of several classes says; and what was read."""
     from calibrant.monitor.drift import check_class_drift
 
-    fitted, _ = known
     label = source.label or fitted.provenance.get("label_column")
-    read = read_matrix(replace(source, label=label if isinstance(label, str) else ""), known)
-    matrix = read.matrix
+    source = replace(source, label=label if isinstance(label, str) else "")
+    read = reading.read_matrix(source, (fitted, path))
     drift = run_with_status(
         lambda: check_class_drift(
             fitted,
-            matrix.scores,
-            label_array(read.classes)[matrix.codes],
-            sample_weight=matrix.weight,
+            read.matrix.scores,
+            label_array(read.classes)[read.matrix.codes],
+            sample_weight=read.matrix.weight,
             **asked,
         ),
         f"checking {len(read.classes)} classes",
-        source.quiet,
+        source.run.json,
     )
-    words = drift.in_words(names_of(reading.file_facts(read), "check"))
-    useless = drift.look is not None and drift.look.useless
-    return _Result(drift, read, words, drift.recommendation != "none" and not useless)
+    return drift, read
 
 
 # --- what is said -------------------------------------------------------------------------------
 
 
-def _document(result: _Result) -> dict[str, Any]:
-    """The machine's answer."""
-    document = {**result.drift.to_dict(), "summary": " ".join(result.words)}
-    if isinstance(result.new, FileTable):
-        document["updated"] = None if result.written is None else str(result.written)
-    return document | reading.file_facts(result.new)
+def _in_words(
+    drift: Any, new: FileTable | FileMatrix, mended: Path | None
+) -> tuple[str, str, bool]:
+    """What was found, what to do, and whether that is to fit a new calibrator."""
+    from calibrant.monitor.drift import drift_in_words
+
+    names, advised = reading.names_of(reading.file_facts(new), "check"), drift.recommendation
+    if isinstance(new, FileMatrix):
+        return (*drift.in_words(names), advised != "none")
+    by_hand = "calibrant check --calibrator JSON --update OUT"
+    remedy = by_hand if mended is None else "the updated calibrator"
+    found, todo = drift_in_words(drift, remedy, names)
+    by_fit = advised == "new map" or (advised == "refit" and not drift.calibrated)
+    return found, as_command_options(todo, {}), by_fit  # options of a command, and not Python
 
 
-def _print(result: _Result, files: list[str]) -> None:
-    """The table, the figures, what was found and what to do."""
+def _print(drift: Any, new: FileTable | FileMatrix) -> None:
+    """The table and the figures."""
     from calibrant.monitor.drift import drift_facts, drift_table
 
-    drift = result.drift
-    if isinstance(result.new, FileTable):
+    if isinstance(new, FileMatrix):
+        show(drift)
+    else:
         for line in drift_table(drift):
             say(line)
         for line in drift_facts(drift):
             tell((line, "dim"))
-    else:
-        show(drift)
     say()
-    found, todo = result.words
-    tell((found, "bold"))
-    tell(todo)
-    if result.written is not None:
-        say("The updated calibrator: ", (str(result.written), "bold"))
-    elif result.needs_fit:
-        say("Fit one: ", command(_fit_command(files, result.new)))
 
 
 def _fit_command(files: list[str], new: FileTable | FileMatrix) -> str:
@@ -442,15 +391,8 @@ def monitor(
     plot: ChartFile = None,
     report: PageFile = None,
     exit_code: ExitCode = False,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    cells: sources.Cells = "auto",
-    engine: sources.EngineName = "duckdb",
-    master: sources.Master = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: sources.EngineRun,
 ) -> None:
     """Watch probabilities day after day, with one false alarm rate for all time.
 
@@ -466,31 +408,39 @@ def monitor(
     ends with 3 from the alarm on.
     """
     watch = f"monitor {shell_quoted(str(state))} {{files}} --calibrator {{calibrator}}"
-    refuse_swapped(calibrator, files, watch)
+    sources.refuse_swapped(calibrator, files, watch)
     if is_calibrator(state):
         raise ParameterError(
             f"STATE must be a file of the monitor, which it makes, but {state} is a calibrator. "
             f"Name that one with --calibrator {shell_quoted(str(state))}."
         )
-    written = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
-    check_places(written, [*files, calibrator, state])
-    check_places({"STATE": OutputOption(state)}, [*files, calibrator])
-    fitted = None if calibrator is None else load_map(calibrator)
+    written = {
+        "--plot": sources.OutputOption(plot, sources.PICTURES),
+        "--report": sources.OutputOption(report, sources.PAGES),
+    }
+    sources.check_places(written, [*files, calibrator, state])
+    sources.check_places({"STATE": sources.OutputOption(state)}, [*files, calibrator])
+    fitted = None if calibrator is None else sources.load_map(calibrator)
     _check_scores(score, calibrator, prob)
-    column = _one_segment(segment)
+    if segment and len(segment) > 1:
+        raise ParameterError(
+            f"a monitor watches segments of one column, but {len(segment)} came: it shares its "
+            f"chance of a false alarm between segments, and knows no parts of parts. {JOIN_COLUMNS}"
+        )
+    column = segment[0] if segment else None
     of_scores = fitted is not None and prob is None
-    place = engine_options(
-        decimal, missing, format, threads, memory_limit, engine, master, named=files
-    )
     option, words = ("--score", score or []) if of_scores else ("--prob", [prob or ""])
-    source = FileSource(files, words[:1], label or "", weight, pos_label, column, option=option)
-    source = fitted_source(fitted, replace(source, place=place, quiet=json))
+    source = sources.FileSource(
+        files, words[:1], label or "", weight, pos_label, column, option=option
+    )
+    source = fitted_source(
+        fitted, replace(source, run=run, reading=run.reading(*files), cells=run.read_cells())
+    )
     with locked(follow_links(state)):
         watching = _begin(state, fitted, column, alpha, least, prob)
         with reading.opened(source) as (opened, known):
-            wanted = sources.read_cells(cells)
-            tables = reading.read_segments(opened, known, wanted) if segment else None
-            read = tables.read if tables else reading.read_table(opened, known, wanted)
+            tables = reading.read_segments(opened, known) if segment else None
+            read = tables.read if tables else reading.read_table(opened, known)
         watching.update_table(
             read.table,
             scores=of_scores,
@@ -510,7 +460,7 @@ def monitor(
 
             monitor_report(watching, saved_as=str(state), output=report)
         watching.save(state)  # last: what failed can be run again
-    _tell(watching, state, read, {"plot": plot, "report": report}, json)
+    _tell(watching, state, read, {"plot": plot, "report": report}, run.json)
     if exit_code and watching.alarm is not None:
         raise typer.Exit(CHANGED)
 
@@ -554,17 +504,6 @@ def _check_scores(score: list[str] | None, calibrator: Path | None, prob: str | 
             "--prob stands in place of --score, and the calibrator is not asked then. Leave one of "
             "them out."
         )
-
-
-def _one_segment(words: list[str] | None) -> str | None:
-    """The column of segments; a monitor has one chance of a false alarm for each, not for parts of
-    parts."""
-    if words and len(words) > 1:
-        raise ParameterError(
-            f"a monitor watches segments of one column, but {len(words)} came: it shares its "
-            f"chance of a false alarm between segments, and knows no parts of parts. {JOIN_COLUMNS}"
-        )
-    return words[0] if words else None
 
 
 def _begin(

@@ -14,9 +14,8 @@ import numpy as np
 import typer
 
 from calibrant.cli import jobs, reading, sources
-from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
+from calibrant.cli.app import command, say, say_json, say_pairs, show, tell
 from calibrant.cli.judging import measure
-from calibrant.cli.sources import FileSource, OutputOption, check_places, load_map
 from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError, shell_quoted
@@ -107,14 +106,16 @@ def demo(
     for path, text in zip((scores, new), example(), strict=True):
         write_whole(path, text)
     with open_engine() as engine:
-        read = reading.read_table(engine, FileSource([scores], ["score"], "churned"))
+        read = reading.read_table(engine, sources.FileSource([scores], ["score"], "churned"))
         auto = jobs.compare(read, jobs.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read.facts, saved)
-        engine.apply(load_map(saved), [new], calibrated, ApplyOptions("score"))
-        made = FileSource([calibrated], ["probability"], "churned", raw=["score"], option="--prob")
+        engine.apply(sources.load_map(saved), [new], calibrated, ApplyOptions("score"))
+        made = sources.FileSource(
+            [calibrated], ["probability"], "churned", raw=["score"], option="--prob"
+        )
         after, before = reading.read_before_and_after(engine, made)
         intervals = read_interval_options(0.95, 1000, "importance", 0)
-        evaluation, _ = measure(engine, made, cells="auto", bins=10, intervals=intervals)
+        evaluation, _ = measure(engine, made, bins=10, intervals=intervals)
     write_whole(picture, jobs.draw(after.table, before, fitted_map=auto))
     title = "Which customers will leave?"
     jobs.page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)
@@ -156,6 +157,8 @@ def _make_room(folder: Path, force: bool) -> list[Path]:
             f"the folder {folder} already has {', '.join(there)}. Name another folder, or let "
             "them be replaced: --force."
         )
-    check_places({path.name: OutputOption(path) for path in paths if folder.is_dir()}, [])
+    sources.check_places(
+        {path.name: sources.OutputOption(path) for path in paths if folder.is_dir()}, []
+    )
     folder.mkdir(parents=True, exist_ok=True)
     return paths

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 
 from calibrant.cli import jobs, reading, sources
-from calibrant.cli.console import (
+from calibrant.cli.app import (
     command,
     run_with_status,
     say,
@@ -26,30 +26,14 @@ from calibrant.cli.console import (
     tell,
     tell_first,
 )
-from calibrant.cli.jobs import learn, page_of, too_few, with_facts
-from calibrant.cli.reading import FileFeatures, FileSegments, file_facts, find_source, names_of
-from calibrant.cli.sources import (
-    PAGES,
-    PICTURES,
-    FileSource,
-    OutputOption,
-    check_places,
-    engine_options,
-    is_standard,
-    refuse_two,
-    said_name,
-    words_beside,
-    write_standard,
-)
 from calibrant.data.documents import OUT_OF_FOLD, evaluation_facts
 from calibrant.data.door import are_distributions, sum_tolerance
 from calibrant.data.frozen import thawed_json
-from calibrant.data.lazy import CellsOption
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.diagrams.curve import Curve, reliability_curve
+from calibrant.diagrams.curve import reliability_curve
 from calibrant.engines.open_engine import FileMatrix, FileTable
-from calibrant.errors import InputError, ParameterError, shell_quoted
+from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.files import save, to_json
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.fitting.registry import BEFORE, DEFAULT
@@ -70,7 +54,6 @@ from calibrant.result_tables import shown_percent
 
 if TYPE_CHECKING:
     from calibrant.auto.advice import Advice
-    from calibrant.fitting.base import Calibrator
     from calibrant.methods.segments import SegmentedCalibrator
     from calibrant.reports.page import Report
 
@@ -108,9 +91,6 @@ PlotFile = Annotated[
 ReportFile = Annotated[
     Path | None, typer.Option(metavar="HTML", help="Write a page about what improved.")
 ]
-OneClass = Annotated[
-    bool, typer.Option("--allow-one-class", help="Fit although all rows have one label.")
-]
 
 
 def fit(
@@ -129,16 +109,8 @@ def fit(
     period: Period = None,
     plot: PlotFile = None,
     report: ReportFile = None,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    allow_one_class: OneClass = False,
-    cells: sources.Cells = "auto",
-    engine: sources.EngineName = "duckdb",
-    master: sources.Master = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: sources.RunOptions,
 ) -> None:
     """Learn a calibrator from scores and labels, and say what it improves.
 
@@ -158,51 +130,44 @@ def fit(
     All figures are out of fold: no row is judged by a calibrator that has seen it.
     """
     written = {"calibrator": output, "plot": plot, "report": report}
-    places = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
-    check_places({"--output": OutputOption(output, stream=True), **places}, files)
-    refuse_two(output, json)
-    check_folds(cv)
+    places = {
+        "--plot": sources.OutputOption(plot, sources.PICTURES),
+        "--report": sources.OutputOption(report, sources.PAGES),
+    }
+    sources.check_places({"--output": sources.OutputOption(output, stream=True), **places}, files)
+    sources.refuse_two(output, run.json)
+    if cv < 0 or cv == 1:
+        raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {cv} came.")
     if not cv and (plot or report):
         raise ParameterError("a plot or report shows out-of-fold results: --cv must not be 0.")
     if shrinkage and not segment:
         raise ParameterError("--shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    place = engine_options(
-        decimal, missing, format, threads, memory_limit, engine, master, named=files
-    )
-    source = find_source(files, score, label, weight, pos_label, place, json, segment=segment)
+    source = reading.find_source(files, score, label, weight, pos_label, run, segment=segment)
     if features:
-        _check_features(segment, report, cells, asked_method=method, param=param)
+        _check_features(segment, report, run.cells, asked_method=method, param=param)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
-    asked = _Asked(source, method, param or [], cv, sources.read_cells(cells))
     if source.several:
-        beside = {"cells": cells != "auto", "allow_one_class": allow_one_class}
-        source.refuse_beside(segment=segment, pos_label=pos_label, **beside)
+        source.refuse_beside()
         if features:
             raise ParameterError("features are for two classes: leave --features out.")
-        work = _of_scores(asked)
-    elif features:
-        work = _of_features(asked, features)
-    elif segment:
-        work = _of_segments(asked, shrinkage)
-    else:
-        work = _of_scores(asked)
-    if isinstance(work.read, FileTable) and not allow_one_class:
-        jobs.refuse_one_class(work.read)
+    read, title, work = _prepared(source, method, param or [], shrinkage, features, cv)
+    if isinstance(read, FileTable) and not run.allow_one_class:
+        jobs.refuse_one_class(read)
 
     def learned() -> FitResult:
-        result = completed(work.fit(), times)
+        result = completed(work(), times)
         if pos_label is None:
             jobs.refuse_wrong_way(result.read, result.fitted)
         return result
 
-    result = run_with_status(learned, f"fitting {work.title}", json)
+    result = run_with_status(learned, f"fitting {title}", run.json)
     write_fit(result, written)
-    if json:
+    if run.json:
         say_json(fit_document(result, written))
         return
-    with words_beside(output):
+    with sources.words_beside(output):
         print_fit(result, written)
 
 
@@ -231,57 +196,39 @@ def _check_features(
         raise ParameterError("--features reads every row as it is: leave --cells out.")
 
 
-def check_folds(folds: int) -> None:
-    """Refuse a number of folds before anything is read."""
-    if folds < 0 or folds == 1:
-        raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {folds} came.")
+def _prepared(
+    source: sources.FileSource,
+    method: str,
+    settings: list[str],
+    shrinkage: str | None,
+    features: list[str] | None,
+    folds: int,
+) -> tuple[FileTable | FileMatrix, str, Callable[[], FitResult]]:
+    """What was read, what is fitted to how much of it, in words, and the fit, ready to run."""
+    if features:
+        with reading.opened(source) as (engine, known):
+            rows = reading.read_features(engine, known, features, learn=True)
+        title = f"{len(features)} columns of {len(rows.rows.scores):,} rows"
+        return rows.read, title, lambda: fit_features(rows, folds)
+    if source.segment:
+        from calibrant.data.door import check_parameters
+        from calibrant.methods.segments import SegmentedCalibrator
 
-
-class _Asked(NamedTuple):
-    """What to fit, and how."""
-
-    source: FileSource
-    method: str
-    param: list[str]
-    folds: int
-    cells: CellsOption
-
-
-class _Work(NamedTuple):
-    """A fit that is ready to run: to what was read, and what it is called meanwhile."""
-
-    read: FileTable | FileMatrix
-    title: str
-    fit: Callable[[], FitResult]
-
-
-def _of_scores(asked: _Asked) -> _Work:
-    """A calibrator of one score, or of the scores of several classes."""
-    source = asked.source
-    make = functools.partial(jobs.make_calibrator, asked.method, asked.param)
+        plain = method == DEFAULT and not settings
+        of_each = None if plain else jobs.make_calibrator(method, settings)
+        segmented = SegmentedCalibrator(of_each, shrinkage=jobs.read_value(shrinkage or "cv"))
+        check_parameters(segmented, segmented._limits)
+        with reading.opened(source) as (engine, known):
+            tables = reading.read_segments(engine, known)
+        title = f"{len(tables.by_key):,} segments"
+        return tables.read, title, lambda: fit_segments(tables, segmented, folds)
     calibrator = run_with_status(
-        lambda: make(several=source.several), f"preparing {asked.method}", source.quiet
+        lambda: jobs.make_calibrator(method, settings, several=source.several),
+        f"preparing {method}",
+        source.run.json,
     )
-    read, _, size = reading.read_scores(source, asked.cells)
-    title = f"{asked.method} to {size}"
-    return _Work(read, title, lambda: fit_scores(read, calibrator, asked.folds))
-
-
-def _of_segments(asked: _Asked, shrinkage: str | None) -> _Work:
-    """A calibrator with a map for each segment."""
-    calibrator = make_segmented(asked.method, asked.param, shrinkage)
-    with reading.opened(asked.source) as (engine, source):
-        tables = reading.read_segments(engine, source, asked.cells)
-    title = f"{len(tables.by_key):,} segments"
-    return _Work(tables.read, title, lambda: fit_segments(tables, calibrator, asked.folds))
-
-
-def _of_features(asked: _Asked, features: list[str]) -> _Work:
-    """A calibrator that may look at further columns."""
-    with reading.opened(asked.source) as (engine, source):
-        given = reading.read_features(engine, source, features, learn=True)
-    title = f"{len(features)} columns of {len(given.rows.scores):,} rows"
-    return _Work(given.read, title, lambda: fit_features(given, asked.folds))
+    read, _, size = reading.read_scores(source)
+    return read, f"{method} to {size}", lambda: fit_scores(read, calibrator, folds)
 
 
 def completed(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
@@ -295,7 +242,7 @@ def completed(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
     elif not isinstance(look, ClassLook):
         look = class_look(read.matrix)
     said = calibrator.explain(names=result.names) if hasattr(calibrator, "explain") else None
-    fitted = with_facts(result.fitted, more)
+    fitted = jobs.with_facts(result.fitted, more)
     return replace(result, fitted=fitted, look=look, verdict=said)
 
 
@@ -314,112 +261,103 @@ def fit_scores(read: FileTable | FileMatrix, calibrator: Any, folds: int) -> Fit
 
     if folds and isinstance(calibrator, AutoCalibrator):
         calibrator.set_params(cv=folds)
-    fitted = with_facts(learn(calibrator, read).to_fitted(), read.facts)
+    fitted = jobs.with_facts(jobs.learn(calibrator, read).to_fitted(), read.facts)
     if isinstance(read, FileMatrix):
-        advice = advice_on(read.matrix)
-        return _judged_classes(ClassFitResult(fitted, read, calibrator, advice, folds))
+        return _judged_classes(FitResult(fitted, read, calibrator, advice_on(read.matrix), folds))
     table = read.table
-    advice = advise_table(table, calibrator, names=names_of(file_facts(read)))
+    advice = advise_table(table, calibrator, names=reading.names_of(reading.file_facts(read)))
     result = FitResult(fitted, read, calibrator, advice, folds)
-    if not folds or too_few(table):
+    if not folds or jobs.too_few(table):
         return result
     values = len(np.unique(fitted.map(table.scores)))
     if len(table) > MOST_CELLS:
         table = table.pool(POOLED_CELLS)
-    seen = _of_choice(calibrator) or _held_out(calibrator, table, folds)
-    if table.error:  # the automatic choice has pooled its own
-        table = replace(seen.pair.scored(), error=table.error)
-    return _judged(result, seen, table, values)
+    seen = unseen(calibrator, table, folds)
+    if table.error and seen.pair is not None:  # the automatic choice has pooled its own
+        seen = seen._replace(before=replace(seen.pair.scored(), error=table.error))
+    return _judged(result, seen, values)
 
 
 class Unseen(NamedTuple):
-    """Predictions of rows that were held out, these beside the scores of the same rows, AUC before
-    and after, and the folds."""
+    """The scores of rows that were held out in turn and what became of them, as tables or matrices;
+    both beside each other, row by row; AUC before and after, and the folds; and what `report_of`
+    asks for, unless an automatic choice has it."""
 
-    after: ScoreTable
-    pair: PairedCells
+    before: Any
+    after: Any
+    pair: PairedCells | None
     aucs: tuple[float | None, float | None] | None
-    folds: int
-
-
-def _of_choice(calibrator: Any) -> Unseen | None:
-    """The predictions that an automatic choice has made of rows held out; None without one."""
-    board = getattr(calibrator, "leaderboard_", None)
-    if board is None:
-        return None
-    name, aucs = calibrator.chosen_, (board["uncalibrated"].scores_auc, board.chosen.auc)
-    return Unseen(calibrator.oof_[name], calibrator.pairs_[name], aucs, board.folds)
-
-
-def _held_out(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
-    """The predictions of rows held out in turn."""
-    from calibrant.fitting.held_out import HeldOutCells, auc_and_gain, fit_copies, try_all
-    from calibrant.methods.uncalibrated import unchanged_trial
-
-    held = HeldOutCells.of_table(table, folds, 0)
-    before = unchanged_trial(table, held)
-    after = try_all({"after": fit_copies(calibrator)}, held)["after"]
-    aucs = (before.whole_auc, auc_and_gain(after, before)[0])
-    return Unseen(held.predictions(after), held.paired(after), aucs, held.folds)
-
-
-def _judged(result: FitResult, seen: Unseen, before: ScoreTable, values: int) -> FitResult:
-    """The fit with the measures of rows held out: their scores, and so many probabilities."""
-    sizes = {"scores": len(result.read.table), "values": values}
-    evaluation = evaluate_held_out(
-        seen.after, before, seen.pair, level=LEVEL, aucs=seen.aucs, **sizes
-    )
-    return replace(result, folds=seen.folds, evaluation=evaluation, before=before, after=seen.after)
-
-
-class UnseenClasses(NamedTuple):
-    """Distributions of rows that were held out before and after calibration, AUC of both, and the
-    folds; and what `report_of` asks for, unless an automatic choice has it."""
-
-    before: ScoreMatrix
-    after: ScoreMatrix
-    aucs: tuple[float | None, float | None]
     folds: int
     judged: Mapping[str, Any] = MappingProxyType({})
 
 
-def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenClasses:
-    """The predictions of rows held out; an automatic choice has made them already."""
+def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) -> Unseen:
+    """The predictions of rows of a table, or of a matrix of these classes, that were held out; an
+    automatic choice has made them already."""
     from calibrant.auto.auto import all_fits
     from calibrant.fitting.folds import split_matrix
-    from calibrant.fitting.held_out import HeldOutMatrix, auc_and_gain, try_all
+    from calibrant.fitting.held_out import (
+        HeldOutCells,
+        HeldOutMatrix,
+        auc_and_gain,
+        fit_copies,
+        try_all,
+    )
+    from calibrant.methods.uncalibrated import unchanged_trial
 
-    board = getattr(calibrator, "leaderboard_", None)
+    one_score, board = isinstance(data, ScoreTable), getattr(calibrator, "leaderboard_", None)
     if board is not None:
-        oof, aucs = calibrator.oof_, (board[BEFORE].scores_auc, board.chosen.auc)
-        return UnseenClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
-    labels = label_array(tuple(classes))
-    held = HeldOutMatrix(matrix, split_matrix(matrix, labels, folds, None, 0)[0])
-    trials = {BEFORE: held.unchanged(), **try_all(all_fits({"after": calibrator}, labels), held)}
-    before, after = trials.values()
-    aucs = (before.whole_auc, auc_and_gain(after, before)[0])
-    made = held.predictions(before), held.predictions(after)
-    return UnseenClasses(*made, aucs, held.folds, {"held": held, "trials": trials})
+        made, name = calibrator.oof_, calibrator.chosen_
+        before, pair = data if one_score else made[BEFORE], calibrator.pairs_.get(name)
+        aucs = (board[BEFORE].scores_auc, board.chosen.auc)
+        return Unseen(before, made[name], pair, aucs, board.folds)
+    held: Any
+    if one_score:
+        held = HeldOutCells.of_table(data, folds, 0)
+        as_they_are, fit = unchanged_trial(data, held), fit_copies(calibrator)
+    else:
+        labels = label_array(tuple(classes))
+        held = HeldOutMatrix(data, split_matrix(data, labels, folds, None, 0)[0])
+        as_they_are, fit = held.unchanged(), all_fits({"after": calibrator}, labels)["after"]
+    trials = {BEFORE: as_they_are, **try_all({"after": fit}, held)}
+    after = trials["after"]
+    return Unseen(
+        data if one_score else held.predictions(as_they_are),
+        held.predictions(after),
+        held.paired(after) if one_score else None,
+        (as_they_are.whole_auc, auc_and_gain(after, as_they_are)[0]),
+        held.folds,
+        {} if one_score else {"held": held, "trials": trials},
+    )
+
+
+def _judged(result: FitResult, seen: Unseen, values: int) -> FitResult:
+    """The fit with the measures of rows held out: their scores, and so many probabilities."""
+    evaluation = evaluate_held_out(
+        seen.after,
+        seen.before,
+        seen.pair,
+        level=LEVEL,
+        aucs=seen.aucs,
+        scores=len(result.read.table),
+        values=values,
+    )
+    return replace(result, folds=seen.folds, evaluation=evaluation, seen=seen)
 
 
 @jobs.quietly()
-def _judged_classes(result: ClassFitResult) -> ClassFitResult:
+def _judged_classes(result: FitResult) -> FitResult:
     """The fit of several classes with the measures of rows held out."""
-    read, matrix, folds = result.read, result.read.matrix, result.folds
-    if not folds or len(matrix) < 2:
+    read, folds = result.read, result.folds
+    if not folds or len(read.matrix) < 2:
         return result
-    seen = _unseen(result.calibrator, matrix, list(read.classes), folds)
+    seen = unseen(result.calibrator, read.matrix, folds, read.classes)
     judged = FileMatrix(seen.after, read.classes, read.facts, seen.before)
     intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
-    evaluation = jobs.measure_classes(judged, intervals=intervals)
-    return replace(
-        result,
-        folds=seen.folds,
-        evaluation=with_auc_within_folds(evaluation, *seen.aucs),
-        before=top_table(seen.before),
-        after=top_table(seen.after),
-        unseen=seen,
-    )
+    evaluation: Any = jobs.measure_classes(judged, intervals=intervals)
+    if seen.aucs is not None:
+        evaluation = with_auc_within_folds(evaluation, *seen.aucs)
+    return replace(result, folds=seen.folds, evaluation=evaluation, seen=seen)
 
 
 def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
@@ -446,39 +384,27 @@ def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
 # --- fits of segments and of features -------------------------------------------------------------
 
 
-def make_segmented(
-    method: str, settings: Sequence[str], shrinkage: str | None
-) -> SegmentedCalibrator:
-    """An unfitted calibrator of segments: the default one, or that of a method."""
-    from calibrant.data.door import check_parameters
-    from calibrant.methods.segments import SegmentedCalibrator
-
-    plain = method == DEFAULT and not settings
-    calibrator = None if plain else jobs.make_calibrator(method, settings)
-    made = SegmentedCalibrator(calibrator, shrinkage=jobs.read_value(shrinkage or "cv"))
-    check_parameters(made, made._limits)
-    return made
-
-
-def fit_segments(tables: FileSegments, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
+def fit_segments(
+    tables: reading.FileSegments, calibrator: SegmentedCalibrator, folds: int
+) -> FitResult:
     """Fit the segments, and estimate by cross-validation what that does for new rows."""
     from calibrant.auto.advice import advise_table
     from calibrant.methods.segments import predict_held_out
 
     read = tables.read
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
-    fitted = with_facts(calibrator.fit_tables(tables.by_key).to_fitted(), read.facts)
-    advice = advise_table(read.table, names=names_of(file_facts(read)))
+    fitted = jobs.with_facts(calibrator.fit_tables(tables.by_key).to_fitted(), read.facts)
+    advice = advise_table(read.table, names=reading.names_of(reading.file_facts(read)))
     result = FitResult(fitted, read, calibrator, advice, folds)
-    if not folds or too_few(read.table):
+    if not folds or jobs.too_few(read.table):
         return result
     after, pair, dealt = predict_held_out(calibrator, tables.by_key, folds)
     if not after or pair is None:
         return replace(result, folds=0)
-    return _judged(result, Unseen(after, pair, None, dealt), read.table, len(after))
+    return _judged(result, Unseen(read.table, after, pair, None, dealt), len(after))
 
 
-def fit_features(given: FileFeatures, folds: int) -> FitResult:
+def fit_features(given: reading.FileFeatures, folds: int) -> FitResult:
     """The automatic choice with the columns as one more candidate."""
     from calibrant.auto.auto import AutoCalibrator
 
@@ -486,30 +412,31 @@ def fit_features(given: FileFeatures, folds: int) -> FitResult:
     auto = AutoCalibrator(cv=folds or 5, classes=list(file.classes), pos_label=file.pos_label)
     with jobs.quietly():
         auto.fit(rows.scores, given.y, rows.weight, features=given.features)
-    fitted = with_facts(auto.to_fitted(), file.facts)
+    fitted = jobs.with_facts(auto.to_fitted(), file.facts)
     result = FitResult(fitted, file, auto, auto.advice_, folds)
-    seen = _of_choice(auto)
-    if not folds or seen is None or too_few(file.table):
+    if not folds or auto.leaderboard_ is None or jobs.too_few(file.table):
         return replace(result, folds=0)
-    return _judged(result, seen, seen.pair.scored(), len(np.unique(seen.after.scores)))
+    seen = unseen(auto, file.table, folds)
+    if seen.pair is not None:
+        seen = seen._replace(before=seen.pair.scored())
+    return _judged(result, seen, len(np.unique(seen.after.scores)))
 
 
 # --- What came of a fit ---------------------------------------------------------------------------
+
+
+#: rows of a class below which hardly anything can be learned of it
+FEW = 10
 
 
 @dataclass(frozen=True)
 class FitResult:
     """A fitted calibrator, and how it does on rows it has not seen.
 
-    ``read`` is what it was fitted to. ``evaluation``, and the tables ``before`` and ``after`` that
-    it compares, are None where nothing could be held out. ``look`` is what the scores themselves
-    show, and ``verdict`` the automatic choice in words, if there was one.
+    ``read`` is what it was fitted to. ``evaluation``, and ``seen``, which it compares, are None
+    where nothing could be held out. ``look`` is what the scores themselves show, and ``verdict``
+    the automatic choice in words, if there was one.
     """
-
-    #: what the diagram shows, where that must be said
-    diagram_title: ClassVar[str] = ""
-    #: why there is no estimate for new rows
-    too_few_words: ClassVar[str] = "A class has no second row: there is no estimate for new rows."
 
     fitted: Fitted
     read: Any
@@ -517,10 +444,14 @@ class FitResult:
     advice: tuple[Advice, ...]
     folds: int
     evaluation: Evaluation | MulticlassEvaluation | None = None
-    before: ScoreTable | None = None
-    after: ScoreTable | None = None
+    seen: Unseen | None = None
     look: Any = None
     verdict: str | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether it is of the scores of several classes."""
+        return isinstance(self.read, FileMatrix)
 
     @property
     def segments(self) -> tuple[Any, ...]:
@@ -531,18 +462,22 @@ class FitResult:
     @property
     def names(self) -> Any:
         """How words name the labels: `LabelNames`, or `ClassNames` of several classes."""
-        return names_of(file_facts(self.read))
-
-    @property
-    def shown_evaluation(self) -> Any:
-        """The evaluation without what was said before it."""
-        evaluation: Any = self.evaluation
-        found = replace(evaluation, look=None)
-        return without_praise(found) if self.look.unproven else found
+        return reading.names_of(reading.file_facts(self.read))
 
     @property
     def sizes(self) -> str:
         """The classes and the scores, in words."""
+        if self.several:
+            matrix, labels = self.read.matrix, [repr(label) for label in self.read.classes]
+            shares = (100 * matrix.class_weight / matrix.total).tolist()
+            each = [f"{share:.3g} % {label}" for share, label in zip(shares, labels, strict=True)]
+            rows = np.bincount(matrix.codes, minlength=len(labels))
+            few = [f"{label} ({n})" for label, n in zip(labels, rows, strict=True) if n < FEW]
+            chance = (
+                f" Fewer than {FEW} rows of {some_of(few)}: what is said of such a class is mostly "
+                "chance."
+            )
+            return f"{some_of(each)}; {len(each)} classes.{chance if few else ''}"
         table = self.read.table
         share = shown_percent(table.total_positive / table.total)
         scores = f"{len(table):,} distinct scores."
@@ -553,61 +488,23 @@ class FitResult:
 
     def picture(self, format: str) -> bytes:
         """The reliability diagram of rows held out."""
-        if self.after is None:
-            raise InputError("a plot needs at least two rows of each class.")
-        shown = None if "feature_columns" in self.read.facts else self.fitted
-        return jobs.draw(self.after, self.before, format=format, fitted_map=shown)
+        if self.seen is None:
+            raise InputError(
+                "a plot needs rows that are held out, but there are too few."
+                if self.several
+                else "a plot needs at least two rows of each class."
+            )
+        shown = None if self.several or "feature_columns" in self.read.facts else self.fitted
+        before, after, classes = self.seen.before, self.seen.after, self.read.classes
+        return jobs.draw(after, before, classes=classes, format=format, fitted_map=shown)
 
     def page(self, saved_as: Path | None) -> Report:
         """The page on the fit."""
-        return page_of(self.calibrator, self.read, saved_as=saved_as)
-
-
-#: rows of a class below which hardly anything can be learned of it
-FEW = 10
-
-
-@dataclass(frozen=True)
-class ClassFitResult(FitResult):
-    """A calibrator of several classes, and how it does on rows it has not seen.
-
-    ``before`` and ``after`` are tables of the most probable class; ``unseen`` are the distributions
-    behind them.
-    """
-
-    diagram_title = "The most probable class of each row:"
-    too_few_words = "There are too few rows for an estimate for new rows."
-
-    unseen: UnseenClasses | None = None
-
-    @property
-    def sizes(self) -> str:
-        matrix = self.read.matrix
-        shares = 100 * matrix.class_weight / matrix.total
-        pairs = zip(self.read.classes, shares, strict=True)
-        each = [f"{share:.3g} % {label!r}" for label, share in pairs]
-        return f"{some_of(each)}; {len(each)} classes.{_few_rows(self.read)}"
-
-    def picture(self, format: str) -> bytes:
-        if self.unseen is None:
-            raise InputError("a plot needs rows that are held out, but there are too few.")
-        seen = self.unseen
-        return jobs.draw_classes(seen.after, seen.before, self.read.classes, format=format)
-
-    def page(self, saved_as: Path | None) -> Report:
-        if self.unseen is None:
+        if not self.several:
+            return jobs.page_of(self.calibrator, self.read, saved_as=saved_as)
+        if self.seen is None:
             raise InputError("a report needs rows that are held out, but there are too few.")
-        return page_of(self.calibrator, self.read, saved_as=saved_as, **self.unseen.judged)
-
-
-def _few_rows(read: FileMatrix) -> str:
-    """Classes of which hardly anything can be learned, in a sentence."""
-    rows = np.bincount(read.matrix.codes, minlength=len(read.classes))
-    few = [f"{label!r} ({n})" for label, n in zip(read.classes, rows, strict=True) if n < FEW]
-    if not few:
-        return ""
-    which = some_of(few)
-    return f" Fewer than {FEW} rows of {which}: what is said of such a class is mostly chance."
+        return jobs.page_of(self.calibrator, self.read, saved_as=saved_as, **self.seen.judged)
 
 
 # --- How it reads: on the terminal, as JSON, and as files -----------------------------------------
@@ -622,24 +519,34 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         tell((result.verdict.removeprefix(first).strip(), "bold"))
     if result.segments:
         tell((_segments_in_words(result), "bold"))
-    if result.evaluation is None and result.folds:
-        tell(result.too_few_words)
-    if result.evaluation is not None and result.after is not None:
+    seen, evaluation = result.seen, result.evaluation
+    if evaluation is None and result.folds:
+        tell(
+            "There are too few rows for an estimate for new rows."
+            if result.several
+            else "A class has no second row: there is no estimate for new rows."
+        )
+    if seen is not None and evaluation is not None:
+        tables = seen.after, seen.before
         say()
-        if result.diagram_title:
-            tell(result.diagram_title)
-        say(reliability_text(result.after, result.before))
+        if result.several:
+            tell("The most probable class of each row:")
+            tables = top_table(seen.after), top_table(seen.before)
+        say(reliability_text(*tables))
         say()
-        show(result.shown_evaluation, colour=not first)
+        shown = replace(evaluation, look=None)
+        show(without_praise(shown) if look.unproven else shown, colour=not first)
         if not look.unproven:
-            tell(in_words(result.evaluation))
-        tell((_how(result), "dim"))
+            tell(in_words(evaluation))
+        folds = f"{result.folds} fold{'s' * (result.folds != 1)}"
+        how = "no row was judged by a calibrator that had seen it"
+        tell((f"The figures after are out of fold ({folds}): {how}.", "dim"))
     jobs.tell_others(result.advice, first)
     say()
-    say_pairs({name: said_name(path) for name, path in written.items() if path is not None})
+    say_pairs({name: sources.said_name(path) for name, path in written.items() if path is not None})
     say()
     output = written["calibrator"]
-    say("Apply it: ", command(apply_command(output)))
+    say("Apply it: ", command(sources.apply_command(output)))
 
 
 def _headline(result: FitResult) -> str:
@@ -662,17 +569,6 @@ def _segments_in_words(result: FitResult) -> str:
     several = any(isinstance(one.key, tuple) for one in result.segments)
     theirs = "that of the coarser segment, or of all rows" if several else "that of all rows"
     return f"{said}.{f' The others have {theirs} ({listed}).' if listed else ''}"
-
-
-def _how(result: FitResult) -> str:
-    folds = f"{result.folds} fold{'s' * (result.folds != 1)}"
-    seen = "no row was judged by a calibrator that had seen it"
-    return f"The figures after are out of fold ({folds}): {seen}."
-
-
-def apply_command(calibrator: Path | None) -> str:
-    name = "CALIBRATOR.json" if is_standard(calibrator) else shell_quoted(str(calibrator))
-    return f"calibrant apply {name} NEW.csv -o OUT.csv"
 
 
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
@@ -703,15 +599,16 @@ def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     """The files of a fit: the calibrator, and the plot and the report if asked for."""
     output, plot, report = written["calibrator"], written["plot"], written["report"]
     picture = None if plot is None else result.picture(plot.suffix[1:].lower())
-    if output is not None and not is_standard(output):
+    if output is not None and not sources.is_standard(output):
         save(result.fitted, output)
     if plot is not None and picture is not None:
         write_whole(plot, picture)
     if report is not None and output is not None:
-        saved_as = None if is_standard(output) else output
+        saved_as = None if sources.is_standard(output) else output
         result.page(saved_as).save(report)
-    if output is not None and is_standard(output):
-        write_standard(to_json(result.fitted))
+    if output is not None and sources.is_standard(output):
+        sys.stdout.buffer.write(to_json(result.fitted).encode("utf-8"))
+        sys.stdout.buffer.flush()
 
 
 # --- A small reliability diagram made of letters --------------------------------------------------
@@ -737,7 +634,9 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
     if before is not None:
         old = reliability_curve(before, bins=bins, binning="mass", band=None)
         curves = {OLD: old, **curves}
-    end = _end([*curves.values()])
+    drawn = curves.values()
+    largest = max(max(float(c.mean_p.max()), float(c.fraction.max())) for c in drawn)
+    end = min((end for end in ENDS if end >= largest), default=1.0)  # leaves nothing outside
     grid = [[" "] * WIDTH for _ in range(HEIGHT)]
     for column in range(WIDTH):
         row = round(column / (WIDTH - 1) * (HEIGHT - 1))
@@ -748,29 +647,21 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
             taken = grid[row][column] in curves and grid[row][column] != letter
             grid[row][column] = BOTH if taken else letter
     digits = 1 - math.floor(math.log10(end)) if end < 1 else 1
-    marks = {0: 0.0, (HEIGHT - 1) // 2: end / 2, HEIGHT - 1: end}
-    wide = max(len(f"{mark:.{digits}f}") for mark in marks.values()) + 1
+    ends = {0: 0.0, (HEIGHT - 1) // 2: end / 2, HEIGHT - 1: end}
+    marks = {row: f"{mark:.{digits}f}" for row, mark in ends.items()}
+    wide = max(map(len, marks.values())) + 1
     lines = [
-        f"{_mark(marks, row, digits):>{wide}} │{''.join(grid[row])}".rstrip()
+        f"{marks.get(row, ''):>{wide}} │{''.join(grid[row])}".rstrip()
         for row in reversed(range(HEIGHT))
     ]
     lines.append(f"{'':>{wide}} └{'─' * WIDTH}")
-    foot = f"{0.0:.{digits}f}".ljust(WIDTH // 2 - 1) + f"{end / 2:.{digits}f}"
-    lines.append(f"{'':>{wide}}  {foot.ljust(WIDTH - digits - 2)}{end:.{digits}f}")
+    zero, middle, last = marks.values()
+    foot = (zero.ljust(WIDTH // 2 - 1) + middle).ljust(WIDTH - digits - 2)
+    lines.append(f"{'':>{wide}}  {foot}{last}")
     names = f"{OLD} before, {NEW} after, {BOTH} both" if before is not None else f"{NEW} after"
     lines.append(f"{'':>{wide}}  → predicted   ↑ share of positives   ({names})")
     return "\n".join(lines)
 
 
-def _end(curves: list[Curve]) -> float:
-    """The least end of the axes that leaves nothing outside."""
-    largest = max(max(float(c.mean_p.max()), float(c.fraction.max())) for c in curves)
-    return min((end for end in ENDS if end >= largest), default=1.0)
-
-
 def _place(value: float, cells: int, end: float) -> int:
     return min(max(round(float(value) / end * (cells - 1)), 0), cells - 1)
-
-
-def _mark(marks: dict[int, float], row: int, digits: int) -> str:
-    return f"{marks[row]:.{digits}f}" if row in marks else ""

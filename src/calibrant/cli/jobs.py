@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli.console import command, say, say_json, say_pairs, tell, tell_advice
+from calibrant.cli.app import command, say, say_json, say_pairs, tell, tell_advice
 from calibrant.cli.reading import file_facts, names_of
 from calibrant.cli.sources import Json
 from calibrant.data.documents import read_period
@@ -113,7 +113,13 @@ def methods(json: Json = False) -> None:
       calibrant fit s.csv -s p -l y --method isotonic --param interpolation=centred
     """
     if json:
-        say_json([_method_facts(name) for name in METHODS | OF_CLASSES])
+        found = []
+        for name, (cls, line) in (METHODS | OF_CLASSES).items():
+            columns = "several" if name in OF_CLASSES else "one or several"
+            params = parameters(name, several=name in OF_CLASSES)
+            facts = {"name": name, "class": cls, "summary": line, "columns": columns}
+            found.append({**facts, "params": params})
+        say_json(found)
         return
     say_pairs({name: line for name, (_, line) in METHODS.items()})
     say()
@@ -125,14 +131,6 @@ def methods(json: Json = False) -> None:
     say_pairs({name: line for name, (_, line) in OF_CLASSES.items()})
     say()
     say("Parameters of one: ", command("calibrant methods --json"))
-
-
-def _method_facts(name: str) -> dict[str, Any]:
-    several = name in OF_CLASSES
-    cls, line = (METHODS | OF_CLASSES)[name]
-    params = parameters(name, several=several)
-    columns = "several" if several else "one or several"
-    return {"name": name, "class": cls, "summary": line, "columns": columns, "params": params}
 
 
 def make_calibrator(method: str, settings: Sequence[str], *, several: bool = False) -> Any:
@@ -304,38 +302,28 @@ PANELS = 11
 
 
 def draw(
-    after: ScoreTable,
-    before: ScoreTable | None = None,
+    after: ScoreTable | ScoreMatrix,
+    before: ScoreTable | ScoreMatrix | None = None,
     *,
+    classes: Sequence[Any] = (),
     format: str = "png",
     bins: Bins = 10,
     fitted_map: Fitted | None = None,
     title: str | None = None,
 ) -> bytes:
-    """A reliability diagram."""
+    """A reliability diagram; of several classes that of the top label and of each class, the
+    heaviest of many."""
     from calibrant.diagrams.draw.figures import render
-    from calibrant.diagrams.draw.reliability import reliability_diagram
+    from calibrant.diagrams.draw.reliability import class_diagram, reliability_diagram
 
-    figure = reliability_diagram(after, raw=before, bins=bins, fitted_map=fitted_map, title=title)
-    return render(figure, format)
-
-
-def draw_classes(
-    after: ScoreMatrix,
-    before: ScoreMatrix | None,
-    classes: Sequence[Any],
-    *,
-    format: str = "png",
-    bins: Bins = 10,
-    title: str | None = None,
-) -> bytes:
-    """A reliability diagram of the top label and of each class, the heaviest of many."""
-    from calibrant.diagrams.draw.figures import render
-    from calibrant.diagrams.draw.reliability import class_diagram
-
+    if isinstance(after, ScoreTable):
+        figure = reliability_diagram(
+            after, raw=before, bins=bins, fitted_map=fitted_map, title=title
+        )
+        return render(figure, format)
     heaviest = np.argsort(-after.class_weight, kind="stable")[:PANELS]
     figure = class_diagram(
-        label_array(tuple(classes))[after.codes],
+        labels_of(after, classes),
         after.scores,
         classes=list(classes),
         show=[classes[column] for column in sorted(heaviest.tolist())],
@@ -365,7 +353,16 @@ def page_of(
     """
     from calibrant.reports.report import calibration_report, report_of
 
-    options: dict[str, Any] = {"title": title, "measures": measures, **page_words(read, saved_as)}
+    facts, several = read.facts, isinstance(read, FileMatrix)
+    columns = facts["score_columns"] if several else [facts["score_column"]]
+    options: dict[str, Any] = {
+        "title": title,
+        "measures": measures,
+        "score_name": ", ".join(columns[:3]) + (", …" if len(columns) > 3 else ""),
+        "label_name": facts["label_column"],
+        "source": {"files": ", ".join(facts["files"]), "rows": f"{facts['rows']:,}"},
+        "saved_as": "calibrator.json" if saved_as is None else str(saved_as),
+    }
     if isinstance(read, FileMatrix):
         return report_of(calibrator, read.matrix, **options, **judged)
     if too_few(read.table):
@@ -375,18 +372,6 @@ def page_of(
         return report_of(calibrator, read.table, **options)
     options |= {"classes": list(read.classes), "pos_label": read.pos_label}
     return calibration_report(read.table, calibrator=calibrator, **options)
-
-
-def page_words(read: FileTable | FileMatrix, saved_as: Path | None) -> dict[str, Any]:
-    """What a page calls the columns, the files and the calibrator."""
-    facts = read.facts
-    columns = facts["score_columns"] if isinstance(read, FileMatrix) else [facts["score_column"]]
-    return {
-        "score_name": ", ".join(columns[:3]) + (", …" if len(columns) > 3 else ""),
-        "label_name": facts["label_column"],
-        "source": {"files": ", ".join(facts["files"]), "rows": f"{facts['rows']:,}"},
-        "saved_as": "calibrator.json" if saved_as is None else str(saved_as),
-    }
 
 
 def too_few(table: ScoreTable) -> bool:

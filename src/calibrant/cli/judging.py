@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ import typer
 from rich import box
 
 from calibrant.cli import jobs, reading, sources
-from calibrant.cli.console import (
+from calibrant.cli.app import (
     run_with_status,
     say,
     say_json,
@@ -23,18 +23,9 @@ from calibrant.cli.console import (
     tell_advice,
     tell_first,
 )
-from calibrant.cli.reading import FileFeatures, find_source, names_of, read_matrix, read_scores
-from calibrant.cli.sources import (
-    PAGES,
-    PICTURES,
-    FileSource,
-    OutputOption,
-    check_places,
-    engine_options,
-)
 from calibrant.data.columns import segment_columns_of
 from calibrant.data.door import check_word
-from calibrant.data.lazy import CellsOption, LazyRows
+from calibrant.data.lazy import LazyRows
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.open_engine import Engine
 from calibrant.errors import InputError, ParameterError, as_command_options
@@ -76,12 +67,8 @@ def compare(
     method: Methods = None,
     pos_label: sources.PosLabel = None,
     cv: Held = 5,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: sources.LocalRun,
 ) -> None:
     """Judge methods on rows that they have not seen, beside no calibration at all.
 
@@ -93,19 +80,18 @@ def compare(
 
     BLS and the scores as they are (uncalibrated) always take part.
     """
-    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
-    source = find_source(files, score, label, weight, pos_label, place, json)
-    source.refuse_beside(pos_label=pos_label)
+    source = reading.find_source(files, score, label, weight, pos_label, run)
+    source.refuse_beside()
     usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
     methods = jobs.check_methods(method or usual, several=source.several)
-    read, _, size = read_scores(source)
+    read, _, size = reading.read_scores(source)
     title = f"comparing {len(methods)} methods on {size}"
-    auto = run_with_status(lambda: jobs.compare(read, methods, cv), title, json)
+    auto = run_with_status(lambda: jobs.compare(read, methods, cv), title, run.json)
     facts = reading.file_facts(read)
-    names = names_of(facts)
+    names = reading.names_of(facts)
     said = auto.explain(names=names)
     board = auto.leaderboard_
-    if json:
+    if run.json:
         standings = None if board is None else board.to_dict()
         choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": said}
         advice = [one.to_dict() for one in auto.advice_]
@@ -141,12 +127,8 @@ def report(
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
     ] = None,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: sources.LocalRun,
 ) -> None:
     """Write one page: the verdict, the leaderboard, diagrams, measures, advice, how to apply.
 
@@ -159,31 +141,39 @@ def report(
 
     The page needs no network and no other file.
     """
-    check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
-    source = find_source(files, score, label, weight, pos_label, place, json)
-    source.refuse_beside(pos_label=pos_label, measures=measures, features=features)
+    sources.check_places(
+        {
+            "--output": sources.OutputOption(output, sources.PAGES),
+            "--save": sources.OutputOption(save),
+        },
+        files,
+    )
+    source = reading.find_source(files, score, label, weight, pos_label, run)
+    source.refuse_beside(measures=measures, features=features)
     usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
     methods = jobs.check_methods(method or usual, several=source.several)
-    read, rows, size = read_scores(source, features=features)
+    read, rows, size = reading.read_scores(source, features=features)
 
     def judged() -> tuple[Report, str]:
         auto = jobs.compare(read, methods, cv)
         page = jobs.page_of(auto, read, title=title, saved_as=save, measures=measures)
-        page = with_groups(page, rows)
+        if rows is not None and page.fitted is not None:
+            from calibrant.reports.page import worst_groups
+
+            found = find_groups(rows, page.fitted.map, level=page.level)
+            page = replace(page, groups=worst_groups(found))
         if save is not None and pos_label is None:
             jobs.refuse_wrong_way(read, page.fitted)
         return page, page.to_html()
 
     # before the thread begins: one that is left behind may be amid an import that others wait for
-    importlib.import_module("calibrant.auto")
-    importlib.import_module("calibrant.reports.report")
-    importlib.import_module("calibrant.reports.page")
-    page, html = run_with_status(judged, f"judging {size}", json)
+    for name in ("calibrant.auto", "calibrant.reports.report", "calibrant.reports.page"):
+        importlib.import_module(name)
+    page, html = run_with_status(judged, f"judging {size}", run.json)
     write_whole(output, html)
     if save is not None:
         jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)
-    if json:
+    if run.json:
         where = {"output": str(output), "saved": None if save is None else str(save)}
         say_json(reading.file_facts(read) | where | page.to_dict())
         return
@@ -220,15 +210,8 @@ def evaluate(
     level: sources.Level = LEVEL,
     replicates: sources.Replicates = REPLICATES,
     weights: sources.Weighing = "importance",
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    cells: sources.Cells = "auto",
-    engine: sources.EngineName = "duckdb",
-    master: sources.Master = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: sources.EngineRun,
 ) -> None:
     """Measure how good probabilities are, and how good the scores behind them were.
 
@@ -243,20 +226,16 @@ def evaluate(
       calibrant evaluate calibrated.csv --measures clinical --measures auc
       calibrant evaluate calibrated.csv --features age,country
     """
-    place = engine_options(
-        decimal, missing, format, threads, memory_limit, engine, master, named=files
-    )
     others: Any = {"segment": segment, "raw": raw, "option": "--prob"}
-    source = find_source(files, prob, label, weight, pos_label, place, json, **others)
-    wanted, count = sources.read_cells(cells), read_bins(bins)
+    source = reading.find_source(files, prob, label, weight, pos_label, run, **others)
+    count = read_bins(bins)
     records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
     if bins != "10" and not any(name in records for name in BINNED):
         raise ParameterError(
             "--bins is for ECE and MCE, which are not among the measures. Leave it out, or name "
             "them in --measures, too."
         )
-    beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
-    source.refuse_beside(segment=segment, **beside)
+    source.refuse_beside(features=features)
     sources.check_weighing(weights, weight)
     _refuse_unused(source, records, features, level, replicates, weights)
     if segment:
@@ -264,30 +243,30 @@ def evaluate(
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         if features:
             raise ParameterError("--segment goes without --features: name the column there, too.")
-        _each_segment(source, wanted, count, records if measures else None)
+        _each_segment(source, count, records if measures else None)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
     asked: Any = {"bins": count, "intervals": intervals, "records": records}
     evaluation: Any
     if source.several:
-        matrix = read_matrix(source)
+        matrix = reading.read_matrix(source)
         evaluation = jobs.measure_classes(matrix, **asked)
         facts = reading.file_facts(matrix)
         if source.guessed:
             facts["guessed"] = [*source.guessed, *facts.get("guessed", [])]
     else:
         with reading.opened(source, "measuring") as (opened, known):
-            evaluation, facts = measure(opened, known, cells=wanted, **asked)
+            evaluation, facts = measure(opened, known, **asked)
             if features:
                 rows = reading.read_features(opened, known, features)
                 groups = find_groups(
                     rows, level=level or LEVEL, replicates=replicates, weights=weights
                 )
                 evaluation = replace(evaluation, groups=groups)
-    if json:
+    if run.json:
         say_json({**evaluation.to_dict(), **facts})
         return
-    _print(evaluation, names_of(facts))
+    _print(evaluation, reading.names_of(facts))
 
 
 def read_bins(word: str) -> Bins:
@@ -296,7 +275,7 @@ def read_bins(word: str) -> Bins:
 
 
 def _refuse_unused(
-    source: FileSource,
+    source: sources.FileSource,
     records: Records,
     features: list[str] | None,
     level: float,
@@ -346,12 +325,20 @@ def _print(evaluation: Any, names: Any) -> None:
 SHOWN = 30
 
 
-def _each_segment(source: FileSource, cells: Any, bins: Bins, records: Records | None) -> None:
-    """Print the measures of each segment: those of the records, or the few most telling ones."""
+def _each_segment(source: sources.FileSource, bins: Bins, records: Records | None) -> None:
+    """Print the measures of each segment, the largest first: those of the records, or the few most
+    telling ones."""
+    from calibrant.data.segments import segment_titles
+
     with reading.opened(source, "measuring") as (engine, known):
-        tables = reading.read_segments(engine, known, cells)
-    found = evaluate_each(tables.by_key, bins, list(records) if records else None)
-    if source.quiet:
+        tables = reading.read_segments(engine, known)
+    keys = sorted(tables.by_key, key=lambda key: -tables.by_key[key].total)
+    measures = list(records) if records else None
+    found = {
+        name: evaluate_table(tables.by_key[key], bins=bins, level=None, measures=measures)
+        for name, key in zip(segment_titles(keys), keys, strict=True)
+    }
+    if source.run.json:
         each = {name: one.to_dict() for name, one in found.items()}
         say_json({"segments": each, **reading.file_facts(tables.read)})
         return
@@ -359,20 +346,6 @@ def _each_segment(source: FileSource, cells: Any, bins: Bins, records: Records |
     show(segment_table(shown, " / ".join(segment_columns_of(source.segment)), records))
     if len(found) > SHOWN:
         tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
-
-
-def evaluate_each(
-    tables: Mapping[Any, ScoreTable], bins: Bins, measures: Sequence[str] | None = None
-) -> dict[str, Evaluation]:
-    """The measures of each segment, the largest first."""
-    from calibrant.data.segments import segment_titles
-
-    keys = sorted(tables, key=lambda key: -tables[key].total)
-    names = segment_titles(keys)
-    return {
-        name: evaluate_table(tables[key], bins=bins, level=None, measures=measures)
-        for name, key in zip(names, keys, strict=True)
-    }
 
 
 def segment_table(
@@ -394,9 +367,8 @@ def segment_table(
 
 def measure(
     engine: Engine,
-    source: FileSource,
+    source: sources.FileSource,
     *,
-    cells: CellsOption,
     bins: Bins,
     intervals: IntervalOptions | None,
     records: Records | None = None,
@@ -405,7 +377,7 @@ def measure(
     asked = reading.file_rows(engine, source, source.before)
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
-        found = evaluate_rows(*rows.score_and_raw(), bins, intervals, cells, records)
+        found = evaluate_rows(*rows.score_and_raw(), bins, intervals, source.cells, records)
         return found, rows.extent()[0] if source.weight else round(found.weight)
 
     try:
@@ -419,7 +391,7 @@ def measure(
 
 
 def find_groups(
-    given: FileFeatures, fitted_map: Callable[[Any], Any] | None = None, **drawing: Any
+    given: reading.FileFeatures, fitted_map: Callable[[Any], Any] | None = None, **drawing: Any
 ) -> Multicalibration:
     """Where the scores, or what a map makes of them, are wrong; ``drawing`` goes to the measure."""
     rows = given.rows
@@ -432,16 +404,6 @@ def find_groups(
         classes=[0, 1],
         **drawing,
     )
-
-
-def with_groups(page: Report, given: FileFeatures | None) -> Report:
-    """A page that also tells where its map is wrong, if rows with features were read."""
-    if given is None or page.fitted is None:
-        return page
-    from calibrant.reports.page import worst_groups
-
-    found = find_groups(given, page.fitted.map, level=page.level)
-    return replace(page, groups=worst_groups(found))
 
 
 def plot(
@@ -465,12 +427,8 @@ def plot(
     ] = None,
     bins: sources.BinsWord = "10",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
-    decimal: sources.DecimalMark = None,
-    missing: sources.MissingRows = "error",
-    format: sources.StreamFormat = None,
-    json: sources.Json = False,
-    threads: sources.Threads = None,
-    memory_limit: sources.MemoryLimit = None,
+    *,
+    run: sources.LocalRun,
 ) -> None:
     """Draw what was predicted against what happened, or what acting on it is worth.
 
@@ -483,36 +441,37 @@ def plot(
       calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
       calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
     """
-    check_places({"--output": OutputOption(output, PICTURES)}, files)
+    sources.check_places({"--output": sources.OutputOption(output, sources.PICTURES)}, files)
     check_word("--kind", kind, tuple(KINDS))
     if thresholds is not None and kind != "decision":
         raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
     if bins != "10" and kind == "decision":
         raise ParameterError("a decision curve has no bins: leave --bins out.")
     ends = None if thresholds is None else read_thresholds(thresholds)
-    place = engine_options(decimal, missing, format, threads, memory_limit, named=files)
-    source = find_source(
-        files, prob, label, weight, pos_label, place, json, raw=raw, option="--prob"
+    source = reading.find_source(
+        files, prob, label, weight, pos_label, run, raw=raw, option="--prob"
     )
     asked: Any = {"format": output.suffix[1:].lower(), "title": title}
     count = read_bins(bins)
-    source.refuse_beside(pos_label=pos_label, kind=kind == "decision")
+    source.refuse_beside(kind=kind == "decision")
     read: Any
+    before: Any
     if source.several:
-        read = read_matrix(source)
-        picture = jobs.draw_classes(read.matrix, read.raw, read.classes, bins=count, **asked)
+        read = reading.read_matrix(source)
+        after, before = read.matrix, read.raw
     else:
         with reading.opened(source) as (engine, known):
             read, before = reading.read_before_and_after(engine, known)
-        if kind == "decision":
-            tables = {known.score: read.table}
-            if known.before and before:
-                tables[known.before] = before
-            picture = draw_decision(tables, ends, **asked)
-        else:
-            picture = jobs.draw(read.table, before, bins=count, **asked)
+        after = read.table
+    if kind == "decision":
+        tables = {known.score: after}
+        if known.before and before:
+            tables[known.before] = before
+        picture = draw_decision(tables, ends, **asked)
+    else:
+        picture = jobs.draw(after, before, classes=read.classes, bins=count, **asked)
     write_whole(output, picture)
-    if json:
+    if run.json:
         say_json({"output": str(output), **read.facts})
     else:
         say(f"{KINDS[kind]} written to ", (str(output), "bold"))

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.cli.console import SHOWN, some_of, tell
-from calibrant.cli.sources import EngineOptions, Files, FileSource, read_segment
+from calibrant.cli.app import SHOWN, brief, some_of, tell
+from calibrant.cli.sources import Files, FileSource, RunOptions, read_segment
 from calibrant.data.columns import segment_columns_of, unknown_column
 from calibrant.data.door import Rows, are_distributions, read_weight, spelling_advice
-from calibrant.data.lazy import CellsOption, Coding, Names, grouped_tables, row_count
+from calibrant.data.lazy import Coding, Names, grouped_tables, row_count
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, pooling_facts
-from calibrant.engines.files import ReadOptions, nameless, repeatable
+from calibrant.engines.files import nameless, repeatable
 from calibrant.engines.open_engine import (
     ColumnsRead,
     Engine,
@@ -52,7 +52,7 @@ from calibrant.engines.spelling import (
 from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.metrics.headlines import ClassNames, Face, LabelNames
-from calibrant.outputs import STANDARD
+from calibrant.outputs import STANDARD, Name
 from calibrant.rules.base import VectorMap
 
 
@@ -62,9 +62,9 @@ def find_source(
     label: str | None,
     weight: str | None,
     pos_label: str | None,
-    place: EngineOptions,
-    quiet: bool,
+    run: RunOptions,
     *,
+    beside: Sequence[Name] = (),
     segment: list[str] | None = None,
     raw: Sequence[str] | None = None,
     option: str = "--score",
@@ -73,18 +73,20 @@ def find_source(
     one column or for several, the files are looked at.
 
     Files of probabilities are looked at, too, where no column was named: `apply` may have written
-    some for several classes.
+    some for several classes. ``beside`` are further files that the command reads.
     """
+    how, cells = run.reading(*files, *beside), run.read_cells()
     unnamed = option == "--prob" and not words
-    unclear = unnamed or must_look(words)
+    single = words is not None and len(words) == 1
+    unclear = unnamed or (single and are_special(words or ()))
     if STANDARD in files and unclear:  # it is read twice
-        place = place._replace(reading=repeatable(place.reading))
+        how = repeatable(how)
     source = FileSource(
         files, words or (), label or "", weight, pos_label, read_segment(segment), raw or (), option
     )
-    source = replace(source, several=len(source.words) > 1, place=place, quiet=quiet)
-    if place.name == "duckdb" and unclear:
-        source = _looked_at(source, place.reading)
+    source = replace(source, several=len(source.words) > 1, run=run, reading=how, cells=cells)
+    if run.engine == "duckdb" and unclear:
+        source = _looked_at(source)
     if len(source.raw) > 1 and not source.several:
         raise ParameterError(
             f"--raw must name one column, as --prob does, but {len(source.raw)} came. With several "
@@ -93,10 +95,10 @@ def find_source(
     return source
 
 
-def _looked_at(source: FileSource, reading: ReadOptions) -> FileSource:
+def _looked_at(source: FileSource) -> FileSource:
     """The source with one column of scores, or with several classes, as the files have them."""
     try:
-        with open_engine(reading=reading) as engine:
+        with open_engine(reading=source.reading) as engine:
             if not source.words:
                 found = applied_classes(engine, source.files)
                 guessed = ("score",) if found else ()
@@ -104,7 +106,7 @@ def _looked_at(source: FileSource, reading: ReadOptions) -> FileSource:
             names, taken = engine.columns(source.files), (source.label, source.weight)
             asked = expand(source.words, names, option="--score", taken=taken)
     except BaseException:
-        reading.close()  # there will be no job
+        source.reading.close()  # there will be no job
         raise
     if len(asked) == 1 and asked[0].said is None:
         return replace(source, words=(asked[0].column,))
@@ -119,7 +121,7 @@ def opened(source: FileSource, title: str = "reading") -> Iterator[tuple[Engine,
 
 
 def read_scores(
-    source: FileSource, cells: CellsOption = "auto", features: Sequence[str] | None = None
+    source: FileSource, features: Sequence[str] | None = None
 ) -> tuple[FileTable | FileMatrix, FileFeatures | None, str]:
     """The scores of one column or of several classes, rows with features if some are asked for, and
     how much was read, in words."""
@@ -127,7 +129,7 @@ def read_scores(
         matrix = read_matrix(source)
         return matrix, None, f"{matrix.facts['rows']:,} rows"
     with opened(source) as (engine, known):
-        read = read_table(engine, known, cells)
+        read = read_table(engine, known)
         rows = read_features(engine, known, features) if features else None
     what = "cells" if read.table.made else "distinct scores"
     return read, rows, f"{len(read.table):,} {what}"
@@ -152,11 +154,9 @@ class FileFeatures(NamedTuple):
     read: FileTable
 
 
-def read_table(
-    engine: Engine, source: FileSource, cells: CellsOption = "auto", raw: str | None = None
-) -> FileTable:
+def read_table(engine: Engine, source: FileSource, raw: str | None = None) -> FileTable:
     """The score table of files; rows must have a value in the column ``raw``, too."""
-    read = read_rows(file_rows(engine, source, raw), cells=cells, pos_label=source.positive)
+    read = read_rows(file_rows(engine, source, raw), cells=source.cells, pos_label=source.positive)
     note_positive(engine, source, read)
     return read._replace(facts=read.facts | source.facts)
 
@@ -172,10 +172,10 @@ def read_before_and_after(
     return read, read_table(engine, before, raw=source.score).table
 
 
-def read_segments(engine: Engine, source: FileSource, cells: CellsOption) -> FileSegments:
+def read_segments(engine: Engine, source: FileSource) -> FileSegments:
     """The tables of segments, by one GROUP BY."""
     rows = file_rows(engine, source)
-    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), source.positive)
+    grouped, coding = rows.ask(lambda lazy: lazy.grouped(source.cells), source.positive)
     tables = grouped_tables(*grouped)
     whole = ScoreTable.gather(tables.values())
     read = FileTable(whole, coding.classes, coding.pos_label, {})
@@ -226,44 +226,38 @@ def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -
 
     The classes are those of the labels, or of a calibrator, which comes with the name of its file.
     """
-    with source.engine() as engine:
-        found = _read(engine, source, fitted)
-    if not source.quiet:
-        columns = ColumnsByClass(found.classes, tuple(found.facts["score_columns"]))
-        guessed = "" if source.label else found.facts["label_column"]
-        tell(columns.line(source.option, guessed))
-    return found
-
-
-def _read(engine: Engine, source: FileSource, fitted: tuple[Fitted, Path] | None) -> FileMatrix:
     known = () if fitted is None else fitted[0].provenance.get("score_columns", ())
-    label = source.label or likely_label(engine, source, known)
-    wanted = [word for word in (*source.words, *source.raw) if not are_special([word])]
-    rows = engine.class_rows(source.files, wanted, label, source.weight, source.role)
-    labels, taken = rows.labels(), (label, source.weight)
-    asked = expand(source.words, rows.columns, option=source.option, taken=taken)
-    if label in [one.column for one in asked]:
-        raise InputError(
-            f"score and label must be different columns, but both are {label!r}. Name the "
-            "column that holds each."
-        )
-    if fitted is None:
-        found = assign(asked, list(labels.values()), label, option=source.option)
-    else:
-        found = fitted_columns(fitted[0], source.words, rows.columns, fitted[1])
-    classes, k = found.classes, len(found.classes)
-    codes = {word: _code(one, classes, label) for word, one in labels.items()}
-    wanted = list(found.columns)
-    if source.raw:
-        before = expand(source.raw, rows.columns, option="--raw", taken=taken)
-        wanted += assign(before, classes, label, option="--raw").columns
-    read = rows.read(wanted, codes)
-    matrix = _matrix(read, slice(0, k))
-    if source.probabilities and not are_distributions(matrix.scores):
-        rows.refuse_sums(found.columns)
-    facts = rows.facts(len(read.codes)) | {"score_columns": list(found.columns)}
-    facts |= {} if source.label else {"guessed": ["label"]}
-    raw = _matrix(read, slice(k, 2 * k)) if source.raw else None
+    with source.engine() as engine:
+        label = source.label or likely_label(engine, source, known)
+        wanted = [word for word in (*source.words, *source.raw) if not are_special([word])]
+        rows = engine.class_rows(source.files, wanted, label, source.weight, source.role)
+        labels, taken = rows.labels(), (label, source.weight)
+        asked = expand(source.words, rows.columns, option=source.option, taken=taken)
+        if label in [one.column for one in asked]:
+            raise InputError(
+                f"score and label must be different columns, but both are {label!r}. Name the "
+                "column that holds each."
+            )
+        if fitted is None:
+            found = assign(asked, list(labels.values()), label, option=source.option)
+        else:
+            found = fitted_columns(fitted[0], source.words, rows.columns, fitted[1])
+        classes, k = found.classes, len(found.classes)
+        codes = {word: _code(one, classes, label) for word, one in labels.items()}
+        wanted = list(found.columns)
+        if source.raw:
+            before = expand(source.raw, rows.columns, option="--raw", taken=taken)
+            wanted += assign(before, classes, label, option="--raw").columns
+        read = rows.read(wanted, codes)
+        matrix = _matrix(read, slice(0, k))
+        if source.probabilities and not are_distributions(matrix.scores):
+            rows.refuse_sums(found.columns)
+        facts = rows.facts(len(read.codes)) | {"score_columns": list(found.columns)}
+        raw = _matrix(read, slice(k, 2 * k)) if source.raw else None
+    if not source.label:
+        facts["guessed"] = ["label"]
+    if not source.run.json:
+        tell(found.line(source.option, "" if source.label else label))
     return FileMatrix(matrix, classes, facts, raw)
 
 
@@ -356,28 +350,20 @@ class ColumnsByClass(NamedTuple):
 
     def line(self, option: str, guessed: str = "") -> str:
         """Which column is taken for which class, in one line; ``guessed`` is that of the labels."""
-        pairs = zip(self.classes, self.columns, strict=True)
-        each = [f"{_called(column)} is {label!r}" for label, column in pairs]
+        each = []
+        for label, column in zip(self.classes, self.columns, strict=True):
+            named = column if re.fullmatch(r"\w+", column) else f"`{column}`"
+            each.append(f"{named} is {label!r}")
         shown = some_of(each, f" ({len(each)} classes)")
         label = f"label = `{guessed}`, " if guessed else ""
         other = "--label COL, " if guessed else ""
         return f"Columns: {label}{shown}. To name others: {other}{option} CLASS=COLUMN."
 
 
-def _called(column: str) -> str:
-    """A column as a line names it: in marks if it holds more than letters and digits."""
-    return column if re.fullmatch(r"\w+", column) else f"`{column}`"
-
-
 def are_special(words: Sequence[str]) -> bool:
     """Whether words may stand for several columns: more than one, a pattern, CLASS=COLUMN, or
     names with commas between them."""
     return len(words) > 1 or any(re.search(r"[*?=\[,]", word) for word in words)
-
-
-def must_look(words: Sequence[str] | None) -> bool:
-    """Whether only the columns of the files tell if a single word stands for one or several."""
-    return words is not None and len(words) == 1 and are_special(words)
 
 
 def expand(
@@ -387,14 +373,20 @@ def expand(
     of these with commas between them.
 
     A word that is the name of a column is that column, whatever signs it holds. Patterns leave out
-    the columns ``taken`` for something else.
+    the columns ``taken`` for something else. Commas part no word that only as a whole is a column
+    or CLASS=COLUMN.
 
     >>> expand(["p_*", "x=q"], ["id", "p_a", "p_b", "q"], option="--score")
     [AskedColumn(column='p_a', said=None), AskedColumn(column='p_b', said=None), \
 AskedColumn(column='q', said='x')]
     """
+    apart: list[str] = []
+    for word in words:
+        parts = [part.strip() for part in word.split(",") if part.strip()]
+        whole = _is_known(word, names) and not all(_is_known(part, names) for part in parts)
+        apart += [word] if whole or word in names or not parts else parts
     found: dict[str, AskedColumn] = {}
-    for word in [part for given in words for part in _words_between_commas(given, names)]:
+    for word in apart:
         for one in _meant(word, names, taken):
             if one.column in found and None not in (one.said, found[one.column].said):
                 raise InputError(
@@ -404,13 +396,6 @@ AskedColumn(column='q', said='x')]
             if one.column not in found or one.said is not None:
                 found[one.column] = one
     return list(found.values())
-
-
-def _words_between_commas(word: str, names: Sequence[str]) -> list[str]:
-    """The words between commas, unless only the whole is a column's name or CLASS=COLUMN."""
-    parts = [part.strip() for part in word.split(",") if part.strip()]
-    whole = _is_known(word, names) and not all(_is_known(part, names) for part in parts)
-    return [word] if whole or word in names or not parts else parts
 
 
 def _is_known(word: str, names: Sequence[str]) -> bool:
@@ -427,10 +412,9 @@ def _meant(word: str, names: Sequence[str], taken: Sequence[str | None]) -> list
         said, column = word[: sign.start()].strip(), _find(word[sign.end() :], names)
         if column is not None and said:
             return [AskedColumn(column, said)]
-    if "=" in word:
-        raise InputError(unknown_column(word.partition("=")[2], "score", names, "the file"))
-    if not re.search(r"[*?\[]", word):
-        raise InputError(unknown_column(word, "score", names, "the file"))
+    if "=" in word or not re.search(r"[*?\[]", word):
+        unknown = word.partition("=")[2] if "=" in word else word
+        raise InputError(unknown_column(unknown, "score", names, "the file"))
     matched = [name for name in names if fnmatchcase(name, word) and name not in taken]
     if not matched:
         shown = ", ".join(map(repr, names[:30]))
@@ -469,8 +453,10 @@ def assign(
         if one.said is None:
             continue
         label = match_label(found, one.said)
-        if label is None:  # a class without rows
-            label = _like(one.said, found)
+        if label is None:  # a class without rows, of the type of the others
+            meant = typed([one.said])[one.said]
+            words = all(isinstance(known, str) for known in found)
+            label = one.said if words or isinstance(meant, str) else meant
         if label in columns:
             raise InputError(
                 f"each class must have one column, but {columns[label]!r} and {one.column!r} came "
@@ -504,13 +490,6 @@ def in_order(words: Sequence[str], classes: Sequence[Label]) -> tuple[str, ...] 
         return tuple(pairs[label] for label in classes)
     by_names = _by_names(words, classes)
     return None if by_names is None else tuple(by_names[label] for label in classes)
-
-
-def _like(said: str, found: Sequence[Label]) -> Label:
-    """A class that no row has, of the type of the others."""
-    meant = typed([said])[said]
-    same = all(isinstance(label, str) for label in found)
-    return said if same or isinstance(meant, str) else meant
 
 
 # --- by the names of the columns ----------------------------------------------------------------
@@ -584,30 +563,25 @@ def _unmatched(
     columns = [one.column for one in asked]
     rest = [one.column for one in asked if one.said is None]
     open_ = [label for label in found if label not in known]
-    pairs = _guessed(rest, open_)[:SHOWN]
+    # an example: by names where one holds the other, the rest as they come
+    left, near = list(rest), {}
+    for label in open_:
+        alike = [column for column in left if _letters(label) in _letters(column)]
+        if alike:
+            near[label] = alike[0]
+            left.remove(alike[0])
+    if len(near) < len(open_) and all(_letters(label).isdigit() for label in open_):
+        near, left = {}, list(rest)  # names may count from 1, and labels from 0
+    for label in open_:
+        if label not in near:
+            near[label] = left.pop(0) if left else "COLUMN"
+    pairs = [*((label, near[label]) for label in open_), *(("CLASS", one) for one in left)][:SHOWN]
     example = " ".join(f"{option} {shell_quoted(f'{label}={column}')}" for label, column in pairs)
     return (
         f"the names of the columns must tell which class each is for, one column for each of the "
         f"{len(found)} classes of {where}, but they do not. {_list('Columns', columns)} "
         f"{_list('Classes', found)} Say which is which, for example: {example}"
     )
-
-
-def _guessed(columns: Sequence[str], labels: Sequence[Label]) -> list[tuple[Label, str]]:
-    """Pairs for an example: by names where one holds the other, the rest as they come."""
-    left = list(columns)
-    pairs: dict[Label, str] = {}
-    for label in labels:
-        near = [column for column in left if _letters(label) in _letters(column)]
-        if near:
-            pairs[label] = near[0]
-            left.remove(near[0])
-    if len(pairs) < len(labels) and all(_letters(label).isdigit() for label in labels):
-        pairs, left = {}, list(columns)  # names may count from 1, and labels from 0
-    for label in labels:
-        if label not in pairs:
-            pairs[label] = left.pop(0) if left else "COLUMN"
-    return [*((label, pairs[label]) for label in labels), *(("CLASS", one) for one in left)]
 
 
 def _two_classes(
@@ -650,24 +624,29 @@ def complete_roles(engine: Engine, source: FileSource) -> FileSource:
         "score": ("prob", probability_rank) if source.probabilities else ("score", score_rank),
         "label": ("label", label_rank),
     }
-    found: dict[str, ColumnLook] = {}
-    wrong = []
-    for role in missing:
-        option, rank = ranks[role]
-        best = _likeliest(free, rank, sole=role == "score")
-        if len(best) == 1:
-            found[role] = best[0]
-        else:
-            wrong.append(_unclear(option, best))
+    likely = {role: _likeliest(free, ranks[role][1], sole=role == "score") for role in missing}
+    wrong = [_unclear(ranks[role][0], best) for role, best in likely.items() if len(best) != 1]
     if wrong and not any(look.values for look in looks):
         raise InputError("the file must hold rows of data, but only column names came.")
     if wrong:
-        wrong += [nameless([*(look.name for look in looks), *2 * engine.repeated])]
-        wrong += _repeated(engine.repeated)
-        if "label" in missing and "label" not in found:
-            wrong += _three_or_more(free)
+        wrong.append(nameless([*(look.name for look in looks), *2 * engine.repeated]))
+        if called := " or ".join(repr(name) for name in engine.repeated if name.strip()):
+            wrong.append(f"Several columns are called {called}: rename them.")
+        if "label" in likely and len(likely["label"]) != 1:
+            wrong.append(_three_or_more(free))
         raise InputError(" ".join(filter(None, (*wrong, _listed(looks)))))
-    engine.notes.append(_words({ranks[role][0]: found[role] for role in missing}, source))
+    found = {role: best[0] for role, best in likely.items()}
+    said = {ranks[role][0]: f"`{look.name}`" for role, look in found.items()}
+    if "label" in found:
+        with suppress(InputError):  # which label is positive, where both are known
+            coding = classes_of(_typed(found["label"]), found["label"].name, source.positive)
+            asked = source.pos_label is not None
+            said["label"] += (
+                f" ({positive_in_words(coding.classes, coding.pos_label, asked=asked)})"
+            )
+    pairs = ", ".join(f"{option} = {column}" for option, column in said.items())
+    others, options = "others" if len(said) > 1 else "another", [f"--{option}" for option in said]
+    engine.notes.append(f"{pairs}; name {others} with {', '.join(options)}")
     words = [found["score"].name] if "score" in found else source.words
     label = found["label"].name if "label" in found else source.label
     return replace(source, words=words, label=label, guessed=tuple(missing))
@@ -730,24 +709,18 @@ def _typed(look: ColumnLook) -> dict[Any, Any]:
     return typed_present(look.distinct) if text else {value: value for value in look.distinct}
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
-    """What to do about columns of one name, which are not looked at."""
-    called = " or ".join(repr(name) for name in names if name.strip())
-    return [f"Several columns are called {called}: rename them."] if called else []
-
-
-def _three_or_more(looks: Sequence[ColumnLook]) -> list[str]:
+def _three_or_more(looks: Sequence[ColumnLook]) -> str:
     """What to do about a column whose name says labels, but which has more than two of them."""
     for look in looks:
         if look.called(LABELS, OUTCOME_WORDS) and look.numbers is None and len(look.distinct) > 2:
             said = f"The column {look.name!r} has more than two labels"
             if alike := spelling_advice(look.distinct):
-                return [f"{said}. {alike}"]
-            return [
+                return f"{said}. {alike}"
+            return (
                 f"{said}: keep the rows of two of them, or name a column of scores for each class "
                 "(--score A=COL --score B=COL ...)."
-            ]
-    return []
+            )
+    return ""
 
 
 def _listed(looks: Sequence[ColumnLook]) -> str:
@@ -765,22 +738,21 @@ def _looks(engine: Engine, files: Files) -> list[ColumnLook]:
     rows = max(VALUES // max(len(columns), 1), 100)
     looks = []
     for name, values in columns.items():
-        kept = tuple(value for value in map(_as_word, values[:rows]) if _present(value))
+        kept = tuple(value for value in map(_cell, values[:rows]) if value is not None)
         looks.append(ColumnLook(name, kept, more=len(values) >= min(rows, ROWS)))
     return looks
 
 
-def _as_word(value: Any) -> Any:
-    """A value as a number, a word or None; lists, dates and the like as words."""
+def _cell(value: Any) -> Any:
+    """A value as a number or a word; lists, dates and the like as words, words for none as None."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return float(value) if isinstance(value, Decimal) else str(value).strip()
-
-
-def _present(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.lower() not in MISSING
-    return value is not None and not (isinstance(value, float) and math.isnan(value))
+    if isinstance(value, Decimal):
+        return _cell(float(value))
+    word = str(value).strip()
+    return None if word.lower() in MISSING else word
 
 
 def _likeliest(
@@ -806,24 +778,6 @@ def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
         each = " ".join(f"--{option} {shell_quoted(look.name)}" for look in best[:3])
         several = f" If they are of several classes, name them all: {each} …"
     return f"The column of {what} may be {names}: name it with --{option} COL.{several}"
-
-
-def _words(found: Mapping[str, ColumnLook], source: FileSource) -> str:
-    said = ", ".join(
-        f"{option} = `{look.name}`{_positive(look, source) if option == 'label' else ''}"
-        for option, look in found.items()
-    )
-    others = "others" if len(found) > 1 else "another"
-    return f"{said}; name {others} with {', '.join(f'--{option}' for option in found)}"
-
-
-def _positive(look: ColumnLook, source: FileSource) -> str:
-    """Which label is positive, where both are known."""
-    with suppress(InputError):
-        coding = classes_of(_typed(look), look.name, source.positive)
-        asked = source.pos_label is not None
-        return f" ({positive_in_words(coding.classes, coding.pos_label, asked=asked)})"
-    return ""
 
 
 # --- the positive label -------------------------------------------------------------------------
@@ -986,19 +940,15 @@ class ColumnLook:
         if not found:
             said = "empty"
         elif len(found) <= 2:
-            said = " and ".join(_brief(str(one)) for one in found)
+            said = " and ".join(brief(str(one), 40) for one in found)
         elif self.numbers is not None:
             kind = "whole numbers" if self.whole else "numbers"
             said = f"{kind} from {min(self.numbers):g} to {max(self.numbers):g}"
         elif len(found) <= FEW and not self.more:
-            said = ", ".join(repr(_brief(str(one))) for one in found)
+            said = ", ".join(repr(brief(str(one), 40)) for one in found)
         else:
             said = f"{len(found):,}{' or more' * self.more} words"
         return f"{self.name!r} ({said})"
-
-
-def _brief(text: str, most: int = 40) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def score_rank(look: ColumnLook) -> int:

@@ -15,11 +15,11 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from calibrant.cli.console import Bar, note
+from calibrant.cli.app import Bar, note
 from calibrant.data.columns import segment_columns_of
 from calibrant.data.lazy import CellsOption, check_cells
 from calibrant.engines.apply import RowFitted
-from calibrant.engines.files import KINDS, ReadOptions, is_calibrator
+from calibrant.engines.files import KINDS, PLAIN_READING, ReadOptions, is_calibrator
 from calibrant.engines.open_engine import Engine, open_engine
 from calibrant.engines.spelling import yes_of
 from calibrant.errors import InputError, ParameterError, shell_quoted
@@ -42,38 +42,84 @@ Files = Sequence[str | os.PathLike[str]]
 Segment = str | tuple[str, ...] | None
 
 
-class EngineOptions(NamedTuple):
-    """Where the work is done: which engine, with how much of the machine; how files are read."""
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of most commands: how rows are read, by what, and how the command answers."""
 
-    name: str
-    master: str | None
-    threads: int | None
-    memory_limit: str | None
-    reading: ReadOptions
+    decimal: Annotated[
+        str | None,
+        typer.Option("--decimal", metavar=".|,", help="Decimal mark; guessed if left out."),
+    ] = None
+    missing: Annotated[
+        str,
+        typer.Option(
+            "--missing", metavar="error|drop", help="Stop at rows without a value, or drop them."
+        ),
+    ] = "error"
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="csv|tsv|jsonl|parquet|xlsx",
+            help="Format of standard input and output (-); default: csv.",
+        ),
+    ] = None
+    allow_one_class: Annotated[
+        bool, typer.Option("--allow-one-class", help="Fit although all rows have one label.")
+    ] = False
+    cells: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|exact|N",
+            help="Keep every score, or group them into N cells; auto: group beyond a million.",
+        ),
+    ] = "auto"
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="duckdb|spark", help="What reads and writes the files."),
+    ] = "duckdb"
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Address of Spark; default: all cores of this machine (local[*])."
+        ),
+    ] = None
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False
+    threads: Annotated[
+        int | None, typer.Option(min=1, show_default=False, help="Cores to use; default: all.")
+    ] = None
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Most memory to use, such as 2GB; what does not fit goes to disk."
+        ),
+    ] = None
+
+    def reading(self, *named: Name) -> ReadOptions:
+        """How files are read; standard input is that of the process.
+
+        ``named`` are all files that the command reads or writes rows of: only ``-`` has a format.
+        """
+        if self.format is not None and not any(map(is_standard, named)):
+            raise ParameterError(
+                "--format is for standard input and output (-); a file's kind is told by its "
+                "ending, such as .csv, .jsonl or .parquet. Leave --format out, or rename the file."
+            )
+        stream = getattr(sys.stdin, "buffer", None)
+        return ReadOptions(self.decimal, self.missing, stream, self.format)
+
+    def read_cells(self) -> CellsOption:
+        """The option --cells as the library takes it."""
+        cells: Any = int(self.cells) if self.cells.isdecimal() else self.cells
+        check_cells(cells)
+        return cells  # type: ignore[no-any-return]
 
 
-def engine_options(
-    decimal: str | None = None,
-    missing: str = "error",
-    format: str | None = None,
-    threads: int | None = None,
-    memory_limit: str | None = None,
-    engine: str = "duckdb",
-    master: str | None = None,
-    *,
-    named: Sequence[Name] = (),
-) -> EngineOptions:
-    """The same from the options of a command; standard input is that of the process.
-
-    ``named`` are all files that the command reads or writes rows of: a format is for ``-`` only.
-    """
-    if format is not None and not any(map(is_standard, named)):
-        raise ParameterError(
-            "--format is for standard input and output (-); a file's kind is told by its ending, "
-            "such as .csv, .jsonl or .parquet. Leave --format out, or rename the file."
-        )
-    reading = ReadOptions(decimal, missing, getattr(sys.stdin, "buffer", None), format)
-    return EngineOptions(engine, master, threads, memory_limit, reading)
+#: the same of a command that learns nothing, and of one that holds all rows in memory
+EngineRun = Annotated[RunOptions, "allow_one_class"]
+LocalRun = Annotated[RunOptions, "allow_one_class", "cells", "engine", "master"]
 
 
 @dataclass(frozen=True)
@@ -93,8 +139,9 @@ class FileSource:
     option : the option that the words came by: ``--score``, or ``--prob`` for probabilities
     several : whether there is a column for each of several classes
     guessed : roles whose columns were guessed
-    place : what reads the files, and how; DuckDB by default
-    quiet : whether nothing but JSON is printed
+    run : what reads the files, and how the command answers
+    reading : how they are read
+    cells : how scores are grouped
     """
 
     files: Files
@@ -107,8 +154,9 @@ class FileSource:
     option: str = "--score"
     several: bool = False
     guessed: tuple[str, ...] = ()
-    place: EngineOptions | None = None
-    quiet: bool = False
+    run: RunOptions = RunOptions()
+    reading: ReadOptions = PLAIN_READING
+    cells: CellsOption = "auto"
 
     @property
     def score(self) -> str:
@@ -140,9 +188,16 @@ class FileSource:
         """What is worth remembering of how the columns were found."""
         return {"guessed": list(self.guessed)} if self.guessed else {}
 
-    def refuse_beside(self, **given: Any) -> None:
-        """With several classes, refuse options for one column of scores, each by its name."""
-        for name, value in given.items():
+    def refuse_beside(self, **more: Any) -> None:
+        """With several classes, refuse options for one column of scores, those of the source and
+        ``more``, each by its name."""
+        own = {
+            "segment": self.segment,
+            "pos_label": self.pos_label,
+            "cells": self.run.cells != "auto",
+            "allow_one_class": self.run.allow_one_class,
+        }
+        for name, value in (own | more).items():
             if value and self.several:
                 raise ParameterError(
                     f"--{name.replace('_', '-')} is for one column of scores, but several came, "
@@ -153,19 +208,24 @@ class FileSource:
     def engine(self, title: str = "reading") -> Iterator[Engine]:
         """An engine for one job, with a progress bar. At the end its notes are on stderr, unless
         all is quiet."""
-
-        place = self.place or engine_options()
-        notes: list[str] = []
+        run, notes = self.run, []
         try:
             with (
-                Bar(title, self.quiet) as bar,
-                open_engine(**place._asdict(), progress=bar) as engine,
+                Bar(title, run.json) as bar,
+                open_engine(
+                    run.engine,
+                    threads=run.threads,
+                    memory_limit=run.memory_limit,
+                    progress=bar,
+                    master=run.master,
+                    reading=self.reading,
+                ) as engine,
             ):
                 notes = engine.notes
                 yield engine
         finally:
-            place.reading.close()
-            for words in () if self.quiet else notes:
+            self.reading.close()
+            for words in () if run.json else notes:
                 note(words)
 
 
@@ -230,6 +290,12 @@ def refuse_swapped(calibrator: Path | None, files: Sequence[str], order: str) ->
     raise InputError(f"{found[0]} looks like a calibrator{came}. Did you mean: calibrant {meant}")
 
 
+def apply_command(calibrator: Path | None) -> str:
+    """The command that applies a calibrator, to copy."""
+    name = "CALIBRATOR.json" if is_standard(calibrator) else shell_quoted(str(calibrator))
+    return f"calibrant apply {name} NEW.csv -o OUT.csv"
+
+
 def score_column(fitted: Fitted, asked: Sequence[str]) -> str:
     """The one column of scores: as asked for, or as in the fit; "" where neither says it."""
     if len(asked) > 1:
@@ -278,11 +344,6 @@ class OutputOption(NamedTuple):
     folder: bool = False
     stream: bool = False
 
-    @property
-    def named(self) -> bool:
-        """Whether it is a file, and not standard output."""
-        return self.path is not None and not (self.stream and is_standard(self.path))
-
 
 def check_places(outputs: Mapping[str, OutputOption], read: Iterable[Name | None]) -> None:
     """Refuse outputs that cannot be written, that are read, or that are one: before any work.
@@ -294,7 +355,9 @@ def check_places(outputs: Mapping[str, OutputOption], read: Iterable[Name | None
     """
     written: dict[str, Path] = {}
     for option, output in outputs.items():
-        path = _local(output.path) if output.path is not None and output.named else None
+        if output.path is None or (output.stream and is_standard(output.path)):
+            continue
+        path = _local(output.path)
         if path is not None:
             _check(path, output)
             written[option] = path
@@ -401,12 +464,6 @@ def place_of(output: str, format: str | None) -> Iterator[str]:
         sys.stdout.buffer.flush()
 
 
-def write_standard(text: str) -> None:
-    """Write text to standard output as UTF-8, whatever the terminal's letters are."""
-    sys.stdout.buffer.write(text.encode("utf-8"))
-    sys.stdout.buffer.flush()
-
-
 # --- Options that several commands share, and how their words are read ----------------------------
 
 FileNames = Annotated[
@@ -442,12 +499,7 @@ FittedScore = Annotated[
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(
-        "--label",
-        "-l",
-        metavar="COL",
-        help="Column of labels; guessed if left out.",
-    ),
+    typer.Option("--label", "-l", metavar="COL", help="Column of labels; guessed if left out."),
 ]
 FittedLabel = Annotated[
     str | None,
@@ -490,15 +542,6 @@ BinsWord = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Threads = Annotated[
-    int | None, typer.Option(min=1, show_default=False, help="Cores to use; default: all.")
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE", help="Most memory to use, such as 2GB; what does not fit goes to disk."
-    ),
-]
 Folds = Annotated[
     int, typer.Option(min=0, help="Folds for the estimate of how new rows will fare; 0 for none.")
 ]
@@ -541,23 +584,6 @@ Weighing = Annotated[
         help="Whether a weight says how much a row matters, or how many rows it stands for.",
     ),
 ]
-EngineName = Annotated[
-    str,
-    typer.Option("--engine", metavar="duckdb|spark", help="What reads and writes the files."),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", help="Address of Spark; default: all cores of this machine (local[*])."
-    ),
-]
-Cells = Annotated[
-    str,
-    typer.Option(
-        metavar="auto|exact|N",
-        help="Keep every score, or group them into N cells; auto: group beyond a million.",
-    ),
-]
 SegmentColumn = Annotated[
     list[str] | None,
     typer.Option(
@@ -579,24 +605,6 @@ FitFeatures = Annotated[
 FittedSegment = Annotated[
     list[str] | None,
     typer.Option("--segment", metavar="COL", help="Column of segments; default: as in the fit."),
-]
-DecimalMark = Annotated[
-    str | None,
-    typer.Option("--decimal", metavar=".|,", help="Decimal mark; guessed if left out."),
-]
-MissingRows = Annotated[
-    str,
-    typer.Option(
-        "--missing", metavar="error|drop", help="Stop at rows without a value, or drop them."
-    ),
-]
-StreamFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="csv|tsv|jsonl|parquet|xlsx",
-        help="Format of standard input and output (-); default: csv.",
-    ),
 ]
 
 
@@ -620,10 +628,3 @@ def check_weighing(weights: str, weight: str | None) -> None:
             "--weights counts says how a column of weights counts, but none was named. Name it "
             "with --weight COL, or leave --weights out."
         )
-
-
-def read_cells(word: str) -> CellsOption:
-    """The option --cells as the library takes it."""
-    cells: Any = int(word) if word.isdecimal() else word
-    check_cells(cells)
-    return cells  # type: ignore[no-any-return]

@@ -293,19 +293,16 @@ def _folder_lock() -> str:
 def _remove_stale_folders() -> None:
     """Remove the temporary folders of processes that are gone: nobody holds their locks."""
     user = os.getuid() if hasattr(os, "getuid") else 0
-    left: list[os.DirEntry[str]] = []
-    with suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
-        left = [one for one in found if one.name.startswith(_FOLDERS)]
-    for folder in left:
+    for folder in list(Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*")):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != user:
                 continue
-            with open(Path(folder.path) / _folder_lock(), "rb+") as lock:
+            with (folder / _folder_lock()).open("rb+") as lock:
                 gone = try_lock(lock.fileno())
                 if gone:  # held until all is gone: a folder that was just made has no lock yet
-                    shutil.rmtree(folder.path, ignore_errors=True)
+                    shutil.rmtree(folder, ignore_errors=True)
             if gone and WINDOWS:  # where no open file can be removed
-                shutil.rmtree(folder.path, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def private_file(path: Name) -> IO[bytes]:

@@ -532,7 +532,7 @@ def test_a_folder_is_removed_under_its_lock(tmp_path, monkeypatch):
     remove, held = shutil.rmtree, []
 
     def watched(path, **options):
-        if path == left.name:
+        if Path(path) == Path(left.name):
             with lock.open("rb+") as stream:
                 held.append(outputs.try_lock(stream.fileno()) is False)
         remove(path, **options)

@@ -67,8 +67,7 @@ def names_of_columns(segments: Any) -> tuple[str, ...]:
     >>> names_of_columns({"country": ["fr"], "product": ["card"]}), names_of_columns(["fr"])
     (('country', 'product'), ())
     """
-    given = getattr(segments, "column_names", getattr(segments, "columns", ()))
-    names = tuple(segments) if isinstance(segments, Mapping) else tuple(given)
+    names = tuple(segments) if isinstance(segments, Mapping) else tuple(_frame_columns(segments))
     return names if len(names) > 1 and all(isinstance(name, str) for name in names) else ()
 
 
@@ -104,25 +103,26 @@ def _columns_as_given(segments: Any) -> list[Any]:
         segments = to_column(segments, "segments")
     if isinstance(segments, Mapping):
         return list(segments.values()) or [[]]
-    if isinstance(segments, np.ndarray):
-        if segments.ndim == 2 and segments.shape[1] > 1:
-            return list(segments.T)
-        if segments.dtype != object or segments.ndim != 1 or not len(segments):
-            return [segments]
-        return _of_tuples(segments.tolist()) if isinstance(segments[0], tuple) else [segments]
-    if isinstance(segments, (list, tuple)):
+    array = isinstance(segments, np.ndarray)
+    if array and segments.ndim != 1:
+        return list(segments.T) if segments.ndim == 2 and segments.shape[1] > 1 else [segments]
+    if array or isinstance(segments, (list, tuple)):
         first = segments[0] if len(segments) else ""
         if isinstance(first, tuple):
             return _of_tuples(list(segments))
         plural = hasattr(first, "__len__") and not isinstance(first, (str, bytes))
-        return list(segments) if plural else [segments]
-    names = getattr(segments, "column_names", getattr(segments, "columns", ()))
-    if len(names) < 2:
-        return [segments]
-    frame = to_narwhals(segments)
+        return list(segments) if plural and not array else [segments]
+    names = _frame_columns(segments)
+    frame = to_narwhals(segments) if len(names) > 1 else segments
     if frame is segments:
         return [segments]
     return [frame.get_column(name).to_native() for name in names]
+
+
+def _frame_columns(frame: Any) -> Sequence[Any]:
+    """The names of the columns of a frame of any library; none of anything else."""
+    names: Sequence[Any] = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    return names
 
 
 def _of_tuples(rows: list[Any]) -> list[Any]:

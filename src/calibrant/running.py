@@ -102,7 +102,9 @@ def stoppable() -> Iterator[None]:
         return
 
     def stop(number: int, frame: Any) -> None:
-        if _unbroken or _is_importing(frame):
+        while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+            frame = frame.f_back
+        if _unbroken or frame is not None:  # a frame of Python's own import machinery
             _raise_later(number)
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -147,13 +149,6 @@ def signals_delayed() -> Iterator[None]:
         yield
     finally:
         _unbroken.pop()
-
-
-def _is_importing(frame: Any) -> bool:
-    """Whether a frame, or one that called it, is of Python's import machinery."""
-    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
-        frame = frame.f_back
-    return frame is not None
 
 
 def _raise_later(number: int) -> None:

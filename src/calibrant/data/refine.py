@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -118,86 +118,32 @@ def narrowed(
     ``link`` makes predictions of scores, of which equal ones stay together; so does ``predict``
     where the rows are, if Σw·prediction of each piece is asked for.
     """
-    pieces = _Pieces.of(PieceFinder(cells), grouped)
-    torn = pieces.torn(link)
+    finder = PieceFinder(cells)
+    pieces = finder.pieces(grouped)
+    unsettled = finder.unsettled(pieces, link)
     for _ in range(PASSES):
-        if pieces.columns["rows"][torn].sum() <= FEW:
+        rows = pieces["rows"][unsettled]
+        if rows.sum() <= FEW:
             break
-        finder = pieces.finder_of(torn, pieces.parts(torn))
-        found = yield PieceSums(finder, link, predict)
-        pieces = pieces.divided(torn, finder, found)
-        torn = pieces.torn(link)
-    kept = {name: column[~torn] for name, column in pieces.columns.items()}
-    if not torn.any():
+        each = max(EACH / 4 ** len(finder.steps), rows.sum() / MOST)
+        parts = 2.0 ** np.round(np.log2(np.maximum(rows / each, 1.0)))
+        finder = finder.divided(pieces["k"][unsettled], parts)
+        new = finder.pieces((yield PieceSums(finder, link, predict)))
+        pieces = {name: np.append(own[~unsettled], new[name]) for name, own in pieces.items()}
+        order = np.argsort(pieces["low"], kind="stable")
+        pieces = {name: column[order] for name, column in pieces.items()}
+        unsettled = finder.unsettled(pieces, link)
+    kept = {name: column[~unsettled] for name, column in pieces.items()}
+    if not unsettled.any():
         return Narrowed(kept, {"x": np.empty(0), **{name: np.empty(0) for name in SUMS}})
-    scores = yield PieceScores(pieces.finder_of(torn, np.ones(int(torn.sum()))))
-    return Narrowed(kept, scores)
+    finder = finder.divided(pieces["k"][unsettled], np.ones(int(unsettled.sum())))
+    return Narrowed(kept, (yield PieceScores(finder)))
 
 
 def unit_starts(low: Array, high: Array) -> tuple[Index, Index]:
     """Neighbours that share a prediction are one unit: the first of each, and each one's unit."""
     first = np.append(True, low[1:] > high[:-1])[: len(low)]
     return np.flatnonzero(first), np.cumsum(first) - 1
-
-
-@dataclass(frozen=True)
-class _Pieces:
-    """Pieces of the line of scores that have weight, in order, and how rows find theirs."""
-
-    finder: PieceFinder
-    columns: Columns
-
-    @classmethod
-    def of(cls, finder: PieceFinder, found: Columns) -> Self:
-        """The cells or pieces that were found; several groups of one are put together."""
-        n0, n1, _, _ = sums_of(found)
-        order = np.argsort(found["k"], kind="stable")
-        order = order[(n0 + n1)[order] > 0]
-        k = np.asarray(found["k"], np.int64)[order]
-        starts = run_starts(k)
-        known = {"rows": n0 + n1, "moment": np.zeros(len(n0)), **found}
-        columns = {
-            name: put.reduceat(np.asarray(known[name], np.float64)[order], starts)
-            for name, put in JOINED.items()
-        }
-        depth = np.full(len(starts), float(len(finder.steps)))
-        return cls(finder, {"k": k[starts], "depth": depth, **columns})
-
-    def torn(self, link: Link) -> Flags:
-        """Which pieces may hold a corner. Those that were not divided with others cannot."""
-        low, high = link(self.columns["low"]), link(self.columns["high"])
-        starts, unit = unit_starts(low, high)
-        n0, n1 = (np.add.reduceat(self.columns[name], starts) for name in SUMS[:2])
-        ends = np.append(starts[1:], len(low)) - 1
-        inside = may_hold_corner(n0, n1) & (low[starts] < high[ends])
-        return np.asarray(inside[unit] & (self.columns["depth"] == len(self.finder.steps)))
-
-    def parts(self, torn: Flags) -> Array:
-        """How many pieces of about EACH rows some are divided into."""
-        count = self.columns["rows"][torn]
-        each = max(EACH / 4 ** len(self.finder.steps), count.sum() / MOST)
-        return np.asarray(2.0 ** np.round(np.log2(np.maximum(count / each, 1.0))))
-
-    def finder_of(self, torn: Flags, parts: Array) -> PieceFinder:
-        """All steps and one more, for some pieces alone."""
-        wanted = np.asarray(self.columns["k"][torn], np.int32)
-        steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
-        for step in reversed(self.finder.steps):  # rows elsewhere need not go any further
-            place = np.unique(np.searchsorted(step["first"], wanted, side="right") - 1)
-            steps.append({name: column[place] for name, column in step.items()})
-            wanted = steps[-1]["k"]
-        return PieceFinder(self.finder.cells, tuple(reversed(steps)))
-
-    def divided(self, torn: Flags, finder: PieceFinder, found: Columns) -> Self:
-        """The pieces that the finder leads to in place of some."""
-        new = type(self).of(finder, found).columns
-        columns = {
-            name: np.append(column[~torn], new[name]) for name, column in self.columns.items()
-        }
-        order = np.argsort(columns["low"], kind="stable")
-        return replace(
-            self, finder=finder, columns={name: column[order] for name, column in columns.items()}
-        )
 
 
 # --- How a score finds its piece ------------------------------------------------------------------
@@ -213,6 +159,40 @@ class PieceFinder:
 
     cells: Cells
     steps: tuple[Columns, ...] = ()
+
+    def divided(self, wanted: NDArray[Any], parts: Array) -> PieceFinder:
+        """All steps and one more: so many ``parts`` of each of the ``wanted`` pieces alone."""
+        wanted = np.asarray(wanted, np.int32)
+        steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
+        for step in reversed(self.steps):  # rows elsewhere need not go any further
+            place = np.unique(np.searchsorted(step["first"], wanted, side="right") - 1)
+            steps.append({name: column[place] for name, column in step.items()})
+            wanted = steps[-1]["k"]
+        return PieceFinder(self.cells, tuple(reversed(steps)))
+
+    def pieces(self, found: Columns) -> Columns:
+        """The pieces with weight among grouped rows, in order; several groups of one are put
+        together."""
+        n0, n1, _, _ = sums_of(found)
+        order = np.argsort(found["k"], kind="stable")
+        order = order[(n0 + n1)[order] > 0]
+        k = np.asarray(found["k"], np.int64)[order]
+        starts = run_starts(k)
+        known = {"rows": n0 + n1, "moment": np.zeros(len(n0)), **found}
+        columns = {
+            name: put.reduceat(np.asarray(known[name], np.float64)[order], starts)
+            for name, put in JOINED.items()
+        }
+        return {"k": k[starts], "depth": np.full(len(starts), float(len(self.steps))), **columns}
+
+    def unsettled(self, pieces: Columns, link: Link) -> Flags:
+        """Which pieces may hold a corner. Those that were not divided with others cannot."""
+        low, high = link(pieces["low"]), link(pieces["high"])
+        starts, unit = unit_starts(low, high)
+        n0, n1 = (np.add.reduceat(pieces[name], starts) for name in SUMS[:2])
+        ends = np.append(starts[1:], len(low)) - 1
+        inside = may_hold_corner(n0, n1) & (low[starts] < high[ends])
+        return np.asarray(inside[unit] & (pieces["depth"] == len(self.steps)))
 
     def rows_of(self, rows: LazyRows) -> LazyRows:
         """The rows of the pieces that all steps lead to, with the number k of the piece.

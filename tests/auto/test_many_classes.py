@@ -13,7 +13,8 @@ from calibrant.auto import auto as room
 from calibrant.auto.auto import members_for, reasons_left_out
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.fitting import folds
-from calibrant.fitting.folds import count_large_parts, split_matrix
+from calibrant.fitting.folds import count_large_parts
+from calibrant.fitting.held_out import HeldOutMatrix
 from calibrant.solvers.weights import mixture_weights
 
 
@@ -75,16 +76,16 @@ def test_it_helps_and_says_what_was_left_out(kind, tmp_path):
 def test_a_large_matrix_holds_out_a_single_part(monkeypatch):
     z, y = draw(600, 40)
     matrix = ScoreMatrix(z, y)
-    pairs, clusters = split_matrix(matrix, np.arange(40), 5, None, 0)
-    assert len(pairs) == 5
+    assert HeldOutMatrix.of_matrix(matrix, np.arange(40), 5).folds == 5
     monkeypatch.setattr(folds, "FOLDED_NUMBERS", 1000)
-    [(train, test)], clusters = split_matrix(matrix, np.arange(40), 5, None, 0)
-    assert clusters is None
+    held = HeldOutMatrix.of_matrix(matrix, np.arange(40), 5)
+    [(train, test)] = held.pairs
+    assert held.groups is None
     assert len(test) == 120
     assert sorted([*train, *test]) == list(range(600))
     monkeypatch.setattr(folds, "HELD_NUMBERS", 2400)
     monkeypatch.setattr(folds, "LEAST_HELD", 50)
-    [(train, test)], _ = split_matrix(matrix, np.arange(40), 5, None, 0)
+    [(train, test)] = HeldOutMatrix.of_matrix(matrix, np.arange(40), 5).pairs
     assert len(test) == 60
     auto = cal.AutoCalibrator().fit(z, y)
     assert auto.leaderboard_.folds == 1

@@ -14,10 +14,9 @@ from sklearn.base import clone
 
 import calibrant as cal
 from calibrant.auto import auto as room
-from calibrant.auto.auto import members_for, view_of
+from calibrant.auto.auto import MemberView, members_for
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.fitting import folds as dealers
-from calibrant.fitting.folds import split_matrix
+from calibrant.fitting import held_out as parts
 from calibrant.fitting.held_out import HeldOutMatrix
 from calibrant.maps import Softmax, VectorMixture
 from calibrant.rules.softmax import seen_by_members
@@ -125,7 +124,7 @@ def test_mixture_against_plain_steps():
 def test_only_the_ratios_of_weights_count_for_shares_and_judgement():
     z, y = draw(200)
     matrix = ScoreMatrix(z, y, np.full(200, 1e-6))
-    pairs, _ = split_matrix(matrix, np.arange(3), 4, None, 0)
+    pairs = HeldOutMatrix.of_matrix(matrix, np.arange(3), 4).pairs
     light, whole = (HeldOutMatrix(one, pairs) for one in (matrix, ScoreMatrix(z, y)))
     one, other = (
         room.judge_classes({}, held, progress=False)["temperature"].log_loss
@@ -146,7 +145,7 @@ def test_the_order_of_rows_plays_no_part():
 
 def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     z, y = draw(900)
-    monkeypatch.setattr(dealers, "MOST_JUDGED", 300)
+    monkeypatch.setattr(parts, "MOST_JUDGED", 300)
     auto = cal.AutoCalibrator().fit(z, y)
     assert auto.leaderboard_.weight == 300
     monkeypatch.undo()
@@ -155,7 +154,8 @@ def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     for name in ("uncalibrated", "temperature", "mixture"):
         one, other = auto.leaderboard_[name], all_rows.leaderboard_[name]
         assert abs(one.log_loss - other.log_loss) < 4 * one.log_loss_se
-    kept = [np.concatenate(pair) for pair in split_matrix(ScoreMatrix(z, y), None, 5, None, 0)[0]]
+    folds = HeldOutMatrix.of_matrix(ScoreMatrix(z, y), np.arange(3), 5)
+    kept = [np.concatenate(pair) for pair in folds.pairs]
     assert all(sorted(rows) == list(range(900)) for rows in kept)
 
 
@@ -185,11 +185,11 @@ def test_probabilities_of_naive_bayes_are_told_apart_below_the_floor():
 
 def test_timid_rows_are_seen_as_they_are():
     z, y = draw(400, factor=0.3)
-    view = view_of(ScoreMatrix(softmax(z, axis=1), y))
+    view = MemberView.best_for(ScoreMatrix(softmax(z, axis=1), y))
     assert view.factor == 1.0
     seen = view.of(ScoreMatrix(softmax(z, axis=1), y)).scores
     assert seen == pytest.approx(softmax(z, axis=1), abs=1e-12)
-    over = view_of(ScoreMatrix(softmax(20 * z, axis=1), y))
+    over = MemberView.best_for(ScoreMatrix(softmax(20 * z, axis=1), y))
     assert over.factor == pytest.approx(1 / cal.Temperature().fit(20 * z, y).temperature_, rel=1e-3)
 
 

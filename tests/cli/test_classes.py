@@ -149,10 +149,10 @@ def test_out_of_fold_figures_are_those_of_rows_held_out(run):
     p, y = animals(400)
     w = 1 + np.arange(400) % 3
     from calibrant.data.score_matrix import read_matrix
-    from calibrant.fitting.folds import split_matrix
+    from calibrant.fitting.held_out import HeldOutMatrix
 
     matrix, classes = read_matrix(p, KINDS[y], w)
-    pairs, _ = split_matrix(matrix, classes, 4, None, 0)
+    pairs = HeldOutMatrix.of_matrix(matrix, classes, 4).pairs
     after = np.empty_like(p)
     for train, test in pairs:
         one = cal.CodedCalibrator(cal.Platt()).fit(p[train], KINDS[y[train]], w[train])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.fitting import base_classes as base
+from calibrant.fitting import base
 from calibrant.fitting.registry import to_calibrator
 from calibrant.solvers.weights import mixture_weights
 from twins import scaling as naive

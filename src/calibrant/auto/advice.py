@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -98,7 +99,9 @@ def advise(
     names = LabelNames.of(rows.classes, rows.pos_label)
     advice = list(advise_table(table, to_calibrator(calibrator), names=names))
     if held_out is not None:
-        other = ScoreTable.from_arrays(*_pair(held_out), **options)
+        if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
+            raise InputError("held_out must be a pair: the scores and the labels of held-out rows.")
+        other = ScoreTable.from_arrays(*held_out, **options)
         better = list(advise_trained_on(table, other))
         advice = [one for one in advice if one.code not in {b.code for b in better}] + better
     if segments is not None:
@@ -128,36 +131,23 @@ def advise_table(
         raise InputError("table must hold at least one score, but it is empty.")
     if len(table) > MOST_CELLS:
         table = table.pool(MOST_CELLS)
-    return tuple(_checks(table, calibrator, names or LabelNames(), judged))
-
-
-def _checks(
-    table: ScoreTable, calibrator: Any, names: LabelNames, judged: CurveHeldOut | None
-) -> Iterator[Advice]:
-    fitted, look = _map_of_one_score(calibrator), first_look(table)
-    yield from advise_first_look(look, names)
-    if look.found == "one class":
-        return  # that is all there is to say
-    yield from advise_few_cases(table, calibrator, look, names)
-    yield from advise_separated(table)
-    yield from advise_prior_shift(table, names.face, judged)
-    yield from advise_score_scale(table)
-    if look.found != "wrong way":
-        yield from advise_falling_rate(table)
-    if fitted is not None:
-        yield from advise_zero_or_one(table, fitted)
-        yield from advise_lost_order(table, fitted)
+    fitted, look, names = _map_of_one_score(calibrator), first_look(table), names or LabelNames()
+    checks = [advise_first_look(look, names)]
+    if look.found != "one class":  # else that is all there is to say
+        checks.append(advise_few_cases(table, calibrator, look, names))
+        checks.append(advise_separated(table))
+        checks.append(advise_prior_shift(table, names.face, judged))
+        checks.append(advise_score_scale(table))
+        if look.found != "wrong way":
+            checks.append(advise_falling_rate(table))
+        if fitted is not None:
+            checks.append(advise_map(table, fitted))
+    return tuple(chain.from_iterable(checks))
 
 
 def _map_of_one_score(calibrator: Any) -> Map | None:
     fitted = getattr(calibrator, "map_", getattr(calibrator, "map", None))
     return fitted if isinstance(fitted, Map) and not isinstance(fitted, VectorMap) else None
-
-
-def _pair(held_out: Any) -> tuple[Any, Any]:
-    if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
-        raise InputError("held_out must be a pair: the scores and the labels of held-out rows.")
-    return held_out[0], held_out[1]
 
 
 @dataclass(frozen=True)
@@ -273,8 +263,8 @@ def advise_score_scale(table: ScoreTable) -> Iterator[Advice]:
         yield Advice(kind, words[kind], {"low": low, "high": high})
 
 
-def advise_zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Advice where a map gives probabilities of exactly 0 or 1."""
+def advise_map(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
+    """Advice where a map gives probabilities of exactly 0 or 1, or makes ties that cost AUC."""
     p = fitted(table.scores)
     zero, one = p == 0.0, p == 1.0
     share = float(table.weight[zero | one].sum()) / table.total
@@ -288,10 +278,6 @@ def advise_zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
             'Isotonic(smoothing="laplace") or BLS.',
             {"share": share, "wrong": wrong},
         )
-
-
-def advise_lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
-    """Advice where ties that the map makes cost AUC."""
     made = table.through(fitted)
     values = len(made)
     if one_class(table) or values >= len(table):
@@ -387,7 +373,7 @@ def advise_prior_shift(
     mean, rate = float(n @ p) / table.total, table.total_positive / table.total
     squares = table.negative_sq + table.positive_sq
     error = math.sqrt(float(squares @ (p * (1.0 - p)))) / table.total
-    gap = _logit(rate) - _logit(mean)
+    gap = np.diff(logit(np.array([mean, rate])))[0]
     if abs(rate - mean) <= FAR_SHIFT * error or abs(gap) <= FAR_LOGIT:
         return
     if judged is None:
@@ -444,10 +430,6 @@ def _logit_shift(table: ScoreTable) -> float:
     if beyond(low) >= 0.0 or beyond(high) <= 0.0:
         return low if beyond(low) >= 0.0 else high
     return float(brentq(beyond, low, high))
-
-
-def _logit(p: float) -> float:
-    return float(logit(np.array([p]))[0])
 
 
 # --- Segments that stay miscalibrated under a map for all -----------------------------------------
@@ -563,10 +545,21 @@ def trained_on(model: Any, X: Any) -> str:
     steps = getattr(model, "steps", None)
     try:
         if steps is not None:
-            return _sign_in_pipeline([step for _, step in steps], X)
-        return _sign_in_model(model, np.asarray(X, dtype=np.float64))
+            for _, step in steps[:-1]:
+                if sign := trained_on(step, X):
+                    return sign
+                if step not in (None, "passthrough"):
+                    X = step.transform(X)
+            return trained_on(steps[-1][1], X)
+        rows = np.asarray(X, dtype=np.float64)
+        if rows.ndim == 2 and len(rows):
+            for attribute, (check, words) in _SIGNS.items():
+                kept = getattr(model, attribute, None)
+                if kept is not None and check(kept, model, rows):
+                    return words
     except (TypeError, ValueError, AttributeError, NotImplementedError):
-        return ""  # rows or a model of another kind: nothing can be told
+        pass  # rows or a model of another kind: nothing can be told
+    return ""
 
 
 def known_rows(model: Any, X: Any) -> Iterator[Advice]:
@@ -578,25 +571,6 @@ def known_rows(model: Any, X: Any) -> Iterator[Advice]:
             f"({sign}): its scores there are better than on new rows, and so the probabilities "
             "will be too sure. Pass other rows, or an unfitted model and cv=5.",
         )
-
-
-def _sign_in_pipeline(steps: list[Any], X: Any) -> str:
-    for step in steps[:-1]:
-        if sign := trained_on(step, X):
-            return sign
-        if step not in (None, "passthrough"):
-            X = step.transform(X)
-    return trained_on(steps[-1], X)
-
-
-def _sign_in_model(model: Any, rows: Array) -> str:
-    if rows.ndim != 2 or not len(rows):
-        return ""
-    for attribute, (check, words) in _SIGNS.items():
-        kept = getattr(model, attribute, None)
-        if kept is not None and check(kept, model, rows):
-            return words
-    return ""
 
 
 def _holds_all(kept: Any, model: Any, rows: Array) -> bool:
@@ -611,14 +585,11 @@ def _holds_all(kept: Any, model: Any, rows: Array) -> bool:
 
 
 def _same_means(kept: Any, model: Any, rows: Array) -> bool:
-    counts = np.asarray(model.class_count_, dtype=np.float64)
-    if counts.sum() != len(rows):
-        return False
-    return bool(np.allclose(counts @ kept / counts.sum(), rows.mean(axis=0), rtol=1e-9, atol=1e-12))
-
-
-def _same_scale(kept: Any, model: Any, rows: Array) -> bool:
-    if np.any(np.asarray(getattr(model, "n_samples_seen_", -1)) != len(rows)):
+    """Whether the means that the model keeps, of each class or of all, are those of these rows."""
+    seen, counts = getattr(model, "n_samples_seen_", -1), getattr(model, "class_count_", None)
+    if counts is not None:
+        seen, kept = np.sum(counts), counts @ kept / np.sum(counts)
+    if np.any(np.asarray(seen) != len(rows)):
         return False
     return bool(np.allclose(kept, rows.mean(axis=0), rtol=1e-9, atol=1e-12))
 
@@ -649,7 +620,7 @@ _SIGNS: dict[str, tuple[Callable[[Any, Any, Any], bool], str]] = {
     "support_vectors_": (_holds_all, "all its support vectors are among these rows"),
     "_fit_X": (_holds_all, "the rows that it remembers are these"),
     "theta_": (_same_means, "its means are those of these rows"),
-    "mean_": (_same_scale, "its scaling was learned from exactly these rows"),
+    "mean_": (_same_means, "its scaling was learned from exactly these rows"),
     "tree_": (_same_leaves, "these rows fill its leaves exactly as those it was grown on"),
     "estimators_": (_same_first_tree, "these rows fill its leaves exactly as its own"),
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,13 @@ from calibrant.data.door import (
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS, Calibrator
-from calibrant.fitting.base_classes import OneScoreOrMany, VectorCalibrator, count_columns
+from calibrant.fitting.base import (
+    WEIGHTS,
+    Calibrator,
+    OneScoreOrMany,
+    VectorCalibrator,
+    count_columns,
+)
 from calibrant.fitting.fitted import Fitted, PredictsByRule, RuleReader
 from calibrant.fitting.folds import (
     FEW_CLASSES,
@@ -40,13 +45,11 @@ from calibrant.fitting.folds import (
     FOLDS,
     CvLimit,
     is_fold_count,
-    split_matrix,
 )
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     ONE_SIDED,
     Fit,
-    HeldOut,
     HeldOutCells,
     HeldOutMatrix,
     Trial,
@@ -78,7 +81,7 @@ from calibrant.metrics.headlines import (
     first_look,
 )
 from calibrant.metrics.tests import chance_that_right
-from calibrant.rules.base import Map, VectorMap
+from calibrant.rules.base import Map
 from calibrant.rules.softmax import VectorMixture, seen_by_members
 from calibrant.solvers.threads import one_thread
 from calibrant.solvers.weights import mixture_weights
@@ -300,7 +303,14 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             )
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         check_pos_labels(self._named((Calibrator,)), rows)
-        cv, notes = self._feature_cv(rows.count)
+        cv: Any = self.cv
+        notes: tuple[str, ...] = ()
+        if is_fold_count(cv) and rows.count > MANY_ROWS:
+            cv, notes = HELD_PART, (f"judged on {HELD_PART:.0%} of the rows, held out once",)
+        elif is_fold_count(cv):
+            cv = FOLDS if cv is None else cv
+        elif not isinstance(cv, Real) and not hasattr(cv, "split"):
+            cv = list(cv)  # splits that are used twice
         local = FeatureCalibrator(
             cv=cv,
             weights=self.weights,
@@ -317,16 +327,6 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         few = np.bincount(read.codes, minlength=2).min() < 2
         held = None if few else self._hold_out(rows, cv, groups)
         return self._learn_by_rows(rows, held, notes, correct)
-
-    def _feature_cv(self, rows: int) -> tuple[Any, tuple[str, ...]]:
-        """The splits, as a value that can be used twice, and a note."""
-        if is_fold_count(self.cv):
-            if rows > MANY_ROWS:
-                return HELD_PART, (f"judged on {HELD_PART:.0%} of the rows, held out once",)
-            return (FOLDS if self.cv is None else self.cv), ()
-        if isinstance(self.cv, Real) or hasattr(self.cv, "split"):
-            return self.cv, ()
-        return list(self.cv), ()
 
     def _hold_out(self, rows: Rows, cv: Any, groups: Any) -> HeldOutCells:
         counts = self.weights == "counts"
@@ -391,7 +391,10 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         if held is None or not held.folds:
             if correct is not None:
                 self.feature_calibrator_ = correct(None)
-            return self._cannot_judge(table)
+            self.calibrator_ = Uncalibrated().fit_table(table)
+            self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
+            self.refused_ = too_few(table, self.scores_are_)
+            return self.calibrator_.map_  # type: ignore[no-any-return]
         notes = (*notes, *held.notes, *([POINTS] if self.scores_are_ == "points" else []))
         bar = progress_bar(len(named) * (held.folds + 1), show=self.progress)
         fits = {name: fit_copies(one) for name, one in named.items()}
@@ -418,7 +421,6 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             for name, trial in trials.items()
         }
         self._take_candidate(trials, held, distinct, notes)
-        self.oof_ = {name: held.predictions(trial) for name, trial in trials.items()}
         self.pairs_ = {name: held.paired(trial) for name, trial in trials.items()}
         self._judged = held, trials[BLS.__name__]
         fitted: Map = trials[BLS.__name__ if self.chosen_ == FEATURES else self.chosen_].fitted.map_
@@ -448,18 +450,11 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         )
         return self
 
-    def _cannot_judge(self, table: ScoreTable) -> Map:
-        self.calibrator_ = Uncalibrated().fit_table(table)
-        self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
-        self.refused_ = too_few(table, self.scores_are_)
-        fitted: Map = self.calibrator_.map_
-        return fitted
-
     @one_thread()
     def _take_candidate(
         self,
         trials: Mapping[str, Trial],
-        held: HeldOut,
+        held: HeldOutCells | HeldOutMatrix,
         distinct: Mapping[str, int],
         notes: tuple[str, ...] = (),
         left_out: tuple[str, ...] = (),
@@ -480,6 +475,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         self.refused_ = why_refused(board, self.scores_are_, self.p_value_) if kept else None
         self.chosen_, self.leaderboard_ = chosen, board
         self.calibrator_ = trials[chosen].fitted
+        self.oof_ = {name: held.predictions(trial) for name, trial in trials.items()}
 
     # --- several classes ------------------------------------------------------------------------
 
@@ -492,16 +488,16 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         self.look_, self.scores_are_ = class_look(matrix, self.weights), "distributions"
         weight = read_weight(sample_weight, len(to_column(y, "y")))
         present = None if weight is None else weight > 0
-        pairs, groups = split_matrix(matrix, classes, self.cv, groups, self.random_state, present)
-        if len(matrix) < 2 or not pairs:
+        dealt = (groups, self.random_state, self.weights, present)
+        held = HeldOutMatrix.of_matrix(matrix, classes, self.cv, *dealt)
+        if len(matrix) < 2 or not held.pairs:
             raise InputError("scores of several classes must have two rows or more to be judged.")
-        held = HeldOutMatrix(matrix, pairs, self.weights, groups)
         trials = judge_classes(named, held, progress=self.progress)
-        counted = rows_to_count(matrix.scores)
+        n, k = len(matrix), matrix.n_classes
+        step = 1 if k <= FEW_CLASSES else -(-n // max(COUNTED_NUMBERS // k, 1))
+        counted, out = matrix.scores[::step], reasons_left_out(k, n)
         distinct = {name: count_distinct(trial.map(counted)) for name, trial in trials.items()}
-        out = reasons_left_out(matrix.n_classes, len(matrix))
         self._take_candidate(trials, held, distinct, left_out=out)
-        self.oof_ = {name: held.predictions(trial) for name, trial in trials.items()}
         self.pairs_, self.advice_ = {}, tuple(advise_first_look(self.look_, ClassNames.of(classes)))
         self._learn_rows(trials[self.chosen_].map, matrix, classes, scores)
         warn_of(self._warnings)
@@ -578,48 +574,42 @@ PSEUDO = 0.3
 LEAST_SHARE = 1e-3
 
 
-@dataclass(frozen=True)
-class MemberView:
+class MemberView(NamedTuple):
     """How the members of the mixture see rows; see `VectorMixture`."""
 
     input: str
     floor: float
     factor: float
 
+    @classmethod
+    def best_for(cls, matrix: ScoreMatrix) -> MemberView:
+        """Rows are softened to the best temperature of a matrix, and then raised to a floor.
+
+        Rows that the best temperature would sharpen are left as they are. The floor is half the
+        smallest positive entry, within [1e-7, 1e-2]. Without it the 1e-300 of naive Bayes, or
+        logits in the hundreds, would outweigh everything else in a logarithm. Softening comes
+        first, since it keeps apart small entries that would otherwise all be raised to the floor.
+        Rows of many classes are seen as they are: a copy of them would be large.
+        """
+        if matrix.n_classes > FEW_CLASSES:
+            return cls("score", 0.0, 1.0)
+        kind = matrix.kind()
+        factor = min(1.0, 1.0 / fit_copies(Temperature())(matrix).temperature_)
+        smallest = 1.0
+        for rows in row_blocks(*matrix.scores.shape):
+            part = seen_by_members(matrix.scores[rows], kind, 0.0, factor)
+            smallest = min(smallest, float(part.min(initial=1.0, where=part > 0)))
+        largest = min(LARGEST_FLOOR, 0.5 / matrix.n_classes)
+        return cls(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
+
     def of(self, matrix: ScoreMatrix) -> ScoreMatrix:
         """The matrix that they are fitted to."""
         if self.input == "score":
             return matrix
         parts = (
-            seen_by_members(matrix.scores[rows], self.input, self.floor, self.factor)
-            for rows in row_blocks(*matrix.scores.shape)
+            seen_by_members(matrix.scores[rows], *self) for rows in row_blocks(*matrix.scores.shape)
         )
         return ScoreMatrix(np.concatenate(list(parts)), matrix.codes, matrix.weight)
-
-    def map(self, weights: Any, maps: tuple[VectorMap, ...]) -> VectorMixture:
-        """The average of maps of what is seen."""
-        return VectorMixture(weights, maps, self.input, self.floor, self.factor)
-
-
-def view_of(matrix: ScoreMatrix) -> MemberView:
-    """The view for a matrix: rows are softened to the best temperature, and then raised to a floor.
-
-    Rows that the best temperature would sharpen are left as they are. The floor is half the
-    smallest positive entry, within [1e-7, 1e-2]. Without it the 1e-300 of naive Bayes, or logits in
-    the hundreds, would outweigh everything else in a logarithm. Softening comes first, since it
-    keeps apart small entries that would otherwise all be raised to the floor. Rows of many classes
-    are seen as they are: a copy of them would be large.
-    """
-    if matrix.n_classes > FEW_CLASSES:
-        return MemberView("score", 0.0, 1.0)
-    kind = matrix.kind()
-    factor = min(1.0, 1.0 / fit_copies(Temperature())(matrix).temperature_)
-    smallest = 1.0
-    for rows in row_blocks(*matrix.scores.shape):
-        part = seen_by_members(matrix.scores[rows], kind, 0.0, factor)
-        smallest = min(smallest, float(part.min(initial=1.0, where=part > 0)))
-    largest = min(LARGEST_FLOOR, 0.5 / matrix.n_classes)
-    return MemberView(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
 
 
 def judge_classes(
@@ -629,16 +619,16 @@ def judge_classes(
     matrix, weights = held.matrix, held.weights
     if weights == "counts":
         named = {name: take_weights_as_counts(clone(one)) for name, one in named.items()}
-    view = view_of(matrix)
+    view = MemberView.best_for(matrix)
     members = members_for(matrix.n_classes, weights, rows=len(matrix))
     softened = view.of(matrix)
     bar = progress_bar((len(named) + len(members)) * (held.folds + 1), show=progress)
-    inner = try_all(all_fits(members), held.reading(softened), softened, bar=bar)
+    inner = try_all(all_fits(members), replace(held, matrix=softened), softened, bar=bar)
     others = try_all(all_fits(named), held, matrix, bar=bar)
     next(bar, None)  # ends the bar
     trials = {BEFORE: held.unchanged(), MIXTURE: _try_mixture(inner, held, view)}
     for name, one in inner.items():
-        trials[name] = replace(one, map=view.map([1.0], (one.map,)))
+        trials[name] = replace(one, map=VectorMixture(np.ones(1), (one.map,), *view))
     return {**trials, **others}
 
 
@@ -673,15 +663,9 @@ def _try_mixture(inner: Mapping[str, Trial], held: HeldOutMatrix, view: MemberVi
     shares = mixture_weights(own, held.size, PSEUDO)
     kept = shares > LEAST_SHARE
     maps = tuple(one.map for one, k in zip(inner.values(), kept, strict=True) if k)
-    average = view.map(shares[kept] / shares[kept].sum(), maps)
+    average = VectorMixture(shares[kept] / shares[kept].sum(), maps, *view)
     seconds = sum(one.seconds for one in inner.values())
     return replace(held.trial(output), map=average, seconds=seconds)
-
-
-def rows_to_count(scores: NDArray[Any]) -> NDArray[Any]:
-    """The rows that distributions are counted on: of many classes only some of them."""
-    n, k = scores.shape
-    return scores if k <= FEW_CLASSES else scores[:: -(-n // max(COUNTED_NUMBERS // k, 1))]
 
 
 def count_distinct(p: Array) -> int:
@@ -706,21 +690,7 @@ def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, 
     Of many classes these are methods whose cost is a few passes over the rows. A full matrix is one
     of them while it is cheap.
     """
-    if k <= FEW_CLASSES:
-        return {
-            "temperature": Temperature(),
-            "structured, weak ridge": _structured(0.01, weights),
-            "structured": _structured(1.0, weights),
-            "one-vs-rest BLS": CodedCalibrator(BLS(weights=weights)),
-        }
-    members: dict[str, Any] = {} if _folds_take_long(k, rows) else {"temperature": Temperature()}
-    members["ensemble temperature"] = EnsembleTemperature()
-    members["top-label BLS"] = TopLabelCalibrator(BLS(weights=weights))
-    if _fits_vector(k, rows):
-        members["structured vector"] = _structured(1.0, weights, "vector")
-    if _fits_matrix(k, rows):
-        members["structured"] = _structured(1.0, weights)
-    return members
+    return {name: one for name, one, against in _methods_for(k, rows, weights) if not against}
 
 
 def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
@@ -731,39 +701,45 @@ def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
     >>> reasons_left_out(10, 500)
     ()
     """
+    return tuple(against for _, _, against in _methods_for(k, rows) if against)
+
+
+def _methods_for(k: int, rows: int, weights: str = "importance") -> list[tuple[str, Any, str]]:
+    """The methods that may be members: the name, the calibrator, and what speaks against it."""
+
+    def structured(strength: float, structure: str = "matrix") -> StructuredScaling:
+        return StructuredScaling(
+            structure=structure,
+            lambda_intercept=strength,
+            lambda_diagonal=strength,
+            lambda_off_diagonal=strength,
+            gate=False,
+            weights=weights,
+        )
+
+    one_vs_rest = CodedCalibrator(BLS(weights=weights))
     if k <= FEW_CLASSES:
-        return ()
-    reasons = [f"one-vs-rest BLS, which fits a curve to each of the {k:,} classes"]
-    if _folds_take_long(k, rows):
-        reasons.append("temperature scaling alone, which ensemble temperature holds as a part")
-    few = f"since there are fewer rows ({rows:,}) than classes"
-    if not _fits_vector(k, rows):
-        reasons.append(f"structured vector scaling, {few}")
-    if not _fits_matrix(k, rows):
-        many = f"which would take too long with {k * (k + 1):,} parameters"
-        reasons.append(f"structured matrix scaling, {many if _fits_vector(k, rows) else few}")
-    return tuple(reasons)
-
-
-def _folds_take_long(k: int, rows: int) -> bool:
-    """Whether fits to folds would take long."""
-    return rows * k > FOLDED_NUMBERS
-
-
-def _fits_vector(k: int, rows: int) -> bool:
-    return rows >= k
-
-
-def _fits_matrix(k: int, rows: int) -> bool:
-    return rows >= k and rows * k * k <= MATRIX_WORK
-
-
-def _structured(strength: float, weights: str, structure: str = "matrix") -> StructuredScaling:
-    return StructuredScaling(
-        structure=structure,
-        lambda_intercept=strength,
-        lambda_diagonal=strength,
-        lambda_off_diagonal=strength,
-        gate=False,
-        weights=weights,
-    )
+        return [
+            ("temperature", Temperature(), ""),
+            ("structured, weak ridge", structured(0.01), ""),
+            ("structured", structured(1.0), ""),
+            ("one-vs-rest BLS", one_vs_rest, ""),
+        ]
+    curves = f"one-vs-rest BLS, which fits a curve to each of the {k:,} classes"
+    alone = vector = matrix = ""
+    if rows * k > FOLDED_NUMBERS:
+        alone = "temperature scaling alone, which ensemble temperature holds as a part"
+    if rows * k * k > MATRIX_WORK:
+        many = f"with {k * (k + 1):,} parameters"
+        matrix = f"structured matrix scaling, which would take too long {many}"
+    if rows < k:
+        few = f"since there are fewer rows ({rows:,}) than classes"
+        vector, matrix = (f"structured {kind} scaling, {few}" for kind in ("vector", "matrix"))
+    return [
+        ("one-vs-rest BLS", one_vs_rest, curves),
+        ("temperature", Temperature(), alone),
+        ("ensemble temperature", EnsembleTemperature(), ""),
+        ("top-label BLS", TopLabelCalibrator(BLS(weights=weights)), ""),
+        ("structured vector", structured(1.0, "vector"), vector),
+        ("structured", structured(1.0), matrix),
+    ]

@@ -295,7 +295,6 @@ def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) 
     """The predictions of rows of a table, or of a matrix of these classes, that were held out; an
     automatic choice has made them already."""
     from calibrant.auto.auto import all_fits
-    from calibrant.fitting.folds import split_matrix
     from calibrant.fitting.held_out import (
         HeldOutCells,
         HeldOutMatrix,
@@ -317,7 +316,7 @@ def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) 
         as_they_are, fit = unchanged_trial(data, held), fit_copies(calibrator)
     else:
         labels = label_array(tuple(classes))
-        held = HeldOutMatrix(data, split_matrix(data, labels, folds, None, 0)[0])
+        held = HeldOutMatrix.of_matrix(data, labels, folds)
         as_they_are, fit = held.unchanged(), all_fits({"after": calibrator}, labels)["after"]
     trials = {BEFORE: as_they_are, **try_all({"after": fit}, held)}
     after = trials["after"]

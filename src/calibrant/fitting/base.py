@@ -1,4 +1,8 @@
-"""The base of all calibrators: scikit-learn's contract, reading rows, and fit."""
+"""The bases of all calibrators: of one score, of all classes' scores, and of more than scores.
+
+scikit-learn's contract, reading rows and predicting are written once, here; so is `fit`, but for
+calibrators that need more of a row than its scores.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +22,38 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from calibrant.array_types import Array, Index
 from calibrant.data import score_table
-from calibrant.data.columns import plain
+from calibrant.data.attributes import AttributeTable, Schema, read_attributes
+from calibrant.data.columns import check_class_columns, plain, score_column_facts, to_matrix
 from calibrant.data.door import (
     Limit,
+    Number,
     OneOf,
     Rows,
+    check_lengths,
     check_parameters,
+    check_two_column_order,
     read_binary,
+    read_class_labels,
     read_class_pair,
+    read_labels,
+    read_scores,
+    read_sorted_classes,
+    read_weight,
 )
 from calibrant.data.scale import OnRange, ScoreRange, ScoreScale
-from calibrant.data.score_table import ScoreTable, pooling_facts
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
+from calibrant.data.score_table import ScoreTable, pooling_facts, weight_in_rows
 from calibrant.errors import AdviceWarning, InputError, caller_level
-from calibrant.fitting.fitted import BESIDE, Fitted, RuleReader
+from calibrant.fitting.fitted import BESIDE, Fitted, PredictsByRule, RuleReader
+from calibrant.losses import SMALLEST
 from calibrant.rules.base import Map, RowInputs, Rule, VectorMap
 from calibrant.rules.piecewise import ScoreAt, score_at
+from calibrant.rules.softmax import Softmax
+from calibrant.solvers.softmax import BlockSums, TemperatureSums, fit_temperature
 from calibrant.version import __version__
+
+if TYPE_CHECKING:
+    from calibrant.fitting.model_scores import Method
 
 # --- What every calibrator of scores shares: scikit-learn's contract and the saved value ----------
 
@@ -71,18 +92,13 @@ class KeepsRule:
             type(self).__name__,
             {name: _jsonable(value) for name, value in params.items()},
             dict(self._provenance),
-            self._fitted_range,
+            self.score_range_,
         )
 
     @property
     def _class_labels(self) -> Any:
         """The labels of the columns of probabilities."""
         return self.classes_
-
-    @property
-    def _fitted_range(self) -> ScoreRange | None:
-        """The range of the scores of the fit; None for old pickles, which do not know it."""
-        return getattr(self, "score_range_", None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, self._kept_as)
@@ -146,10 +162,10 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
         """The rule, and how new scores are read for it."""
         check_is_fitted(self)
         rule: Rule = getattr(self, self._kept_as)
-        known: dict[str, Any] = getattr(self, "_provenance", {})
         labels, positive = self._class_labels, getattr(self, "pos_label_", None)
         column = int(positive is None or labels[0] != positive)
-        return RuleReader(rule, labels, column, self._fitted_range, known, self._takes)
+        facts = self._provenance
+        return RuleReader(rule, labels, column, self.score_range_, facts, self._takes)
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``.
@@ -333,8 +349,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
             table = table.part_of(self._whole)
         self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
-        self.score_range_ = score_range_of_table(table)
-        self._provenance = table_provenance(table)
+        self.score_range_, self._provenance = facts_of_table(table)
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
@@ -367,12 +382,6 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return score_at(self.map_, probability)
 
 
-def score_range_of_table(table: ScoreTable) -> ScoreRange:
-    """The range of the scores of a table that is not empty."""
-    least, most = float(table.scores[0]), float(table.scores[-1])
-    return ScoreRange.between(least, most, probabilities=table.scale.probabilities)
-
-
 def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
     """The text of the warning if a class has too few rows for the calibrator; else empty.
 
@@ -381,29 +390,26 @@ def few_events_warning(calibrator: Any, table: ScoreTable) -> str:
     needed, found = calibrator.events_needed, table.rarest
     if found >= needed - 1e-9:
         return ""
+    interval = ""
+    if found > 0.0:  # Clopper and Pearson's, of the rate of that class
+        rest = max(table.effective_size - found, found)
+        ends = betaincinv([found, found + 1.0], [rest + 1.0, rest], [0.05, 0.95])
+        low, high = (value * (found + rest) / found for value in ends)
+        interval = (
+            f", and the true rate of that class may be {low:.2g} to {high:.2g} times the one seen "
+            "(90 % interval)"
+        )
     return (
         f"{type(calibrator).__name__} wants at least {needed} rows of the rarer class, but "
-        f"{found:.4g} came: what it learns may be noise{_rate_range(found, table.effective_size)}. "
-        "Gather more, or keep the scores as they are."
+        f"{found:.4g} came: what it learns may be noise{interval}. Gather more, or keep the scores "
+        "as they are."
     )
 
 
-def _rate_range(found: float, rows: float) -> str:
-    """A phrase with Clopper and Pearson's interval of a rate, in multiples of the rate."""
-    rest = max(rows - found, found)
-    if found == 0.0:
-        return ""
-    low, high = betaincinv([found, found + 1.0], [rest + 1.0, rest], [0.05, 0.95])
-    low, high = (value * (found + rest) / found for value in (low, high))
-    return (
-        f", and the true rate of that class may be {low:.2g} to {high:.2g} times the one seen "
-        "(90 % interval)"
-    )
-
-
-def table_provenance(table: ScoreTable) -> dict[str, Any]:
-    """Facts about the table of a fit, for its provenance."""
-    return {
+def facts_of_table(table: ScoreTable) -> tuple[ScoreRange, dict[str, Any]]:
+    """The range of the scores of a table that is not empty, and facts for a fit's provenance."""
+    least, most = float(table.scores[0]), float(table.scores[-1])
+    return ScoreRange.between(least, most, probabilities=table.scale.probabilities), {
         "calibrant": __version__,
         "weight": table.total,
         "positive_weight": table.total_positive,
@@ -425,3 +431,393 @@ def row_provenance(weight: Array, codes: Index | None = None, classes: int = 2) 
     if codes is not None:
         facts["class_weights"] = np.bincount(codes, weight, minlength=classes).tolist()
     return facts
+
+
+# --- The base of calibrators of all classes' scores at once ---------------------------------------
+
+
+#: limits of ``label_smoothing``
+LABEL_SMOOTHING: Number = Number(0.0, 0.999)
+#: features of up to so many numbers are kept between the passes of a fit; more are made anew
+KEPT = 1 << 22
+#: a matrix of more numbers than this gets a first, rough temperature from some of its rows
+ROUGH = 1 << 20
+
+
+class ReadsClassScores:
+    """A calibrator whose map takes a column of scores for each class: how it is kept, and two views
+    of what it predicts, the top label and the probability of one class."""
+
+    map_: Any
+    classes_: NDArray[Any]
+    predict_proba: Callable[..., Array]
+
+    def _learn_rows(
+        self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any], scores: Any
+    ) -> None:
+        """Set the fitted attributes: the map, the classes, and facts about the scores."""
+        self.map_, self.classes_ = fitted, classes
+        self.score_range_, facts = facts_of_matrix(matrix, fitted)
+        self._provenance = facts | score_column_facts(scores)
+
+    def top_label(self, scores: Any, *, on_range: OnRange = "error") -> tuple[NDArray[Any], Array]:
+        """The most probable class of each row, and its probability: the confidence."""
+        p = self.predict_proba(scores, on_range=on_range)
+        best = np.argmax(p, axis=1)
+        return self.classes_[best], p[np.arange(len(p)), best]
+
+    def class_wise(self, scores: Any, label: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of one class, shape (n,)."""
+        known = [plain(c) for c in self.classes_]
+        if label not in known:
+            raise InputError(f"label must be one of the classes {known[:20]}, but {label!r} came.")
+        return self.predict_proba(scores, on_range=on_range)[:, known.index(label)]
+
+
+class VectorCalibrator(ScoreTransformer, ScoreEstimator, ReadsClassScores):
+    """Turns (n, k) scores and labels of k classes into a map to distributions.
+
+    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
+    ``_fit(matrix) -> VectorMap``. All else (labels, weights, checks, scikit-learn's contract,
+    saving) is here.
+
+    Parameters
+    ----------
+    weights : {"importance", "counts"}, default="importance"
+        See `Calibrator`.
+    classes : k labels, default: those found in y, sorted
+        Column j of the scores is the j-th class. Needed where columns have another order, or where
+        y may lack some classes, unless labels are whole numbers from 0 to k − 1.
+
+    Attributes
+    ----------
+    map_ : VectorMap
+        The fitted function, a value.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted or as ``classes`` names them; the columns of the scores and of
+        `predict_proba`.
+    score_range_ : ScoreRange
+        The scores that it was fitted on: whether they are probabilities, and from where to where.
+    """
+
+    multiclass: ClassVar[bool] = True
+    _one_column: ClassVar[bool] = False
+
+    weights: str | None = None
+    classes: Any
+    map_: VectorMap
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, k)
+            A score of each row for each of two or more classes, such as the logits of a network or
+            a predict_proba; column j belongs to the j-th of ``classes_``.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        self._check_fit(scores, y)
+        matrix, classes = self._read(scores, y, sample_weight)
+        if self._whole is not None:
+            matrix = replace(matrix, whole=self._whole)
+        weight = weight_in_rows(matrix.weight, self.weights)
+        fitted = self._fit(replace(matrix, weight=weight))
+        self._learn_rows(fitted, matrix, classes, scores)
+        self.n_features_in_ = matrix.n_classes
+        return self
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
+        """The matrix of the rows, and the classes; a subclass may leave tensors on their device."""
+        return read_matrix(scores, y, sample_weight, self.classes)
+
+    @abstractmethod
+    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
+        """The map for a matrix whose weights are in units of rows.
+
+        May set further ``name_`` attributes.
+        """
+
+
+class OneScoreOrMany(Calibrator, ReadsClassScores):
+    """A calibrator of one score, or of a column for each of three or more classes."""
+
+    multiclass: ClassVar[bool] = True
+
+    def _learn_rows(
+        self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any], scores: Any
+    ) -> None:
+        super()._learn_rows(fitted, matrix, classes, scores)
+        self.pos_label_ = None
+
+    def _refuse_pos_label(self) -> None:
+        """Refuse ``pos_label`` beside several classes."""
+        if self.pos_label is not None:
+            raise InputError(
+                "pos_label must be None for scores of several classes, but "
+                f"{self.pos_label!r} came."
+            )
+
+
+def count_columns(scores: Any) -> int:
+    """The number of columns of scores; 1 for scores in one dimension."""
+    shape = getattr(scores, "shape", None)
+    if not isinstance(shape, tuple):
+        shape = to_matrix(scores, "scores").shape
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def facts_of_matrix(matrix: ScoreMatrix, fitted: VectorMap) -> tuple[ScoreRange, dict[str, Any]]:
+    """The range of the scores of a matrix that a map was fitted to, and facts for the provenance of
+    the fit; logits are never probabilities."""
+    return ScoreRange.between(*matrix.ends, probabilities=fitted.reads != "logit"), {
+        "calibrant": __version__,
+        "weight": matrix.total,
+        "class_weights": matrix.class_weight.tolist(),
+        "rows": len(matrix),
+        "effective_size": matrix.effective_size,
+    }
+
+
+@dataclass(frozen=True)
+class RowReading:
+    """How the rows of a matrix are read: ``input`` is "logit" or "probability", and probabilities
+    are raised to at least ``floor``.
+
+    `calibrant.maps.Softmax` reads new rows the same way, and explains ``inner``.
+    """
+
+    matrix: ScoreMatrix
+    input: str
+    floor: float
+
+    def map(self, matrix: Any, bias: Any, inner: float | None = None) -> Softmax:
+        """The map softmax(matrix·x + bias) that reads rows x this way."""
+        return Softmax(matrix, bias, self.input, self.floor, inner)
+
+    def source(
+        self, *, inner: float | None = None, size: float = 1.0
+    ) -> Callable[[], Iterator[tuple[Array, Index, Array]]]:
+        """A function that gives the rows block by block: (features / size, codes, weights)."""
+        reader = self.map(1.0, np.zeros(self.matrix.n_classes), inner)
+        matrix, totals = self.matrix, None
+        small = matrix.size <= KEPT
+        if inner is not None and not small:  # found once, and not again in each pass
+            totals = np.concatenate([reader.log_totals(x) for x, _, _ in matrix.blocks()])
+
+        def blocks() -> Iterator[tuple[Array, Index, Array]]:
+            start = 0
+            for scores, codes, weight in matrix.blocks():
+                stop = start + len(codes)
+                x = reader.features(scores, None if totals is None else totals[start:stop])
+                if size != 1.0:
+                    x /= size
+                start = stop
+                yield x, codes, weight
+
+        if not small:
+            return blocks
+        kept = list(blocks())
+        return lambda: iter(kept)
+
+    def temperature(self, *, smoothing: float = 0.0) -> float:
+        """The factor 1/T of the best temperature."""
+        step, start = -(-self.matrix.size // ROUGH), None
+        if step > 1:  # a pass over all rows takes long: begin near the optimum
+            some = replace(self, matrix=self.matrix.every(step))
+            start = fit_temperature(some.sums(), smoothing=smoothing)
+        return fit_temperature(self.sums(), smoothing=smoothing, start=start)
+
+    def sums(self) -> TemperatureSums:
+        """The sums over rows that a fit of a temperature needs."""
+        fused = self.matrix.temperature_sums() if self.input == "logit" else None
+        return BlockSums(self.source()) if fused is None else fused
+
+
+def read_as(matrix: ScoreMatrix, scale: str) -> RowReading:
+    """How the rows of a matrix are read where the parameter ``scale`` has this value.
+
+    ``"logit"``: as probabilities, whose logarithm is taken; ``"raw"``: as logits; ``"auto"``: as
+    what they look like. Probabilities are raised to at least half the smallest positive one: so a
+    zero, which a model may have rounded to, costs no more than the finest step the model can make.
+    """
+    if scale == "logit":
+        matrix.check_distributions()
+    if scale == "raw" or (scale == "auto" and matrix.kind() == "logit"):
+        return RowReading(matrix, "logit", SMALLEST)
+    return RowReading(matrix, "probability", max(0.5 * matrix.smallest_positive, SMALLEST))
+
+
+# --- The base of calibrators that need more than a score ------------------------------------------
+
+
+class LocalCalibrator(PredictsByRule, ScoreEstimator):
+    """Turns scores, labels and what else is known of each row into a rule.
+
+    A subclass declares its parameters and their limits, and what it needs beside new scores
+    (``_takes``). It writes ``fit`` with the arguments that it needs, by means of `_read` and
+    `_keep`.
+
+    Attributes
+    ----------
+    rule_ : Rule
+        The fitted function, a value.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted (more than two as ``classes`` names them); the columns of
+        `predict_proba`.
+    pos_label_ : label
+        With two classes: the one whose probability `calibrate` gives; else None.
+    """
+
+    _kept_as: ClassVar[str] = "rule_"
+
+    weights: str
+    pos_label: Any
+    classes: Any
+    rule_: Rule
+    pos_label_: Any
+
+    @abstractmethod
+    def fit_rows(
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
+    ) -> Self:
+        """Fit to a model's scores of the rows X.
+
+        Rows of one group are a single row that was scored several times. ``inputs`` are what the
+        models' `companion` functions give for these rows, if the calibrator `judges_inputs`.
+        """
+
+    @property
+    def judges_inputs(self) -> bool:
+        """Whether `fit_rows` needs its ``inputs``."""
+        return False
+
+    def companion(
+        self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
+    ) -> Callable[[Any], RowInputs]:
+        """A function from a model's new rows to what `predict_rows` needs beside their scores: here
+        the rows themselves, as features.
+
+        The model was fitted to the ``rows`` of ``train`` (None: all of them). ``train`` is None if
+        that is not known. ``method`` says how the model is asked for scores.
+        """
+        return RowInputs
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
+        """The rows of a fit, checked, without those of weight zero."""
+        self._check_fit(scores, y)
+        rows = self._read_labels(y)
+        classes, k = rows.classes, len(rows.classes)
+        self._check_columns(scores, classes)
+        if k == 2:
+            check_two_column_order(scores, self.classes, classes)
+            clean = read_scores(scores, positive_column=rows.positive_column, classes=classes)
+        else:
+            matrix = to_matrix(scores, "scores")
+            if matrix.ndim != 2 or matrix.shape[1] != k:
+                raise InputError(
+                    f"scores must have one column for each of the {k} classes, but their shape is "
+                    f"{matrix.shape}. If y lacks some of the classes, name them all: classes=[...]."
+                )
+            check_class_columns(scores, classes, "scores")
+            clean = np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
+        check_lengths(scores=len(clean), y=len(rows.codes))
+        weight, columns = read_weight(sample_weight, len(clean)), score_column_facts(scores)
+        rows = replace(rows, scores=clean, weight=weight, columns=columns, scale=self._whole)
+        return rows.without_weightless()
+
+    def _read_labels(self, y: Any) -> Rows:
+        """Rows without scores, of two classes or, where the calibrator takes them, of more."""
+        if self.multiclass:
+            many, codes = read_class_labels(y, self.classes)
+            if len(many) > 2:
+                if self.pos_label is not None:
+                    raise InputError(
+                        f"pos_label must be None with {len(many)} classes, but "
+                        f"{self.pos_label!r} came."
+                    )
+                return Rows(np.empty(0), codes, None, many, None)
+        try:
+            two = read_labels(y, pos_label=self.pos_label, classes=self.classes)
+        except InputError:
+            many = read_sorted_classes(y)[0]
+            if len(many) < 3:
+                raise
+            raise InputError(
+                f"{type(self).__name__} is for two classes (Only binary classification is "
+                f"supported), but y holds {len(many)}: {[plain(c) for c in many][:20]}. Calibrate "
+                "one class against the rest, or all of them at once with SimilarityBinning."
+            ) from None
+        return replace(two, codes=two.positive.astype(np.intp))
+
+    def _check_columns(self, scores: Any, classes: NDArray[Any]) -> None:
+        """Refuse three or more columns of scores where only two classes are known."""
+        if not self.multiclass or len(classes) > 2:
+            return
+        shape = to_matrix(scores, "scores").shape
+        if len(shape) == 2 and shape[1] > 2:
+            raise InputError(
+                f"scores have {shape[1]} columns, one for each class, but only "
+                f"{[plain(c) for c in classes]} are known. If y lacks some of the classes, name "
+                "them all: classes=[...]."
+            )
+
+    def _keep(self, rule: Rule, rows: Rows) -> Self:
+        """Set the fitted attributes: the rule, the labels, and facts about the rows."""
+        self.rule_ = rule
+        self.classes_, self.pos_label_ = rows.classes, rows.pos_label
+        self.score_range_ = ScoreRange.between(float(rows.scores.min()), float(rows.scores.max()))
+        weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
+        self._provenance = row_provenance(weight, rows.codes, len(rows.classes))
+        if len(rows.classes) == 2:
+            self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
+        self._provenance |= rows.columns
+        if unused := self._takes - rule.needs:  # a gate kept a map of the score
+            self._provenance["unused"] = sorted(unused)
+        return self
+
+    def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
+        """The probability of each class for scores of the model of the fit, which may be any.
+
+        ``rows`` are what the function of `companion` gives.
+        """
+        return self._rule_reader.of_classes(scores, rows, "allow")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.multiclass
+        return tags
+
+
+class ReadsFeatures:
+    """A local calibrator that reads the features of each row."""
+
+    _takes: ClassVar[frozenset[str]] = frozenset({"features"})
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    def _read_features(
+        self, features: Any, rows: Rows, nominal: Any
+    ) -> tuple[AttributeTable, Schema]:
+        """The features of the rows that count, and the schema of their columns."""
+        table = read_attributes(features)
+        check_lengths(scores=len(rows.kept), features=len(table))
+        table = table.take(rows.kept)
+        return table, Schema.learn(table, nominal)
+
+    def _keep_names(self, schema: Schema) -> None:
+        """Set the number of features, and their names where all of them are text."""
+        self.n_features_in_ = len(schema)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
+            self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)

@@ -32,7 +32,6 @@ from calibrant.fitting.fitted import (
     OLD_FORMAT,
     Fitted,
     name_type,
-    refuse_models,
     to_fitted_value,
 )
 from calibrant.outputs import find_target, write_whole
@@ -86,14 +85,21 @@ def save(
     >>> cal.load(path).provenance["period"]
     ('2024-01-01', '2024-03-31')
     """
-    if isinstance(calibrator, type) or not hasattr(calibrator, "to_fitted"):
+    fitted, facts = to_fitted_value(calibrator), dict[str, Any]()
+    if fitted is None:
         raise InputError(
             f"only a fitted calibrator or a Fitted can be saved, but {name_type(calibrator)} came."
         )
-    refuse_models(calibrator)
     target = find_target(path)
     file = target.path
-    fitted = _with_facts(calibrator.to_fitted(), period, evaluation, notes)
+    if period is not None:
+        facts["period"] = read_period(period)
+    if evaluation is not None:
+        facts["measures"] = evaluation_facts(evaluation, "as given when the calibrator was saved")
+    if notes is not None:
+        facts["notes"] = read_notes(notes)
+    if facts:
+        fitted = replace(fitted, provenance={**fitted.provenance, **facts})
     old = None if target.old is None or target.stream else _array_path_of_file(file)
     document, arrays = fitted.to_dict(), fitted.rule.arrays
     if not arrays:
@@ -158,18 +164,6 @@ def load(path: str | os.PathLike[str]) -> Fitted:
         return Fitted.from_dict(document, arrays)
     except InputError as wrong:
         raise InputError(f"{file}: {wrong}") from wrong
-
-
-def _with_facts(fitted: Any, period: Any, evaluation: Any, notes: Any) -> Any:
-    """The calibrator with the period, evaluation and notes in its provenance."""
-    facts: dict[str, Any] = {}
-    if period is not None:
-        facts["period"] = read_period(period)
-    if evaluation is not None:
-        facts["measures"] = evaluation_facts(evaluation, "as given when the calibrator was saved")
-    if notes is not None:
-        facts["notes"] = read_notes(notes)
-    return replace(fitted, provenance={**fitted.provenance, **facts}) if facts else fitted
 
 
 def _write_json(file: Path, document: dict[str, Any]) -> None:
@@ -281,7 +275,15 @@ def arrays_of_npz(content: bytes) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-            _check_members(members, len(content))
+            names = {one.filename for one in members}
+            if any(one.compress_type != zipfile.ZIP_STORED or one.flag_bits & 1 for one in members):
+                raise InputError("it must hold plain arrays, not compressed or encrypted ones.")
+            if len(names) < len(members) or not all(name.endswith(".npy") for name in names):
+                raise InputError(
+                    "it must hold arrays of different names, each a .npy, and nothing else."
+                )
+            if sum(one.file_size for one in members) > len(content):  # entries may share bytes
+                raise InputError("its arrays are larger than the file that holds them.")
             return {
                 one.filename[:-4]: _read_array(archive.read(one), one.filename) for one in members
             }
@@ -290,17 +292,6 @@ def arrays_of_npz(content: bytes) -> dict[str, NDArray[Any]]:
     except BROKEN as wrong:
         reason = str(wrong)[:200] or "it is cut short"  # names in it may be of any length
         raise InputError(f"it does not hold arrays: {reason}") from wrong
-
-
-def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse an archive that holds more than plain arrays of different names."""
-    if any(one.compress_type != zipfile.ZIP_STORED or one.flag_bits & 1 for one in members):
-        raise InputError("it must hold plain arrays, not compressed or encrypted ones.")
-    names = {one.filename for one in members}
-    if len(names) < len(members) or not all(name.endswith(".npy") for name in names):
-        raise InputError("it must hold arrays of different names, each a .npy, and nothing else.")
-    if sum(one.file_size for one in members) > size:  # entries may share bytes
-        raise InputError("its arrays are larger than the file that holds them.")
 
 
 def _read_array(content: bytes, filename: str) -> NDArray[Any]:

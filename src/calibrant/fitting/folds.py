@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -74,13 +74,13 @@ class TableFolds:
             squares = weights
         soft = soft_cells(weights, squares)
         self._classes = [
-            _ClassFolds(np.where(soft, 0.0, weight), square, k, rng)
+            _deal_rows(np.where(soft, 0.0, weight), square, k, rng)
             for weight, square in zip(weights, squares, strict=True)
         ]
         self._soft = None
         if soft.any():
             rows = np.where(soft, table.weight, 0.0)
-            self._soft = _ClassFolds(rows, squares[0] + squares[1], k, rng)
+            self._soft = _deal_rows(rows, squares[0] + squares[1], k, rng)
 
     def parts(self) -> Iterator[tuple[ScoreTable, CellColumns]]:
         """The table to learn from, and what is held out of each cell, fold after fold."""
@@ -93,9 +93,9 @@ class TableFolds:
 
     def held(self, fold: int) -> CellColumns:
         """The part of the table that a fold holds out."""
-        zero, one = (rows.share(fold) for rows in self._classes)
+        zero, one = (share_held(fold) for share_held in self._classes)
         if self._soft is not None:
-            both = self._soft.share(fold)
+            both = self._soft(fold)
             zero, one = zero + both, one + both
         n0, n1, q0, q1 = self.table.columns
         held = CellColumns(n0 * zero, n1 * one, q0 * zero, q1 * one)
@@ -114,28 +114,30 @@ def soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Fl
     return np.asarray((weights[0] > 0.0) & (weights[1] > 0.0) & (less[0] | less[1]))
 
 
-class _ClassFolds:
-    """Rows of one class (or rows with soft labels) of a table, dealt into folds."""
+def _deal_rows(
+    weight: Array, square: Array, k: int, rng: np.random.Generator
+) -> Callable[[int], Array]:
+    """Rows of one class (or rows with soft labels) of a table, dealt into k folds.
 
-    def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
-        present = weight > 0
-        rows = np.zeros(len(weight), dtype=np.int64)
-        held = np.maximum(square[present], SMALLEST)  # 1e-200² is 0 and counts as one row
-        known = np.rint(weight[present] ** 2 / held)
-        rows[present] = np.clip(known, 1.0, 2.0**53)  # beyond, integers end and shares are the same
-        self.rows = rows
-        self.many = np.flatnonzero(rows > MANY)
-        self.drawn = rng.multinomial(rows[self.many], np.full(k, 1.0 / k))
-        single = np.where(rows > MANY, 0, rows)
-        self.cell = np.repeat(np.arange(len(rows), dtype=np.int32), single)
-        self.fold = (np.arange(len(self.cell)) % k).astype(np.min_scalar_type(k - 1))
-        rng.shuffle(self.fold)
+    Returns a function: the share of each cell's rows that a fold holds out.
+    """
+    present = weight > 0
+    rows = np.zeros(len(weight), dtype=np.int64)
+    held = np.maximum(square[present], SMALLEST)  # 1e-200² is 0 and counts as one row
+    known = np.rint(weight[present] ** 2 / held)
+    rows[present] = np.clip(known, 1.0, 2.0**53)  # beyond, integers end and shares are the same
+    many = np.flatnonzero(rows > MANY)
+    drawn = rng.multinomial(rows[many], np.full(k, 1.0 / k))
+    cell = np.repeat(np.arange(len(rows), dtype=np.int32), np.where(rows > MANY, 0, rows))
+    dealt = (np.arange(len(cell)) % k).astype(np.min_scalar_type(k - 1))
+    rng.shuffle(dealt)
 
-    def share(self, fold: int) -> Array:
-        """The share of each cell's rows that the fold holds out."""
-        held = np.bincount(self.cell[self.fold == fold], minlength=len(self.rows))
-        held[self.many] = self.drawn[:, fold]
-        return np.asarray(held / np.maximum(self.rows, 1))
+    def share_held(fold: int) -> Array:
+        count = np.bincount(cell[dealt == fold], minlength=len(rows))
+        count[many] = drawn[:, fold]
+        return np.asarray(count / np.maximum(rows, 1))
+
+    return share_held
 
 
 def is_fold_count(cv: Any) -> bool:
@@ -163,26 +165,18 @@ LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
 
 
 def split_rows_with_weight(
-    cv: Any,
-    rows: Rows | ScoreMatrix,
-    classes: NDArray[Any],
-    present: Flags | None,
-    groups: Any,
-    random_state: Any,
+    cv: Any, rows: Rows, groups: Any, random_state: Any
 ) -> tuple[list[Pair], Index | None]:
     """Splits of the rows of positive weight, for any ``cv``, and the cluster of each row.
 
     Rows of a cluster are not independent: those of a group; each row is its own cluster if some are
     held out more than once. None if all rows are independent. ``rows`` are those of positive weight
-    alone, and ``present`` flags them among all rows (None: they are all); ``groups``, and ``cv``
-    where it is a list of splits, are of all rows. Splits without rows to learn from, or to judge
-    on, are left out.
+    alone (see `Rows.without_weightless`); ``groups``, and ``cv`` where it is a list of splits, are
+    of all rows. Splits without rows to learn from, or to judge on, are left out.
     """
-    codes = rows.codes.astype(np.intp)
-    data = Rows.unscored(rows.scores, codes, rows.weight, classes)
-    n = len(codes)
-    present = np.ones(n, dtype=bool) if present is None else present
-    cluster = None
+    codes, present, cluster = rows.codes.astype(np.intp), rows.kept, None
+    X = rows.scores if rows.X is None else rows.X
+    data = Rows.unscored(X, codes, rows.weight, rows.classes)
     if groups is not None:
         column = to_column(groups, "groups")
         check_lengths(scores=len(present), groups=len(column))
@@ -196,21 +190,18 @@ def split_rows_with_weight(
             "none that came has both (rows of weight zero are as if absent). Use other splits."
         )
     if cluster is None and np.bincount(np.concatenate([test for _, test in pairs])).max() > 1:
-        cluster = np.arange(n)
+        cluster = np.arange(len(codes))
     return pairs, cluster
 
 
 def split_rows(
-    cv: Any,
-    rows: Rows,
-    groups: Any,
-    random_state: Any,
-    *,
-    complete: bool = True,
+    cv: Any, rows: Rows, groups: Any, random_state: Any, *, complete: bool = True
 ) -> list[Any]:
     """The rows to train on and the rows to score in each split, for any ``cv``; None for all rows.
 
-    With ``complete`` every split must train on two classes or more.
+    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
+    groups stratified folds that keep each group together. Rows with soft labels are dealt in the
+    order of these. With ``complete`` every class must have as many rows as there are folds.
     """
     kind = cv_kind(cv)
     if kind not in SPLITTING:
@@ -219,11 +210,24 @@ def split_rows(
         groups = to_column(groups, "groups")
         check_lengths(groups=len(groups), y=len(rows.codes))
     if kind == "fraction":
-        pairs = _hold_out_fraction(float(cv), rows, groups, random_state, complete)
-    else:
-        pairs = _row_folds(cv, rows, groups, complete)
-    if complete:
-        _check_splits(pairs, rows)
+        return _hold_out_fraction(float(cv), rows, groups, random_state, complete)
+    cv = FOLDS if cv is None else cv
+    if isinstance(cv, Integral):
+        from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
+
+        k, strict = int(cv), complete and rows.share is None
+        if complete:
+            _check_enough(k, rows)
+        if groups is not None:
+            _check_groups(k, groups)
+            by_class = strict or _rarest_label_count(rows) >= k
+            cv = (StratifiedGroupKFold if by_class else GroupKFold)(k)
+        else:
+            cv = StratifiedKFold(k) if strict else _deal_by_label(k, rows)
+    splits = cv.split(rows.X, rows.labels, groups) if hasattr(cv, "split") else cv
+    pairs = _read_splits(splits, len(rows.codes))
+    if not pairs:
+        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
     return pairs
 
 
@@ -266,35 +270,6 @@ class CvLimit:
             "a number of folds of at least 2, a fraction between 0 and 1 to hold out, a splitter "
             "or an iterable of splits"
         )
-
-
-def _row_folds(cv: Any, rows: Rows, groups: NDArray[Any] | None, complete: bool) -> list[Pair]:
-    """The rows to train on and the rows to score in each fold.
-
-    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
-    groups stratified folds that keep each group together. Rows with soft labels are dealt in the
-    order of these. With ``complete`` every fold must train on two classes or more; without, a class
-    may have fewer rows than there are folds.
-    """
-    cv = FOLDS if cv is None else cv
-    if isinstance(cv, Integral):
-        from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
-
-        k, strict = int(cv), complete and rows.share is None
-        if complete:
-            _check_enough(k, rows)
-        if groups is not None:
-            _check_groups(k, groups)
-            cv = (StratifiedGroupKFold if strict or _rarest_label_count(rows) >= k else GroupKFold)(
-                k
-            )
-        else:
-            cv = StratifiedKFold(k) if strict else _deal_by_label(k, rows)
-    splits = cv.split(rows.X, rows.labels, groups) if hasattr(cv, "split") else cv
-    pairs = _read_splits(splits, len(rows.codes))
-    if not pairs:
-        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
-    return pairs
 
 
 def _deal_by_label(k: int, rows: Rows) -> list[Pair]:
@@ -423,45 +398,34 @@ def _check_groups(k: int, groups: NDArray[Any]) -> None:
         raise InputError(f"{k} folds need at least {k} groups, but {count} came. Use fewer folds.")
 
 
-def _check_splits(pairs: list[Pair], rows: Rows) -> None:
-    """Refuse splits without rows to score, or that train on fewer than two classes."""
+def check_splits(pairs: list[Pair], rows: Rows, fits: ModelFits, *, ensemble: bool) -> None:
+    """Refuse splits without rows to score, or that train on fewer than two classes; and folds with
+    rows of one class only, where a calibrator is fitted to each (``ensemble``).
+
+    Warn of folds that train without one of several classes, to which a model with predict_proba
+    then gives probability 0. Other models are refused once they are fitted.
+    """
+    lacking = []
     for number, (train, test) in enumerate(pairs, start=1):
         if not len(test):
             raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
         missing = rows.class_counts(train) == 0
+        first = plain(rows.classes[int(np.argmax(missing))])
+        lacks = f"the training rows of fold {number} of {len(pairs)} lack {first!r}"
         if missing.sum() > len(missing) - 2:
             raise InputError(
-                "every fold must train on two classes or more, but "
-                f"{_lacking_class(number, len(pairs), rows, missing)}. {LESS_RARE}"
+                f"every fold must train on two classes or more, but {lacks}. {LESS_RARE}"
             )
-
-
-def warn_of_missing_classes(pairs: list[Any], rows: Rows, fits: ModelFits) -> None:
-    """Warn of folds that train without one of several classes: their model gives it probability 0.
-
-    This concerns models with predict_proba; others are refused once they are fitted.
-    """
-    for number, (train, _) in enumerate(pairs, start=1):
-        missing = rows.class_counts(train) == 0
-        if missing.any() and score_method(fits.estimator, fits.method) == "predict_proba":
+        lacking += [lacks] * int(missing.any())
+    if lacking and score_method(fits.estimator, fits.method) == "predict_proba":
+        for lacks in lacking:
             warnings.warn(
-                f"{_lacking_class(number, len(pairs), rows, missing)}, so that its model gives "
-                f"that class a probability of 0. {LESS_RARE}",
+                f"{lacks}, so that its model gives that class a probability of 0. {LESS_RARE}",
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
-
-
-def _lacking_class(number: int, folds: int, rows: Rows, missing: Flags) -> str:
-    """A phrase on the class that the training rows of a fold lack."""
-    first = plain(rows.classes[int(np.argmax(missing))])
-    return f"the training rows of fold {number} of {folds} lack {first!r}"
-
-
-def check_folds_have_classes(pairs: list[Pair], rows: Rows) -> None:
-    """Refuse folds with rows of one class only, where a calibrator is fitted to each fold."""
     for number, (_, test) in enumerate(pairs, start=1):
-        if (rows.class_counts(test) > 0).sum() < 2:
+        if ensemble and (rows.class_counts(test) > 0).sum() < 2:
             raise InputError(
                 f"ensemble=True fits a calibrator to each fold, but fold {number} of {len(pairs)} "
                 f"has {len(test)} row{'s' if len(test) > 1 else ''} of one class to fit it to. Use "
@@ -475,39 +439,12 @@ def check_folds_have_classes(pairs: list[Pair], rows: Rows) -> None:
 
 #: up to so many classes, a calibrator may be fitted to each of them
 FEW_CLASSES = 30
-#: folds of a matrix hold out at most so many rows together; candidates are fitted to all rows
-MOST_JUDGED = 50_000
 #: many classes: folds are made of at most so many scores; of more, a single part is held out
 FOLDED_NUMBERS = 1 << 20
 #: many classes: that part holds about so many scores at most, but no fewer rows than the next
 HELD_NUMBERS, LEAST_HELD = 1 << 20, 2000
 #: matrices of more numbers than this are sorted by their first two columns only
 MOST_SORTED = 1 << 22
-
-
-def split_matrix(
-    matrix: ScoreMatrix,
-    classes: NDArray[Any],
-    cv: Any,
-    groups: Any,
-    random_state: Any,
-    present: Flags | None = None,
-) -> tuple[Sequence[Pair], Index | None]:
-    """The rows to learn from and to judge on in each split, and the cluster of each row.
-
-    For a number of folds, rows are dealt in the order of their scores, at most `MOST_JUDGED` of
-    them. Of large matrices with many classes a single part is held out. Any other ``cv``,
-    ``present`` and clusters are as in `split_rows_with_weight`.
-    """
-    cv = FOLDS if cv is None else cv
-    if not isinstance(cv, (int, np.integer)) or groups is not None:
-        return split_rows_with_weight(cv, matrix, classes, present, groups, random_state)
-    count = min(int(cv), len(matrix))
-    if parts := count_large_parts(matrix, count):
-        fold = deal_by_scores(matrix, parts)
-        return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None
-    step = -(-len(matrix) // MOST_JUDGED)
-    return fold_pairs(deal_by_scores(matrix, count * step), count), None
 
 
 def count_large_parts(matrix: ScoreMatrix, count: int) -> int:

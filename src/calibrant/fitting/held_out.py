@@ -28,7 +28,10 @@ from calibrant.fitting.folds import (
     FOLDS,
     Pair,
     TableFolds,
+    count_large_parts,
+    deal_by_scores,
     deal_soft_labels,
+    fold_pairs,
     is_fold_count,
     limit_folds,
     split_rows_with_weight,
@@ -49,6 +52,8 @@ WITHOUT_BAR: Iterator[Any] = repeat(None)
 #: a table with more scores than this is pooled to so many cells before candidates are judged
 MOST_CELLS = 200_000
 POOLED_CELLS = 100_000
+#: folds of a matrix hold out at most so many rows together; candidates are fitted to all rows
+MOST_JUDGED = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +118,8 @@ def try_all(
         outputs: list[Array] = []
         for rest, asked in held.pairs if by_rows else held.parts():
             next(bar)
-            predict = _map_or_function(fit(rest))  # the calibrator itself may be large
+            predict: Any = fit(rest)
+            predict = getattr(predict, "map_", predict)  # the calibrator itself may be large
             outputs.append(predict(asked))
             maps += [predict] * keep_maps
         trial = replace(held.trial(np.concatenate(outputs)), maps=tuple(maps))
@@ -125,11 +131,6 @@ def try_all(
             trial = replace(trial, map=fitted.map_, fitted=fitted, seconds=seconds)
         trials[name] = trial
     return trials
-
-
-def _map_or_function(fitted: Any) -> Any:
-    """The map of a calibrator; a function as it is."""
-    return getattr(fitted, "map_", fitted)
 
 
 def fit_copies(calibrator: Any, classes: NDArray[Any] | None = None) -> Fit:
@@ -211,8 +212,8 @@ class HeldOutCells(HeldOut):
         What happened at these scores.
     sizes : sequence of int
         How many of the cells each fold holds out.
-    rest_of : function of a fold's number
-        The table that the fold learns from.
+    rests : sequence of ScoreTable
+        The table that each fold learns from.
     cluster : array of shape (m,), optional
         Which cells belong together.
     pairs : see `HeldOut`
@@ -223,7 +224,7 @@ class HeldOutCells(HeldOut):
     scores: Array
     columns: CellColumns
     sizes: Sequence[int]
-    rest_of: Callable[[int], ScoreTable] | None = None
+    rests: Sequence[ScoreTable] = ()
     cluster: Index | None = None
     pairs: Sequence[Pair] = ()
     notes: tuple[str, ...] = ()
@@ -254,7 +255,7 @@ class HeldOutCells(HeldOut):
             np.concatenate(filled),
             concatenate_columns(held),
             [len(scores) for scores in filled],
-            rests.__getitem__,
+            rests,
             notes=notes,
         )
 
@@ -275,32 +276,27 @@ class HeldOutCells(HeldOut):
         without groups there may be fewer, or none, as in `of_table`.
         """
         rows = rows if rows.present is not None else rows.without_weightless()
-        table, present = ScoreTable.from_rows(rows), rows.present
+        table = ScoreTable.from_rows(rows)
         if rows.share is not None and is_fold_count(cv) and groups is None:
             folds = limit_folds(FOLDS if cv is None else int(cv), table.rarest)
             if not folds:
                 return cls(rows.scores[:0], table.columns.take(slice(0)), ())
-            cv, present = deal_soft_labels(rows, folds, seed), None
-        pairs, cluster = split_rows_with_weight(cv, rows, rows.classes, present, groups, seed)
+            cv, rows = deal_soft_labels(rows, folds, seed), replace(rows, present=None)
+        pairs, cluster = split_rows_with_weight(cv, rows, groups, seed)
         if cluster is None and rows.share is not None and not counts:
             cluster = np.arange(len(rows.scores))
         test = np.concatenate([test for _, test in pairs])
-        weight = 1.0 / np.bincount(test)[test]  # a row held out r times counts 1/r each time
-        if rows.weight is not None:
-            weight *= rows.weight[test]
+        weight = weight_held_out(test, rows.weight)
         share = (rows.positive if rows.share is None else rows.share)[test]
         zero, one = weight * (1.0 - share), weight * share
         squares = (zero, one) if counts else (zero * zero, one * one)
 
-        def rest_of(fold: int) -> ScoreTable:
-            rest = ScoreTable.from_rows(rows.take(pairs[fold][0])).part_of(table.scale)
-            return table_in_rows(rest, "counts") if counts else rest
-
+        rests = [ScoreTable.from_rows(rows.take(train)).part_of(table.scale) for train, _ in pairs]
         return cls(
             rows.scores[test],
             CellColumns(zero, one, *squares),
             [len(test) for _, test in pairs],
-            rest_of,
+            [table_in_rows(rest, "counts") for rest in rests] if counts else rests,
             None if cluster is None else cluster[test],
             pairs,
         )
@@ -313,12 +309,6 @@ class HeldOutCells(HeldOut):
     @property
     def folds(self) -> int:
         return len(self.sizes)
-
-    @cached_property
-    def rests(self) -> list[ScoreTable]:
-        """The table that each fold learns from."""
-        make = self.rest_of
-        return [] if make is None else [make(fold) for fold in range(self.folds)]
 
     def parts(self) -> Iterable[Part]:
         return [
@@ -388,6 +378,12 @@ class HeldOutCells(HeldOut):
         return PairedCells(trial.p[cell], self.scores[cell], *rows)
 
 
+def weight_held_out(test: Index, weight: Array | None) -> Array:
+    """The weight of each row held out; one that is held out r times counts 1/r each time."""
+    share = 1.0 / np.bincount(test)[test]
+    return share if weight is None else weight[test] * share
+
+
 def losses_of_units(p: Array, positive: Flags) -> tuple[Array, Array]:
     """The log loss and the Brier score of the probability of the positive class in each unit."""
     surprise = np.empty(len(p))
@@ -419,8 +415,38 @@ class HeldOutMatrix(HeldOut):
 
     matrix: ScoreMatrix
     pairs: Sequence[Pair]
-    weights: str = "importance"
     groups: Index | None = None
+    weights: str = "importance"
+
+    @classmethod
+    def of_matrix(
+        cls,
+        matrix: ScoreMatrix,
+        classes: NDArray[Any],
+        cv: Any,
+        groups: Any = None,
+        seed: Any = 0,
+        weights: str = "importance",
+        present: Flags | None = None,
+    ) -> HeldOutMatrix:
+        """The rows of a matrix, as a splitter, groups or a fraction ask for.
+
+        For a number of folds, rows are dealt in the order of their scores, at most `MOST_JUDGED` of
+        them. Of large matrices with many classes a single part is held out. ``present`` flags the
+        rows of the matrix among all rows, of which ``groups`` and splits are.
+        """
+        cv = FOLDS if cv is None else cv
+        if not isinstance(cv, (int, np.integer)) or groups is not None:
+            rows = Rows.unscored(matrix.scores, matrix.codes, matrix.weight, classes)
+            rows = replace(rows, present=present)
+            return cls(matrix, *split_rows_with_weight(cv, rows, groups, seed), weights)
+        count = min(int(cv), len(matrix))
+        if parts := count_large_parts(matrix, count):
+            fold = deal_by_scores(matrix, parts)
+            return cls(matrix, [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None, weights)
+        step = -(-len(matrix) // MOST_JUDGED)
+        pairs = fold_pairs(deal_by_scores(matrix, count * step), count)
+        return cls(matrix, pairs, None, weights)
 
     @property
     def folds(self) -> int:
@@ -443,10 +469,6 @@ class HeldOutMatrix(HeldOut):
         ((train, test),) = self.pairs
         return self._scaled.take(train), self.matrix.scores[test]
 
-    def reading(self, matrix: ScoreMatrix) -> HeldOutMatrix:
-        """The same folds of the same rows, with the scores of another matrix."""
-        return replace(self, matrix=matrix)
-
     @cached_property
     def rows(self) -> Index:
         """The numbers of the rows held out."""
@@ -462,19 +484,14 @@ class HeldOutMatrix(HeldOut):
         """The class of each row held out."""
         return self.matrix.codes[self.rows]
 
-    def _shared(self, weight: Array | None) -> Array:
-        """The weight of each row held out, divided by how often it is held out."""
-        share = 1.0 / np.bincount(self.rows)[self.rows]
-        return share if weight is None else weight[self.rows] * share
-
     @cached_property
     def size(self) -> Array:
         """The weight of each row held out, in units of rows."""
-        return self._shared(weight_in_rows(self.matrix.weight, self.weights))
+        return weight_held_out(self.rows, weight_in_rows(self.matrix.weight, self.weights))
 
     @cached_property
     def sample(self) -> Sample:
-        weight = self._shared(self.matrix.weight)
+        weight = weight_held_out(self.rows, self.matrix.weight)
         square = weight if self.weights == "counts" else weight**2
         return Sample(weight, square, None if self.groups is None else self.groups[self.rows])
 
@@ -564,49 +581,34 @@ def choose(
     0 or 1 makes infinite, so that these are as good as any probability.
     """
     losses: dict[str, Array] = {name: getattr(trial, by) for name, trial in trials.items()}
+    finite = {name for name, loss in losses.items() if np.isfinite(sample.mean(loss))}
+    usual = [name for name in losses if name not in demanding]
     certain = {name for name, trial in trials.items() if trial.certain and by == "log_loss"}
-    plain = {name: loss for name, loss in losses.items() if name not in demanding}
-    taken, tied = _choose(plain, certain, sample, right, errors)
+    good = [name for name in usual if name in finite]
+    good = [name for name in good if name not in certain] or good
+    first, second, *_ = usual
+    taken, tied = first, set(usual)
+    if good:
+        best = min(good, key=lambda name: sample.mean(losses[name]))
+        behind = {name: standard_errors_behind(losses[name], losses[best], sample) for name in good}
+        tied = {name for name, count in behind.items() if count <= 1.0}
+        needed = 0.0 if right is not None and right <= LEVEL else errors
+
+        def beats_the_scores(name: str) -> bool:
+            if first not in good:
+                return True
+            return standard_errors_behind(losses[first], losses[name], sample) > needed
+
+        if beats_the_scores(best):
+            own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
+            taken = second if own else best
     for name in demanding:
-        if not np.isfinite(sample.mean(losses[name])):
+        if name not in finite:
             continue
-        hopeless = not np.isfinite(sample.mean(losses[taken]))
+        hopeless = taken not in finite
         if hopeless or standard_errors_behind(losses[taken], losses[name], sample) > BENEFIT:
             taken, tied = name, {name}
     return taken, tied
-
-
-def _choose(
-    losses: Mapping[str, Array],
-    certain: Collection[str],
-    sample: Sample,
-    right: float | None,
-    errors: float,
-) -> tuple[str, set[str]]:
-    """The choice of `choose` among candidates of which none is demanding."""
-    finite = {name: loss for name, loss in losses.items() if np.isfinite(sample.mean(loss))}
-    finite = {name: loss for name, loss in finite.items() if name not in certain} or finite
-    first, second, *_ = losses
-    if not finite:
-        return first, set(losses)
-    best = min(finite, key=lambda name: sample.mean(finite[name]))
-    behind = {
-        name: standard_errors_behind(loss, finite[best], sample) for name, loss in finite.items()
-    }
-    tied = {name for name, count in behind.items() if count <= 1.0}
-
-    def beats_the_scores(name: str) -> bool:
-        if first not in finite:
-            return True
-        refuted = right is not None and right <= LEVEL
-        return standard_errors_behind(finite[first], finite[name], sample) > (
-            0.0 if refuted else errors
-        )
-
-    if not beats_the_scores(best):
-        return first, tied
-    own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
-    return (second if own else best), tied
 
 
 def standard_errors_behind(one: Array, other: Array, sample: Sample) -> float:
@@ -687,7 +689,7 @@ def standings(
     before = trials[BEFORE]
     rows = []
     for name, one in trials.items():
-        gain, low, high = _mean_gain(before.log_loss, one.log_loss, sample, level)
+        gain, low, high = sample.gain(before.log_loss, one.log_loss, level)
         auc, change = auc_and_gain(one, before)
         if auc is not None and change is not None and distinct[name] == 1:
             auc, change = 0.5, change + (0.5 - auc)  # one rate for all rows ranks nothing
@@ -724,20 +726,6 @@ def auc_and_gain(one: Trial, before: Trial) -> tuple[float | None, float | None]
     if before.whole_auc is None:
         return one.auc, change
     return min(max(before.whole_auc + change, 0.0), 1.0), change
-
-
-def _mean_gain(
-    before: Array, after: Array, sample: Sample, level: float
-) -> tuple[float, float, float]:
-    """Mean loss before minus mean loss after, with the interval of the paired difference."""
-    old, new = sample.mean(before), sample.mean(after)
-    if np.isinf(new):
-        return (0.0, 0.0, 0.0) if before is after else (-np.inf, -np.inf, -np.inf)
-    if np.isinf(old):
-        return np.inf, np.inf, np.inf
-    difference = before - after
-    mean = sample.mean(difference)
-    return mean, *sample.interval(mean, sample.error(difference), level)
 
 
 # --- Means over what was held out, and how sure they are ------------------------------------------
@@ -804,3 +792,14 @@ class Sample:
             return float("-inf"), float("inf")
         t = float(stdtrit(max(self.size - 1.0, 1.0), 0.5 + 0.5 * level))
         return mean - t * error, mean + t * error
+
+    def gain(self, before: Array, after: Array, level: float) -> tuple[float, float, float]:
+        """Mean loss before minus mean loss after, with the interval of the paired difference."""
+        old, new = self.mean(before), self.mean(after)
+        if np.isinf(new):
+            return (0.0, 0.0, 0.0) if before is after else (-np.inf, -np.inf, -np.inf)
+        if np.isinf(old):
+            return np.inf, np.inf, np.inf
+        difference = before - after
+        mean = self.mean(difference)
+        return mean, *self.interval(mean, self.error(difference), level)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _is_fitted, _num_samples, has_fit_parameter
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Index
 from calibrant.data.columns import check_class_columns, plain, to_matrix
 from calibrant.data.door import (
     Rows,
@@ -44,21 +44,20 @@ from calibrant.tensors import library_of, on_host
 class PredictsRows(ABC):
     """The predictions of a model, or of several, together with what calibrates their scores.
 
-    A subclass has ``classes_`` (or overrides `_class_labels`) and gives `_probabilities`.
+    A subclass has ``classes_`` (or overrides `_class_labels`).
     """
 
+    #: it takes rows, not scores: what saves and exports calibrators refuses it
+    takes_rows: ClassVar[bool] = True
+
     @abstractmethod
-    def _probabilities(self, X: Any) -> Array:
-        """The calibrated probability of each class, for new rows."""
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (n, k), columns in the order of the classes."""
 
     @property
     def _class_labels(self) -> Any:
         """The labels of the columns of probabilities."""
         return self.classes_  # type: ignore[attr-defined]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
-        return self._probabilities(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row (of a tie the first of ``classes_``)."""
@@ -135,16 +134,25 @@ class ModelFits:
         """
         model = clone(self.estimator, safe=False)
         learned, y, weight = training_rows(rows, some)
-        params = self._keywords(learned, len(rows.codes))
+        params = {k: v for k, v in self.given.items() if not (k == "eval_set" and self.on_fold)}
+        if learned is not None:
+            n = len(rows.codes)
+            params = {name: _take_if_rows(value, learned, n) for name, value in params.items()}
         if rounds is not None:
             params = without_stopping(model, params, rounds)
         elif held is not None and self.on_fold:
             judged, its_y, its_weight = training_rows(rows, held)
-            params |= self._evaluation_set(model, take_rows(rows.X, judged), its_y, its_weight)
+            X = take_rows(rows.X, judged)
+            if has_fit_parameter(model, "eval_X"):  # LightGBM's later words for the same
+                params |= {"eval_X": (X,), "eval_y": (its_y,)}
+            else:
+                params["eval_set"] = [(X, its_y)]
+            for word in _EVAL_WEIGHTS if its_weight is not None else ():
+                if word not in self.given and has_fit_parameter(model, word):
+                    params[word] = [its_weight]
         name = None if weight is None else weight_argument(model)
-        model.fit(
-            take_rows(rows.X, learned), y, **({} if name is None else {name: weight}), **params
-        )
+        weights = {} if name is None else {name: weight}
+        model.fit(take_rows(rows.X, learned), y, **weights, **params)
         return model
 
     def fit_again(self, rows: Rows, fold_models: list[Any]) -> Any:
@@ -226,23 +234,6 @@ class ModelFits:
                 f"be weighed, but {type(self.estimator).__name__} came. Use a fixed number of "
                 "rounds."
             )
-
-    def _keywords(self, some: Index | None, n: int) -> dict[str, Any]:
-        """The keywords for a fit to some of n rows (None: all), without ``eval_set="fold"``."""
-        given = {k: v for k, v in self.given.items() if not (k == "eval_set" and self.on_fold)}
-        if some is None:
-            return given
-        return {name: _take_if_rows(value, some, n) for name, value in given.items()}
-
-    def _evaluation_set(self, model: Any, X: Any, y: Any, weight: Any) -> dict[str, Any]:
-        """The keywords that give a fit its evaluation set, with weights where it takes them."""
-        made: dict[str, Any] = {"eval_set": [(X, y)]}
-        if has_fit_parameter(model, "eval_X"):  # LightGBM's later words for the same
-            made = {"eval_X": (X,), "eval_y": (y,)}
-        for name in _EVAL_WEIGHTS:
-            if weight is not None and name not in self.given and has_fit_parameter(model, name):
-                made[name] = [weight]
-        return made
 
 
 def training_rows(
@@ -395,7 +386,7 @@ def model_scores(
     else:
         given = model(X) if name is None else getattr(model, name)(X)
     raw = to_matrix(given, what)
-    order = _columns_of_classes(model, classes, partly=name == "predict_proba")
+    order = find_columns(model, classes, partly=name == "predict_proba")
     if (order < 0).any():  # a fold's model has not seen all classes
         raw = np.column_stack((raw, np.zeros(len(raw))))
         order = np.where(order < 0, raw.shape[1] - 1, order)
@@ -482,8 +473,10 @@ def model_to_fit(estimator: Any, hint: str = "") -> Any:
     return estimator
 
 
-def warn_no_weights(estimator: Any) -> None:
-    """Warn that a model's fit takes no weights."""
+def warn_no_weights(estimator: Any, weight: Array | None) -> None:
+    """Warn where weights came, but a model's fit takes none."""
+    if weight is None or weight_argument(estimator) is not None:
+        return
     warnings.warn(
         f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrator uses "
         "the weights: the model is fitted as if all rows counted once.",
@@ -506,41 +499,27 @@ def warn_refitted(estimator: Any) -> None:
     )
 
 
-def unseen_classes(model: Any, classes: NDArray[Any]) -> Flags:
-    """Flags of the classes that a model does not know, since its fold lacked them."""
-    own = getattr(model, "classes_", None)
-    if own is None or len(classes) == 2:
-        return np.zeros(len(classes), dtype=bool)
-    return np.asarray(_find_columns(own, classes) < 0)
-
-
-def _columns_of_classes(model: Any, classes: NDArray[Any], *, partly: bool) -> Index:
-    """The column of a model's scores for each class.
+def find_columns(model: Any, classes: NDArray[Any], *, partly: bool = True) -> Index:
+    """The column of each class in a model's scores.
 
     If ``partly``, the model need not know all of several classes: −1 for those that it lacks.
     """
     own = getattr(model, "classes_", None)
     if own is None:
         return np.arange(len(classes))
-    columns = _find_columns(own, classes)
-    missing = np.count_nonzero(columns < 0)
+    columns = [
+        next((column for column, known in enumerate(on_host(own)) if np.all(known == label)), -1)
+        for label in classes
+    ]
+    missing = columns.count(-1)
     allowed = not missing or (partly and len(own) >= 2)
     if allowed and missing == len(classes) - len(own):
-        return columns
+        return np.array(columns, dtype=np.intp)
     raise InputError(
         f"{_model_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but "
         f"it knows {[plain(c) for c in own][:20]}. Calibrate it with the labels that it was fitted "
         "on; with folds that lack a class, use stratified ones or a model with predict_proba."
     )
-
-
-def _find_columns(own: Any, classes: NDArray[Any]) -> Index:
-    """The column of each class in a model that knows its ``own``; −1 for one that it lacks."""
-    columns = (
-        next((column for column, known in enumerate(on_host(own)) if np.all(known == label)), -1)
-        for label in classes
-    )
-    return np.fromiter(columns, dtype=np.intp)
 
 
 def _model_name(model: Any) -> str:

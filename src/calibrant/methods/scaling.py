@@ -14,15 +14,17 @@ from calibrant.array_types import Array, Index
 from calibrant.data.door import Limit, Number, OneOf, check_parameters
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.fitting.base import SCALES, WEIGHTS, uses_logit_scale
-from calibrant.fitting.base_classes import (
+from calibrant.fitting.base import (
     KEPT,
     LABEL_SMOOTHING,
+    SCALES,
+    WEIGHTS,
     OneScoreOrMany,
     RowReading,
     VectorCalibrator,
     count_columns,
     read_as,
+    uses_logit_scale,
 )
 from calibrant.fitting.folds import FOLDS, deal_by_scores, rows_by_score
 from calibrant.fitting.held_out import CLASS_ERRORS, HeldOut, Sample, Trial, choose, try_all
@@ -143,7 +145,7 @@ class Temperature(OneScoreOrMany):
         self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes, on_device=True)
         read = read_as(matrix, self.scale)
-        factor = read.temperature(smoothing=self.label_smoothing).factor
+        factor = read.temperature(smoothing=self.label_smoothing)
         self.temperature_ = 1.0 / factor
         self._learn_rows(read.map(factor, np.zeros(matrix.n_classes)), matrix, classes, scores)
         return self
@@ -253,7 +255,7 @@ class EnsembleTemperature(VectorCalibrator):
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = read_as(matrix, self.scale)
-        factor = read.temperature().factor
+        factor = read.temperature()
         sums, even = read.sums(), np.full(len(matrix), 1.0 / matrix.n_classes)
         own = np.column_stack((*(np.exp(-sums.own_losses(f)) for f in (factor, 1.0)), even))
         weight = np.ones(len(matrix)) if matrix.weight is None else matrix.weight
@@ -725,7 +727,7 @@ class StructuredScaling(AffineCalibrator):
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read, k = read_as(matrix, self.scale), matrix.n_classes
-        factor = read.temperature(smoothing=self.label_smoothing).factor
+        factor = read.temperature(smoothing=self.label_smoothing)
         self.temperature_ = 1.0 / factor
         full = self.structure == "matrix"
         family = AffineFit(
@@ -837,8 +839,8 @@ class AffineFit:
         """The θ of the best temperature; that of the identity where there are no rows."""
         if not any(len(x) for x, _, _ in source()):
             return self.identity
-        fitted = fit_temperature(BlockSums(source), smoothing=self.smoothing)
-        return self._scaled(fitted.factor / self.size)
+        factor = fit_temperature(BlockSums(source), smoothing=self.smoothing)
+        return self._scaled(factor / self.size)
 
     @cached_property
     def subsample(self) -> AffineFit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -36,8 +36,7 @@ from calibrant.fitting.base import (
     WEIGHTS,
     Calibrator,
     ScoreEstimator,
-    score_range_of_table,
-    table_provenance,
+    facts_of_table,
 )
 from calibrant.fitting.fitted import PredictsByRule
 from calibrant.fitting.folds import (
@@ -294,9 +293,9 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         self.shrinkage_ = kappas if len(done) > 1 else kappas[0]
         self.path_ = tuple(level.path for level in done) if len(done) > 1 else done[0].path
         self.classes_, self.pos_label_ = classes, pos_label
-        self.score_range_ = score_range_of_table(whole)
+        self.score_range_, facts = facts_of_table(whole)
         self._provenance = {
-            **table_provenance(whole),
+            **facts,
             "segments": len(self.segments_),
             "segments_of_their_own": len(kept),
             "shrinkage": known if len(done) > 1 else known[0],
@@ -841,9 +840,8 @@ def folds_of_rows(
     weight = np.ones(len(cell)) if rows.weight is None else rows.weight
     present = weight > 0.0
     cell, weight, positive = cell[present], weight[present], rows.positive[present]
-    some, labels = rows.take(np.flatnonzero(present)), np.array([False, True])
-    seed = int(asked.random_state)
-    pairs, _ = split_rows_with_weight(asked.cv, some, labels, present, groups, seed)
+    some = replace(rows.without_weightless(), classes=np.array([False, True]))
+    pairs, _ = split_rows_with_weight(asked.cv, some, groups, int(asked.random_state))
     square = weight if asked.weights == "counts" else weight**2
 
     def sums(part: Index, share: Array) -> CellColumns:

@@ -162,8 +162,7 @@ def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -
     held: HeldOutMatrix | HeldOutCells
     if several:
         matrix = _score_matrix(rows)
-        pairs, cluster = split_rows_with_weight(FOLDS, matrix, rows.classes, rows.kept, groups, 0)
-        held = HeldOutMatrix(matrix, pairs, weights, cluster)
+        held = HeldOutMatrix(matrix, *split_rows_with_weight(FOLDS, rows, groups, 0), weights)
         trials, right, smooth, errors = {BEFORE: held.unchanged()}, None, FACTOR, CLASS_ERRORS
     else:
         held = HeldOutCells.of_rows(rows, FOLDS, groups, 0, counts=weights == "counts")

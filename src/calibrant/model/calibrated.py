@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.array_types import Array, Flags, Index
+from calibrant.array_types import Array, Index
 from calibrant.auto.advice import known_rows, warn_of
 from calibrant.auto.auto import AutoCalibrator
 from calibrant.data.columns import column_names, plain, reorder_columns, to_column
@@ -38,16 +38,13 @@ from calibrant.data.door import (
 )
 from calibrant.data.scale import ScoreRange, ScoreScale
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
-from calibrant.fitting.base import Calibrator
-from calibrant.fitting.base_classes import VectorCalibrator
-from calibrant.fitting.base_rows import LocalCalibrator
+from calibrant.fitting.base import Calibrator, LocalCalibrator, VectorCalibrator
 from calibrant.fitting.fitted import Fitted
 from calibrant.fitting.folds import (
     SPLITTING,
-    check_folds_have_classes,
+    check_splits,
     cv_kind,
     split_rows,
-    warn_of_missing_classes,
 )
 from calibrant.fitting.model_scores import (
     SCORE_METHODS,
@@ -56,6 +53,7 @@ from calibrant.fitting.model_scores import (
     ModelFits,
     Part,
     PredictsRows,
+    find_columns,
     may_be_probabilities,
     model_classes,
     model_scores,
@@ -66,7 +64,6 @@ from calibrant.fitting.model_scores import (
     refuse_array_api,
     score_method,
     take_rows,
-    unseen_classes,
     warn_no_weights,
     warn_refitted,
     weight_argument,
@@ -193,9 +190,6 @@ class CalibratedClassifier(ModelClassifier):
         "ensemble": (OneOf((True, False)),),
         "decision": (OneOf(("calibrated", "model")),),
     }
-    #: it takes rows, not scores: what saves and exports calibrators refuses it
-    takes_rows: ClassVar[bool] = True
-
     classes_: NDArray[Any]
     members_: list[Member]
 
@@ -256,17 +250,22 @@ class CalibratedClassifier(ModelClassifier):
         kind = self._kind()
         estimator, calibrator = self._parts(kind)
         names = column_names(X)
-        if kind == "prefit" or isinstance(estimator, FrozenEstimator):
+        frozen = kind == "prefit" or isinstance(estimator, FrozenEstimator)
+        if frozen:
             names = tuple(getattr(estimator, "feature_names_in_", names))
             X = reorder_columns(X, names)
         rows = self._read(X, y, sample_weight, kind, estimator, calibrator)
-        fits = ModelFits(
-            estimator,
-            preferred_method(self.response_method, calibrator),
-            positive_class(calibrator, rows.classes),
-            keywords_of_fit(self, estimator, fit_params, kind),
-        )
+        method = preferred_method(self.response_method, calibrator)
+        fits = ModelFits(estimator, method, positive_class(calibrator, rows.classes), fit_params)
+        if fit_params and frozen:
+            raise ParameterError(
+                f"{', '.join(sorted(fit_params))} would go to the model's fit, but this model is "
+                "fitted already and stays as it is. Leave it out."
+            )
         if fit_params:
+            if get_config()["enable_metadata_routing"]:
+                given = process_routing(self, "fit", **fit_params).estimator.fit
+                fits = replace(fits, given=dict(given))
             fits.check(splits=kind in SPLITTING)
             if rows.share is not None:
                 fits.check_soft()
@@ -291,8 +290,7 @@ class CalibratedClassifier(ModelClassifier):
 
     def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
-        make = any_calibrator_of if self.segments is None else segmented_of
-        estimator, calibrator = self.estimator, make(self.calibrator)
+        estimator, calibrator = self.estimator, calibrator_of(self.calibrator, self.segments)
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if kind != "prefit":
@@ -326,8 +324,7 @@ class CalibratedClassifier(ModelClassifier):
             check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         if not fitted and not isinstance(estimator, FrozenEstimator):
-            if weight is not None and weight_argument(estimator) is None:
-                warn_no_weights(estimator)
+            warn_no_weights(estimator, weight)
             if kind in SPLITTING:
                 warn_refitted(estimator)
         return Rows.unscored(X, codes, weight, classes, share)
@@ -356,7 +353,8 @@ class CalibratedClassifier(ModelClassifier):
             X, getattr(self, "_columns", ()), "X" if hasattr(model, "fit") else ""
         )
 
-    def _probabilities(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
         X = self._rows(X)
         members = [member.predict_proba(X) for member in self.members_]
         return members[0] if len(members) == 1 else np.mean(members, axis=0)
@@ -413,7 +411,7 @@ class CalibratedClassifier(ModelClassifier):
         >>> CalibratedClassifier(calibrator="isotonic").set_params(calibrator__interpolation="step")
         CalibratedClassifier(calibrator=Isotonic())
         """
-        for part, make in (("estimator", model_to_fit), ("calibrator", any_calibrator_of)):
+        for part, make in (("estimator", model_to_fit), ("calibrator", calibrator_of)):
             if any(name.startswith(f"{part}__") for name in params):
                 params[part] = make(params.get(part, getattr(self, part)))
         return super().set_params(**params)  # type: ignore[no-any-return]
@@ -429,8 +427,20 @@ class CalibratedClassifier(ModelClassifier):
         return super().__sklearn_clone__()  # type: ignore[no-any-return]
 
     def get_metadata_routing(self) -> Any:
-        """Who asks for what in fit: this classifier, its splitter (groups) and its model."""
-        return router_of(self)
+        """Who asks for what in fit: this classifier, its splitter (groups) and its model.
+
+        A splitter that asks for groups, such as GroupKFold, asks for those of the classifier,
+        unless its own ``set_fit_request`` says something else.
+        """
+        own = self._get_metadata_request()
+        asked = getattr(get_routing_for_object(self.cv), "split", None)
+        groups = {} if asked is None else asked.requests
+        if own.fit.requests.get("groups") is None and groups.get("groups"):
+            own.fit.add_request(param="groups", alias=groups["groups"])
+        router = MetadataRouter(owner=self).add_self_request(own)
+        model = model_to_fit(None) if self.estimator is None else self.estimator
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return router.add(estimator=model, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -438,43 +448,6 @@ class CalibratedClassifier(ModelClassifier):
             own = get_tags(self.estimator).classifier_tags
             tags.classifier_tags.multi_class = own is None or own.multi_class
         return tags
-
-
-# --- What is passed to fit: keywords for the model, and labels, which may be soft -----------------
-
-
-def router_of(classifier: Any) -> MetadataRouter:
-    """The router of a `CalibratedClassifier`: itself, and its model as ``estimator``.
-
-    A splitter that asks for groups, such as GroupKFold, asks for those of the classifier, unless
-    its own ``set_fit_request`` says something else.
-    """
-    own = classifier._get_metadata_request()
-    asked = getattr(get_routing_for_object(classifier.cv), "split", None)
-    groups = {} if asked is None else asked.requests
-    if own.fit.requests.get("groups") is None and groups.get("groups"):
-        own.fit.add_request(param="groups", alias=groups["groups"])
-    router = MetadataRouter(owner=classifier).add_self_request(own)
-    model = classifier.estimator
-    model = model_to_fit(None) if model is None else model
-    mapping = MethodMapping().add(caller="fit", callee="fit")
-    return router.add(estimator=model, method_mapping=mapping)
-
-
-def keywords_of_fit(
-    classifier: Any, estimator: Any, given: Mapping[str, Any], kind: str
-) -> dict[str, Any]:
-    """The keywords for the model's fit, by its requests where metadata routing is enabled."""
-    if not given:
-        return {}
-    if kind == "prefit" or isinstance(estimator, FrozenEstimator):
-        raise ParameterError(
-            f"{', '.join(sorted(given))} would go to the model's fit, but this model is fitted "
-            "already and stays as it is. Leave it out."
-        )
-    if get_config()["enable_metadata_routing"]:
-        given = process_routing(classifier, "fit", **given).estimator.fit
-    return dict(given)
 
 
 # --- Labels ---------------------------------------------------------------------------------------
@@ -500,31 +473,25 @@ def labels_of_model(
             f"AutoCalibrator(), but {type(calibrator).__name__} came, which learns from classes "
             "only."
         )
-    if not fitted:
-        _check_takes_weights(estimator)
-    elif (known := getattr(estimator, "classes_", None)) is not None:
-        _check_classes(estimator, [plain(label) for label in known])
+    known = getattr(estimator, "classes_", None)
+    if not fitted and not isinstance(estimator, FrozenEstimator):
+        if weight_argument(estimator) is None:
+            raise ParameterError(
+                "with soft labels a model learns each row as two, a positive and a negative one, "
+                f"by their weights, but fit of {type(estimator).__name__} takes no sample_weight. "
+                'Fit it in another way, and calibrate it with cv="prefit" on other rows; or pass '
+                "labels that are classes."
+            )
+    elif fitted and known is not None:
+        own = [plain(label) for label in known]
+        if len(own) != 2 or 0 not in own or 1 not in own:
+            raise InputError(
+                "soft labels are probabilities of the class 1 against 0, but "
+                f"{type(estimator).__name__} knows the classes {own[:20]}. Pass labels that are "
+                "classes; with two classes you can also fit a calibrator to the model's scores: "
+                "fit_table(ScoreTable.from_soft_labels(scores, y))."
+            )
     return soft.classes, soft.positive.astype(np.intp), soft.share
-
-
-def _check_takes_weights(estimator: Any) -> None:
-    if isinstance(estimator, FrozenEstimator) or weight_argument(estimator) is not None:
-        return
-    raise ParameterError(
-        "with soft labels a model learns each row as two, a positive and a negative one, by their "
-        f"weights, but fit of {type(estimator).__name__} takes no sample_weight. Fit it in another "
-        'way, and calibrate it with cv="prefit" on other rows; or pass labels that are classes.'
-    )
-
-
-def _check_classes(estimator: Any, known: list[Any]) -> None:
-    if len(known) != 2 or 0 not in known or 1 not in known:
-        raise InputError(
-            "soft labels are probabilities of the class 1 against 0, but "
-            f"{type(estimator).__name__} knows the classes {known[:20]}. Pass labels that are "
-            "classes; with two classes you can also fit a calibrator to the model's scores: "
-            "fit_table(ScoreTable.from_soft_labels(scores, y))."
-        )
 
 
 # --- Fitted models, each together with what calibrates its scores ---------------------------------
@@ -566,7 +533,6 @@ class Member(PredictsRows):
     companion: Callable[[Any], RowInputs] | None = None
     margins: bool = False
     segments: Any = None
-    takes_rows: ClassVar[bool] = True
 
     @property
     def calibrators(self) -> tuple[Any, ...]:
@@ -584,24 +550,30 @@ class Member(PredictsRows):
     def _class_labels(self) -> NDArray[Any]:
         return self.classes
 
-    def _probabilities(self, X: Any) -> Array:
-        scores = model_scores(self.estimator, X, self.classes, self.positive, self.method)
-        return _drop_absent(
-            self._calibrated(scores, X), unseen_classes(self.estimator, self.classes)
-        )
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (n, k), columns in the order of ``classes``.
 
-    def _calibrated(self, scores: Array, X: Any) -> Array:
-        """The calibrator's probabilities; scores of the same model as in the fit may be any."""
-        if isinstance(self.calibrator, LocalCalibrator):
-            if self.companion is None:
-                raise InputError("a member with a local calibrator must have a companion.")
-            return self.calibrator.predict_rows(scores, self.companion(X))
-        if isinstance(self.calibrator, SegmentedCalibrator):
-            segments = segments_of(X, self.segments)
-            return self.calibrator.predict_proba(scores, segments, on_range="allow")
-        if scores.ndim == 1 and not isinstance(self.calibrator, Calibrator):
-            scores = _two_columns(scores, self.margins)
-        return self.calibrator.predict_proba(scores, on_range="allow")
+        Scores of the same model as in the fit may be any. A class that the model of a fold has not
+        seen has probability 0, as in scikit-learn.
+        """
+        model, calibrator = self.estimator, self.calibrator
+        scores = model_scores(model, X, self.classes, self.positive, self.method)
+        if isinstance(calibrator, LocalCalibrator):
+            assert self.companion is not None
+            p = calibrator.predict_rows(scores, self.companion(X))
+        elif isinstance(calibrator, SegmentedCalibrator):
+            p = calibrator.predict_proba(scores, segments_of(X, self.segments), on_range="allow")
+        else:
+            if scores.ndim == 1 and not isinstance(calibrator, Calibrator):
+                scores = _two_columns(scores, self.margins)
+            p = calibrator.predict_proba(scores, on_range="allow")
+        absent = find_columns(model, self.classes) < 0
+        if not absent.any():
+            return p
+        known = np.where(absent, 0.0, p)
+        total = known.sum(axis=1, keepdims=True)
+        even = ~absent / np.count_nonzero(~absent)
+        return np.where(total > 0.0, known / np.where(total > 0.0, total, 1.0), even)
 
     def to_fitted(self) -> Fitted:
         """What calibrates the scores, as a plain value; the model is not in it."""
@@ -643,9 +615,7 @@ def fit_models(
         return [ModelToKeep(whole, [(fits.scores(fits.estimator, rows), None)], [whole])]
     pairs = split_rows(classifier.cv, rows, groups, classifier.random_state)
     if kind in SPLITTING:
-        warn_of_missing_classes(pairs, rows, fits)
-    if classifier.ensemble:
-        check_folds_have_classes(pairs, rows)
+        check_splits(pairs, rows, fits, ensemble=classifier.ensemble)
     scored = Parallel(n_jobs=classifier.n_jobs)(
         delayed(fits.fit_and_score)(rows, train, test) for train, test in pairs
     )
@@ -701,32 +671,54 @@ class MemberFits:
 
     def member(self, calibrator: AnyCalibrator, kept: ModelToKeep) -> Member:
         """A fitted model, with the calibrator fitted to its pooled parts."""
-        (model, learned), parts, _ = kept
-        rows, more = self.rows, dict[str, Any]()
-        fitted: AnyCalibrator
-        if isinstance(calibrator, LocalCalibrator):
-            fitted = self._fit_local(calibrator, kept)
-            more["companion"] = self._companion(fitted, model, learned)
-        elif isinstance(calibrator, SegmentedCalibrator):
-            fitted = self._fit_segments(calibrator, parts)
-            more["segments"] = self.segments
-        elif isinstance(calibrator, Calibrator) and len(rows.classes) == 2:
-            fitted = self._with_labels(calibrator)
-            labels = rows.labels if rows.share is None else rows.share
-            with (
-                pooled_scores(fitted, rows, parts) as (scores, scored, weight),
-                fitted._part_of(self.scale),
-            ):
-                fitted.fit(scores, labels[scored], weight)
-        else:
-            fitted, more["margins"] = self._fit_all(calibrator, parts)
-        return Member(model, fitted, rows.classes, self.fits.positive, self.fits.method, **more)
+        data, fits, parts = self.rows, self.fits, kept.parts
+        one, inputs = self._unfitted(calibrator), None
+        pair = parts[0][0].ndim == 1 and isinstance(one, VectorCalibrator | CodedCalibrator)
+        margins, known = pair and not self.scale.probabilities, self.scale
+        if pair:  # both columns are made of one score
+            known = self.scale._replace(rows="logit" if margins else "probability")
+        if isinstance(one, LocalCalibrator) and one.judges_inputs:
+            inputs = self._inputs(one, kept)
+        segments = segments_of(data.X, self.segments) if self.segments is not None else None
+        with (
+            pooled_scores(one, data, parts) as (scores, rows, weight),
+            one._part_of(None if pair and isinstance(one, CodedCalibrator) else known),
+        ):
+            y = (data.labels if data.share is None else data.share)[rows]
+            if isinstance(one, LocalCalibrator):
+                X = data.X if len(parts) == 1 and parts[0][1] is None else take_rows(data.X, rows)
+                one.fit_rows(scores, y, X, weight, groups=rows, inputs=inputs)
+            elif isinstance(one, SegmentedCalibrator):
+                groups = None if len(np.unique(rows)) == len(rows) else rows
+                one.fit(scores, y, weight, segments=take_rows(segments, rows), groups=groups)
+            else:
+                one.fit(_two_columns(scores, margins) if pair else scores, y, weight)
+        model, learned = kept.kept
+        more = {"margins": margins, "segments": self.segments}
+        if isinstance(one, LocalCalibrator):
+            more["companion"] = self._companion(one, model, learned)
+        return Member(model, one, data.classes, fits.positive, fits.method, **more)
 
-    def _with_labels(self, calibrator: Any) -> Any:
-        """A clone that is told the labels and, with two classes, what a high score means."""
+    def _unfitted(self, calibrator: Any) -> Any:
+        """A clone for these classes, which is told the labels and, with two classes, what a high
+        score means; of one score against the rest where there are more."""
         classes = self.rows.classes
-        labels: dict[str, Any] = {"classes": list(classes)}
-        if len(classes) == 2 and hasattr(calibrator, "pos_label"):
+        k, labels = len(classes), dict[str, Any](classes=list(classes))
+        if isinstance(calibrator, LocalCalibrator) and k > 2 and not calibrator.multiclass:
+            raise InputError(f"{type(calibrator).__name__} calibrates two classes, but {k} came.")
+        if isinstance(calibrator, SegmentedCalibrator) and k != 2:
+            raise InputError(f"segments are for two classes, but {k} came.")
+        if isinstance(calibrator, Calibrator) and k > 2 and not calibrator.multiclass:
+            calibrator = CodedCalibrator(clone(calibrator).set_params(classes=None))
+        if isinstance(calibrator, CodedCalibrator):
+            code = read_code(calibrator.code, k)
+            if not np.array_equal(code.matrix, one_vs_rest(k).matrix):
+                raise ParameterError(
+                    'code of the CodedCalibrator must be "one_vs_rest", since the model gives one '
+                    "score per class, but another code came. CodedClassifier trains a model for "
+                    "each column of any code."
+                )
+        if k == 2 and hasattr(calibrator, "pos_label"):
             labels["pos_label"] = classes[self.fits.positive]
         return clone(calibrator).set_params(**labels)
 
@@ -737,100 +729,19 @@ class MemberFits:
         train = self.rows if self.trained else None
         return calibrator.companion(model, train, learned, self.fits.method)
 
-    def _fit_all(
-        self, calibrator: Calibrator | VectorCalibrator | CodedCalibrator, parts: list[Part]
-    ) -> tuple[AnyCalibrator, bool]:
-        """Fitted to the scores of all classes: to all at once, or to each class against the rest.
-
-        And whether the single scores of two classes are margins.
-        """
-        if isinstance(calibrator, Calibrator) and not calibrator.multiclass:
-            calibrator = CodedCalibrator(clone(calibrator).set_params(classes=None))
-        if isinstance(calibrator, CodedCalibrator):
-            _check_one_vs_rest(calibrator, len(self.rows.classes))
-        whole = self._with_labels(calibrator)
-        one_column = parts[0][0].ndim == 1
-        margins = one_column and not self.scale.probabilities
-        known: ScoreScale | None = self.scale
-        if one_column:  # both columns are made of one score
-            rows_are = self.scale._replace(rows="logit" if margins else "probability")
-            known = None if isinstance(whole, CodedCalibrator) else rows_are
-        with (
-            pooled_scores(whole, self.rows, parts) as (scores, rows, weight),
-            whole._part_of(known),
-        ):
-            columns = _two_columns(scores, margins) if one_column else scores
-            whole.fit(columns, self.rows.labels[rows], weight)
-        return whole, margins
-
-    def _fit_local(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> LocalCalibrator:
-        """A calibrator of rows, fitted to the scores of models and the rows they belong to."""
-        data, parts = self.rows, kept.parts
-        if len(data.classes) > 2 and not calibrator.multiclass:
-            raise InputError(
-                f"{type(calibrator).__name__} calibrates two classes, but {len(data.classes)} came."
-            )
-        local: LocalCalibrator = self._with_labels(calibrator)
-        inputs = None
-        if local.judges_inputs:
-            ends = [
-                self._companion(local, model, learned)(take_rows(data.X, rows))
-                for (model, learned), (_, rows) in zip(kept.scored_by, parts, strict=True)
-            ]
-            lower, upper = (
-                np.concatenate([np.asarray(getattr(one, end)) for one in ends])
-                for end in ("lower", "upper")
-            )
-            inputs = RowInputs(lower=lower, upper=upper)
-        whole = len(parts) == 1 and parts[0][1] is None
-        with (
-            pooled_scores(local, data, parts) as (scores, rows, weight),
-            local._part_of(self.scale),
-        ):
-            X = data.X if whole else take_rows(data.X, rows)
-            local.fit_rows(scores, data.labels[rows], X, weight, groups=rows, inputs=inputs)
-        return local
-
-    def _fit_segments(
-        self, calibrator: SegmentedCalibrator, parts: list[Part]
-    ) -> SegmentedCalibrator:
-        """A calibrator of segments, fitted to scores of models and the segments of their rows."""
-        data = self.rows
-        if len(data.classes) != 2:
-            raise InputError(f"segments are for two classes, but {len(data.classes)} came.")
-        one: SegmentedCalibrator = self._with_labels(calibrator)
-        segments = segments_of(data.X, self.segments)
-        with pooled_scores(one, data, parts) as (scores, rows, weight), one._part_of(self.scale):
-            groups = None if len(np.unique(rows)) == len(rows) else rows
-            picked = take_rows(segments, rows)
-            one.fit(scores, data.labels[rows], weight, segments=picked, groups=groups)
-        return one
-
-
-def _drop_absent(p: Array, absent: Flags) -> Array:
-    """Probability 0 for the classes that a fold's model has not seen, as in scikit-learn."""
-    if not absent.any():
-        return p
-    known = np.where(absent, 0.0, p)
-    total = known.sum(axis=1, keepdims=True)
-    even = ~absent / np.count_nonzero(~absent)
-    return np.where(total > 0.0, known / np.where(total > 0.0, total, 1.0), even)
+    def _inputs(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> RowInputs:
+        """What the companions of the models that scored the parts find for their rows."""
+        found = [
+            self._companion(calibrator, model, learned)(take_rows(self.rows.X, rows))
+            for (model, learned), (_, rows) in zip(kept.scored_by, kept.parts, strict=True)
+        ]
+        lower = np.concatenate([np.asarray(one.lower) for one in found])
+        return RowInputs(lower=lower, upper=np.concatenate([np.asarray(o.upper) for o in found]))
 
 
 def _two_columns(scores: Array, margins: bool) -> Array:
     """The columns of two classes made of one score: 1 − s and s, or of margins −s/2 and s/2."""
     return np.column_stack((-0.5 * scores, 0.5 * scores) if margins else (1.0 - scores, scores))
-
-
-def _check_one_vs_rest(coded: CodedCalibrator, classes: int) -> None:
-    """Refuse a code other than one-vs-rest, since a model gives one score per class."""
-    code = read_code(coded.code, classes)
-    if not np.array_equal(code.matrix, one_vs_rest(classes).matrix):
-        raise ParameterError(
-            'code of the CodedCalibrator must be "one_vs_rest", since the model gives one score '
-            "per class, but another code came. CodedClassifier trains a model for each column of "
-            "any code."
-        )
 
 
 def segments_of(X: Any, columns: Any) -> Any:
@@ -846,30 +757,27 @@ def segments_of(X: Any, columns: Any) -> Any:
         ) from wrong
 
 
-def segmented_of(given: Any) -> SegmentedCalibrator:
-    """The calibrator of segments: the one given, or one whose maps are of the kind given."""
-    made = None if given is None else to_calibrator(given)
-    if isinstance(made, SegmentedCalibrator):
-        return made
-    if made is None or isinstance(made, Calibrator):
+def calibrator_of(given: Any, segments: Any = None) -> AnyCalibrator:
+    """The calibrator that was given, by name or left to the default; with ``segments`` one of
+    segments, whose maps are of the kind given."""
+    made = to_calibrator(given)
+    if segments is None:
+        made = AutoCalibrator() if made is None else made
+        if isinstance(made, SegmentedCalibrator):
+            raise ParameterError(
+                "a SegmentedCalibrator needs the columns of X that hold the segments: "
+                'CalibratedClassifier(..., segments=["country", "product"]).'
+            )
+        if not isinstance(made, AnyCalibrator):
+            raise ParameterError(
+                "calibrator must be a Calibrator such as Platt(), a local one such as "
+                f"SimilarityBinning(), or a name such as 'isotonic', but {made!r} came."
+            )
+    elif made is None or isinstance(made, Calibrator):
         return SegmentedCalibrator(made)
-    raise ParameterError(
-        "with segments, calibrator must be one of a single score such as Platt(), or a "
-        f"SegmentedCalibrator, but {made!r} came."
-    )
-
-
-def any_calibrator_of(given: Any) -> AnyCalibrator:
-    """The calibrator that was given, by name or left to the default."""
-    calibrator = AutoCalibrator() if given is None else to_calibrator(given)
-    if isinstance(calibrator, SegmentedCalibrator):
+    elif not isinstance(made, SegmentedCalibrator):
         raise ParameterError(
-            "a SegmentedCalibrator needs the columns of X that hold the segments: "
-            'CalibratedClassifier(..., segments=["country", "product"]).'
+            "with segments, calibrator must be one of a single score such as Platt(), or a "
+            f"SegmentedCalibrator, but {made!r} came."
         )
-    if isinstance(calibrator, AnyCalibrator):
-        return calibrator
-    raise ParameterError(
-        "calibrator must be a Calibrator such as Platt(), a local one such as "
-        f"SimilarityBinning(), or a name such as 'isotonic', but {calibrator!r} came."
-    )
+    return made  # type: ignore[no-any-return]

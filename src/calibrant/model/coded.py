@@ -43,7 +43,6 @@ from calibrant.fitting.model_scores import (
     refuse_array_api,
     score_method,
     warn_no_weights,
-    weight_argument,
 )
 from calibrant.methods.codes.calibrator import (
     COMBINE,
@@ -148,9 +147,6 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
-    #: it takes rows, not scores: what saves and exports calibrators refuses it
-    takes_rows: ClassVar[bool] = True
-
     code_: Code
     map_: Coded
     estimators_: list[Any]
@@ -206,8 +202,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         (X,) = indexable(X)
         check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
-        if weight is not None and weight_argument(estimator) is None:
-            warn_no_weights(estimator)
+        warn_no_weights(estimator, weight)
         present = np.unique(codes if weight is None else codes[weight > 0])
         if len(present) < 2:
             raise InputError(
@@ -292,8 +287,9 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         n = next(len(column) for column in columns if column is not None)
         return np.column_stack([np.zeros(n) if column is None else column for column in columns])
 
-    def _probabilities(self, X: Any) -> Array:
-        scores = self.scores(X)
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
+        scores = self.scores(X)  # refuses what is not fitted
         return self.map_(scores)
 
     def to_fitted(self) -> Fitted:

@@ -39,10 +39,9 @@ from calibrant.diagrams.curve import (
     window,
 )
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, shell_quoted
-from calibrant.fitting.base import Calibrator
-from calibrant.fitting.base_classes import count_columns, matrix_provenance, score_range_of_matrix
+from calibrant.fitting.base import Calibrator, count_columns, facts_of_matrix
 from calibrant.fitting.fitted import Fitted
-from calibrant.fitting.folds import is_fold_count, soft_cells, split_matrix
+from calibrant.fitting.folds import is_fold_count, soft_cells
 from calibrant.fitting.held_out import (
     CLASS_ERRORS,
     HeldOutCells,
@@ -584,8 +583,7 @@ class SeveralClasses(ReportData):
 
     def folds(self) -> HeldOutMatrix:
         """The rows in folds."""
-        pairs, _ = split_matrix(self.matrix, self.classes, FOLDS, None, 0)
-        return HeldOutMatrix(self.matrix, pairs)
+        return HeldOutMatrix.of_matrix(self.matrix, self.classes, FOLDS)
 
     def all_rows(self, *, apart: bool) -> HeldOutMatrix:
         """All rows at once, for methods that were made before; ``apart``: each by itself."""
@@ -634,7 +632,7 @@ class SeveralClasses(ReportData):
         if trial.fitted is not None:
             fitted: Fitted = trial.fitted.to_fitted()
             return fitted
-        facts, known = matrix_provenance(self.matrix), score_range_of_matrix(self.matrix, trial.map)
+        known, facts = facts_of_matrix(self.matrix, trial.map)
         return Fitted(trial.map, self.labels, None, "Identity", {}, facts, known)
 
     # --- what the page shows --------------------------------------------------------------------

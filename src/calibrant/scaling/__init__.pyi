@@ -1,3 +1,3 @@
 """What `calibrant.scaling` shows; `lazy_names` reads it."""
 
-from calibrant.fitting.base_classes import VectorCalibrator as VectorCalibrator
+from calibrant.fitting.base import VectorCalibrator as VectorCalibrator

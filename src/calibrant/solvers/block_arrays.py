@@ -27,16 +27,19 @@ Source = Callable[[], Iterable[tuple[Array, Index, Array]]]
 class BlockOps:
     """The operations on arrays of NumPy, in place where that saves memory."""
 
+    #: the library
+    xp: Any = np
+
     def exp(self, x: Any) -> Any:
         """eˣ, written over x where that is possible."""
         return np.exp(x, out=x)
 
     def log(self, x: Any) -> Any:
-        return np.log(x)
+        return self.xp.log(x)
 
     def largest(self, x: Any) -> Any:
         """The largest entry of each row."""
-        return x.max(axis=1)
+        return self.xp.amax(x, 1)
 
     def smallest_positive(self, x: Any) -> float:
         """The smallest positive entry, at most 1."""
@@ -52,7 +55,7 @@ class BlockOps:
 
     def own(self, x: Any, codes: Any) -> Any:
         """The entry of each row's own class."""
-        return x[np.arange(len(x)), codes]
+        return x[self.beside(np.arange(len(x)), codes), codes]
 
     def weighted(self, share: Any, x: Any) -> Array:
         """Σ share·x over the rows, one number for each column."""
@@ -60,18 +63,20 @@ class BlockOps:
 
     def total(self, w: Any, rows: Any) -> float:
         """Σ w·rows."""
-        return float(w @ rows)
+        return float(self.host(w) @ self.host(rows))
 
     def by_class(self, codes: Any, values: Any, k: int) -> Array:
         """Σ values of the rows of each class."""
-        return np.asarray(np.bincount(codes, values, minlength=k), np.float64)
+        own = self.host(codes).astype(np.intp, copy=False)
+        return np.bincount(own, self.host(values), minlength=k).astype(np.float64)
 
     def beside(self, values: NDArray[Any], x: Any) -> Any:
         """NumPy numbers as an array of the library and on the device of x."""
         return values
 
     def clip(self, x: Any, low: float, high: float) -> Any:
-        return np.clip(x, low, high)
+        most = FLOAT32 if x.dtype.itemsize < 8 else np.inf
+        return self.xp.clip(x, max(low, -most), min(high, most))
 
     def log_of(self, x: Any) -> Any:
         """ln x, written over x where that is possible."""
@@ -89,19 +94,13 @@ class TensorOps(BlockOps):
     """The same on tensors. The library is found among those that are imported already."""
 
     def __init__(self, library: str) -> None:
-        self.xp: Any = sys.modules["jax.numpy" if library == "jax" else library]
+        self.xp = sys.modules["jax.numpy" if library == "jax" else library]
 
     def exp(self, x: Any) -> Any:
         return self.xp.exp(x)
 
-    def log(self, x: Any) -> Any:
-        return self.xp.log(x)
-
     def log_of(self, x: Any) -> Any:
         return self.xp.log(x)
-
-    def largest(self, x: Any) -> Any:
-        return self.xp.amax(x, 1)
 
     def smallest(self, x: Any) -> Any:
         """The smallest entry of each row."""
@@ -118,28 +117,15 @@ class TensorOps(BlockOps):
     def dots(self, a: Any, b: Any) -> Any:
         return (a * b).sum(1)
 
-    def own(self, x: Any, codes: Any) -> Any:
-        return x[self.beside(np.arange(len(x)), codes), codes]
-
     def weighted(self, share: Any, x: Any) -> Array:
         # no product of matrices: some libraries round its factors to ten bits
         return self.host((share[:, None] * x).sum(0))
-
-    def total(self, w: Any, rows: Any) -> float:
-        return float(self.host(w) @ self.host(rows))
-
-    def by_class(self, codes: Any, values: Any, k: int) -> Array:
-        return NUMPY.by_class(self.host(codes).astype(np.intp), self.host(values), k)
 
     def beside(self, values: NDArray[Any], x: Any) -> Any:
         if self.xp.__name__ == "torch":
             made = self.xp.as_tensor(values, device=x.device)
             return made.to(x.dtype) if values.dtype.kind == "f" else made
         return self.xp.asarray(values, dtype=x.dtype if values.dtype.kind == "f" else None)
-
-    def clip(self, x: Any, low: float, high: float) -> Any:
-        most = FLOAT32 if x.dtype.itemsize < 8 else np.inf
-        return self.xp.clip(x, max(low, -most), min(high, most))
 
     def host(self, x: Any) -> NDArray[Any]:
         values: NDArray[Any] = on_host(x)

@@ -67,6 +67,30 @@ class LogisticPoint(NamedTuple):
     gradient: Array
     hessian: Array
 
+    def step(self, cone: Array | None = None) -> Array:
+        """Newton's step from here; with a ``cone``, the step to the minimum of the local parabola
+        over it, by least distance programming.
+
+        With H = LLᵀ, ψ = Lᵀθ and q = L⁻¹(Hθ − g), the parabola is ½|ψ − q|², the cone is Aᵀψ ≥ 0
+        with A = L⁻¹Cᵀ, and the dual is min |Av + q| over v ≥ 0; then ψ = q + Av.
+        """
+        if cone is None:
+            return newton_step(self.hessian, self.gradient)
+        lower = factor(self.hessian)
+        a = solve_triangular(lower, cone.T, lower=True)
+        q = lower.T @ self.theta - solve_triangular(lower, self.gradient, lower=True)
+        try:
+            v = nnls(a, -q, maxiter=50 * len(cone))[0]
+        except RuntimeError:  # it cycles among rows that rounding makes equal: solve it another way
+            v = lsq_linear(a, -q, (0.0, np.inf), tol=1e-14).x
+        target = solve_triangular(lower.T, q + a @ v)
+        return np.asarray(target - self.theta)
+
+    @property
+    def log_determinant(self) -> float:
+        """ln |H|."""
+        return 2.0 * float(np.log(np.diag(factor(self.hessian))).sum())
+
 
 class LogisticProblem(NamedTuple):
     """A logistic fit: the design, the weights n₀, n₁ of the classes, the prior, the smoothing.
@@ -127,13 +151,7 @@ class LogisticProblem(NamedTuple):
         self, begin: LogisticPoint, cone: Array | None = None, max_steps: int = 200
     ) -> Descent[LogisticPoint]:
         """Newton's descent from a point; with a ``cone``, within cone·θ ≥ 0."""
-
-        def step(here: LogisticPoint) -> Array:
-            if cone is None:
-                return newton_step(here.hessian, here.gradient)
-            return _cone_step(here, cone)
-
-        return descend(self.at, begin, step, self.total, max_steps)
+        return descend(self.at, begin, lambda here: here.step(cone), self.total, max_steps)
 
     def least(self, *starts: Array, cone: Array | None = None) -> LogisticPoint:
         """The minimum, from the best of ``starts`` (which lie in the cone, if there is one)."""
@@ -141,28 +159,6 @@ class LogisticProblem(NamedTuple):
         descent = self.descend(begin, cone).required()
         last, before = self.at(descent.theta), descent.point
         return last if last.objective <= before.objective * (1.0 + 1e-12) else before
-
-
-def _cone_step(here: LogisticPoint, cone: Array) -> Array:
-    """The step to the minimum of the local parabola over the cone: least distance programming.
-
-    With H = LLᵀ, ψ = Lᵀθ and q = L⁻¹(Hθ − g), the parabola is ½|ψ − q|², the cone is Aᵀψ ≥ 0 with
-    A = L⁻¹Cᵀ, and the dual is min |Av + q| over v ≥ 0; then ψ = q + Av.
-    """
-    lower = factor(here.hessian)
-    a = solve_triangular(lower, cone.T, lower=True)
-    q = lower.T @ here.theta - solve_triangular(lower, here.gradient, lower=True)
-    try:
-        v = nnls(a, -q, maxiter=50 * len(cone))[0]
-    except RuntimeError:  # it cycles among rows that rounding makes equal: solve it another way
-        v = lsq_linear(a, -q, (0.0, np.inf), tol=1e-14).x
-    target = solve_triangular(lower.T, q + a @ v)
-    return np.asarray(target - here.theta)
-
-
-def log_determinant(hessian: Array) -> float:
-    """ln |H| of a positive definite matrix."""
-    return 2.0 * float(np.log(np.diag(factor(hessian))).sum())
 
 
 # --- Columns of any size --------------------------------------------------------------------------
@@ -201,13 +197,14 @@ class _StandardColumns(NamedTuple):
         sizes = np.array([max(-float(c.min()), float(c.max())) or 1.0 for c in columns])
         plain = cls(columns, False, sizes, np.zeros(k), np.ones(k))
         parts = [slice(begin, begin + BLOCK) for begin in range(0, len(n0), BLOCK)]
+
+        def mean_of(power: int) -> Array:
+            sums = (plain.design(part) ** power @ (n0[part] + n1[part]) for part in parts)
+            return sum(sums, np.zeros(k)) / total
+
         if intercept:
-            sums = sum((plain.design(part) @ (n0[part] + n1[part]) for part in parts), np.zeros(k))
-            plain = plain._replace(means=sums / total)
-        squares = sum(
-            (plain.design(part) ** 2 @ (n0[part] + n1[part]) for part in parts), np.zeros(k)
-        )
-        spreads = np.sqrt(squares / total)
+            plain = plain._replace(means=mean_of(1))
+        spreads = np.sqrt(mean_of(2))
         # a column whose values differ by rounding only is a constant: it gets no slope
         spreads = np.where(spreads > ROUNDING, spreads, np.inf)
         return plain._replace(intercept=intercept, spreads=spreads)

@@ -22,7 +22,7 @@ from calibrant.solvers.block_arrays import (
     row_powers,
     tensor_ops,
 )
-from calibrant.solvers.newton import ENOUGH, descend, newton_step
+from calibrant.solvers.newton import ENOUGH, Descent, descend, newton_step
 from calibrant.solvers.threads import one_thread
 
 #: with more parameters than this, conjugate gradients find Newton's direction: of a full matrix,
@@ -52,16 +52,9 @@ class SoftmaxProblem(NamedTuple):
         return bool(self.centre.shape[1] != 2)
 
 
-class SoftmaxFit(NamedTuple):
-    """θ, the least objective, the largest entry of its gradient, and steps."""
+class SoftmaxPoint(NamedTuple):
+    """θ, with the objective, its gradient, and its Hessian or the diagonal of that."""
 
-    theta: Array
-    loss: float
-    gradient: float
-    steps: int
-
-
-class _SoftmaxPoint(NamedTuple):
     theta: Array
     objective: float
     gradient: Array
@@ -69,6 +62,10 @@ class _SoftmaxPoint(NamedTuple):
     diagonal: Array
     #: of factors and offsets: the Hessian's entry between those of one class
     between: Array
+
+
+#: θ, and the steps that led to it
+SoftmaxFit = Descent[SoftmaxPoint]
 
 
 def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> SoftmaxFit:
@@ -85,10 +82,10 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
     with one_thread():
         moments = _moments(problem) if problem.full and not dense else None
 
-    def at(theta: Array) -> _SoftmaxPoint:
+    def at(theta: Array) -> SoftmaxPoint:
         return _evaluate(problem, theta, dense)
 
-    def step(here: _SoftmaxPoint) -> Array:
+    def step(here: SoftmaxPoint) -> Array:
         if here.hessian is None:
             curve = here.diagonal[:, -1] - problem.strength[:, -1]
             nearly = (
@@ -100,10 +97,7 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
         return newton_step(here.hessian, here.gradient)
 
     with one_thread():
-        best = descend(at, at(start), step, problem.total, max_steps).required()
-        last = _evaluate(problem, best.theta, False)
-    gradient = float(np.abs(last.gradient).max())
-    return SoftmaxFit(best.theta, last.objective, gradient, best.steps)
+        return descend(at, at(start), step, problem.total, max_steps).required()
 
 
 def forms_hessian(parameters: int, *, full: bool) -> bool:
@@ -160,7 +154,7 @@ def _losses(eta: Array, codes: Index, smoothing: float) -> tuple[Array, Array, A
     return ops.log(total) + (top - aim), e, total
 
 
-def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoint:
+def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> SoftmaxPoint:
     """Loss, gradient and (if dense) Hessian in one pass over the blocks."""
     away, full = theta - problem.centre, problem.full
     loss = 0.5 * float((problem.strength * away * away).sum())
@@ -177,7 +171,7 @@ def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoi
             diagonal += own
             between += mixed
         gradient += _block_gradient(problem, e, total, x, codes, w)
-    return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal, between)
+    return SoftmaxPoint(theta, loss, gradient, hessian, diagonal, between)
 
 
 def _own_curvature(
@@ -219,7 +213,7 @@ def _moments(problem: SoftmaxProblem) -> Array:
     return result / problem.total
 
 
-def _conjugate(problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, keeps: bool) -> Array:
+def _conjugate(problem: SoftmaxProblem, here: SoftmaxPoint, nearly: Solve, keeps: bool) -> Array:
     """The Newton direction by conjugate gradients on Hessian products, helped by ``nearly``.
 
     It is the more exact the nearer the optimum is, so that the last steps are Newton's own; but
@@ -365,14 +359,6 @@ FLATTEST = 1e-3
 RIDGE = 1e-7
 
 
-class TemperatureFit(NamedTuple):
-    """1/T, and the loss and the slope of the objective there."""
-
-    factor: float
-    loss: float
-    slope: float
-
-
 class BlockSums(NamedTuple):
     """Sums over rows for `fit_temperature`, made block by block."""
 
@@ -458,7 +444,7 @@ def fit_temperature(
     smoothing: float = 0.0,
     start: float | None = None,
     max_passes: int = 60,
-) -> TemperatureFit:
+) -> float:
     """The factor t = 1/T > 0 with the least Σ w·(lse(t·x) − t·Σ target·x).
 
     The objective is convex in t. Newton's method runs inside a bracket that shrinks with each pass;
@@ -476,11 +462,11 @@ def fit_temperature(
         ridge = RIDGE * weight * size * size
         loss, slope, curve = loss + 0.5 * ridge * t * t, slope + ridge * t, curve + ridge
         if t == flattest and slope >= 0.0:
-            return TemperatureFit(t, loss, slope)
+            return t
         low, high = (t, high) if slope < 0.0 else (low, t)
         step = -slope / curve
         if abs(step) <= 1e-6 * t or high - low <= 1e-14 * t:
-            return TemperatureFit(max(t + step, flattest), loss, slope)
+            return max(t + step, flattest)
         new = min(t + step, 10.0 * t)
         if new <= flattest == low:
             new = flattest

@@ -26,12 +26,8 @@ def one_thread() -> Iterator[None]:
     ...     pass
     """
     of_thread, _ = _libraries()
-    with of_thread.limit(limits=1, user_api="blas"):
-        _shared.enter()
-        try:
-            yield
-        finally:
-            _shared.leave()
+    with of_thread.limit(limits=1, user_api="blas"), _shared:
+        yield
 
 
 class _Shared:
@@ -42,7 +38,7 @@ class _Shared:
         self.blocks = 0
         self.before: list[int] = []
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self.lock:
             _, libraries = _libraries()
             if not self.blocks:
@@ -50,7 +46,7 @@ class _Shared:
             self.blocks += 1
             self._set([1] * len(libraries))
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self.lock:
             self.blocks -= 1
             if not self.blocks:
@@ -76,16 +72,12 @@ def _libraries() -> tuple[Any, list[Any]]:
     from threadpoolctl import ThreadpoolController
 
     blas = ThreadpoolController().select(user_api="blas")
-    of_thread = [library for library in blas.lib_controllers if _is_of_thread(library)]
-    shared = [library for library in blas.lib_controllers if not _is_of_thread(library)]
+    of_thread, shared = list[Any](), list[Any]()
+    for library in blas.lib_controllers:
+        by_openmp = library.internal_api == "openblas" and library.threading_layer == "openmp"
+        own = by_openmp or library.internal_api == "mkl"
+        (of_thread if own else shared).append(library)
     return blas.select(filepath=[library.filepath for library in of_thread]), shared
-
-
-def _is_of_thread(library: Any) -> bool:
-    """Whether each thread has a number of its own."""
-    if library.internal_api == "openblas":
-        return bool(library.threading_layer == "openmp")
-    return bool(library.internal_api == "mkl")
 
 
 # --- Whether a kernel is being compiled just now, asked without importing numba -------------------

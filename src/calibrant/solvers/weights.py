@@ -42,29 +42,19 @@ def _renormalised(weights: Array, chosen: Index) -> Array:
     return kept
 
 
-def _elbow(weights: Array) -> Array:
-    """The authors' pruning of BBQ: down the sorted weights while each drop is steep.
+def _elbow(weights: Array, variances: float = 0.001, first: int = 1, ddof: int = 0) -> Array:
+    """The authors' pruning: down the sorted weights while each drop is steep.
 
-    Steep is a drop of more than .001 variances, of weights relative to the largest.
+    Steep is a drop of more than so many variances, of weights relative to the largest; ``first`` is
+    the first drop that is looked at.
     """
     order = np.argsort(-weights, kind="stable")
     ranked = weights[order] / weights.max()
-    variance = float(np.var(ranked))
-    k = 1
-    while k < len(ranked) and variance > 0 and (ranked[k - 1] - ranked[k]) / variance > 0.001:
+    steep = variances * float(np.var(ranked, ddof=ddof)) if len(ranked) > 1 else 0.0
+    k = first
+    while k < len(ranked) and ranked[k - 1] - ranked[k] > steep:
         k += 1
     return _renormalised(weights, order[: max(k - 1, 1)])
-
-
-def _elbow_of_enir(weights: Array) -> Array:
-    """The authors' pruning of ENIR: the same with .005 variances, from the second drop on."""
-    order = np.argsort(-weights, kind="stable")
-    ranked = weights[order] / weights.max()
-    least = 0.005 * float(np.var(ranked, ddof=1)) if len(ranked) > 1 else 0.0
-    k = 2
-    while k < len(ranked) and ranked[k - 1] - ranked[k] > least:
-        k += 1
-    return _renormalised(weights, order[: k - 1])
 
 
 #: which models keep their weight, by name; weights sum to 1 again
@@ -73,8 +63,11 @@ SELECT: dict[str, Callable[[Array], Array]] = {
     "all": lambda weights: weights,
     "best": lambda weights: _renormalised(weights, np.array([np.argmax(weights)])),
 }
-#: the same for ENIR
-SELECT_ENIR: dict[str, Callable[[Array], Array]] = {**SELECT, "elbow": _elbow_of_enir}
+#: the same for ENIR, whose authors pass over the first drop
+SELECT_ENIR: dict[str, Callable[[Array], Array]] = {
+    **SELECT,
+    "elbow": lambda weights: _elbow(weights, 0.005, 2, 1),
+}
 
 
 # --- The shares of a mixture that make rows likeliest ---------------------------------------------

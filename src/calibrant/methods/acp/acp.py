@@ -15,8 +15,7 @@ from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.scale import OnRange
 from calibrant.data.score_table import ScoreTable, row_sizes
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator
+from calibrant.fitting.base import WEIGHTS, LocalCalibrator
 from calibrant.fitting.model_scores import Method, score_method, take_rows, weight_argument
 from calibrant.methods.acp.intervals import (
     LEVEL,

@@ -20,11 +20,14 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import (
     SCALES,
     Calibrator,
+    ReadsClassScores,
     ScoreEstimator,
     ScoreTransformer,
+    VectorCalibrator,
+    count_columns,
+    read_as,
     row_provenance,
 )
-from calibrant.fitting.base_classes import ClassViews, VectorCalibrator, count_columns, read_as
 from calibrant.fitting.fitted import read_column_scores
 from calibrant.fitting.registry import to_calibrator
 from calibrant.methods.codes.codes import NEEDS, Code, read_code
@@ -52,7 +55,7 @@ class ColumnsCalibrator(ScoreEstimator):
 UNDECIDED = Piecewise.constant(0.5)
 
 
-class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ClassViews):
+class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
     """Calibrates the scores of several binary questions and combines them into a distribution.
 
     Parameters
@@ -365,7 +368,7 @@ class TopLabelCalibrator(VectorCalibrator):
     def _fit(self, matrix: ScoreMatrix) -> TopLabel:
         binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)
         read = read_as(matrix, self.scale)
-        factor = read.temperature().factor if self.temperature else 1.0
+        factor = read.temperature() if self.temperature else 1.0
         before = TopLabel(Identity(), matrix.n_classes, read.input, factor)
         one = fit_column(binary, *_top_labels(matrix, before))
         assert one is not None  # a matrix has rows, and all of them count

@@ -18,8 +18,7 @@ from calibrant.data.door import Limit, Number, OneOf, Rows
 from calibrant.data.scale import ScoreScale
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import AdviceWarning, InputError, caller_level, import_extra
-from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator, ReadsFeatures
+from calibrant.fitting.base import WEIGHTS, LocalCalibrator, ReadsFeatures
 from calibrant.fitting.folds import FOLDS, CvLimit
 from calibrant.fitting.held_out import HeldOutCells, Sample, Trial, choose, fit_copies, try_all
 from calibrant.fitting.registry import BEFORE
@@ -387,9 +386,8 @@ class FeatureTrial:
 
     def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
         """By how much ``after`` lowers the log loss of ``before``, with the interval."""
-        difference = self.judged[before].log_loss - self.judged[after].log_loss
-        mean = self.sample.mean(difference)
-        return mean, *self.sample.interval(mean, self.sample.error(difference), level)
+        old, new = self.judged[before], self.judged[after]
+        return self.sample.gain(old.log_loss, new.log_loss, level)
 
     @property
     def kept(self) -> str:

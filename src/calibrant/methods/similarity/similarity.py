@@ -18,8 +18,7 @@ from calibrant.data.door import Limit, Number, OneOf, Rows, check_lengths
 from calibrant.data.frozen import read_only
 from calibrant.data.score_table import row_sizes
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitting.base import WEIGHTS
-from calibrant.fitting.base_rows import LocalCalibrator, ReadsFeatures
+from calibrant.fitting.base import WEIGHTS, LocalCalibrator, ReadsFeatures
 from calibrant.methods.similarity.neighbours import (
     METRICS,
     NEIGHBOUR_WEIGHTS,

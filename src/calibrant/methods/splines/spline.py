@@ -22,7 +22,6 @@ from calibrant.solvers.logistic import (
     LogisticPoint,
     LogisticProblem,
     Prior,
-    log_determinant,
     platt_smoothing,
     smoothed_targets,
 )
@@ -327,7 +326,7 @@ class _Smoothing(NamedTuple):
     def log_evidence(self, fit: LogisticPoint, penalty: float) -> float:
         """Laplace: both the prior and the posterior are Gaussian in the coordinates d."""
         bends = len(fit.theta) - 2
-        volume = 0.5 * bends * np.log(penalty) - 0.5 * log_determinant(fit.hessian)
+        volume = 0.5 * bends * np.log(penalty) - 0.5 * fit.log_determinant
         return float(-fit.objective + volume + np.log(2.0 * np.pi))
 
     def effective_df(self, fit: LogisticPoint, penalty: float) -> float:

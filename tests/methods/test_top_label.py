@@ -163,3 +163,18 @@ def test_onnx_and_python_share_what_is_left_as_in_memory():
         exec(cal.to_python(map_, name="f"), module)
         found = [module["f"](row) for row in rows.tolist()]
         np.testing.assert_allclose(found, map_(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_how_rows_lie_in_memory_decides_no_jump(probabilities):
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 1.5, (2000, 9))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    if probabilities:
+        z = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    c = cal.TopLabelCalibrator(cal.VennAbers()).fit(z, y)
+    expected = c.predict_proba(z)
+    columns = np.asfortranarray(z)
+    np.testing.assert_array_equal(c.predict_proba(columns), expected)
+    again = cal.TopLabelCalibrator(cal.VennAbers()).fit(columns, y)
+    np.testing.assert_array_equal(again.predict_proba(z), expected)

@@ -389,12 +389,14 @@ class VectorMixture(VectorMap):
 def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float) -> Array:
     """Rows as they are, or as distributions whose entries are at least about ``floor``.
 
+    Sums do not depend on how rows lie in memory: a last bit may decide the side of a jump.
+
     >>> seen_by_members(np.array([[40.0, 0.0]]), "logit", 1e-7, 0.1).round(3).tolist()
     [[0.982, 0.018]]
     >>> seen_by_members(np.array([[1.0, 0.0]]), "probability", 0.25, 1.0).tolist()
     [[0.8, 0.2]]
     """
-    x = rows.astype(np.float64)
+    x = rows.astype(np.float64, order="C")
     if input == "score":
         return x
     if input == "logit":

@@ -131,12 +131,12 @@ def to_sql(
     -----
     Probabilities agree with ``calibrate`` to 1e-12: engines differ in the last bits of ln and exp.
     At a jump the side is always the same: comparisons are with scores, and numbers are written to
-    the last bit. The one exception is a mixture over several classes whose members see scores
-    divided by their sum: there the engine's sum decides. NULL, NaN and infinite scores give NULL,
-    and so does a segment that is NULL. With several classes one such score makes the whole row
-    NULL; with labels that do not exclude each other, only its own label. Probabilities below 1e-250
-    may be given as 0. On a very steep line the last bits of a logarithm change the value, but never
-    beyond the values at the line's ends.
+    the last bit. The exceptions are maps that jump at what is computed of several classes, the
+    members of a mixture and the map of a top label: there the engine's last bits decide. NULL, NaN
+    and infinite scores give NULL, and so does a segment that is NULL. With several classes one such
+    score makes the whole row NULL; with labels that do not exclude each other, only its own label.
+    Probabilities below 1e-250 may be given as 0. On a very steep line the last bits of a logarithm
+    change the value, but never beyond the values at the line's ends.
 
     A decision compares the raw score with the exact doubles at which ``calibrate`` passes the
     threshold: one comparison for a map that rises or falls, one for each crossing otherwise. So

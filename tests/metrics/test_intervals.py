@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import isotonic_regression
 
+import calibrant as cal
 from calibrant import ScoreTable, metrics
 from calibrant.data.score_table import table_in_rows
 from calibrant.errors import InputError, ParameterError
@@ -523,3 +524,39 @@ def test_predictions_that_are_all_but_zero_have_intervals():
     found = metrics.evaluate(y, p)
     assert {"calibration_loss", "miscalibration"} <= set(found.intervals)
     assert all(low <= high for low, high in found.intervals.values())
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.AdviceWarning")
+@pytest.mark.parametrize("tiny", [1e-300, 1e-160])
+@pytest.mark.parametrize("where", ["some", "most", "lower scores", "positives", "negatives"])
+def test_weights_whose_squares_are_too_small_for_floats(tiny, where):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    at = {
+        "some": np.arange(400) % 3 == 0,
+        "most": np.arange(400) % 20 > 0,
+        "lower scores": p < 0.4,
+        "positives": y == 1,
+        "negatives": y == 0,
+    }[where]
+    weight = np.where(at, tiny, 1.0)
+    found = cal.evaluate(y, p, sample_weight=weight, measures="all")
+    assert all(low <= high for low, high in found.intervals.values())
+    cal.AutoCalibrator(candidates=["platt"]).fit(p, y, sample_weight=weight)
+    for curve in ("binned", "isotonic", "smooth"):
+        for band in ("confidence", "consistency"):
+            cal.reliability_diagram(y, p, sample_weight=weight, curve=curve, band=band)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.AdviceWarning")
+@pytest.mark.parametrize("tiny", [1e-300, 1e-160])
+@pytest.mark.parametrize("rare", [[0], [1, 2]])
+def test_classes_of_next_to_no_weight(tiny, rare):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 400)
+    y = (p.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1)
+    weight = np.where(np.isin(y, rare), tiny, 1.0)
+    found = cal.evaluate(y, p, sample_weight=weight, measures="all")
+    assert all(low <= high for low, high in found.intervals.values())
+    cal.AutoCalibrator().fit(p, y, sample_weight=weight)

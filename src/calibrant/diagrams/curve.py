@@ -27,6 +27,7 @@ from calibrant.metrics.tables import (
     check_bin_count,
     check_number,
     check_whole,
+    effective_rows,
     equal_mass_starts,
     last_cells,
     read_column,
@@ -535,7 +536,7 @@ def _smooth_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     x = np.clip(near @ (cells.weight * cells.p) / weight, cells.p[0], cells.p[-1])
     rate = np.add.reduceat(table.positive, cells.starts) / cells.weight
     y = np.clip(near @ (cells.weight * rate) / weight, 0.0, 1.0)
-    effective = weight * (weight / (near**2 @ cells.square))
+    effective = effective_rows(weight, near**2 @ cells.square)
     grid = cells.p[chosen]
     borders = np.concatenate(([cells.p[0]], grid[:-1] / 2 + grid[1:] / 2, [cells.p[-1]]))
     edges = np.column_stack((borders[:-1], borders[1:]))
@@ -630,7 +631,7 @@ def grouped(table: ScoreTable, starts: Index) -> ScoreTable:
 
 def effective(groups: ScoreTable) -> Array:
     """(Σw)²/Σw² of each group (Kish)."""
-    return groups.weight * (groups.weight / squares(groups))
+    return effective_rows(groups.weight, squares(groups))
 
 
 def histogram_of(table: ScoreTable, edges: Array) -> Array:
@@ -696,8 +697,7 @@ def _bootstrap_weights(weight: Array, square: Array, n: int, random: np.random.G
     A draw is unit·Poisson(mean), with unit and mean such that its mean is Σw and its variance Σw².
     """
     some = weight > 0
-    mean = np.where(some, weight * (weight / np.where(some, square, 1.0)), 0.0)
-    mean = np.minimum(mean, LARGEST_MEAN)
+    mean = np.where(some, np.minimum(effective_rows(weight, square), LARGEST_MEAN), 0.0)
     unit = weight / np.where(some, mean, 1.0)
     return unit * random.poisson(mean, size=(n, len(mean)))
 
@@ -731,7 +731,7 @@ class MergedCells:
     @property
     def effective(self) -> Array:
         """(Σw)²/Σw² (Kish)."""
-        return self.weight * (self.weight / self.square)
+        return effective_rows(self.weight, self.square)
 
     def draw(self, probability: Array, n: int, random: np.random.Generator) -> Array:
         """n draws of each cell's fraction of positives, shape (n, cells).

@@ -22,6 +22,7 @@ from calibrant.metrics.tables import (
     check_number,
     check_weights,
     check_whole,
+    effective_rows,
     group_starts,
     last_cells,
     raised,
@@ -80,14 +81,17 @@ class RowWeights(NamedTuple):
     def error(self, influence: Array) -> float:
         """The standard error of a quantity that each row moves by its weight · influence / Σw.
 
-        The size must be above 1.
+        The size must be above 1. Where squares are too large for floats, the error is infinite.
         """
         total, size = float(self.weight.sum()), self.size
         apart = influence - float(self.weight @ influence) / total
         if self.cluster is None:
-            spread = float(self.squares @ apart**2)
+            with np.errstate(over="ignore", invalid="ignore"):
+                spread = float(self.squares @ apart**2)
         else:
             spread = float(np.square(np.bincount(self.cluster, self.weight * apart)).sum())
+        if math.isnan(spread):
+            return math.inf
         return math.sqrt(spread * size / (size - 1.0)) / total
 
 
@@ -195,6 +199,8 @@ def area_interval(sample: ScoreTable, level: float) -> Span:
     """The interval of the AUC: Wilson's, with DeLong's variance."""
     n0, n1, q0, q1 = sample.columns
     total0, total1 = float(n0.sum()), float(n1.sum())
+    if not (q0.any() and q1.any()):  # a class has next to no weight
+        return 0.0, 1.0
     above = (total1 - np.cumsum(n1) + n1 / 2) / total1  # of positives, for a negative
     below = (np.cumsum(n0) - n0 / 2) / total0
     area = float(n1 @ below / total1)
@@ -229,7 +235,8 @@ def placed(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Arra
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
     above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
     share1 = table.total_positive / table.total
-    return np.where(positive, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
+    share0 = 1.0 - share1 or table.total_negative / table.total
+    return np.where(positive, (below[cell] - area) / share1, (above[cell] - area) / share0)
 
 
 # --- errors over bins ---------------------------------------------------------------------------
@@ -300,7 +307,7 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
         p[starts[1:]],
         gap,
         np.sqrt(variance),
-        weight**2 / squares,
+        np.divide(weight**2, squares, out=np.ones_like(weight), where=squares > 0.0),
         rate,
         predicted,
         math.sqrt(together),
@@ -503,7 +510,8 @@ def table_world(sample: ScoreTable, rate: Array) -> World:
     """
     n, square = sample.weight, squares(sample)
     shares = np.array([1.0 - rate, rate])
-    cases = np.minimum(n**2 / square, MOST_CASES) * shares
+    cases = np.divide(n**2, square, out=np.ones_like(n), where=square > 0.0)
+    cases = np.minimum(cases, MOST_CASES) * shares
 
     def draw(count: int, random: np.random.Generator) -> RedrawnTables:
         columns = random.poisson(cases, (count, *cases.shape)) * (square / n)
@@ -635,7 +643,7 @@ class RisingBand(NamedTuple):
         """
         starts = group_starts(table, GROUPS, "mass")
         weight, square = (np.add.reduceat(each, starts) for each in (table.weight, squares(table)))
-        n = weight * (weight / square)
+        n = effective_rows(weight, square)
         came = np.add.reduceat(table.positive, starts) * (n / weight)
         first, last = table.scores[starts], table.scores[last_cells(starts, len(table))]
         lower, upper = _limits(n, came, level)

@@ -499,7 +499,7 @@ class SortedColumn:
         below = (np.cumsum(mass) - mass / 2)[self.cell]
         total = np.bincount(codes, weight, minlength=k)
         ranks = np.bincount(codes, weight * below, minlength=k)
-        with np.errstate(invalid="ignore"):  # a class that did not come
+        with np.errstate(divide="ignore", invalid="ignore"):  # a class with all or no weight
             return np.asarray((ranks - total**2 / 2) / (total * (weight.sum() - total)))
 
 
@@ -548,7 +548,7 @@ class ClassAreas:
         if not self.cross or self.size <= 1.0:
             return None
         by = np.column_stack(self.cross)  # class, column
-        if (by.argmax(axis=1) == np.arange(k)).all():
+        if not np.isfinite(by).all() or (by.argmax(axis=1) == np.arange(k)).all():
             return None
         from scipy.optimize import linear_sum_assignment
 
@@ -588,10 +588,11 @@ class ClassAreas:
             np.bincount(self.matrix.codes, column, minlength=self.matrix.n_classes)[self.came]
             for column in (self.rows.weight, self.rows.squares)
         )
-        size = total**2 / squares
-        rest = (total.sum() - total) ** 2 / (squares.sum() - squares)
-        error = np.sqrt((size + rest + 1.0) / (12.0 * size * rest))
-        z = np.abs(np.column_stack(self.cross) - 0.5) / error[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):  # a class has all or no weight
+            size = total**2 / squares
+            rest = (total.sum() - total) ** 2 / (squares.sum() - squares)
+            error = np.sqrt((size + rest + 1.0) / (12.0 * size * rest))
+            z = np.abs(np.column_stack(self.cross) - 0.5) / error[:, None]
         least = -float(ndtri_exp(math.log(ALPHA / 2 / z.size)))
         return bool((z > least)[size >= 10.0].any())
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.chance import batches
-from calibrant.metrics.tables import raised, squares
+from calibrant.metrics.tables import effective_rows, raised, squares
 
 #: up to this many single draws, everything is drawn cell by cell
 EXACT = 20_000_000
@@ -42,8 +42,7 @@ class CellRows(NamedTuple):
     @classmethod
     def of(cls, table: ScoreTable) -> CellRows:
         weight, square = table.weight, squares(table)
-        some = square > 0.0  # else it was too small for a float: taken as one row
-        effective = np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
+        effective = effective_rows(weight, square)
         whole = np.abs(effective - np.rint(effective)) <= 1e-9 * effective  # up to rounding
         count = np.maximum(np.where(whole, np.rint(effective), np.ceil(effective)), 1.0)
         mean = weight / count

@@ -276,7 +276,8 @@ def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> W
     curve, and varies.
     """
     p, n, q, rate = sample.scores, sample.weight, squares(sample), sample.rate
-    cases = np.minimum(n**2 / q, MOST_CASES)  # of weight q/n each
+    cases = np.divide(n**2, q, out=np.ones_like(n), where=q > 0.0)
+    cases = np.minimum(cases, MOST_CASES)  # of weight q/n each
     certain = np.maximum(np.rint(cases[~inner]), 1.0).astype(np.int64)
     lean = _leaning(sample, inner, eta, knots)
 

@@ -598,6 +598,12 @@ def squares(table: ScoreTable) -> Array:
     return table.negative_sq + table.positive_sq
 
 
+def effective_rows(weight: Array, square: Array) -> Array:
+    """(Σw)²/Σw² of each cell (Kish): 1, as of a single row, where Σw² is too small for a float."""
+    some = square > 0.0
+    return np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
+
+
 def residuals(table: ScoreTable) -> Array:
     """Σ w(y − p) of each cell; the smaller of the two expectations is the more precise."""
     p, weight = table.scores, table.weight

@@ -41,6 +41,8 @@ from calibrant.solvers.logistic import fit_logistic
 
 #: an intercept beyond this says that a class is absent
 FURTHEST = 100.0
+#: a class with less than this part of the weight is absent: floats cannot hold its squares
+TINY = 1e-150
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,6 +253,8 @@ def cox_line(table: ScoreTable) -> CoxLine:
     chance = q * (1.0 - q)
     each = table.weight * chance
     information = float(each.sum())
+    if not information > TINY * table.total:
+        return _no_line(math.nan)
     middle = float(each @ z) / information
     spread = float(each @ (z - middle) ** 2)
     if not spread > 1e-18 * information * (1.0 + float(np.abs(z).max()) ** 2):
@@ -326,7 +330,11 @@ def offset_intercept(table: ScoreTable) -> Coefficient:
         lacking = np.where(high, -sigmoid(-a - z), sigmoid(a + z))
         return float(weight[high].sum() - table.total_positive) + float(weight @ lacking)
 
-    a = float(brentq(short, -FURTHEST - z.max(), FURTHEST - z.min(), xtol=1e-14, rtol=1e-14))
+    low, high = -FURTHEST - z.max(), FURTHEST - z.min()
+    for end, absent in ((low, short(low) >= 0.0), (high, short(high) <= 0.0)):
+        if absent:  # a class has so little weight
+            return Coefficient(math.copysign(math.inf, end), missing="needs both classes")
+    a = float(brentq(short, low, high, xtol=1e-14, rtol=1e-14))
     q, rest = sigmoid(a + z), sigmoid(-a - z)
     information = float(weight @ (q * rest))
     _, _, q0, q1 = table.columns

@@ -10,7 +10,7 @@ from calibrant.data.lazy import Names
 from calibrant.engines.apply import ApplyOptions
 from calibrant.engines.open_engine import (
     Engine,
-    FileTable,
+    FileScores,
     open_engine,
     read_rows,
 )
@@ -25,7 +25,7 @@ def _engine(session: Any) -> Iterator[Engine]:
         with open_engine() as engine:
             yield engine
     else:
-        yield Engine(session, spark=isinstance(session, Spark))
+        yield Engine(lambda: session, spark=isinstance(session, Spark))
 
 
 def apply_file(
@@ -52,7 +52,7 @@ def read_table(
     probabilities: bool = False,
     cells: Any = "exact",
     session: Any = None,
-) -> FileTable:
+) -> FileScores:
     """The score table of files."""
     role = "probability" if probabilities else "score"
     with _engine(session) as engine:

@@ -95,7 +95,7 @@ def reserved_name(final: Path) -> Iterator[Path]:
     """
     for number in range(MOST_WRITERS):
         place = _temporary_name(final, str(number))
-        with _locked(place.with_suffix(".lock")) as alone:
+        with locked(place.with_suffix(".lock")) as alone:
             if alone is None:  # no locks on this disk: then nothing tells what is stale
                 break
             if alone and _remove_path(place):
@@ -134,7 +134,7 @@ def _remove_stale(final: Path, own: int) -> None:
         place = _temporary_name(final, str(number))
         if os.path.lexists(place.with_suffix(".lock")):  # of some numbers the writer has ended well
             alone = False
-            with _locked(place.with_suffix(".lock")) as free:
+            with locked(place.with_suffix(".lock")) as free:
                 if free:
                     _remove_path(place)
     if alone and len(_ALONE) < MOST_ALONE:
@@ -151,7 +151,7 @@ def _remove_path(path: Path) -> bool:
 
 
 @contextmanager
-def _locked(lock: Path) -> Iterator[bool | None]:
+def locked(lock: Path) -> Iterator[bool | None]:
     """Whether this process got the lock of a file, which is removed at the end; see `try_lock`."""
     try:
         number = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -380,6 +380,10 @@ def follow_links(path: Path) -> Path:
     return path
 
 
+#: what to say of a full disk
+NO_SPACE = (
+    "No space left on device: the output was not written. Free some, or write to another disk."
+)
 _OPENED = "the output {} is a file that another program has opened. Name that file."
 
 
@@ -424,6 +428,19 @@ def path_of_url(rest: str, *, windows: bool = WINDOWS) -> Path:
     bare = rest.lstrip("/")
     drive = windows and re.match("[A-Za-z]:", bare)
     return Path(bare if drive else f"/{bare}")
+
+
+def path_here(name: Name) -> Path | None:
+    """The path of a file on this machine, also of a URL of one; None for one elsewhere.
+
+    A Path is never a URL: only words are.
+    """
+    if not isinstance(name, str) or os.path.exists(name):
+        return Path(name)
+    scheme, colon, rest = name.partition(":")
+    if not (colon and rest.startswith("/") and re.fullmatch("[A-Za-z][A-Za-z0-9+.-]+", scheme)):
+        return Path(name)
+    return path_of_url(rest) if scheme.lower() == "file" else None
 
 
 def stat_of(path: Path) -> os.stat_result | None:

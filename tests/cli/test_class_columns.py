@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from calibrant.cli.reading import AskedColumn, are_special, assign, expand, in_order
+from calibrant.cli.reading import are_special, assign, expand, in_order
 from calibrant.errors import InputError, ParameterError
 
 
 def matched(columns, labels):
-    asked = [AskedColumn(column) for column in columns]
-    return dict(zip(*assign(asked, labels, "kind", option="--score"), strict=True))
+    return assign(dict.fromkeys(columns), labels, "kind", option="--score")
 
 
 ANIMALS = ["ape", "bee", "cat"]
@@ -63,22 +62,20 @@ def test_what_is_not_clean_is_refused_with_both_lists(columns, labels):
 
 
 def test_what_is_said_comes_first_and_the_rest_by_names():
-    asked = [AskedColumn("x", "bee"), AskedColumn("p_cat"), AskedColumn("p_ape")]
+    asked = {"x": "bee", "p_cat": None, "p_ape": None}
     found = assign(asked, ANIMALS, "kind", option="--score")
-    assert found.columns == ("p_ape", "x", "p_cat")
-    assert found.line("--score").startswith("Columns: p_ape is 'ape', x is 'bee', p_cat is 'cat'.")
-    crossed = [AskedColumn("p_ape", "bee"), AskedColumn("p_bee", "ape"), AskedColumn("p_cat")]
-    assert assign(crossed, ANIMALS, "kind", option="--score").columns == (
-        *("p_bee", "p_ape", "p_cat"),
-    )
+    assert list(found.items()) == [("ape", "p_ape"), ("bee", "x"), ("cat", "p_cat")]
+    crossed = {"p_ape": "bee", "p_bee": "ape", "p_cat": None}
+    found = assign(crossed, ANIMALS, "kind", option="--score")
+    assert list(found.values()) == ["p_bee", "p_ape", "p_cat"]
 
 
 def test_a_class_without_rows_can_be_named():
-    asked = [AskedColumn(f"p{i}", str(i)) for i in (3, 1, 2)]
+    asked = {f"p{i}": str(i) for i in (3, 1, 2)}
     found = assign(asked, [1, 2], "kind", option="--prob")
-    assert found == ((1, 2, 3), ("p1", "p2", "p3"))
+    assert list(found.items()) == [(1, "p1"), (2, "p2"), (3, "p3")]
     with pytest.raises(InputError, match="one column for each of the 2 classes"):
-        assign([AskedColumn(f"p{i}") for i in (1, 2, 3)], [1, 2], "kind", option="--prob")
+        assign(dict.fromkeys(["p1", "p2", "p3"]), [1, 2], "kind", option="--prob")
 
 
 def test_two_classes_need_one_column():
@@ -90,7 +87,7 @@ def test_two_classes_need_one_column():
 
 def test_one_class_one_column():
     with pytest.raises(InputError, match="'x' and 'y' came for 'ape'"):
-        assign([AskedColumn("x", "ape"), AskedColumn("y", "ape")], ANIMALS, "k", option="-s")
+        assign({"x": "ape", "y": "ape"}, ANIMALS, "k", option="-s")
     with pytest.raises(InputError, match="'x' came for 'ape' and for 'bee'"):
         expand(["ape=x", "bee=x"], ["x"], option="--score")
 
@@ -99,7 +96,7 @@ def test_words_are_names_first_then_classes_then_patterns():
     names = ["id", "p_a", "p_b", "p=1", "[x]", " q "]
 
     def columns(*words, taken=()):
-        return [tuple(one) for one in expand(words, names, option="--score", taken=taken)]
+        return list(expand(words, names, option="--score", taken=taken).items())
 
     assert columns("p=1") == [("p=1", None)]
     assert columns("[x]") == [("[x]", None)]
@@ -132,6 +129,6 @@ def test_without_a_file_words_are_ordered_if_something_tells_it():
 def test_options_of_one_score_are_refused():
     from calibrant.cli.sources import FileSource
 
-    FileSource([], several=True).refuse_beside(segment=None, pos_label=None)
+    FileSource(None, [], several=True).refuse_beside(segment=None, pos_label=None)
     with pytest.raises(ParameterError, match="--pos-label is for one column"):
-        FileSource([], several=True).refuse_beside(pos_label="yes")
+        FileSource(None, [], several=True).refuse_beside(pos_label="yes")

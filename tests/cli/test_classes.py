@@ -655,13 +655,14 @@ def test_columns_that_do_not_fit_the_classes_are_refused(run):
 
 
 def test_spark_is_refused_with_the_way_round(run, monkeypatch):
+    from calibrant.data.lazy import Names
     from calibrant.engines.open_engine import Engine
     from calibrant.errors import InputError
 
-    other = Engine(None, spark=True)
+    other = Engine(lambda: None, spark=True)
     for ask in (
         lambda: other.columns(["old.csv"]),
-        lambda: other.class_rows(["old.csv"], [], "kind"),
+        lambda: other.rows_to_hold(["old.csv"], [], Names("kind", "kind")),
     ):
         with pytest.raises(InputError, match=r"by DuckDB only.*export --to sql --dialect spark"):
             ask()
@@ -713,9 +714,9 @@ def test_columns_counted_from_1_and_labels_from_0_are_paired_in_order(run):
 
 
 def test_more_scores_than_memory_holds_are_refused(run, monkeypatch):
-    from calibrant.engines import open_engine as rows_of_classes
+    from calibrant.engines import duckdb_rows
 
-    monkeypatch.setattr(rows_of_classes, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(duckdb_rows, "MOST_NUMBERS", 1000)
     text = refused(run, "fit", "old.csv", *ALL)
     assert "held in memory, so there must be at most 1,000" in text
 

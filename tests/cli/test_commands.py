@@ -102,7 +102,7 @@ def test_fit_says_what_improved_where_it_is_and_how_to_go_on(run, scores):
 
 def test_fit_equals_the_library(run, scores):
     path = scores / "scores.csv"
-    table = read_table([path], score="score", label="churned").table
+    table = read_table([path], score="score", label="churned").data
     for name, (cls, _) in METHODS.items():
         code, _, err = run(
             "fit", path, "-s", "score", "-l", "churned", "-m", name, "-o", "c.json", "--cv", 0
@@ -116,7 +116,7 @@ def test_fit_out_of_fold_figures_are_those_of_the_library(run, scores):
     path = scores / "scores.csv"
     arguments = ("-s", "score", "-l", "churned", "-m", "isotonic", "--param", "smoothing=laplace")
     _, out, _ = run("fit", path, *arguments, "--cv", 4, "--json")
-    table = read_table([path], score="score", label="churned").table
+    table = read_table([path], score="score", label="churned").data
     after = out_of_fold(cal.Isotonic(smoothing="laplace"), table, 4)
     found, expected = json.loads(out)["evaluation"], evaluate(after, raw=table, level=None)
     for side in ("before", "after"):
@@ -224,7 +224,7 @@ def test_compare_ranks_methods_beside_doing_nothing(run, scores):
     assert found["chosen"] in names
     losses = [row["log_loss"] for row in found["leaderboard"]["rows"]]
     assert losses == sorted(losses)
-    table = read_table([scores / "scores.csv"], score="score", label="churned").table
+    table = read_table([scores / "scores.csv"], score="score", label="churned").data
     auto = cal.AutoCalibrator(candidates={"platt": cal.Platt()}).fit_table(table)
     assert losses == [row.log_loss for row in auto.leaderboard_.rows]
     code, _, err = run(*words, "-m", "plat")

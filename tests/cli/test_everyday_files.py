@@ -438,7 +438,9 @@ def test_rows_before_and_after_are_the_same(run, monkeypatch):
     text = columns_of(p=["0.1", "0.4", "", "0.9"], raw=["1", "", "3", "4"], y=[0, 1, 0, 1])
     Path("f.csv").write_text(text)
     seen = []
-    monkeypatch.setattr(jobs, "draw", lambda *tables, **_: seen.extend(tables) or b"")
+    monkeypatch.setattr(
+        jobs, "draw", lambda read, **_: seen.extend([read.data, read.before]) or b""
+    )
     code, _, err = run("plot", "f.csv", "--raw", "raw", "--missing", "drop", "-o", "p.png")
     assert code == 0
     assert "2 of 4 rows were dropped: no probability or no score or no label there" in err

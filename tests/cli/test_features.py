@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import calibrant as cal
 from calibrant.cli.app import app
-from calibrant.engines.spelling import typed_feature
+from calibrant.engines.files import typed_feature
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 

@@ -16,8 +16,7 @@ import calibrant as cal
 from calibrant.cli import main
 from calibrant.cli.checking import locked
 from calibrant.cli.reading import ColumnLook, label_rank
-from calibrant.engines.files import is_calibrator
-from calibrant.engines.spelling import PAIRS, classes_of, partner_of
+from calibrant.engines.files import PAIRS, classes_of, is_calibrator, partner_of
 from calibrant.errors import InputError, RangeWarning, as_command_options
 from sheets import write_xlsx
 

@@ -104,11 +104,11 @@ def test_the_report_has_the_section(run):
 def test_what_cannot_be_looked_at_is_refused(run, words, message):
     if "spark" in words:
         pytest.importorskip("pyspark")
-        from calibrant.engines.open_engine import Engine
+        from calibrant.engines.open_engine import FEATURES, Engine
         from calibrant.errors import InputError
 
         with pytest.raises(InputError, match=message):
-            Engine(None, spark=True).feature_rows(["d.csv"], ["age"], None)
+            Engine(lambda: None, spark=True).need_duckdb(FEATURES)
         return
     code, _, err = run("evaluate", *FILE, *words)
     assert code != 0

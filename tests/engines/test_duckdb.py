@@ -83,8 +83,8 @@ def test_table_equals_that_of_the_rows(session, tmp_path, kind, drawn):
         pq.write_table(pa.table({"s": s, "y": y, "w": w}), path)
     plain = read_table([path], score="s", label="y", session=session)
     weighted = read_table([path], score="s", label="y", weight="w", session=session)
-    assert plain.table == ScoreTable.from_arrays(s, y)
-    assert weighted.table == ScoreTable.from_arrays(s, y, w)
+    assert plain.data == ScoreTable.from_arrays(s, y)
+    assert weighted.data == ScoreTable.from_arrays(s, y, w)
     assert plain.facts["rows"] == weighted.facts["rows"] == len(s)
     assert plain.classes == (0, 1)
 
@@ -94,7 +94,7 @@ def test_real_weights_agree_to_rounding(session, tmp_path):
     s, y, w = rng.integers(0, 50, 5000) / 50, rng.integers(0, 2, 5000), rng.random(5000)
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"s": s, "y": y, "w": w}), path)
-    ours = read_table([path], score="s", label="y", weight="w", session=session).table
+    ours = read_table([path], score="s", label="y", weight="w", session=session).data
     rows_table = ScoreTable.from_arrays(s, y, w)
     for name in ("scores", "negative", "positive", "negative_sq", "positive_sq"):
         np.testing.assert_allclose(getattr(ours, name), getattr(rows_table, name), rtol=1e-12)
@@ -124,7 +124,7 @@ MESSY = {
 @pytest.mark.parametrize("text", MESSY.values(), ids=MESSY)
 def test_messy_csv(session, tmp_path, text):
     found = read_table([make(tmp_path, text)], score="s", label="y", session=session)
-    assert found.table == ScoreTable.from_arrays([0.25, 0.5], [1, 0])
+    assert found.data == ScoreTable.from_arrays([0.25, 0.5], [1, 0])
 
 
 @pytest.mark.parametrize("name", ["s.csv.gz", "s.CSV", "s.tsv", "s.txt", "s.jsonl.gz", "s.json"])
@@ -137,7 +137,7 @@ def test_kinds_by_ending(session, tmp_path, name):
         text = json.dumps(lines)
     content = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
     found = read_table([make(tmp_path, content, name)], score="s", label="y", session=session)
-    assert found.table == ScoreTable.from_arrays([0.25, 0.5], [1, 0])
+    assert found.data == ScoreTable.from_arrays([0.25, 0.5], [1, 0])
 
 
 LABELS = {
@@ -173,7 +173,7 @@ def test_labels_of_text_keep_their_type(session, tmp_path, words, classes, posit
         session=session,
     )
     assert turned.pos_label == other
-    assert turned.table.positive.tolist() == found.table.negative.tolist()
+    assert turned.data.positive.tolist() == found.data.negative.tolist()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_labels_of_parquet_keep_their_type(session, tmp_path, column, classes):
     found = read_table([path], score="s", label="y", session=session)
     assert found.classes == classes
     assert [type(label) for label in found.classes] == [type(label) for label in classes]
-    assert found.table.positive.tolist() == [0.0, 1.0]
+    assert found.data.positive.tolist() == [0.0, 1.0]
 
 
 def test_json_labels_of_two_types_are_not_mixed_up(session, tmp_path):
@@ -205,7 +205,7 @@ def test_json_labels_of_two_types_are_not_mixed_up(session, tmp_path):
 def test_one_known_label_has_its_partner(session, tmp_path):
     found = read_table([make(tmp_path, "s,y\n1,1\n2,1\n")], score="s", label="y", session=session)
     assert found.classes == (0, 1)
-    assert found.table.total_positive == 2
+    assert found.data.total_positive == 2
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -218,7 +218,7 @@ def test_labels_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch, 
     else:
         pq.write_table(pa.table({"s": s, "y": y}), path)
     found = read_table([path], score="s", label="y", session=session)
-    assert found.table == ScoreTable.from_arrays(s, y)
+    assert found.data == ScoreTable.from_arrays(s, y)
 
 
 def test_a_spelling_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch):
@@ -226,7 +226,7 @@ def test_a_spelling_that_the_first_rows_do_not_show(session, tmp_path, monkeypat
     found = read_table(
         [make(tmp_path, "s,y\n1,0\n2,1\n3,1.0\n")], score="s", label="y", session=session
     )
-    assert found.table.positive.tolist() == [0, 1, 1]
+    assert found.data.positive.tolist() == [0, 1, 1]
 
 
 def test_json_labels_must_be_plain(session, tmp_path):
@@ -240,7 +240,7 @@ def test_the_positive_label_may_be_spelled_otherwise_or_be_a_partner(session, tm
     for asked in ("0.0", "0", 0):
         found = read_table([path], score="s", label="y", pos_label=asked, session=session)
         assert found.pos_label == 0
-        assert found.table.total_negative == 2
+        assert found.data.total_negative == 2
     with pytest.raises(InputError, match=r"must be one of \[0, 1\] .* but 'true' came"):
         read_table([path], score="s", label="y", pos_label="true", session=session)
 
@@ -249,7 +249,7 @@ def test_several_files_and_globs_in_any_order_of_columns(session, tmp_path):
     make(tmp_path, "s,y\n0.1,0\n", "day-1.csv")
     make(tmp_path, "y;note;s\n1;x;0.2\n", "day-2.csv")
     found = read_table([tmp_path / "day-*.csv"], score="s", label="y", session=session)
-    assert found.table == ScoreTable.from_arrays([0.1, 0.2], [0, 1])
+    assert found.data == ScoreTable.from_arrays([0.1, 0.2], [0, 1])
     assert found.facts["files"] == ["day-1.csv", "day-2.csv"]
 
 
@@ -262,7 +262,7 @@ def test_names_that_need_care(session, tmp_path, name):
     column = name.removesuffix(".csv").replace('"', '""')
     path = make(tmp_path, f'"{column}",y\n0.25,1\n0.5,0\n', name)
     found = read_table([path], score=name.removesuffix(".csv"), label="y", session=session)
-    assert found.table == ScoreTable.from_arrays([0.25, 0.5], [1, 0])
+    assert found.data == ScoreTable.from_arrays([0.25, 0.5], [1, 0])
     out = tmp_path / f"out {name}"
     apply_file(STEP, [path], out, score=name.removesuffix(".csv"), into="p", session=session)
     assert read_csv(out)[1:] == [["0.25", "1", "0.25"], ["0.5", "0", "0.75"]]

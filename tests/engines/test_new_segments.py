@@ -169,11 +169,12 @@ def test_segments_of_the_fit_are_never_new_in_files(tmp_path, shrinkage, numbers
 
 def test_keys_of_files_that_only_the_common_map_has():
     one, two = constant(0.1), constant(0.2)
-    keys = segment_keys(Segmented(one, ("a ",), (two,), default_keys=("b", " b", 3)))
-    assert keys.columns[0].trimmed
-    assert not keys.columns[0].whole
-    assert keys.map.seen == ("a", "b", "3")
-    assert not segment_keys(Segmented(one, ("a",), (two,), default_keys=("a ",))).columns[0].trimmed
+    map_, (spelling,) = segment_keys(Segmented(one, ("a ",), (two,), default_keys=("b", " b", 3)))
+    assert spelling.trimmed
+    assert not spelling.whole
+    assert map_.seen == ("a", "b", "3")
+    _, (spelling,) = segment_keys(Segmented(one, ("a",), (two,), default_keys=("a ",)))
+    assert not spelling.trimmed
     with pytest.raises(InputError, match="files cannot tell apart"):
         segment_keys(Segmented(one, (1,), (two,), default_keys=("1",)))
 

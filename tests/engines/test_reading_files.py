@@ -337,7 +337,7 @@ def test_folders_that_say_what_the_column_says_or_something_new(session, tmp_pat
         kinds_of_file(folder, kind, {"s": [0.2, 0.7], "y": [y, y]})
     pattern = str(tmp_path / "*/*/*/*/*" / f"x.{kind}")
     found = read_table([pattern], score="s", label="y", session=session)
-    assert (found.table.total_positive, found.classes) == (2, (0, 1))
+    assert (found.data.total_positive, found.classes) == (2, (0, 1))
     for ending in ("csv", "jsonl", "parquet"):
         out = tmp_path / f"o.{ending}"
         assert apply_file(STEP, [pattern], out, score="s", session=session) == 4
@@ -358,7 +358,7 @@ def test_columns_that_only_folders_have(session, tmp_path, kind):
         kinds_of_file(tmp_path / f"label={label}", kind, {"s": [0.2, 0.7]})
     pattern = str(tmp_path / "*" / f"x.{kind}")
     found = read_table([pattern], score="s", label="label", session=session)
-    assert (found.classes, found.table.total_positive) == ((0, 1), 2)
+    assert (found.classes, found.data.total_positive) == ((0, 1), 2)
     missing = kinds_of_file(tmp_path / "s=__HIVE_DEFAULT_PARTITION__", kind, {"x": [1]})
     out = tmp_path / "o.jsonl"
     apply_file(STEP, [missing], out, score="s", on_missing="null", session=session)
@@ -529,7 +529,7 @@ def test_truth_values_are_scores_of_1_and_0_in_every_kind_of_file(session, tmp_p
     else:
         path.write_text("s,y,w\ntrue,1,TRUE\nFalse,0,true\n TRUE ,0,true\nfalse,1,true\n")
     wanted = cal.ScoreTable.from_arrays(told, y)
-    assert read_table([path], score="s", label="y", weight="w", session=session).table == wanted
+    assert read_table([path], score="s", label="y", weight="w", session=session).data == wanted
     out = tmp_path / "o.csv"
     apply_file(STEP, [path], out, score="s", session=session)
     assert [row[-1] for row in fields(out)[1:]] == ["0.75", "0.25", "0.75", "0.25"]

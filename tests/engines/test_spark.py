@@ -323,7 +323,7 @@ def test_missing_and_mixed_files(spark, tmp_path):
 
 
 def test_first_rows_and_standard_input(spark, tmp_path):
-    engine = Engine(spark, spark=True)
+    engine = Engine(lambda: spark, spark=True)
     path = make(tmp_path, "p,y\n0.2,no\n0.7,yes\n0.5,no\n")
     assert engine.first_rows([path], 2) == {"p": ["0.2", "0.7"], "y": ["no", "yes"]}
     with pytest.raises(InputError, match=r"standard input \(-\) is read by the engine duckdb"):
@@ -363,7 +363,7 @@ def test_the_table_and_labels_of_files_are_those_of_duckdb(spark, tmp_path, kind
     asked = {"score": "s", "label": "y", "weight": "w"}
     theirs = read_table([path], **asked)
     ours = read_table([path], **asked, session=spark)
-    assert ours.table == theirs.table
+    assert ours.data == theirs.data
     assert [type(c) for c in ours.classes] == [type(c) for c in theirs.classes]
     assert ours[1:] == theirs[1:]
 
@@ -407,7 +407,7 @@ def test_a_label_that_comes_late_is_found(spark, tmp_path):
     path = make(tmp_path, "\n".join(lines))
     found = read_table([path], score="s", label="y", session=spark)
     assert found.classes == (0, 1)
-    assert found.table == ScoreTable.from_counts([0.25, 0.5, 0.75], [0, 10_500, 0], [2, 0, 1])
+    assert found.data == ScoreTable.from_counts([0.25, 0.5, 0.75], [0, 10_500, 0], [2, 0, 1])
     both = ["s,y", *["0.5,0", "0.5,1"] * 10_000, "0.25,TRUE"]
     with pytest.raises(InputError, match="label column 'y' must hold two classes"):
         read_table([make(tmp_path, "\n".join(both))], score="s", label="y", session=spark)

@@ -33,6 +33,7 @@ from calibrant.errors import (
     ParameterError,
     as_command_options,
 )
+from calibrant.outputs import NO_SPACE
 from calibrant.running import off_main_thread
 from calibrant.solvers.threads import is_compiling
 from calibrant.version import __version__
@@ -230,9 +231,6 @@ def calibrant(
 # --- errors and warnings in words ----------------------------------------------------------------
 
 WINDOWS = os.name == "nt"
-NO_SPACE = (
-    "No space left on device: the output was not written. Free some, or write to another disk."
-)
 
 
 def _is_lost_pipe(error: BaseException) -> bool:

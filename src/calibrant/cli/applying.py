@@ -116,18 +116,20 @@ def apply(
         raise ParameterError(
             "--force is for the engine spark: DuckDB replaces a file of that name. Leave it out."
         )
-    source = sources.FileSource(files, run=run, reading=run.reading(*files, output))
     new = NewSegments()
-    with source.engine("applying") as opened, sources.place_of(output, run.format) as written:
-        columns = _columns(fitted, score or [], opened, files, calibrator)
+    with (
+        run.open(*files, output, title="applying") as engine,
+        sources.place_of(output, run.format) as written,
+    ):
+        columns = _columns(fitted, score or [], engine, files, calibrator)
         segments = sources.segment_column(fitted, segment)
         asked = ApplyOptions(columns, into, segments, on_missing, on_range, overwrite_column, force)
-        other = _other_scale(fitted, asked, opened, files)
-        rows = opened.apply(fitted, files, written, asked, new)
+        other = _other_scale(fitted, asked, sources.FileSource(engine, files))
+        rows = engine.apply(fitted, files, written, asked, new)
     if run.json:
         document: dict[str, Any] = {"output": output, "rows": rows}
-        if opened.notes:
-            document["notes"] = opened.notes
+        if engine.notes:
+            document["notes"] = engine.notes
         if new.rows:
             document["rows_of_new_segments"] = new.new
         document |= (
@@ -150,9 +152,7 @@ def apply(
             (warn if new.most or run.json else tell)(f"{new.words()}: they got {new.their_map}.")
 
 
-def _other_scale(
-    fitted: Fitted, asked: ApplyOptions, engine: Engine, files: list[str]
-) -> str | None:
+def _other_scale(fitted: Fitted, asked: ApplyOptions, source: sources.FileSource) -> str | None:
     """What to say of scores that look like probabilities to a calibrator of points, percentages or
     margins. Where most lie beyond those of the fit, the engine warns."""
     known = fitted.expects
@@ -162,7 +162,7 @@ def _other_scale(
         return None
     from calibrant.cli.reading import first_numbers
 
-    numbers = first_numbers(engine, files, asked.scores)
+    numbers = first_numbers(source, asked.scores)
     if len(numbers) < FEW or not all(0.0 <= value <= 1.0 for value in numbers):
         return None
     if 2 * sum(known.low <= value <= known.high for value in numbers) < len(numbers):
@@ -184,7 +184,7 @@ def _columns(
         from calibrant.cli.reading import fitted_columns
 
         names = engine.columns(files) if words else ()
-        return fitted_columns(fitted, words, names, path).columns
+        return tuple(fitted_columns(fitted, words, names, path).values())
     known = sources.score_column(fitted, words)
     if not known:
         raise InputError(f"{path} does not know the column of scores. Name it with --score COL.")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,15 +14,15 @@ from calibrant.cli import reading, sources
 from calibrant.cli.app import command, run_with_status, say, say_json, show, tell
 from calibrant.data.segments import JOIN_COLUMNS
 from calibrant.engines.files import is_calibrator
-from calibrant.engines.open_engine import FileMatrix, FileTable
+from calibrant.engines.open_engine import FileScores
 from calibrant.errors import InputError, ParameterError, as_command_options, shell_quoted
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
-from calibrant.outputs import follow_links, is_same_file, try_lock, write_whole
+from calibrant.outputs import follow_links, write_whole
+from calibrant.outputs import locked as locked_file
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
-    from calibrant.monitor.drift import ClassDrift, Drift
     from calibrant.monitor.monitor import Monitor
 
 
@@ -115,21 +114,16 @@ def check(
     )
     fitted = None if calibrator is None else sources.load_map(calibrator)
     sources.check_weighing(weights, weight)
-    beside = reference or ()
-    source = reading.find_source(files, score, label, weight, pos_label, run, beside=beside)
-    if fitted is not None and isinstance(fitted.map, VectorMap):
-        source = replace(source, several=True)
-    source.refuse_beside()
-    asked: Any = {"level": level, "least": least, "weights": weights}
-    drift: Any
-    new: FileTable | FileMatrix
-    if source.several:
-        known = _only_calibrator(fitted, calibrator, reference, update)
-        drift, new = _class_drift(source, *known, **asked)
-        useless = drift.look is not None and drift.look.useless
-    else:
-        drift, new = _score_drift(source, fitted, reference, **asked)
-        useless = drift.wrong_way or (drift.look is not None and drift.look.useless)
+    with run.open(*files, *(reference or ())) as engine:
+        source = reading.find_source(engine, files, score, label, weight, pos_label, run)
+        if fitted is not None and isinstance(fitted.map, VectorMap):
+            source = replace(source, several=True)
+        source.refuse_beside()
+        if source.several:
+            _refuse_beside_classes(fitted, calibrator, reference, update)
+        new, old = _read(source, fitted, calibrator, reference)
+    drift = _drift(new, old, fitted, run.json, level=level, least=least, weights=weights)
+    useless = getattr(drift, "wrong_way", False) or (drift.look is not None and drift.look.useless)
     mended = None  # nothing is to be fitted before it is known why
     if fitted is not None and not useless and drift.recommendation in ("intercept", "refit"):
         mended = update
@@ -137,9 +131,9 @@ def check(
         save(drift.update(fitted), mended)
     found, todo, by_fit = _in_words(drift, new, mended)
     if run.json:
-        updated = {} if source.several else {"updated": None if mended is None else str(mended)}
+        updated = {} if new.several else {"updated": None if mended is None else str(mended)}
         document = {**drift.to_dict(), "summary": f"{found} {todo}", **updated}
-        say_json(document | reading.file_facts(new))
+        say_json(document | new.document)
     else:
         _print(drift, new)
         tell((found, "bold"))
@@ -152,32 +146,47 @@ def check(
         raise typer.Exit(CHANGED)
 
 
-# --- one score ----------------------------------------------------------------------------------
-
-
-def _score_drift(
-    source: sources.FileSource, fitted: Fitted | None, reference: list[str] | None, **asked: Any
-) -> tuple[Drift, FileTable]:
-    """New rows against old ones, or against what a calibrator says; and what was read."""
-    from calibrant.monitor.drift import check_drift
-
-    with reading.opened(fitted_source(fitted, source)) as (engine, known):
-        old = None
-        new = reading.read_table(engine, known)
-        if reference is not None:
-            old = reading.read_table(engine, replace(known, files=reference))
+def _read(
+    source: sources.FileSource,
+    fitted: Fitted | None,
+    path: Path | None,
+    reference: list[str] | None,
+) -> tuple[FileScores, FileScores | None]:
+    """The new rows, and the old ones to compare with, if they are named."""
+    if source.several and fitted is not None and path is not None:
+        label = source.label or fitted.provenance.get("label_column")
+        source = replace(source, label=label if isinstance(label, str) else "")
+        return reading.read_matrix(source, (fitted, path)), None
+    source = reading.complete_roles(fitted_source(fitted, source))
+    new, old = reading.read_table(source), None
+    if reference is not None:
+        old = reading.read_table(replace(source, files=reference))
     _check_labels(new, old, fitted)
-    drift = run_with_status(
-        lambda: check_drift(
-            fitted if old is None else old.table,
-            new.table,
-            calibrator=None if old is None else fitted,
-            **asked,
-        ),
-        f"checking {len(new.table):,} distinct scores",
-        source.run.json,
+    return new, old
+
+
+def _drift(
+    new: FileScores, old: FileScores | None, fitted: Fitted | None, quiet: bool, **asked: Any
+) -> Any:
+    """New rows against old ones, or against what a calibrator says: a `Drift` or `ClassDrift`."""
+    from calibrant.monitor.drift import check_class_drift, check_drift
+
+    if new.several:
+        given: Any = (fitted, new.data.scores, label_array(new.classes)[new.data.codes])
+        return run_with_status(
+            lambda: check_class_drift(*given, sample_weight=new.data.weight, **asked),
+            f"checking {len(new.classes)} classes",
+            quiet,
+        )
+    against, calibrator = (fitted, None) if old is None else (old.data, fitted)
+    return run_with_status(
+        lambda: check_drift(against, new.data, calibrator=calibrator, **asked),
+        f"checking {len(new.data):,} distinct scores",
+        quiet,
     )
-    return drift, new
+
+
+# --- one score ----------------------------------------------------------------------------------
 
 
 def fitted_source(fitted: Fitted | None, source: sources.FileSource) -> sources.FileSource:
@@ -200,7 +209,7 @@ def fitted_source(fitted: Fitted | None, source: sources.FileSource) -> sources.
     )
 
 
-def _check_labels(new: FileTable, old: FileTable | None, fitted: Fitted | None) -> None:
+def _check_labels(new: FileScores, old: FileScores | None, fitted: Fitted | None) -> None:
     """Everything must speak of the same two labels."""
     found: dict[str, tuple[Any, ...]] = {"new rows": new.classes}
     if old is not None:
@@ -230,11 +239,11 @@ def _alike(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 # --- several classes ----------------------------------------------------------------------------
 
 
-def _only_calibrator(
+def _refuse_beside_classes(
     fitted: Fitted | None, path: Path | None, rows: Sequence[str] | None, update: Path | None
-) -> tuple[Fitted, Path]:
-    """A calibrator of several classes and its file; an error where new rows are to be checked
-    against something else, or it is to be updated."""
+) -> None:
+    """Refuse several columns of scores where new rows are to be checked against anything but a
+    calibrator of several classes, or where it is to be updated."""
     if fitted is None or path is None or rows is not None:
         raise ParameterError(
             "with several classes new rows are checked against a calibrator, not against old "
@@ -249,43 +258,17 @@ def _only_calibrator(
             "a calibrator of several classes cannot be updated by a shift or a line: leave "
             "--update out, and fit one anew to new rows if a change is found."
         )
-    return fitted, path
-
-
-def _class_drift(
-    source: sources.FileSource, fitted: Fitted, path: Path, **asked: Any
-) -> tuple[ClassDrift, FileMatrix]:
-    """New rows against what a calibrator of several classes says; and what was read."""
-    from calibrant.monitor.drift import check_class_drift
-
-    label = source.label or fitted.provenance.get("label_column")
-    source = replace(source, label=label if isinstance(label, str) else "")
-    read = reading.read_matrix(source, (fitted, path))
-    drift = run_with_status(
-        lambda: check_class_drift(
-            fitted,
-            read.matrix.scores,
-            label_array(read.classes)[read.matrix.codes],
-            sample_weight=read.matrix.weight,
-            **asked,
-        ),
-        f"checking {len(read.classes)} classes",
-        source.run.json,
-    )
-    return drift, read
 
 
 # --- what is said -------------------------------------------------------------------------------
 
 
-def _in_words(
-    drift: Any, new: FileTable | FileMatrix, mended: Path | None
-) -> tuple[str, str, bool]:
+def _in_words(drift: Any, new: FileScores, mended: Path | None) -> tuple[str, str, bool]:
     """What was found, what to do, and whether that is to fit a new calibrator."""
     from calibrant.monitor.drift import drift_in_words
 
-    names, advised = reading.names_of(reading.file_facts(new), "check"), drift.recommendation
-    if isinstance(new, FileMatrix):
+    names, advised = reading.names_of(new.document, "check"), drift.recommendation
+    if new.several:
         return (*drift.in_words(names), advised != "none")
     by_hand = "calibrant check --calibrator JSON --update OUT"
     remedy = by_hand if mended is None else "the updated calibrator"
@@ -294,11 +277,11 @@ def _in_words(
     return found, as_command_options(todo, {}), by_fit  # options of a command, and not Python
 
 
-def _print(drift: Any, new: FileTable | FileMatrix) -> None:
+def _print(drift: Any, new: FileScores) -> None:
     """The table and the figures."""
     from calibrant.monitor.drift import drift_facts, drift_table
 
-    if isinstance(new, FileMatrix):
+    if new.several:
         show(drift)
     else:
         for line in drift_table(drift):
@@ -308,9 +291,9 @@ def _print(drift: Any, new: FileTable | FileMatrix) -> None:
     say()
 
 
-def _fit_command(files: list[str], new: FileTable | FileMatrix) -> str:
+def _fit_command(files: list[str], new: FileScores) -> str:
     """The command that fits a calibrator to the new rows."""
-    if isinstance(new, FileTable):
+    if not new.several:
         columns = [new.facts["score_column"]]
     else:
         pairs = zip(new.classes, new.facts["score_columns"], strict=True)
@@ -430,21 +413,23 @@ def monitor(
     column = segment[0] if segment else None
     of_scores = fitted is not None and prob is None
     option, words = ("--score", score or []) if of_scores else ("--prob", [prob or ""])
-    source = sources.FileSource(
-        files, words[:1], label or "", weight, pos_label, column, option=option
-    )
-    source = fitted_source(
-        fitted, replace(source, run=run, reading=run.reading(*files), cells=run.read_cells())
-    )
+    cells = run.read_cells()
     with locked(follow_links(state)):
-        watching = _begin(state, fitted, column, alpha, least, prob)
-        with reading.opened(source) as (opened, known):
-            tables = reading.read_segments(opened, known) if segment else None
-            read = tables.read if tables else reading.read_table(opened, known)
+        with run.open(*files) as engine:
+            source = sources.FileSource(
+                *(engine, files, words[:1], label or "", weight, pos_label, column),
+                option=option,
+                run=run,
+                cells=cells,
+            )
+            source = fitted_source(fitted, source)
+            watching = _begin(state, fitted, column, alpha, least, prob)
+            source = reading.complete_roles(source)
+            read = (reading.read_segments if segment else reading.read_table)(source)
         watching.update_table(
-            read.table,
+            read.data,
             scores=of_scores,
-            segments=tables.by_key if tables else None,
+            segments=read.by_segment if segment else None,
             when=when,
             classes=read.classes,
             pos_label=read.pos_label,
@@ -472,19 +457,14 @@ def locked(state: Path) -> Iterator[None]:
     The lock is the system's own, on a file beside the state that is removed at the end. It goes
     with its process, so that a job that was killed keeps nobody out.
     """
-    beside = state.with_name(f"{state.name}.lock")
-    with open(os.open(beside, os.O_CREAT | os.O_RDWR, 0o600), "rb+") as stream:
-        # a file system without locks keeps nobody out
-        if try_lock(stream.fileno()) is False or not is_same_file(beside, stream.fileno()):
+    # a file system without locks keeps nobody out
+    with locked_file(state.with_name(f"{state.name}.lock")) as alone:
+        if alone is False:
             raise InputError(
                 f"only one command at a time may work on {state}, but another one does now. "
                 "Nothing was changed: run this one again when that one is done."
             )
-        try:
-            yield
-        finally:
-            with suppress(OSError):  # Windows removes no open file; an old one keeps nobody out
-                beside.unlink()
+        yield
 
 
 def _check_scores(score: list[str] | None, calibrator: Path | None, prob: str | None) -> None:
@@ -542,7 +522,7 @@ def _begin(
 def _tell(
     watching: Monitor,
     state: Path,
-    read: FileTable,
+    read: FileScores,
     written: Mapping[str, Path | None],
     json: bool,
 ) -> None:
@@ -551,7 +531,7 @@ def _tell(
     if json:
         counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
         places = {name: str(path) for name, path in written.items() if path is not None}
-        say_json({**watching.reading.to_dict(), **counts, **places, **reading.file_facts(read)})
+        say_json({**watching.reading.to_dict(), **counts, **places, **read.document})
         return
     say(f"{batch_counts(watching.batches, watching.rows)} so far in ", (str(state), "bold"))
     tell(" ".join(reading_in_words(watching.reading, "calibrant check with --update")))

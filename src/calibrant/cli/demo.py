@@ -106,17 +106,17 @@ def demo(
     for path, text in zip((scores, new), example(), strict=True):
         write_whole(path, text)
     with open_engine() as engine:
-        read = reading.read_table(engine, sources.FileSource([scores], ["score"], "churned"))
+        read = reading.read_table(sources.FileSource(engine, [scores], ["score"], "churned"))
         auto = jobs.compare(read, jobs.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read.facts, saved)
         engine.apply(sources.load_map(saved), [new], calibrated, ApplyOptions("score"))
         made = sources.FileSource(
-            [calibrated], ["probability"], "churned", raw=["score"], option="--prob"
+            engine, [calibrated], ["probability"], "churned", raw=["score"], option="--prob"
         )
-        after, before = reading.read_before_and_after(engine, made)
+        after = reading.read_table(made)
         intervals = read_interval_options(0.95, 1000, "importance", 0)
-        evaluation, _ = measure(engine, made, bins=10, intervals=intervals)
-    write_whole(picture, jobs.draw(after.table, before, fitted_map=auto))
+        evaluation, _ = measure(made, 10, intervals)
+    write_whole(picture, jobs.draw(after, "png", auto))
     title = "Which customers will leave?"
     jobs.page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)
     if json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -32,7 +32,7 @@ from calibrant.data.frozen import thawed_json
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import reliability_curve
-from calibrant.engines.open_engine import FileMatrix, FileTable
+from calibrant.engines.open_engine import FileScores
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.files import save, to_json
 from calibrant.fitting.fitted import Fitted, label_array
@@ -143,24 +143,29 @@ def fit(
     if shrinkage and not segment:
         raise ParameterError("--shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    source = reading.find_source(files, score, label, weight, pos_label, run, segment=segment)
-    if features:
-        _check_features(segment, report, run.cells, asked_method=method, param=param)
-    if segment and report:
-        raise ParameterError("there is no report on segments yet: leave --report out.")
-    if source.several:
-        source.refuse_beside()
+    with run.open(*files) as engine:
+        source = reading.find_source(
+            engine, files, score, label, weight, pos_label, run, segment=segment
+        )
         if features:
+            _check_features(segment, report, run.cells, asked_method=method, param=param)
+        if segment and report:
+            raise ParameterError("there is no report on segments yet: leave --report out.")
+        source.refuse_beside()
+        if features and source.several:
             raise ParameterError("features are for two classes: leave --features out.")
-    read, title, work = _prepared(source, method, param or [], shrinkage, features, cv)
-    if isinstance(read, FileTable) and not run.allow_one_class:
+        read, title, work = _prepared(source, method, param or [], shrinkage, features, cv)
+    if not read.several and not run.allow_one_class:
         jobs.refuse_one_class(read)
 
     def learned() -> FitResult:
-        result = completed(work(), times)
+        result = work()
+        more = dict(times)
+        if result.evaluation is not None:
+            more["measures"] = evaluation_facts(result.evaluation, OUT_OF_FOLD, result.folds)
         if pos_label is None:
-            jobs.refuse_wrong_way(result.read, result.fitted)
-        return result
+            jobs.refuse_wrong_way(read, result.fitted)
+        return replace(result, fitted=jobs.with_facts(result.fitted, more))
 
     result = run_with_status(learned, f"fitting {title}", run.json)
     write_fit(result, written)
@@ -203,13 +208,12 @@ def _prepared(
     shrinkage: str | None,
     features: list[str] | None,
     folds: int,
-) -> tuple[FileTable | FileMatrix, str, Callable[[], FitResult]]:
+) -> tuple[FileScores, str, Callable[[], FitResult]]:
     """What was read, what is fitted to how much of it, in words, and the fit, ready to run."""
     if features:
-        with reading.opened(source) as (engine, known):
-            rows = reading.read_features(engine, known, features, learn=True)
-        title = f"{len(features)} columns of {len(rows.rows.scores):,} rows"
-        return rows.read, title, lambda: fit_features(rows, folds)
+        rows = reading.read_features(reading.complete_roles(source), features, learn=True)
+        title = f"{len(features)} columns of {len(rows.y):,} rows"
+        return rows, title, lambda: fit_features(rows, folds)
     if source.segment:
         from calibrant.data.door import check_parameters
         from calibrant.methods.segments import SegmentedCalibrator
@@ -218,32 +222,17 @@ def _prepared(
         of_each = None if plain else jobs.make_calibrator(method, settings)
         segmented = SegmentedCalibrator(of_each, shrinkage=jobs.read_value(shrinkage or "cv"))
         check_parameters(segmented, segmented._limits)
-        with reading.opened(source) as (engine, known):
-            tables = reading.read_segments(engine, known)
-        title = f"{len(tables.by_key):,} segments"
-        return tables.read, title, lambda: fit_segments(tables, segmented, folds)
+        tables = reading.read_segments(reading.complete_roles(source))
+        title = f"{len(tables.by_segment):,} segments"
+        return tables, title, lambda: fit_segments(tables, segmented, folds)
     calibrator = run_with_status(
         lambda: jobs.make_calibrator(method, settings, several=source.several),
         f"preparing {method}",
         source.run.json,
     )
-    read, _, size = reading.read_scores(source)
-    return read, f"{method} to {size}", lambda: fit_scores(read, calibrator, folds)
-
-
-def completed(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
-    """The fit with these facts and its measures in its provenance, and with what is said of it."""
-    more, read, calibrator = dict(facts), result.read, result.calibrator
-    if result.evaluation is not None:
-        more["measures"] = evaluation_facts(result.evaluation, OUT_OF_FOLD, result.folds)
-    look = getattr(calibrator, "look_", None)
-    if not isinstance(read, FileMatrix):
-        look = first_look(read.table)
-    elif not isinstance(look, ClassLook):
-        look = class_look(read.matrix)
-    said = calibrator.explain(names=result.names) if hasattr(calibrator, "explain") else None
-    fitted = jobs.with_facts(result.fitted, more)
-    return replace(result, fitted=fitted, look=look, verdict=said)
+    read = reading.read_scores(source)
+    title = f"{method} to {reading.size_of(read)}"
+    return read, title, lambda: fit_scores(read, calibrator, folds)
 
 
 # --- fits of one score and of several classes -----------------------------------------------------
@@ -254,27 +243,30 @@ LEVEL, REPLICATES = 0.95, 1000
 MOST_CELLS, POOLED_CELLS = 200_000, 100_000
 
 
-def fit_scores(read: FileTable | FileMatrix, calibrator: Any, folds: int) -> FitResult:
+def fit_scores(read: FileScores, calibrator: Any, folds: int) -> FitResult:
     """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
     from calibrant.auto.advice import advise_table
     from calibrant.auto.auto import AutoCalibrator
 
     if folds and isinstance(calibrator, AutoCalibrator):
         calibrator.set_params(cv=folds)
-    fitted = jobs.with_facts(jobs.learn(calibrator, read).to_fitted(), read.facts)
-    if isinstance(read, FileMatrix):
-        return _judged_classes(FitResult(fitted, read, calibrator, advice_on(read.matrix), folds))
-    table = read.table
-    advice = advise_table(table, calibrator, names=reading.names_of(reading.file_facts(read)))
-    result = FitResult(fitted, read, calibrator, advice, folds)
-    if not folds or jobs.too_few(table):
+    fitted, data = jobs.learn(calibrator, read).to_fitted(), read.data
+    if read.several:
+        result = FitResult.of(fitted, read, calibrator, advice_on(data), folds)
+        if folds and len(data) > 1:
+            with jobs.quietly():
+                return _judged(result, unseen(calibrator, read, data, folds))
         return result
-    values = len(np.unique(fitted.map(table.scores)))
-    if len(table) > MOST_CELLS:
-        table = table.pool(POOLED_CELLS)
-    seen = unseen(calibrator, table, folds)
-    if table.error and seen.pair is not None:  # the automatic choice has pooled its own
-        seen = seen._replace(before=replace(seen.pair.scored(), error=table.error))
+    advice = advise_table(data, calibrator, names=reading.names_of(read.document))
+    result = FitResult.of(fitted, read, calibrator, advice, folds)
+    if not folds or jobs.too_few(data):
+        return result
+    values = len(np.unique(fitted.map(data.scores)))
+    if len(data) > MOST_CELLS:
+        data = data.pool(POOLED_CELLS)
+    seen = unseen(calibrator, read, data, folds)
+    if data.error and seen.pair is not None:  # the automatic choice has pooled its own
+        seen = seen._replace(before=replace(seen.pair.scored(), error=data.error))
     return _judged(result, seen, values)
 
 
@@ -291,9 +283,9 @@ class Unseen(NamedTuple):
     judged: Mapping[str, Any] = MappingProxyType({})
 
 
-def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) -> Unseen:
-    """The predictions of rows of a table, or of a matrix of these classes, that were held out; an
-    automatic choice has made them already."""
+def unseen(calibrator: Any, read: FileScores, data: Any, folds: int) -> Unseen:
+    """The predictions of rows that were held out of what was read, or of the cells of its ``data``;
+    an automatic choice has made them already."""
     from calibrant.auto.auto import all_fits
     from calibrant.fitting.held_out import (
         HeldOutCells,
@@ -304,7 +296,7 @@ def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) 
     )
     from calibrant.methods.uncalibrated import unchanged_trial
 
-    one_score, board = isinstance(data, ScoreTable), getattr(calibrator, "leaderboard_", None)
+    one_score, board = not read.several, getattr(calibrator, "leaderboard_", None)
     if board is not None:
         made, name = calibrator.oof_, calibrator.chosen_
         before, pair = data if one_score else made[BEFORE], calibrator.pairs_.get(name)
@@ -315,7 +307,7 @@ def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) 
         held = HeldOutCells.of_table(data, folds, 0)
         as_they_are, fit = unchanged_trial(data, held), fit_copies(calibrator)
     else:
-        labels = label_array(tuple(classes))
+        labels = label_array(read.classes)
         held = HeldOutMatrix.of_matrix(data, labels, folds)
         as_they_are, fit = held.unchanged(), all_fits({"after": calibrator}, labels)["after"]
     trials = {BEFORE: as_they_are, **try_all({"after": fit}, held)}
@@ -330,32 +322,27 @@ def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) 
     )
 
 
-def _judged(result: FitResult, seen: Unseen, values: int) -> FitResult:
-    """The fit with the measures of rows held out: their scores, and so many probabilities."""
-    evaluation = evaluate_held_out(
-        seen.after,
-        seen.before,
-        seen.pair,
-        level=LEVEL,
-        aucs=seen.aucs,
-        scores=len(result.read.table),
-        values=values,
-    )
-    return replace(result, folds=seen.folds, evaluation=evaluation, seen=seen)
-
-
-@jobs.quietly()
-def _judged_classes(result: FitResult) -> FitResult:
-    """The fit of several classes with the measures of rows held out."""
-    read, folds = result.read, result.folds
-    if not folds or len(read.matrix) < 2:
-        return result
-    seen = unseen(result.calibrator, read.matrix, folds, read.classes)
-    judged = FileMatrix(seen.after, read.classes, read.facts, seen.before)
-    intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
-    evaluation: Any = jobs.measure_classes(judged, intervals=intervals)
-    if seen.aucs is not None:
-        evaluation = with_auc_within_folds(evaluation, *seen.aucs)
+def _judged(result: FitResult, seen: Unseen, values: int = 0) -> FitResult:
+    """The fit with the measures of rows held out; of one score ``values`` are how many
+    probabilities it has."""
+    read = result.read
+    evaluation: Any
+    if read.several:
+        judged = replace(read, data=seen.after, before=seen.before)
+        intervals = read_interval_options(LEVEL, REPLICATES, "importance", 0)
+        evaluation = jobs.measure_classes(judged, 10, intervals)
+        if seen.aucs is not None:
+            evaluation = with_auc_within_folds(evaluation, *seen.aucs)
+    else:
+        evaluation = evaluate_held_out(
+            seen.after,
+            seen.before,
+            seen.pair,
+            level=LEVEL,
+            aucs=seen.aucs,
+            scores=len(read.data),
+            values=values,
+        )
     return replace(result, folds=seen.folds, evaluation=evaluation, seen=seen)
 
 
@@ -383,39 +370,35 @@ def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
 # --- fits of segments and of features -------------------------------------------------------------
 
 
-def fit_segments(
-    tables: reading.FileSegments, calibrator: SegmentedCalibrator, folds: int
-) -> FitResult:
+def fit_segments(read: FileScores, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
     """Fit the segments, and estimate by cross-validation what that does for new rows."""
     from calibrant.auto.advice import advise_table
     from calibrant.methods.segments import predict_held_out
 
-    read = tables.read
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
-    fitted = jobs.with_facts(calibrator.fit_tables(tables.by_key).to_fitted(), read.facts)
-    advice = advise_table(read.table, names=reading.names_of(reading.file_facts(read)))
-    result = FitResult(fitted, read, calibrator, advice, folds)
-    if not folds or jobs.too_few(read.table):
+    fitted = calibrator.fit_tables(read.by_segment).to_fitted()
+    advice = advise_table(read.data, names=reading.names_of(read.document))
+    result = FitResult.of(fitted, read, calibrator, advice, folds)
+    if not folds or jobs.too_few(read.data):
         return result
-    after, pair, dealt = predict_held_out(calibrator, tables.by_key, folds)
+    after, pair, dealt = predict_held_out(calibrator, read.by_segment, folds)
     if not after or pair is None:
         return replace(result, folds=0)
-    return _judged(result, Unseen(read.table, after, pair, None, dealt), len(after))
+    return _judged(result, Unseen(read.data, after, pair, None, dealt), len(after))
 
 
-def fit_features(given: reading.FileFeatures, folds: int) -> FitResult:
+def fit_features(read: FileScores, folds: int) -> FitResult:
     """The automatic choice with the columns as one more candidate."""
     from calibrant.auto.auto import AutoCalibrator
 
-    file, rows = given.read, given.rows
-    auto = AutoCalibrator(cv=folds or 5, classes=list(file.classes), pos_label=file.pos_label)
+    auto = AutoCalibrator(cv=folds or 5, classes=list(read.classes), pos_label=read.pos_label)
+    rows: Any = read.rows
     with jobs.quietly():
-        auto.fit(rows.scores, given.y, rows.weight, features=given.features)
-    fitted = jobs.with_facts(auto.to_fitted(), file.facts)
-    result = FitResult(fitted, file, auto, auto.advice_, folds)
-    if not folds or auto.leaderboard_ is None or jobs.too_few(file.table):
+        auto.fit(rows.scores, read.y, rows.weight, features=read.features)
+    result = FitResult.of(auto.to_fitted(), read, auto, auto.advice_, folds)
+    if not folds or auto.leaderboard_ is None or jobs.too_few(read.data):
         return replace(result, folds=0)
-    seen = unseen(auto, file.table, folds)
+    seen = unseen(auto, read, read.data, folds)
     if seen.pair is not None:
         seen = seen._replace(before=seen.pair.scored())
     return _judged(result, seen, len(np.unique(seen.after.scores)))
@@ -438,7 +421,7 @@ class FitResult:
     """
 
     fitted: Fitted
-    read: Any
+    read: FileScores
     calibrator: Any
     advice: tuple[Advice, ...]
     folds: int
@@ -447,10 +430,24 @@ class FitResult:
     look: Any = None
     verdict: str | None = None
 
-    @property
-    def several(self) -> bool:
-        """Whether it is of the scores of several classes."""
-        return isinstance(self.read, FileMatrix)
+    @classmethod
+    def of(
+        cls,
+        fitted: Fitted,
+        read: FileScores,
+        calibrator: Any,
+        advice: tuple[Advice, ...],
+        folds: int,
+    ) -> FitResult:
+        """A fit before rows were held out; what was read goes into its provenance."""
+        look, names = getattr(calibrator, "look_", None), reading.names_of(read.document)
+        if not read.several:
+            look = first_look(read.data)
+        elif not isinstance(look, ClassLook):
+            look = class_look(read.data)
+        said = calibrator.explain(names=names) if hasattr(calibrator, "explain") else None
+        known = jobs.with_facts(fitted, read.facts)
+        return cls(known, read, calibrator, advice, folds, look=look, verdict=said)
 
     @property
     def segments(self) -> tuple[Any, ...]:
@@ -461,13 +458,13 @@ class FitResult:
     @property
     def names(self) -> Any:
         """How words name the labels: `LabelNames`, or `ClassNames` of several classes."""
-        return reading.names_of(reading.file_facts(self.read))
+        return reading.names_of(self.read.document)
 
     @property
     def sizes(self) -> str:
         """The classes and the scores, in words."""
-        if self.several:
-            matrix, labels = self.read.matrix, [repr(label) for label in self.read.classes]
+        if self.read.several:
+            matrix, labels = self.read.data, [repr(label) for label in self.read.classes]
             shares = (100 * matrix.class_weight / matrix.total).tolist()
             each = [f"{share:.3g} % {label}" for share, label in zip(shares, labels, strict=True)]
             rows = np.bincount(matrix.codes, minlength=len(labels))
@@ -477,7 +474,7 @@ class FitResult:
                 "chance."
             )
             return f"{some_of(each)}; {len(each)} classes.{chance if few else ''}"
-        table = self.read.table
+        table = self.read.data
         share = shown_percent(table.total_positive / table.total)
         scores = f"{len(table):,} distinct scores."
         if table.made:
@@ -490,20 +487,21 @@ class FitResult:
         if self.seen is None:
             raise InputError(
                 "a plot needs rows that are held out, but there are too few."
-                if self.several
+                if self.read.several
                 else "a plot needs at least two rows of each class."
             )
-        shown = None if self.several or "feature_columns" in self.read.facts else self.fitted
-        before, after, classes = self.seen.before, self.seen.after, self.read.classes
-        return jobs.draw(after, before, classes=classes, format=format, fitted_map=shown)
+        shown = None if "feature_columns" in self.read.facts else self.fitted
+        held = replace(self.read, data=self.seen.after, before=self.seen.before)
+        return jobs.draw(held, format, shown, bins=10)
 
     def page(self, saved_as: Path | None) -> Report:
         """The page on the fit."""
-        if not self.several:
-            return jobs.page_of(self.calibrator, self.read, saved_as=saved_as)
-        if self.seen is None:
-            raise InputError("a report needs rows that are held out, but there are too few.")
-        return jobs.page_of(self.calibrator, self.read, saved_as=saved_as, **self.seen.judged)
+        judged: Mapping[str, Any] = {}
+        if self.read.several:
+            if self.seen is None:
+                raise InputError("a report needs rows that are held out, but there are too few.")
+            judged = self.seen.judged
+        return jobs.page_of(self.calibrator, self.read, saved_as=saved_as, **judged)
 
 
 # --- How it reads: on the terminal, as JSON, and as files -----------------------------------------
@@ -522,13 +520,13 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     if evaluation is None and result.folds:
         tell(
             "There are too few rows for an estimate for new rows."
-            if result.several
+            if result.read.several
             else "A class has no second row: there is no estimate for new rows."
         )
     if seen is not None and evaluation is not None:
         tables = seen.after, seen.before
         say()
-        if result.several:
+        if result.read.several:
             tell("The most probable class of each row:")
             tables = top_table(seen.after), top_table(seen.before)
         say(reliability_text(*tables))

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli.app import command, say, say_json, say_pairs, tell, tell_advice
-from calibrant.cli.reading import file_facts, names_of
+from calibrant.cli.reading import names_of
 from calibrant.cli.sources import Json
 from calibrant.data.documents import read_period
-from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines.open_engine import FileMatrix, FileTable
+from calibrant.engines.open_engine import FileScores
 from calibrant.errors import (
     AdviceWarning,
     CalibrationWarning,
@@ -187,30 +186,23 @@ def read_value(word: str) -> Any:
         return word
 
 
-def check_methods(methods: Sequence[str], *, several: bool = False) -> list[str]:
-    """The names of methods as the registry has them, or an error before anything is read."""
-    return [offered(name, several=several) for name in methods]
-
-
 # --- fits -----------------------------------------------------------------------------------------
 
 
-def learn(calibrator: Any, read: FileTable | FileMatrix) -> Any:
+def learn(calibrator: Any, read: FileScores) -> Any:
     """The calibrator, fitted to one column of scores or to those of several classes."""
-    if isinstance(read, FileTable):
-        calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
-        return calibrator.fit_table(read.table)
-    matrix = read.matrix
     calibrator.set_params(classes=list(read.classes))
+    if not read.several:
+        return calibrator.set_params(pos_label=read.pos_label).fit_table(read.data)
     with quietly():
-        return calibrator.fit(matrix.scores, labels_of(matrix, read.classes), matrix.weight)
+        return calibrator.fit(read.data.scores, labels_of(read), read.data.weight)
 
 
-def compare(read: FileTable | FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
+def compare(read: FileScores, methods: Sequence[str], folds: int) -> AutoCalibrator:
     """The automatic choice among methods by name, fitted and judged."""
     from calibrant.auto.auto import AutoCalibrator, members_for
 
-    several = isinstance(read, FileMatrix)
+    several = read.several
     members = members_for(3, rows=1) if several else ()
     candidates = {}
     for name in dict.fromkeys(methods):
@@ -232,26 +224,25 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def labels_of(matrix: ScoreMatrix, classes: Sequence[Any]) -> NDArray[Any]:
-    """The label of each row."""
-    return label_array(tuple(classes))[matrix.codes]
+def labels_of(read: FileScores) -> NDArray[Any]:
+    """The label of each row of several classes."""
+    labels: NDArray[Any] = label_array(read.classes)[read.data.codes]
+    return labels
 
 
 def measure_classes(
-    read: FileMatrix,
-    *,
-    bins: Bins = 10,
+    read: FileScores,
+    bins: Bins,
     intervals: IntervalOptions | None,
     records: Records | None = None,
 ) -> MulticlassEvaluation:
     """The measures of columns of probabilities, and of the scores of the same rows before."""
-    after, before = read.matrix, read.raw
     return evaluate_classes(
-        labels_of(after, read.classes),
-        after.scores,
-        None if before is None else before.scores,
+        labels_of(read),
+        read.data.scores,
+        None if read.before is None else read.before.scores,
         bins,
-        after.weight,
+        read.data.weight,
         list(read.classes),
         intervals,
         records,
@@ -301,36 +292,25 @@ def save_fitted(fitted: Fitted | None, facts: Mapping[str, Any], path: Path) -> 
 PANELS = 11
 
 
-def draw(
-    after: ScoreTable | ScoreMatrix,
-    before: ScoreTable | ScoreMatrix | None = None,
-    *,
-    classes: Sequence[Any] = (),
-    format: str = "png",
-    bins: Bins = 10,
-    fitted_map: Fitted | None = None,
-    title: str | None = None,
-) -> bytes:
+def draw(read: FileScores, format: str, fitted_map: Any = None, **asked: Any) -> bytes:
     """A reliability diagram; of several classes that of the top label and of each class, the
     heaviest of many."""
     from calibrant.diagrams.draw.figures import render
     from calibrant.diagrams.draw.reliability import class_diagram, reliability_diagram
 
-    if isinstance(after, ScoreTable):
-        figure = reliability_diagram(
-            after, raw=before, bins=bins, fitted_map=fitted_map, title=title
-        )
+    after, before = read.data, read.before
+    if not read.several:
+        figure = reliability_diagram(after, raw=before, fitted_map=fitted_map, **asked)
         return render(figure, format)
     heaviest = np.argsort(-after.class_weight, kind="stable")[:PANELS]
     figure = class_diagram(
-        labels_of(after, classes),
+        labels_of(read),
         after.scores,
-        classes=list(classes),
-        show=[classes[column] for column in sorted(heaviest.tolist())],
-        bins=bins,
+        classes=list(read.classes),
+        show=[read.classes[column] for column in sorted(heaviest.tolist())],
         sample_weight=after.weight,
         raw=None if before is None else before.scores,
-        title=title,
+        **asked,
     )
     return render(figure, format)
 
@@ -340,7 +320,7 @@ def draw(
 
 def page_of(
     calibrator: Any,
-    read: FileTable | FileMatrix,
+    read: FileScores,
     *,
     title: str | None = None,
     saved_as: Path | None = None,
@@ -353,8 +333,8 @@ def page_of(
     """
     from calibrant.reports.report import calibration_report, report_of
 
-    facts, several = read.facts, isinstance(read, FileMatrix)
-    columns = facts["score_columns"] if several else [facts["score_column"]]
+    facts = read.facts
+    columns = facts["score_columns"] if read.several else [facts["score_column"]]
     options: dict[str, Any] = {
         "title": title,
         "measures": measures,
@@ -363,15 +343,13 @@ def page_of(
         "source": {"files": ", ".join(facts["files"]), "rows": f"{facts['rows']:,}"},
         "saved_as": "calibrator.json" if saved_as is None else str(saved_as),
     }
-    if isinstance(read, FileMatrix):
-        return report_of(calibrator, read.matrix, **options, **judged)
-    if too_few(read.table):
-        first = first_look(read.table).headline(names_of(file_facts(read)))
+    if not read.several and too_few(read.data):
+        first = first_look(read.data).headline(names_of(read.document))
         raise InputError(f"{first} A report needs at least two rows of each class.".strip())
-    if getattr(calibrator, "leaderboard_", None) is not None:
-        return report_of(calibrator, read.table, **options)
+    if read.several or getattr(calibrator, "leaderboard_", None) is not None:
+        return report_of(calibrator, read.data, **options, **judged)
     options |= {"classes": list(read.classes), "pos_label": read.pos_label}
-    return calibration_report(read.table, calibrator=calibrator, **options)
+    return calibration_report(read.data, calibrator=calibrator, **options)
 
 
 def too_few(table: ScoreTable) -> bool:
@@ -383,28 +361,28 @@ def too_few(table: ScoreTable) -> bool:
 # --- what is refused or said before anything else -------------------------------------------------
 
 
-def refuse_one_class(read: FileTable) -> None:
+def refuse_one_class(read: FileScores) -> None:
     """Refuse to learn from rows of one class."""
-    if not (read.table.total_positive and read.table.total_negative):
-        first = first_look(read.table).headline(names_of(file_facts(read)))
+    if not (read.data.total_positive and read.data.total_negative):
+        first = first_look(read.data).headline(names_of(read.document))
         raise InputError(
             f"{first} Add rows of the other class; or, if you want a calibrator all the same, say "
             "--allow-one-class."
         )
 
 
-def refuse_wrong_way(read: Any, fitted: Fitted | None) -> None:
+def refuse_wrong_way(read: FileScores, fitted: Fitted | None) -> None:
     """Refuse a calibrator that gives all rows one probability because the scores run the wrong way:
     most likely the other label is the positive one."""
-    if not isinstance(read, FileTable) or fitted is None or fitted.rule.needs:
+    if read.several or fitted is None or fitted.rule.needs:
         return
-    look = first_look(read.table)
-    given = fitted.map(read.table.scores)
+    look = first_look(read.data)
+    given = fitted.map(read.data.scores)
     if look.found != "wrong way" or np.ptp(given) > 1e-9:
         return
     option = f"--pos-label {shell_quoted(str(fitted.pos_label))}"
     raise InputError(
-        f"{look.headline(names_of(file_facts(read)))} Nothing was written: the calibrator would "
+        f"{look.headline(names_of(read.document))} Nothing was written: the calibrator would "
         f"give all rows the same probability, {given[0]:.3g}. If {fitted.pos_label!r} is the "
         f"positive label all the same, add {option}."
     )

@@ -23,11 +23,9 @@ from calibrant.cli.app import (
     tell_advice,
     tell_first,
 )
-from calibrant.data.columns import segment_columns_of
 from calibrant.data.door import check_word
 from calibrant.data.lazy import LazyRows
-from calibrant.data.score_table import ScoreTable
-from calibrant.engines.open_engine import Engine
+from calibrant.engines.open_engine import FileScores
 from calibrant.errors import InputError, ParameterError, as_command_options
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
 from calibrant.metrics.evaluating import Evaluation, evaluate_rows, in_words
@@ -80,22 +78,22 @@ def compare(
 
     BLS and the scores as they are (uncalibrated) always take part.
     """
-    source = reading.find_source(files, score, label, weight, pos_label, run)
-    source.refuse_beside()
-    usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
-    methods = jobs.check_methods(method or usual, several=source.several)
-    read, _, size = reading.read_scores(source)
-    title = f"comparing {len(methods)} methods on {size}"
+    with run.open(*files) as engine:
+        source = reading.find_source(engine, files, score, label, weight, pos_label, run)
+        source.refuse_beside()
+        usual = jobs.COMPARED_CLASSES if source.several else jobs.COMPARED
+        methods = [jobs.offered(name, several=source.several) for name in method or usual]
+        read = reading.read_scores(source)
+    title = f"comparing {len(methods)} methods on {reading.size_of(read)}"
     auto = run_with_status(lambda: jobs.compare(read, methods, cv), title, run.json)
-    facts = reading.file_facts(read)
-    names = reading.names_of(facts)
+    names = reading.names_of(read.document)
     said = auto.explain(names=names)
     board = auto.leaderboard_
     if run.json:
         standings = None if board is None else board.to_dict()
         choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": said}
         advice = [one.to_dict() for one in auto.advice_]
-        say_json({**choice, "leaderboard": standings, "advice": advice, **facts})
+        say_json({**choice, "leaderboard": standings, "advice": advice, **read.document})
         return
     first = tell_first(getattr(auto, "look_", None), names)
     if board is not None:
@@ -148,19 +146,20 @@ def report(
         },
         files,
     )
-    source = reading.find_source(files, score, label, weight, pos_label, run)
-    source.refuse_beside(measures=measures, features=features)
-    usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
-    methods = jobs.check_methods(method or usual, several=source.several)
-    read, rows, size = reading.read_scores(source, features=features)
+    with run.open(*files) as engine:
+        source = reading.find_source(engine, files, score, label, weight, pos_label, run)
+        source.refuse_beside(measures=measures, features=features)
+        usual = jobs.REPORTED_CLASSES if source.several else jobs.REPORTED
+        methods = [jobs.offered(name, several=source.several) for name in method or usual]
+        read = reading.read_scores(source, features or ())
 
     def judged() -> tuple[Report, str]:
         auto = jobs.compare(read, methods, cv)
         page = jobs.page_of(auto, read, title=title, saved_as=save, measures=measures)
-        if rows is not None and page.fitted is not None:
+        if features and page.fitted is not None:
             from calibrant.reports.page import worst_groups
 
-            found = find_groups(rows, page.fitted.map, level=page.level)
+            found = find_groups(read, page.fitted.map, level=page.level)
             page = replace(page, groups=worst_groups(found))
         if save is not None and pos_label is None:
             jobs.refuse_wrong_way(read, page.fitted)
@@ -169,13 +168,13 @@ def report(
     # before the thread begins: one that is left behind may be amid an import that others wait for
     for name in ("calibrant.auto", "calibrant.reports.report", "calibrant.reports.page"):
         importlib.import_module(name)
-    page, html = run_with_status(judged, f"judging {size}", run.json)
+    page, html = run_with_status(judged, f"judging {reading.size_of(read)}", run.json)
     write_whole(output, html)
     if save is not None:
         jobs.save_fitted(page.fitted, read.facts | jobs.time_facts(None), save)
     if run.json:
         where = {"output": str(output), "saved": None if save is None else str(save)}
-        say_json(reading.file_facts(read) | where | page.to_dict())
+        say_json(read.document | where | page.to_dict())
         return
     for sentence in page.verdict:
         tell(as_command_options(sentence, {}))
@@ -226,47 +225,50 @@ def evaluate(
       calibrant evaluate calibrated.csv --measures clinical --measures auc
       calibrant evaluate calibrated.csv --features age,country
     """
-    others: Any = {"segment": segment, "raw": raw, "option": "--prob"}
-    source = reading.find_source(files, prob, label, weight, pos_label, run, **others)
-    count = read_bins(bins)
-    records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
-    if bins != "10" and not any(name in records for name in BINNED):
-        raise ParameterError(
-            "--bins is for ECE and MCE, which are not among the measures. Leave it out, or name "
-            "them in --measures, too."
+    found: Any = None
+    with run.open(*files, title="measuring") as engine:
+        source = reading.find_source(
+            *(engine, files, prob, label, weight, pos_label, run),
+            segment=segment,
+            raw=raw,
+            option="--prob",
         )
-    source.refuse_beside(features=features)
-    sources.check_weighing(weights, weight)
-    _refuse_unused(source, records, features, level, replicates, weights)
-    if segment:
-        if raw:
+        count = read_bins(bins)
+        records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
+        if bins != "10" and not any(name in records for name in BINNED):
+            raise ParameterError(
+                "--bins is for ECE and MCE, which are not among the measures. Leave it out, or "
+                "name them in --measures, too."
+            )
+        source.refuse_beside(features=features)
+        sources.check_weighing(weights, weight)
+        _refuse_unused(source, records, features, level, replicates, weights)
+        if segment and raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
-        if features:
+        if segment and features:
             raise ParameterError("--segment goes without --features: name the column there, too.")
-        _each_segment(source, count, records if measures else None)
-        return
-    intervals = read_interval_options(level or None, replicates, weights, 0)
-    asked: Any = {"bins": count, "intervals": intervals, "records": records}
-    evaluation: Any
-    if source.several:
-        matrix = reading.read_matrix(source)
-        evaluation = jobs.measure_classes(matrix, **asked)
-        facts = reading.file_facts(matrix)
-        if source.guessed:
-            facts["guessed"] = [*source.guessed, *facts.get("guessed", [])]
-    else:
-        with reading.opened(source, "measuring") as (opened, known):
-            evaluation, facts = measure(opened, known, **asked)
+        intervals = read_interval_options(level or None, replicates, weights, 0)
+        if source.several:
+            read = reading.read_matrix(source)
+            found, facts = jobs.measure_classes(read, count, intervals, records), read.document
+            if source.guessed:
+                facts["guessed"] = [*source.guessed, *facts.get("guessed", [])]
+        elif segment:
+            read = reading.read_segments(reading.complete_roles(source))
+        else:
+            source = reading.complete_roles(source)
+            found, facts = measure(source, count, intervals, records)
             if features:
-                rows = reading.read_features(opened, known, features)
-                groups = find_groups(
-                    rows, level=level or LEVEL, replicates=replicates, weights=weights
-                )
-                evaluation = replace(evaluation, groups=groups)
-    if run.json:
-        say_json({**evaluation.to_dict(), **facts})
+                rows = reading.read_features(source, features)
+                drawn: Any = {"level": level or LEVEL, "replicates": replicates, "weights": weights}
+                found = replace(found, groups=find_groups(rows, **drawn))
+    if segment:
+        _each_segment(read, segment, count, records if measures else None, json=run.json)
         return
-    _print(evaluation, reading.names_of(facts))
+    if run.json:
+        say_json({**found.to_dict(), **facts})
+        return
+    _print(found, reading.names_of(facts))
 
 
 def read_bins(word: str) -> Bins:
@@ -325,25 +327,25 @@ def _print(evaluation: Any, names: Any) -> None:
 SHOWN = 30
 
 
-def _each_segment(source: sources.FileSource, bins: Bins, records: Records | None) -> None:
+def _each_segment(
+    read: FileScores, segment: list[str], bins: Bins, records: Records | None, *, json: bool
+) -> None:
     """Print the measures of each segment, the largest first: those of the records, or the few most
     telling ones."""
     from calibrant.data.segments import segment_titles
 
-    with reading.opened(source, "measuring") as (engine, known):
-        tables = reading.read_segments(engine, known)
-    keys = sorted(tables.by_key, key=lambda key: -tables.by_key[key].total)
+    keys = sorted(read.by_segment, key=lambda key: -read.by_segment[key].total)
     measures = list(records) if records else None
     found = {
-        name: evaluate_table(tables.by_key[key], bins=bins, level=None, measures=measures)
+        name: evaluate_table(read.by_segment[key], bins=bins, level=None, measures=measures)
         for name, key in zip(segment_titles(keys), keys, strict=True)
     }
-    if source.run.json:
+    if json:
         each = {name: one.to_dict() for name, one in found.items()}
-        say_json({"segments": each, **reading.file_facts(tables.read)})
+        say_json({"segments": each, **read.document})
         return
     shown = dict(list(found.items())[:SHOWN])
-    show(segment_table(shown, " / ".join(segment_columns_of(source.segment)), records))
+    show(segment_table(shown, " / ".join(segment), records))
     if len(found) > SHOWN:
         tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
 
@@ -366,15 +368,13 @@ def segment_table(
 
 
 def measure(
-    engine: Engine,
     source: sources.FileSource,
-    *,
     bins: Bins,
     intervals: IntervalOptions | None,
     records: Records | None = None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The measures of a column of probabilities, and what is worth knowing of the files."""
-    asked = reading.file_rows(engine, source, source.before)
+    asked = source.rows(source.before)
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
         found = evaluate_rows(*rows.score_and_raw(), bins, intervals, source.cells, records)
@@ -385,16 +385,16 @@ def measure(
     except OutsideError:
         asked.refuse_outside()  # which row it is, if that can be told
         raise
-    reading.note_positive(engine, source, coding)
+    reading.note_positive(source, coding)
     labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
     return evaluation, {**asked.facts(count), **source.facts, **labels}
 
 
 def find_groups(
-    given: reading.FileFeatures, fitted_map: Callable[[Any], Any] | None = None, **drawing: Any
+    given: FileScores, fitted_map: Callable[[Any], Any] | None = None, **drawing: Any
 ) -> Multicalibration:
     """Where the scores, or what a map makes of them, are wrong; ``drawing`` goes to the measure."""
-    rows = given.rows
+    rows: Any = given.rows
     p = rows.scores if fitted_map is None else fitted_map(rows.scores).clip(0.0, 1.0)
     return multicalibration(
         rows.positive.astype(int),
@@ -448,28 +448,18 @@ def plot(
     if bins != "10" and kind == "decision":
         raise ParameterError("a decision curve has no bins: leave --bins out.")
     ends = None if thresholds is None else read_thresholds(thresholds)
-    source = reading.find_source(
-        files, prob, label, weight, pos_label, run, raw=raw, option="--prob"
-    )
+    with run.open(*files) as engine:
+        source = reading.find_source(
+            engine, files, prob, label, weight, pos_label, run, raw=raw, option="--prob"
+        )
+        count = read_bins(bins)
+        source.refuse_beside(kind=kind == "decision")
+        read = reading.read_scores(source)
     asked: Any = {"format": output.suffix[1:].lower(), "title": title}
-    count = read_bins(bins)
-    source.refuse_beside(kind=kind == "decision")
-    read: Any
-    before: Any
-    if source.several:
-        read = reading.read_matrix(source)
-        after, before = read.matrix, read.raw
-    else:
-        with reading.opened(source) as (engine, known):
-            read, before = reading.read_before_and_after(engine, known)
-        after = read.table
     if kind == "decision":
-        tables = {known.score: after}
-        if known.before and before:
-            tables[known.before] = before
-        picture = draw_decision(tables, ends, **asked)
+        picture = draw_decision(read, source.before, ends, **asked)
     else:
-        picture = jobs.draw(after, before, classes=read.classes, bins=count, **asked)
+        picture = jobs.draw(read, bins=count, **asked)
     write_whole(output, picture)
     if run.json:
         say_json({"output": str(output), **read.facts})
@@ -500,24 +490,23 @@ STEPS = 200
 
 
 def draw_decision(
-    tables: Mapping[str, ScoreTable],
-    ends: tuple[float, float] | None = None,
-    *,
-    format: str = "png",
-    title: str | None = None,
+    read: FileScores, raw: str | None, ends: tuple[float, float] | None, *, format: str, title: Any
 ) -> bytes:
-    """The decision curves of columns of scores, between two thresholds."""
+    """The decision curves of a column of scores, and of the ``raw`` one, between two thresholds."""
     from calibrant.diagrams.decision import decision_curve
     from calibrant.diagrams.draw.figures import render
     from calibrant.diagrams.draw.others import decision_diagram
 
-    read = {name: table.as_probabilities() for name, table in tables.items()}
-    for name, table in read.items():
-        if table is None:
+    columns = {read.facts["score_column"]: read.data}
+    if raw is not None:
+        columns[raw] = read.before
+    for name, table in columns.items():
+        columns[name] = table.as_probabilities()
+        if columns[name] is None:
             raise InputError(
                 f"a decision curve needs probabilities, but {name!r} holds points. Leave it out, "
                 "or calibrate it first."
             )
     thresholds = None if ends is None else np.linspace(*ends, STEPS)
-    curve = decision_curve(None, read, thresholds=thresholds)
+    curve = decision_curve(None, columns, thresholds=thresholds)
     return render(decision_diagram(curve, title=title), format)

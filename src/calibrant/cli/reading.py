@@ -9,54 +9,46 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from calibrant.cli.app import SHOWN, brief, some_of, tell
-from calibrant.cli.sources import Files, FileSource, RunOptions, read_segment
+from calibrant.cli.sources import FileSource, RunOptions, read_segment
 from calibrant.data.columns import segment_columns_of, unknown_column
 from calibrant.data.door import Rows, are_distributions, read_weight, spelling_advice
-from calibrant.data.lazy import Coding, Names, grouped_tables, row_count
+from calibrant.data.lazy import Coding, Names, check_label_apart, grouped_tables, row_count
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, pooling_facts
-from calibrant.engines.files import nameless, repeatable
-from calibrant.engines.open_engine import (
-    ColumnsRead,
-    Engine,
-    FileMatrix,
-    FileTable,
-    RowsOfFiles,
-    open_engine,
-    read_rows,
-)
-from calibrant.engines.spelling import (
+from calibrant.engines.files import (
     MISSING,
     SPELLINGS,
     Label,
     classes_of,
     match_label,
+    nameless,
     partner_of,
     sorted_classes,
     typed,
     typed_present,
     yes_of,
 )
+from calibrant.engines.open_engine import FEATURES, Engine, FileScores, read_rows
 from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.metrics.headlines import ClassNames, Face, LabelNames
-from calibrant.outputs import STANDARD, Name
 from calibrant.rules.base import VectorMap
 
 
 def find_source(
+    engine: Engine,
     files: Sequence[str],
     words: Sequence[str] | None,
     label: str | None,
@@ -64,7 +56,6 @@ def find_source(
     pos_label: str | None,
     run: RunOptions,
     *,
-    beside: Sequence[Name] = (),
     segment: list[str] | None = None,
     raw: Sequence[str] | None = None,
     option: str = "--score",
@@ -73,192 +64,170 @@ def find_source(
     one column or for several, the files are looked at.
 
     Files of probabilities are looked at, too, where no column was named: `apply` may have written
-    some for several classes. ``beside`` are further files that the command reads.
+    some for several classes.
     """
-    how, cells = run.reading(*files, *beside), run.read_cells()
-    unnamed = option == "--prob" and not words
-    single = words is not None and len(words) == 1
-    unclear = unnamed or (single and are_special(words or ()))
-    if STANDARD in files and unclear:  # it is read twice
-        how = repeatable(how)
+    cells, words, raw = run.read_cells(), words or (), raw or ()
     source = FileSource(
-        files, words or (), label or "", weight, pos_label, read_segment(segment), raw or (), option
+        engine, files, words, label or "", weight, pos_label, read_segment(segment), raw, option
     )
-    source = replace(source, several=len(source.words) > 1, run=run, reading=how, cells=cells)
-    if run.engine == "duckdb" and unclear:
-        source = _looked_at(source)
-    if len(source.raw) > 1 and not source.several:
+    source = replace(source, several=len(words) > 1, run=run, cells=cells)
+    if engine.spark:
+        pass
+    elif option == "--prob" and not words:
+        found = applied_classes(source)
+        guessed = ("score",) if found else ()
+        source = replace(source, words=found, several=bool(found), guessed=guessed)
+    elif len(words) == 1 and are_special(words):
+        asked = expand(words, engine.columns(files), option="--score", taken=(label, weight))
+        one = list(asked.values()) == [None]
+        source = replace(source, words=list(asked) if one else words, several=not one)
+    if len(raw) > 1 and not source.several:
         raise ParameterError(
-            f"--raw must name one column, as --prob does, but {len(source.raw)} came. With several "
+            f"--raw must name one column, as --prob does, but {len(raw)} came. With several "
             "classes name a column of probabilities for each, too."
         )
     return source
 
 
-def _looked_at(source: FileSource) -> FileSource:
-    """The source with one column of scores, or with several classes, as the files have them."""
-    try:
-        with open_engine(reading=source.reading) as engine:
-            if not source.words:
-                found = applied_classes(engine, source.files)
-                guessed = ("score",) if found else ()
-                return replace(source, words=found, several=bool(found), guessed=guessed)
-            names, taken = engine.columns(source.files), (source.label, source.weight)
-            asked = expand(source.words, names, option="--score", taken=taken)
-    except BaseException:
-        source.reading.close()  # there will be no job
-        raise
-    if len(asked) == 1 and asked[0].said is None:
-        return replace(source, words=(asked[0].column,))
-    return replace(source, several=True)
-
-
-@contextmanager
-def opened(source: FileSource, title: str = "reading") -> Iterator[tuple[Engine, FileSource]]:
-    """An engine for one job, and the source with guesses for the columns that were not named."""
-    with source.engine(title) as engine:
-        yield engine, complete_roles(engine, source)
-
-
-def read_scores(
-    source: FileSource, features: Sequence[str] | None = None
-) -> tuple[FileTable | FileMatrix, FileFeatures | None, str]:
-    """The scores of one column or of several classes, rows with features if some are asked for, and
-    how much was read, in words."""
+def read_scores(source: FileSource, features: Sequence[str] = ()) -> FileScores:
+    """The scores of one column or of several classes, with other columns if some are asked for;
+    columns that were not named are guessed."""
     if source.several:
-        matrix = read_matrix(source)
-        return matrix, None, f"{matrix.facts['rows']:,} rows"
-    with opened(source) as (engine, known):
-        read = read_table(engine, known)
-        rows = read_features(engine, known, features) if features else None
-    what = "cells" if read.table.made else "distinct scores"
-    return read, rows, f"{len(read.table):,} {what}"
+        return read_matrix(source)
+    source = complete_roles(source)
+    read = read_table(source)
+    if not features:
+        return read
+    rows = read_features(source, features)
+    return replace(read, rows=rows.rows, features=rows.features)
+
+
+def size_of(read: FileScores) -> str:
+    """How much was read, in words."""
+    if read.several:
+        return f"{read.facts['rows']:,} rows"
+    return f"{len(read.data):,} {'cells' if read.data.made else 'distinct scores'}"
 
 
 # --- one column of scores: as a table, by segments, or by rows ------------------------------------
 
 
-class FileSegments(NamedTuple):
-    """The table of each segment, and that of all rows."""
-
-    by_key: dict[Any, ScoreTable]
-    read: FileTable
-
-
-class FileFeatures(NamedTuple):
-    """The rows of files, their columns beside the score, and the table of the scores."""
-
-    rows: Rows
-    y: Any
-    features: Any
-    read: FileTable
+def read_table(source: FileSource) -> FileScores:
+    """The score table of files, and that of the scores before calibration if they are named."""
+    cells, positive = source.cells, source.positive
+    read = read_rows(source.rows(source.before), cells=cells, pos_label=positive)
+    note_positive(source, read)
+    before = None
+    if source.before is not None:
+        raw = replace(source, words=source.raw, option="--score")
+        before = read_rows(raw.rows(source.score), cells=cells, pos_label=positive).data
+    return replace(read, facts=read.facts | source.facts, before=before)
 
 
-def read_table(engine: Engine, source: FileSource, raw: str | None = None) -> FileTable:
-    """The score table of files; rows must have a value in the column ``raw``, too."""
-    read = read_rows(file_rows(engine, source, raw), cells=source.cells, pos_label=source.positive)
-    note_positive(engine, source, read)
-    return read._replace(facts=read.facts | source.facts)
-
-
-def read_before_and_after(
-    engine: Engine, source: FileSource
-) -> tuple[FileTable, ScoreTable | None]:
-    """The table of a column of probabilities and, if asked for, that of the scores behind it."""
-    read = read_table(engine, source, raw=source.before)
-    if source.before is None:
-        return read, None
-    before = replace(source, words=source.raw, option="--score")
-    return read, read_table(engine, before, raw=source.score).table
-
-
-def read_segments(engine: Engine, source: FileSource) -> FileSegments:
+def read_segments(source: FileSource) -> FileScores:
     """The tables of segments, by one GROUP BY."""
-    rows = file_rows(engine, source)
+    rows = source.rows()
     grouped, coding = rows.ask(lambda lazy: lazy.grouped(source.cells), source.positive)
     tables = grouped_tables(*grouped)
     whole = ScoreTable.gather(tables.values())
-    read = FileTable(whole, coding.classes, coding.pos_label, {})
-    note_positive(engine, source, read)
+    note_positive(source, coding)
     if source.probabilities and not whole.looks_like_probabilities:
         rows.refuse_outside()
     facts = rows.facts(row_count(grouped[1])) | source.facts | pooling_facts(whole)
-    return FileSegments(tables, read._replace(facts=facts))
+    return FileScores(whole, coding.classes, coding.pos_label, facts, by_segment=tables)
 
 
 def read_features(
-    engine: Engine, source: FileSource, features: Sequence[str], *, learn: bool = False
-) -> FileFeatures:
+    source: FileSource, features: Sequence[str], *, learn: bool = False
+) -> FileScores:
     """The rows of files, in memory. To ``learn`` from, a column of another role is refused."""
-    features = list(dict.fromkeys(features))
+    features, engine = list(dict.fromkeys(features)), source.engine
     names = Names(source.score, source.label, source.weight)
     twice = [name for name in features if learn and name in names]
     if twice:
         raise ParameterError(f"--features must be other columns, but {twice[0]!r} has a role.")
-    rows = engine.feature_rows(source.files, features, names, source.role)
-    spelled = rows.labels()
+    engine.need_duckdb(FEATURES)
+    check_label_apart(names)
+    rows = engine.rows_to_hold(source.files, [source.score, *features], names, source.role)
+    spelled = rows.classes()
     coding = classes_of(spelled, source.label, source.positive)
     classes, pos_label = list(coding.classes), coding.pos_label
     if learn:
-        note_positive(engine, source, coding)
+        note_positive(source, coding)
     codes = {word: classes.index(label) for word, label in spelled.items()}
-    found = rows.read([source.score], codes, features)
+    held = rows.with_scores([source.score])
+    found = held.read(codes, features)
+    scores, labels = found.scores[:, 0], label_array(coding.classes)
     positive = found.codes == classes.index(pos_label)
-    scores, labels = found.numbers[:, 0], label_array(coding.classes)
     each = Rows(scores, positive, found.weight, labels, pos_label)
     columns = {"score_column": source.score, "feature_columns": features}
-    facts = rows.facts(len(scores)) | columns | source.facts
-    table = FileTable(ScoreTable.from_rows(each), coding.classes, pos_label, facts)
-    return FileFeatures(each, labels[found.codes], found.features, table)
-
-
-def file_rows(engine: Engine, source: FileSource, raw: str | None = None) -> RowsOfFiles:
-    """The rows of files, whose scores must be probabilities if the source says so."""
-    names = Names(source.score, source.label, source.weight, source.segment, raw)
-    return engine.rows(source.files, names, source.role)
+    return FileScores(
+        ScoreTable.from_rows(each),
+        coding.classes,
+        pos_label,
+        held.facts(len(scores)) | columns | source.facts,
+        rows=each,
+        y=labels[found.codes],
+        features=found.features,
+    )
 
 
 # --- a column of scores for each class ------------------------------------------------------------
 
 
-def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -> FileMatrix:
+def read_matrix(source: FileSource, fitted: tuple[Fitted, Path] | None = None) -> FileScores:
     """The scores of several classes from files; which column is which is said, unless all is quiet.
 
     The classes are those of the labels, or of a calibrator, which comes with the name of its file.
     """
     known = () if fitted is None else fitted[0].provenance.get("score_columns", ())
-    with source.engine() as engine:
-        label = source.label or likely_label(engine, source, known)
-        wanted = [word for word in (*source.words, *source.raw) if not are_special([word])]
-        rows = engine.class_rows(source.files, wanted, label, source.weight, source.role)
-        labels, taken = rows.labels(), (label, source.weight)
-        asked = expand(source.words, rows.columns, option=source.option, taken=taken)
-        if label in [one.column for one in asked]:
-            raise InputError(
-                f"score and label must be different columns, but both are {label!r}. Name the "
-                "column that holds each."
-            )
-        if fitted is None:
-            found = assign(asked, list(labels.values()), label, option=source.option)
-        else:
-            found = fitted_columns(fitted[0], source.words, rows.columns, fitted[1])
-        classes, k = found.classes, len(found.classes)
-        codes = {word: _code(one, classes, label) for word, one in labels.items()}
-        wanted = list(found.columns)
-        if source.raw:
-            before = expand(source.raw, rows.columns, option="--raw", taken=taken)
-            wanted += assign(before, classes, label, option="--raw").columns
-        read = rows.read(wanted, codes)
-        matrix = _matrix(read, slice(0, k))
-        if source.probabilities and not are_distributions(matrix.scores):
-            rows.refuse_sums(found.columns)
-        facts = rows.facts(len(read.codes)) | {"score_columns": list(found.columns)}
-        raw = _matrix(read, slice(k, 2 * k)) if source.raw else None
+    label = source.label or likely_label(source, known)
+    wanted = [word for word in (*source.words, *source.raw) if not are_special([word])]
+    names = Names(label, label, source.weight)
+    rows = source.engine.rows_to_hold(source.files, wanted, names, source.role)
+    labels, there, taken = rows.classes(), rows.sources[0].names, (label, source.weight)
+    asked = expand(source.words, there, option=source.option, taken=taken)
+    if label in asked:
+        raise InputError(
+            f"score and label must be different columns, but both are {label!r}. Name the "
+            "column that holds each."
+        )
+    if fitted is None:
+        found = assign(asked, list(labels.values()), label, option=source.option)
+    else:
+        found = fitted_columns(fitted[0], source.words, there, fitted[1])
+    classes, k = tuple(found), len(found)
+    codes = {word: _code(one, classes, label) for word, one in labels.items()}
+    columns = list(found.values())
+    if source.raw:
+        before = expand(source.raw, there, option="--raw", taken=taken)
+        columns += assign(before, classes, label, option="--raw").values()
+    held = rows.with_scores(columns)
+    read = held.read(codes)
+    weight = read_weight(read.weight, len(read.codes))
+    kept = slice(None) if weight is None or weight.all() else weight > 0  # zero: as if absent
+
+    def matrix(columns: slice) -> ScoreMatrix:
+        scores = np.ascontiguousarray(read.scores[:, columns])
+        return ScoreMatrix(scores[kept], read.codes[kept], None if weight is None else weight[kept])
+
+    after = matrix(slice(0, k))
+    if source.probabilities and not are_distributions(after.scores):
+        held.refuse_sums(columns[:k])
+    facts = held.facts(len(read.codes)) | {"score_columns": columns[:k]}
     if not source.label:
         facts["guessed"] = ["label"]
     if not source.run.json:
-        tell(found.line(source.option, "" if source.label else label))
-    return FileMatrix(matrix, classes, facts, raw)
+        each = []
+        for one, column in found.items():
+            named = column if re.fullmatch(r"\w+", column) else f"`{column}`"
+            each.append(f"{named} is {one!r}")
+        shown = some_of(each, f" ({len(each)} classes)")
+        guess, other = ("", "") if source.label else (f"label = `{label}`, ", "--label COL, ")
+        tell(f"Columns: {guess}{shown}. To name others: {other}{source.option} CLASS=COLUMN.")
+    return FileScores(
+        after, classes, None, facts, before=matrix(slice(k, None)) if source.raw else None
+    )
 
 
 def _code(label: Any, classes: Sequence[Any], column: str) -> int:
@@ -272,19 +241,9 @@ def _code(label: Any, classes: Sequence[Any], column: str) -> int:
     )
 
 
-def _matrix(found: ColumnsRead, columns: slice) -> ScoreMatrix:
-    """Some of the columns; rows of weight zero are absent."""
-    scores = np.ascontiguousarray(found.numbers[:, columns])
-    weight = read_weight(found.weight, len(scores))
-    if weight is None or weight.all():
-        return ScoreMatrix(scores, found.codes, weight)
-    kept = weight > 0
-    return ScoreMatrix(scores[kept], found.codes[kept], weight[kept])
-
-
 def fitted_columns(
     fitted: Fitted, words: Sequence[str], names: Sequence[str], path: Path
-) -> ColumnsByClass:
+) -> dict[Label, str]:
     """The columns that a calibrator of several classes reads: as asked for, or as in the fit."""
     k = fitted.map.n_columns if isinstance(fitted.map, VectorMap) else 1
     if k != len(fitted.classes):
@@ -295,37 +254,30 @@ def fitted_columns(
     kept = fitted.provenance.get("score_columns")
     known = tuple(map(str, kept)) if isinstance(kept, (tuple, list)) and len(kept) == k else ()
     asked = expand(words, names, option="--score")
-    plain = [one.column for one in asked if one.said is None]
+    plain = [column for column, said in asked.items() if said is None]
     as_in_fit = sorted(plain) == sorted(known) and in_order(plain, fitted.classes) is None
     if words and not as_in_fit:
         found = assign(asked, fitted.classes, None, option="--score", fewest=1)
-        by_class = dict(zip(found.classes, found.columns, strict=True))
-        if len(by_class) != k:
+        if len(found) != k:
             raise InputError(
                 f"the columns must be those of the calibrator's classes, "
-                f"{list(fitted.classes)[:20]}, but {list(found.classes)[:20]} came."
+                f"{list(fitted.classes)[:20]}, but {list(found)[:20]} came."
             )
-        return ColumnsByClass(fitted.classes, tuple(by_class[label] for label in fitted.classes))
+        return {label: found[label] for label in fitted.classes}
     if not known:
         example = " ".join(f"--score '{label}=COLUMN'" for label in fitted.classes[:SHOWN])
         raise InputError(
             f"{path} does not know the columns of scores. Name one for each class: {example}"
         )
-    return ColumnsByClass(fitted.classes, known)
+    return dict(zip(fitted.classes, known, strict=True))
 
 
 # --- what is worth knowing of files ---------------------------------------------------------------
 
 
-def file_facts(read: FileTable | FileMatrix) -> dict[str, Any]:
-    """What is worth knowing of files and their labels, for JSON."""
-    positive = {"pos_label": read.pos_label} if isinstance(read, FileTable) else {}
-    return {**read.facts, "classes": list(read.classes), **positive}
-
-
 def names_of(facts: Mapping[str, Any], face: Face = "command line") -> Any:
     """How words name the labels, their column and the option: `LabelNames`, or `ClassNames` of
-    several classes. The facts are those of `file_facts`."""
+    several classes. The facts are those of `FileScores.document`."""
     column = facts["label_column"]
     if "pos_label" in facts:
         return LabelNames.of(facts["classes"], facts["pos_label"], column, face)
@@ -335,29 +287,8 @@ def names_of(facts: Mapping[str, Any], face: Face = "command line") -> Any:
 # --- Which column holds the score of which class: as said, or by the names of the columns ---------
 
 
-class AskedColumn(NamedTuple):
-    """A column of scores, and the class that it was said to be for."""
-
-    column: str
-    said: str | None = None
-
-
-class ColumnsByClass(NamedTuple):
-    """The classes in sorted order, and the column of each."""
-
-    classes: tuple[Label, ...]
-    columns: tuple[str, ...]
-
-    def line(self, option: str, guessed: str = "") -> str:
-        """Which column is taken for which class, in one line; ``guessed`` is that of the labels."""
-        each = []
-        for label, column in zip(self.classes, self.columns, strict=True):
-            named = column if re.fullmatch(r"\w+", column) else f"`{column}`"
-            each.append(f"{named} is {label!r}")
-        shown = some_of(each, f" ({len(each)} classes)")
-        label = f"label = `{guessed}`, " if guessed else ""
-        other = "--label COL, " if guessed else ""
-        return f"Columns: {label}{shown}. To name others: {other}{option} CLASS=COLUMN."
+#: columns of scores, and the class that each was said to be for, if it was
+Asked = Mapping[str, str | None]
 
 
 def are_special(words: Sequence[str]) -> bool:
@@ -368,34 +299,33 @@ def are_special(words: Sequence[str]) -> bool:
 
 def expand(
     words: Sequence[str], names: Sequence[str], *, option: str, taken: Sequence[str | None] = ()
-) -> list[AskedColumn]:
-    """The columns that words stand for: names, CLASS=COLUMN, patterns such as ``p_*``, or several
-    of these with commas between them.
+) -> dict[str, str | None]:
+    """The columns that words stand for, and the class that each was said to be for: names,
+    CLASS=COLUMN, patterns such as ``p_*``, or several of these with commas between them.
 
     A word that is the name of a column is that column, whatever signs it holds. Patterns leave out
     the columns ``taken`` for something else. Commas part no word that only as a whole is a column
     or CLASS=COLUMN.
 
     >>> expand(["p_*", "x=q"], ["id", "p_a", "p_b", "q"], option="--score")
-    [AskedColumn(column='p_a', said=None), AskedColumn(column='p_b', said=None), \
-AskedColumn(column='q', said='x')]
+    {'p_a': None, 'p_b': None, 'q': 'x'}
     """
     apart: list[str] = []
     for word in words:
         parts = [part.strip() for part in word.split(",") if part.strip()]
         whole = _is_known(word, names) and not all(_is_known(part, names) for part in parts)
         apart += [word] if whole or word in names or not parts else parts
-    found: dict[str, AskedColumn] = {}
+    found: dict[str, str | None] = {}
     for word in apart:
-        for one in _meant(word, names, taken):
-            if one.column in found and None not in (one.said, found[one.column].said):
+        for column, said in _meant(word, names, taken).items():
+            before = found.get(column)
+            if said is not None and before is not None:
                 raise InputError(
-                    f"each class must have a column of its own, but {one.column!r} came for "
-                    f"{found[one.column].said!r} and for {one.said!r}. Correct {option}."
+                    f"each class must have a column of its own, but {column!r} came for "
+                    f"{before!r} and for {said!r}. Correct {option}."
                 )
-            if one.column not in found or one.said is not None:
-                found[one.column] = one
-    return list(found.values())
+            found[column] = before if said is None else said
+    return found
 
 
 def _is_known(word: str, names: Sequence[str]) -> bool:
@@ -404,14 +334,14 @@ def _is_known(word: str, names: Sequence[str]) -> bool:
     return any(_find(end, names) is not None for end in ends) or bool(re.search(r"[*?\[]", word))
 
 
-def _meant(word: str, names: Sequence[str], taken: Sequence[str | None]) -> list[AskedColumn]:
+def _meant(word: str, names: Sequence[str], taken: Sequence[str | None]) -> Asked:
     column = _find(word, names)
     if column is not None:
-        return [AskedColumn(column)]
+        return {column: None}
     for sign in re.finditer("=", word):
         said, column = word[: sign.start()].strip(), _find(word[sign.end() :], names)
         if column is not None and said:
-            return [AskedColumn(column, said)]
+            return {column: said}
     if "=" in word or not re.search(r"[*?\[]", word):
         unknown = word.partition("=")[2] if "=" in word else word
         raise InputError(unknown_column(unknown, "score", names, "the file"))
@@ -419,7 +349,7 @@ def _meant(word: str, names: Sequence[str], taken: Sequence[str | None]) -> list
     if not matched:
         shown = ", ".join(map(repr, names[:30]))
         raise InputError(f"no column matches {word!r}. The columns of the file are {shown}.")
-    return [AskedColumn(name) for name in matched]
+    return dict.fromkeys(matched)
 
 
 def _find(word: str, names: Sequence[str]) -> str | None:
@@ -430,40 +360,40 @@ def _find(word: str, names: Sequence[str]) -> str | None:
 
 
 def assign(
-    asked: Sequence[AskedColumn],
+    asked: Asked,
     labels: Sequence[Label],
     label_column: str | None,
     *,
     option: str,
     fewest: int = 3,
-) -> ColumnsByClass:
-    """The column of each class: what was said first, the others by their names.
+) -> dict[Label, str]:
+    """The column of each class, in sorted order: what was said first, the others by their names.
 
     The labels are those of a column, or of a calibrator (None). A class may lack rows if it was
     named. Never by position: a match that is not clean is refused.
 
-    >>> asked = [AskedColumn("p_bee"), AskedColumn("p_ape"), AskedColumn("q", "cat")]
-    >>> assign(asked, ["ape", "bee", "cat"], "kind", option="--score").columns
-    ('p_ape', 'p_bee', 'q')
+    >>> asked = {"p_bee": None, "p_ape": None, "q": "cat"}
+    >>> assign(asked, ["ape", "bee", "cat"], "kind", option="--score")
+    {'ape': 'p_ape', 'bee': 'p_bee', 'cat': 'q'}
     """
     found = sorted_classes(labels, label_column or "")
     where = "the calibrator" if label_column is None else f"label column {label_column!r}"
     columns: dict[Label, str] = {}
-    for one in asked:
-        if one.said is None:
+    for column, said in asked.items():
+        if said is None:
             continue
-        label = match_label(found, one.said)
+        label = match_label(found, said)
         if label is None:  # a class without rows, of the type of the others
-            meant = typed([one.said])[one.said]
+            meant = typed([said])[said]
             words = all(isinstance(known, str) for known in found)
-            label = one.said if words or isinstance(meant, str) else meant
+            label = said if words or isinstance(meant, str) else meant
         if label in columns:
             raise InputError(
-                f"each class must have one column, but {columns[label]!r} and {one.column!r} came "
+                f"each class must have one column, but {columns[label]!r} and {column!r} came "
                 f"for {label!r}. Correct {option}."
             )
-        columns[label] = one.column
-    rest = [one.column for one in asked if one.said is None]
+        columns[label] = column
+    rest = [column for column, said in asked.items() if said is None]
     open_ = [label for label in found if label not in columns]
     pairs = _by_names(rest, open_)
     if pairs is None:
@@ -472,7 +402,7 @@ def assign(
     classes = sorted_classes(columns, label_column or "")
     if len(classes) < fewest:
         raise InputError(_two_classes(classes, columns, where, option))
-    return ColumnsByClass(classes, tuple(columns[label] for label in classes))
+    return {label: columns[label] for label in classes}
 
 
 def in_order(words: Sequence[str], classes: Sequence[Label]) -> tuple[str, ...] | None:
@@ -554,14 +484,13 @@ def _at_the_end(names: Sequence[str], words: Sequence[str]) -> list[int] | None:
 
 
 def _unmatched(
-    asked: Sequence[AskedColumn],
+    asked: Asked,
     found: Sequence[Label],
     known: dict[Label, str],
     where: str,
     option: str,
 ) -> str:
-    columns = [one.column for one in asked]
-    rest = [one.column for one in asked if one.said is None]
+    rest = [column for column, said in asked.items() if said is None]
     open_ = [label for label in found if label not in known]
     # an example: by names where one holds the other, the rest as they come
     left, near = list(rest), {}
@@ -579,7 +508,7 @@ def _unmatched(
     example = " ".join(f"{option} {shell_quoted(f'{label}={column}')}" for label, column in pairs)
     return (
         f"the names of the columns must tell which class each is for, one column for each of the "
-        f"{len(found)} classes of {where}, but they do not. {_list('Columns', columns)} "
+        f"{len(found)} classes of {where}, but they do not. {_list('Columns', list(asked))} "
         f"{_list('Classes', found)} Say which is which, for example: {example}"
     )
 
@@ -611,12 +540,12 @@ ROWS, VALUES = 5_000, 2_000_000
 LISTED = 12
 
 
-def complete_roles(engine: Engine, source: FileSource) -> FileSource:
+def complete_roles(source: FileSource) -> FileSource:
     """The source with guesses for the columns that were not named: they are noted in one line."""
     missing = [role for role in ("score", "label") if not getattr(source, role)]
     if not missing:
         return source
-    looks = _looks(engine, source.files)
+    looks, repeated = _looks(source), source.engine.repeated
     segments = segment_columns_of(source.segment)
     taken = (source.score, source.label, source.weight, *segments, source.before)
     free = [look for look in looks if look.name not in taken]
@@ -629,8 +558,8 @@ def complete_roles(engine: Engine, source: FileSource) -> FileSource:
     if wrong and not any(look.values for look in looks):
         raise InputError("the file must hold rows of data, but only column names came.")
     if wrong:
-        wrong.append(nameless([*(look.name for look in looks), *2 * engine.repeated]))
-        if called := " or ".join(repr(name) for name in engine.repeated if name.strip()):
+        wrong.append(nameless([*(look.name for look in looks), *2 * repeated]))
+        if called := " or ".join(repr(name) for name in repeated if name.strip()):
             wrong.append(f"Several columns are called {called}: rename them.")
         if "label" in likely and len(likely["label"]) != 1:
             wrong.append(_three_or_more(free))
@@ -646,42 +575,41 @@ def complete_roles(engine: Engine, source: FileSource) -> FileSource:
             )
     pairs = ", ".join(f"{option} = {column}" for option, column in said.items())
     others, options = "others" if len(said) > 1 else "another", [f"--{option}" for option in said]
-    engine.notes.append(f"{pairs}; name {others} with {', '.join(options)}")
+    source.engine.notes.append(f"{pairs}; name {others} with {', '.join(options)}")
     words = [found["score"].name] if "score" in found else source.words
     label = found["label"].name if "label" in found else source.label
     return replace(source, words=words, label=label, guessed=tuple(missing))
 
 
-def applied_classes(engine: Engine, files: Files) -> list[str]:
+def applied_classes(source: FileSource) -> list[str]:
     """The columns that `apply` writes for several classes, ``probability_a``, ``probability_b``, …,
     if another column holds these classes; else none."""
-    looks = _looks(engine, files)
+    looks = _looks(source)
     found = [look.name for look in looks if look.name.startswith(f"{APPLIED}_") and look.inside]
     if len(found) < 3 or any(look.name == APPLIED for look in looks):
         return []
-    asked = [AskedColumn(name) for name in found]
+    asked = dict.fromkeys(found)
     others = [look for look in looks if look.name not in found]
     return found if any(class_label_rank(look, asked) >= 3 for look in others) else []
 
 
-def first_numbers(engine: Engine, files: Files, columns: Sequence[str]) -> list[float]:
+def first_numbers(source: FileSource, columns: Sequence[str]) -> list[float]:
     """The numbers of some columns in the first rows; none where they are not plainly numbers."""
-    looks = _looks(engine, files)
-    found = [look.numbers for look in looks if look.name in columns]
+    found = [look.numbers for look in _looks(source) if look.name in columns]
     return [] if None in found else [value for numbers in found for value in numbers or ()]
 
 
-def likely_label(engine: Engine, source: FileSource, known: Sequence[str] = ()) -> str:
+def likely_label(source: FileSource, known: Sequence[str] = ()) -> str:
     """The column of labels beside a column of scores for each class.
 
     Its values are the classes that the names of the score columns tell; else its own name says that
     it is one of labels. ``known`` are the columns of scores where none are asked for.
     """
-    looks = _looks(engine, source.files)
+    looks = _looks(source)
     names = [look.name for look in looks]
     asked = expand(source.words or known, names, option=source.option, taken=(source.weight,))
     raw = expand(source.raw, names, option="--raw")
-    taken = {source.weight, *(one.column for one in (*asked, *raw))}
+    taken = {source.weight, *asked, *raw}
     free = [look for look in looks if look.name not in taken]
     best = _likeliest(free, lambda look: class_label_rank(look, asked), sole=False)
     if len(best) == 1:
@@ -689,7 +617,7 @@ def likely_label(engine: Engine, source: FileSource, known: Sequence[str] = ()) 
     raise InputError(f"{_unclear('label', best)} {_listed(looks)}")
 
 
-def class_label_rank(look: ColumnLook, asked: Sequence[AskedColumn]) -> int:
+def class_label_rank(look: ColumnLook, asked: Asked) -> int:
     """How likely a column is the labels of several classes whose columns these are: 3 to 5 if its
     values are their classes, 1 or 2 by its name alone, 0 if it is none."""
     if look.never or PREDICTED.intersection((look.joined, *look.words)):
@@ -732,9 +660,9 @@ def _listed(looks: Sequence[ColumnLook]) -> str:
     return said
 
 
-def _looks(engine: Engine, files: Files) -> list[ColumnLook]:
+def _looks(source: FileSource) -> list[ColumnLook]:
     """The columns of files by their first rows."""
-    columns = engine.first_rows(files, ROWS)
+    columns = source.engine.first_rows(source.files, ROWS)
     rows = max(VALUES // max(len(columns), 1), 100)
     looks = []
     for name, values in columns.items():
@@ -799,7 +727,7 @@ def positive_in_words(classes: Sequence[Any], pos_label: Any, *, asked: bool) ->
     return f"{pair}, {pos_label} is taken as positive; if {other} is, add {option}"
 
 
-def note_positive(engine: Engine, source: FileSource, read: FileTable | Coding) -> None:
+def note_positive(source: FileSource, read: FileScores | Coding) -> None:
     """Note which of two words is positive, where nobody said it and the order alone may mislead."""
     if source.pos_label is not None or "label" in source.guessed:
         return  # it was said, or is noted with the guess
@@ -807,8 +735,8 @@ def note_positive(engine: Engine, source: FileSource, read: FileTable | Coding) 
     if isinstance(pos_label, str) and (yes_of(classes) is None or pos_label != classes[-1]):
         said = positive_in_words(classes, pos_label, asked=False)
         line = f"label = `{source.label}` ({said})"
-        if line not in engine.notes:
-            engine.notes.append(line)
+        if line not in source.engine.notes:
+            source.engine.notes.append(line)
 
 
 # --- How likely a column is one of scores, of probabilities or of labels --------------------------

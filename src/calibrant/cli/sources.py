@@ -17,11 +17,10 @@ import typer
 
 from calibrant.cli.app import Bar, note
 from calibrant.data.columns import segment_columns_of
-from calibrant.data.lazy import CellsOption, check_cells
+from calibrant.data.lazy import CellsOption, Names, check_cells
 from calibrant.engines.apply import RowFitted
-from calibrant.engines.files import KINDS, PLAIN_READING, ReadOptions, is_calibrator
-from calibrant.engines.open_engine import Engine, open_engine
-from calibrant.engines.spelling import yes_of
+from calibrant.engines.files import KINDS, ReadOptions, is_calibrator, yes_of
+from calibrant.engines.open_engine import Engine, RowsOfFiles, open_engine
 from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.files import load
 from calibrant.fitting.fitted import Fitted
@@ -33,7 +32,7 @@ from calibrant.outputs import (
     check_output_folder,
     find_target,
     follow_links,
-    path_of_url,
+    path_here,
     stat_of,
 )
 from calibrant.rules.base import Map
@@ -97,8 +96,10 @@ class RunOptions:
         ),
     ] = None
 
-    def reading(self, *named: Name) -> ReadOptions:
-        """How files are read; standard input is that of the process.
+    @contextmanager
+    def open(self, *named: Name, title: str = "reading") -> Iterator[Engine]:
+        """An engine for one job, with a progress bar. At the end its notes are on stderr, unless
+        all is quiet.
 
         ``named`` are all files that the command reads or writes rows of: only ``-`` has a format.
         """
@@ -107,8 +108,24 @@ class RunOptions:
                 "--format is for standard input and output (-); a file's kind is told by its "
                 "ending, such as .csv, .jsonl or .parquet. Leave --format out, or rename the file."
             )
-        stream = getattr(sys.stdin, "buffer", None)
-        return ReadOptions(self.decimal, self.missing, stream, self.format)
+        stream, notes = getattr(sys.stdin, "buffer", None), []
+        try:
+            with (
+                Bar(title, self.json) as bar,
+                open_engine(
+                    self.engine,
+                    threads=self.threads,
+                    memory_limit=self.memory_limit,
+                    progress=bar,
+                    master=self.master,
+                    reading=ReadOptions(self.decimal, self.missing, stream, self.format),
+                ) as engine,
+            ):
+                notes = engine.notes
+                yield engine
+        finally:
+            for words in () if self.json else notes:
+                note(words)
 
     def read_cells(self) -> CellsOption:
         """The option --cells as the library takes it."""
@@ -128,6 +145,7 @@ class FileSource:
 
     Parameters
     ----------
+    engine : what reads them
     files : names, patterns, or ``-`` for standard input
     words : of the option for scores or probabilities
         The name of one column, none where it is to be guessed, or words for the columns of
@@ -139,11 +157,11 @@ class FileSource:
     option : the option that the words came by: ``--score``, or ``--prob`` for probabilities
     several : whether there is a column for each of several classes
     guessed : roles whose columns were guessed
-    run : what reads the files, and how the command answers
-    reading : how they are read
+    run : how the command answers
     cells : how scores are grouped
     """
 
+    engine: Engine
     files: Files
     words: Sequence[str] = ()
     label: str = ""
@@ -155,7 +173,6 @@ class FileSource:
     several: bool = False
     guessed: tuple[str, ...] = ()
     run: RunOptions = RunOptions()
-    reading: ReadOptions = PLAIN_READING
     cells: CellsOption = "auto"
 
     @property
@@ -204,29 +221,11 @@ class FileSource:
                     "one for each class. Leave it out."
                 )
 
-    @contextmanager
-    def engine(self, title: str = "reading") -> Iterator[Engine]:
-        """An engine for one job, with a progress bar. At the end its notes are on stderr, unless
-        all is quiet."""
-        run, notes = self.run, []
-        try:
-            with (
-                Bar(title, run.json) as bar,
-                open_engine(
-                    run.engine,
-                    threads=run.threads,
-                    memory_limit=run.memory_limit,
-                    progress=bar,
-                    master=run.master,
-                    reading=self.reading,
-                ) as engine,
-            ):
-                notes = engine.notes
-                yield engine
-        finally:
-            self.reading.close()
-            for words in () if run.json else notes:
-                note(words)
+    def rows(self, raw: str | None = None) -> RowsOfFiles:
+        """The rows, whose scores must be probabilities if the option says so; they must have a
+        value in the column ``raw``, too."""
+        names = Names(self.score, self.label, self.weight, self.segment, raw)
+        return self.engine.rows(self.files, names, self.role)
 
 
 def read_segment(words: list[str] | None) -> Segment:
@@ -357,41 +356,25 @@ def check_places(outputs: Mapping[str, OutputOption], read: Iterable[Name | None
     for option, output in outputs.items():
         if output.path is None or (output.stream and is_standard(output.path)):
             continue
-        path = _local(output.path)
-        if path is not None:
-            _check(path, output)
-            written[option] = path
+        path = path_here(output.path)
+        if path is None:
+            continue
+        if output.folder and (os.path.isdir(path) or not os.path.exists(path)):
+            final = follow_links(path)
+            check_output_folder(final.parent)
+            stat_of(final)
+        else:
+            slash = str(output.path).endswith(("/", os.sep))  # which a Path drops
+            find_target(f"{path}/" if slash else path)
+        if output.endings and path.suffix.lower() not in output.endings:
+            raise InputError(f"{path.name} must end in {' or '.join(output.endings)}.")
+        written[option] = path
     # what is not there yet is no input: then there is no need to look into folders
     there = any(stat_of(path) is not None for path in written.values())
-    names = [path for name in read if name is not None and (path := _local(name)) is not None]
+    names = [path for name in read if name is not None and (path := path_here(name)) is not None]
     check_different_files(
         written, (file for path in names for file in (_files(path) if there else [path]))
     )
-
-
-def _check(path: Path, output: OutputOption) -> None:
-    if output.folder and (os.path.isdir(path) or not os.path.exists(path)):
-        final = follow_links(path)
-        check_output_folder(final.parent)
-        stat_of(final)
-    else:
-        slash = str(output.path).endswith(("/", os.sep))  # which a Path drops
-        find_target(f"{path}/" if slash else path)
-    if output.endings and path.suffix.lower() not in output.endings:
-        raise InputError(f"{path.name} must end in {' or '.join(output.endings)}.")
-
-
-def _local(name: Name) -> Path | None:
-    """The path of a file on this machine, also of a URL of one; None for one elsewhere.
-
-    A Path is never a URL: only words are.
-    """
-    if not isinstance(name, str) or os.path.exists(name):
-        return Path(name)
-    scheme, colon, rest = name.partition(":")
-    if not (colon and rest.startswith("/") and re.fullmatch("[A-Za-z][A-Za-z0-9+.-]+", scheme)):
-        return Path(name)
-    return path_of_url(rest) if scheme.lower() == "file" else None
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -40,6 +40,7 @@ from calibrant.data.scale import (
     warn_of_far_scores,
 )
 from calibrant.data.segments import NewSegments, finest_example
+from calibrant.engines.files import MISSING, number_of
 from calibrant.engines.frame_printer import (
     EXPRESSION,
     FrameBuilder,
@@ -56,7 +57,6 @@ from calibrant.engines.frame_printer import (
     total,
     usable_keys,
 )
-from calibrant.engines.spelling import MISSING, number_of
 from calibrant.errors import InputError, ParameterError, counts_in_words
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.methods.features.rule import TreeRounds
@@ -138,7 +138,9 @@ def add_probabilities(
     True
     """
     check_word("on_new_segment", on_new_segment, ON_NEW_SEGMENT)
-    map_, watch = map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
+    known = getattr(calibrator, "score_range_", None)  # a bare map is one of any number
+    expected = calibrator.expects if isinstance(calibrator, Fitted) else known
+    map_, watch = map_of(calibrator), RangeWatch(expected, on_range)
     columns, new = score, [into]
     if isinstance(map_, VectorMap):
         fitted = to_fitted_map(calibrator)
@@ -317,20 +319,17 @@ def _in_memory(
         complete &= there
         values = frame.get_column(name)
         beside.append(values.to_numpy() if there.all() else object_array(values.to_list()))
-    rule = BlockRule(map_, options, watch)
-    p, known = rule(columns, complete, beside)
+    of_rows = map_.by_segment if map_.segments is not None else lambda scores, _: map_(scores)
+    p, known = block_rule(map_, options, watch, of_rows)(columns, complete, beside)
     p[~known] = np.nan
-    made = zip(new, np.atleast_2d(p.T), strict=True)
-    return frame.with_columns(*(_as_series(frame, name, own) for name, own in made))
-
-
-def _as_series(frame: nw.DataFrame[Any], name: str, p: Array) -> nw.Series[Any]:
-    """Probabilities as a column beside a frame; NULL where they are NaN."""
-    made = nw.new_series(name, p, nw.Float64, backend=frame.implementation)
-    if not np.isnan(p).any():
-        return made
-    known = nw.when(~nw.col(name).is_nan()).then(name).alias(name)
-    return made.to_frame().select(known).get_column(name)
+    made: list[Any] = []
+    for name, own in zip(new, np.atleast_2d(p.T), strict=True):
+        column: Any = nw.new_series(name, own, nw.Float64, backend=frame.implementation)
+        if np.isnan(own).any():  # NULL
+            known_only = nw.when(~nw.col(name).is_nan()).then(name).alias(name)
+            column = column.to_frame().select(known_only).get_column(name)
+        made.append(column)
+    return frame.with_columns(*made)
 
 
 # --- What to do when probabilities are added to rows: the options, checked once -------------------
@@ -459,14 +458,6 @@ def check_segment(fitted_map: Map, segments: Sequence[str]) -> None:
 # --- Scores that a calibrator is not for, counted and moved where the rows are --------------------
 
 
-def expected_range(calibrator: Any) -> ScoreRange | None:
-    """The scores that a calibrator of any form is for; a bare map is one of any number."""
-    if isinstance(calibrator, Fitted):
-        return calibrator.expects
-    known = getattr(calibrator, "score_range_", None)
-    return known if isinstance(known, ScoreRange) else None
-
-
 def all_finite(columns: Sequence[nw.Expr]) -> nw.Expr:
     """Whether a row has a finite number in all of the columns."""
     finite = (~own.is_null() & is_finite(own) for own in columns)
@@ -519,47 +510,35 @@ class RangeWatch:
 # --- The rule itself on blocks of rows: frames in memory, and files block by block ----------------
 
 
-class BlockRule:
-    """A map as a function of blocks of rows.
+def block_rule(
+    map_: Map,
+    options: ApplyOptions,
+    watch: RangeWatch,
+    of_rows: Callable[[Array, Sequence[NDArray[Any]]], Array],
+) -> Callable[[Sequence[Array], Flags, Sequence[NDArray[Any]]], tuple[Array, Flags]]:
+    """A map as a function of blocks: columns of scores, flags of rows that are complete beside
+    them, and what is beside them.
 
-    Parameters
-    ----------
-    map_ : Map or VectorMap
-    options : ApplyOptions
-    watch : RangeWatch
-    of_rows : the probabilities of complete rows, from their scores and from what is beside them;
-        the map's own by default
+    It returns the probabilities of rows, a column of them for each of several classes, and which
+    rows have one: complete ones with finite scores. ``of_rows`` gives those of complete rows.
     """
+    several = isinstance(map_, VectorMap)
+    classes = (map_.n_classes,) if isinstance(map_, VectorMap) else ()
 
-    def __init__(
-        self,
-        map_: Map,
-        options: ApplyOptions,
-        watch: RangeWatch,
-        of_rows: Callable[[Array, Sequence[NDArray[Any]]], Array] | None = None,
-    ) -> None:
-        self.several = isinstance(map_, VectorMap)
-        self.classes = map_.n_classes if isinstance(map_, VectorMap) else 1
-        self.options, self.watch = options, watch
-        with_segments = map_.segments is not None
-        self.of_rows = of_rows or (
-            lambda s, own: map_.by_segment(s, own) if with_segments else map_(s)
-        )
-
-    def __call__(
-        self, columns: Sequence[Array], complete: Flags, beside: Sequence[NDArray[Any]]
+    def of_block(
+        columns: Sequence[Array], complete: Flags, beside: Sequence[NDArray[Any]]
     ) -> tuple[Array, Flags]:
-        """The probabilities of rows, a column of them for each of several classes, and which rows
-        have one: those with finite scores that are ``complete`` beside them."""
-        scores = np.column_stack(columns) if self.several else columns[0]
+        scores = np.column_stack(columns) if several else columns[0]
         finite = np.isfinite(scores)
-        known: Flags = complete & (finite.all(axis=1) if self.several else finite)
-        p = np.zeros((len(known), self.classes) if self.several else len(known))
+        known: Flags = complete & (finite.all(axis=1) if several else finite)
+        p = np.zeros((len(known), *classes))
         if known.any():
             rows: Any = slice(None) if known.all() else known
-            given = self.watch.of_block(scores[rows] + 0.0, self.options.said)
-            p[rows] = self.of_rows(given, [own[rows] for own in beside])
+            given = watch.of_block(scores[rows] + 0.0, options.said)
+            p[rows] = of_rows(given, [own[rows] for own in beside])
         return p, known
+
+    return of_block
 
 
 # --- Calibrators of segments, applied to files, which tell segments by their text -----------------
@@ -584,26 +563,21 @@ class KeySpelling(NamedTuple):
     trimmed: bool
 
 
-class SegmentKeys(NamedTuple):
-    """A map with its keys as text, and how each column of segments must be spelled."""
-
-    map: Segmented
-    columns: tuple[KeySpelling, ...]
-
-
-def segment_keys(fitted_map: Map) -> SegmentKeys | None:
-    """The keys of a map as files have them; None for a map without segments.
+def segment_keys(fitted_map: Map) -> tuple[Map, list[KeySpelling]]:
+    """A map with its keys as files have them, as text, and how each column of segments must be
+    spelled; a map without segments as it is.
 
     >>> from calibrant.maps import Identity
-    >>> keys = segment_keys(Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity())))
-    >>> keys.map.keys, keys.columns
-    (('de', 'fr'), (KeySpelling(whole=False, trimmed=True),))
-    >>> segment_keys(Segmented(Identity(), (7,), (Identity(),))).map.keys
+    >>> keys = Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity()))
+    >>> segment_keys(keys)[0].keys, segment_keys(keys)[1]
+    (('de', 'fr'), [KeySpelling(whole=False, trimmed=True)])
+    >>> segment_keys(Segmented(Identity(), (7,), (Identity(),)))[0].keys
     ('7',)
     """
+    spellings: list[KeySpelling] = []
     if not isinstance(fitted_map, Segmented):
-        return None
-    count, columns = fitted_map.columns, []
+        return fitted_map, spellings
+    count = fitted_map.columns
     made = _respelled(fitted_map, [str] * count)
     if made is None:
         raise InputError("the calibrator has segments that files cannot tell apart, as 1 and '1'.")
@@ -617,8 +591,8 @@ def segment_keys(fitted_map: Map) -> SegmentKeys | None:
         # else two segments would become one, or one be lost
         fine = trimmed is not None and "" not in trimmed.values(i)
         made = trimmed if trimmed is not None and fine else made
-        columns.append(KeySpelling(whole, fine))
-    return SegmentKeys(made, tuple(columns))
+        spellings.append(KeySpelling(whole, fine))
+    return made, spellings
 
 
 def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> Segmented | None:
@@ -638,13 +612,6 @@ def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> 
 
 
 # --- A calibrator that looks at further columns of each row, as engines apply it ------------------
-
-
-class FeatureColumn(NamedTuple):
-    """A column that a calibrator uses beside the score, and whether it holds categories."""
-
-    name: str
-    nominal: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -673,55 +640,42 @@ class RowFitted(Fitted):
         return cls(rule.start, *beside, fitted.score_range, trees=rule)
 
     @property
-    def columns(self) -> tuple[FeatureColumn, ...]:
+    def used(self) -> tuple[Attribute, ...]:
         """The columns that trees use."""
-        used = () if self.trees is None else self.trees.used
-        return tuple(FeatureColumn(str(a.name), a.nominal) for a in used)
-
-    def of_columns(
-        self, scores: Array, columns: Sequence[NDArray[Any]], families: CategoryFamilies
-    ) -> Array:
-        """The probabilities of rows: numbers (NaN for missing) or texts (None) for each column.
-
-        ``families`` are told what kind of categories came.
-        """
-        assert self.trees is not None
-        found: list[Array] = []
-        for attribute, values in zip(self.trees.used, columns, strict=True):
-            if attribute.categories is None:
-                found.append(values)
-                continue
-            known = SpelledCategories.of(attribute)
-            texts = dict.fromkeys(values.tolist())
-            families.add(attribute, known, texts)
-            place = {text: np.nan if text is None else known.code(text) for text in texts}
-            found.append(np.array([place[v] for v in values.tolist()], dtype=np.float64))
-        return self.trees.probabilities(scores, found)
+        return () if self.trees is None else self.trees.used
 
 
-class SpelledCategories(NamedTuple):
-    """The categories of a column as files spell them: words, and numbers or truth values."""
+class SpelledCategories:
+    """The categories of a column as files spell them: words, and numbers or truth values.
 
-    words: Mapping[str, int]
-    numbers: Mapping[float, int]
+    It watches whether a column holds words or numbers as in the fit, over all blocks.
+    """
 
-    @classmethod
-    def of(cls, attribute: Attribute) -> SpelledCategories:
-        coded = list(enumerate(attribute.categories or ()))
-        return cls(
-            {category: code for code, category in coded if isinstance(category, str)},
-            {category: code for code, category in coded if not isinstance(category, str)},
-        )
+    def __init__(self, attribute: Attribute) -> None:
+        self.attribute, coded = attribute, list(enumerate(attribute.categories or ()))
+        self.words = {category: code for code, category in coded if isinstance(category, str)}
+        self.numbers = {category: code for code, category in coded if not isinstance(category, str)}
+        self.same, self.other = False, ""  # threads set them
 
-    def code(self, text: str) -> float:
-        """The code of a text; NaN for a category that is not known."""
+    def codes(self, texts: NDArray[Any]) -> Array:
+        """The codes of texts; NaN for None, and for a category that is not known."""
+        values = texts.tolist()
+        place = {text: self._code(text) for text in dict.fromkeys(values)}
+        kinds = {self._family(text): text for text in reversed(place) if text is not None}
+        self.same = self.same or True in kinds or None in kinds
+        self.other = self.other or kinds.get(False, "")
+        return np.array([place[text] for text in values], dtype=np.float64)
+
+    def _code(self, text: str | None) -> float:
+        if text is None:
+            return np.nan
         found = self.words.get(text, self.words.get(text.strip()))
         if found is None and self.numbers:
             value = number_of(text)
             found = None if value is None else self.numbers.get(value)
         return np.nan if found is None else found
 
-    def family(self, text: str) -> bool | None:
+    def _family(self, text: str) -> bool | None:
         """Whether a text is of the kind of the categories; None where that cannot be told."""
         if not text.strip() or (self.numbers and self.words):
             return None
@@ -731,29 +685,10 @@ class SpelledCategories(NamedTuple):
             return True
         return False if all(number_of(word) is None for word in self.words) else None
 
-
-class CategoryFamilies:
-    """Whether the columns of categories hold words or numbers as in the fit, over all blocks."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[Attribute, bool, bool, str]] = []  # threads append to it
-
-    def add(self, attribute: Attribute, known: SpelledCategories, texts: Iterable[Any]) -> None:
-        """Remember of which kind the texts of a block are."""
-        kinds: dict[bool | None, str] = {}
-        for text in texts:
-            if text is not None:
-                kinds.setdefault(known.family(text), text)
-        if kinds:
-            same = True in kinds or None in kinds
-            self.seen.append((attribute, bool(known.words), same, kinds.get(False, "")))
-
     def refuse_other(self) -> None:
-        """An InputError where all values of a column are of the other kind."""
-        fine = {attribute.name for attribute, _, same, _ in self.seen if same}
-        for attribute, words, _, example in self.seen:
-            if attribute.name not in fine and example:
-                raise attribute.wrong_type_error(words=words, example=example)
+        """An InputError where all values of the column are of the other kind."""
+        if self.other and not self.same:
+            raise self.attribute.wrong_type_error(words=bool(self.words), example=self.other)
 
 
 # --- Rows of segments that a calibrator has not seen: count them, refuse them, or warn of them ----
@@ -795,20 +730,13 @@ def count_new_segments(
     if not isinstance(map_, Segmented) or not map_.seen:
         return found
     if isinstance(frame, nw.DataFrame):
-        found.add(_complete(frame, columns), set(map_.seen))
+        lists = [frame.get_column(name).to_list() for name in columns]
+        rows = [row for row in zip(*lists, strict=True) if not any(map(is_missing, row))]
+        found.add([row[0] for row in rows] if len(lists) == 1 else rows, set(map_.seen))
         return found
     refuse_streams(frame)
     frame, called = with_safe_names(frame)
     return _count_new(frame, segment_columns(map_, frame, called, columns), map_)
-
-
-def _complete(frame: nw.DataFrame[Any], segments: Sequence[str]) -> list[Any]:
-    """The segments of rows that have one; of several columns as tuples."""
-    columns = [frame.get_column(name).to_list() for name in segments]
-    if len(columns) == 1:
-        return [value for value in columns[0] if not is_missing(value)]
-    rows = zip(*columns, strict=True)
-    return [row for row in rows if not any(map(is_missing, row))]
 
 
 def _count_new(
@@ -818,9 +746,15 @@ def _count_new(
     builder = FrameBuilder(frame)
     columns = [builder.keep(column.value) for column in segments]
     given = [column._replace(value=value) for column, value in zip(segments, columns, strict=True)]
-    known = _known(given, map_, builder)
-    if known is None:
-        return NewSegments()
+    if len(given) > 1:
+        whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
+        known = segment_place(whole, given, builder, whole_only=True)
+    else:
+        [(column, kind, spelled)] = given
+        places, values = usable_keys(spelled(map_.values(0)), kind)
+        if not places:  # the column cannot hold what was seen
+            return NewSegments()
+        known = builder.look_up(column, values, {"known": np.ones(len(places))})["known"]
     there = ~columns[0].is_null()
     for column in columns[1:]:
         there = there & ~column.is_null()
@@ -837,18 +771,3 @@ def _count_new(
         some = builder.frame.filter(flags["n"]).select(*columns).head(1).collect()
         found.example = first_row(some)
     return found
-
-
-def _known(
-    segments: Sequence[SegmentColumn], map_: Segmented, builder: FrameBuilder
-) -> nw.Expr | None:
-    """A number where the segment of a row has been seen, in all of its columns, else NULL; None
-    where no column can hold what was seen."""
-    if len(segments) > 1:
-        whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
-        return segment_place(whole, segments, builder, whole_only=True)
-    [(column, kind, spelled)] = segments
-    places, values = usable_keys(spelled(map_.values(0)), kind)
-    if not places:
-        return None
-    return builder.look_up(column, values, {"known": np.ones(len(places))})["known"]

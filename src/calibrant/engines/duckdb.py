@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from calibrant.engines.apply import POWER, WHOLE_NUMBER, KeySpelling
+from calibrant.engines.files import MISSING as MISSING_WORDS
 from calibrant.engines.files import (
     PLAIN_READING,
+    SPELLINGS,
     WHOLE,
+    NumberSpelling,
     ReadOptions,
+    choose_spelling,
     find_column,
     find_files,
     kind_of,
@@ -26,18 +30,11 @@ from calibrant.engines.files import (
     one_kind,
     partitions_of,
     read_csv_header,
-    refuse_empty,
     sheet_as_csv,
     wrong_fields,
 )
-from calibrant.engines.spelling import MISSING as MISSING_WORDS
-from calibrant.engines.spelling import (
-    SPELLINGS,
-    NumberSpelling,
-    choose_spelling,
-)
 from calibrant.errors import InputError, ParameterError, import_extra
-from calibrant.outputs import TemporaryFolder, private_file
+from calibrant.outputs import NO_SPACE, TemporaryFolder, private_file
 from calibrant.running import off_main_thread
 
 T = TypeVar("T")
@@ -47,10 +44,6 @@ Progress = Callable[[float], None]
 
 #: mistakes of the program, not of the data: never reworded
 OURS = ("ParserException", "BinderException", "CatalogException", "InternalException")
-
-NO_SPACE = (
-    "No space left on device: the output was not written. Free some, or write to another disk."
-)
 
 
 class Session:
@@ -125,14 +118,12 @@ class Session:
                 raise ParameterError(
                     f"{name} must be {_ALLOWED[name]}, but {value!r} came."
                 ) from wrong
-        if memory_limit is None:
-            self._bound()
-
-    def _bound(self) -> None:
-        """Lower DuckDB's own memory limit, 80 % of the machine, which it fills without need."""
+        if memory_limit is not None:
+            return
+        # less than DuckDB's own memory limit, 80 % of the machine, which it fills without need
         query = "SELECT current_setting('threads'), current_setting('memory_limit')"
-        threads, most = self._connection.execute(query).fetchall()[0]
-        megabytes = 1000 + 256 * int(threads)
+        cores, most = self._connection.execute(query).fetchall()[0]
+        megabytes = 1000 + 256 * int(cores)
         amount, unit = most.split()
         if megabytes * 1e6 < float(amount) * _UNITS[unit]:
             self._connection.execute(f"SET memory_limit = '{megabytes}MB'")
@@ -214,7 +205,8 @@ class Session:
         ``every``: the types of all columns of a JSON file shall be known, not only of those wanted.
         ``counted``: the rows of a CSV file shall be counted, which is needed to read them all.
         """
-        refuse_empty(path)
+        if path.is_file() and not path.stat().st_size:
+            raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
         return with_partitions(self.query, self._own_source(path, wanted, every, counted))
 
     def _sheet(self, path: Path, wanted: list[str]) -> Source:
@@ -269,7 +261,7 @@ class Session:
 
 def _csv(path: Path, wanted: list[str], counted: bool = True) -> Source:
     """A CSV file of text columns; nothing of it is guessed by DuckDB."""
-    _, names, separator, above, rows, line_end = read_csv_header(path, wanted, counted=counted)
+    names, separator, above, rows, line_end = read_csv_header(path, wanted, counted=counted)
     columns = tuple(f"c{i}" for i in range(len(names)))
     fields = ", ".join(f"{column}: 'VARCHAR'" for column in columns)
     options = f", new_line={_LINE_ENDS[line_end]}" if line_end else ""
@@ -425,7 +417,8 @@ BLANKS = " \t\n\r"
 def json_source(
     query: Query, path: Path, layout: str, wanted: Sequence[str], *, every: bool = False
 ) -> Source:
-    """The keys of a JSON file's objects, and the types of those wanted.
+    """The keys of a JSON file's objects, in the order of the first rows, and the types of those
+    wanted, told from all their values.
 
     Parameters
     ----------
@@ -436,11 +429,16 @@ def json_source(
         The others have the type JSON, unless ``every`` type shall be known.
     """
     relation = f"read_json_objects({pattern(path)}, format='{layout}', hive_partitioning=false)"
-    names = _keys(query, path, relation)
+    first = query(f"SELECT json_keys({LINE}) FROM {relation} LIMIT {HEAD}")
+    found = dict.fromkeys(key for (keys,) in first for key in keys)
+    others = query(f"SELECT DISTINCT unnest(json_keys({LINE})) FROM {relation}")
+    names = (*found, *sorted(key for (key,) in others if key not in found))
+    if not first:
+        raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
     asked = {name.strip() for name in wanted}
     typed = [name for name in names if every or name.strip() in asked]
-    rows, found = _types(query, path, relation, typed)
-    types = tuple(found.get(name, "JSON") for name in names)
+    rows, known = _types(query, path, relation, typed)
+    types = tuple(known.get(name, "JSON") for name in names)
     columns = tuple(map(_column, names, types))
     return Source(path, "json", names, columns, types, relation, rows=rows)
 
@@ -452,17 +450,6 @@ def key_of(name: str) -> str:
     "'/a~1b'"
     """
     return literal("/" + name.replace("~", "~0").replace("/", "~1"))
-
-
-def _keys(query: Query, path: Path, relation: str) -> tuple[str, ...]:
-    """All keys of all objects, in the order of the first rows."""
-    first = query(f"SELECT json_keys({LINE}) FROM {relation} LIMIT {HEAD}")
-    names = dict.fromkeys(key for (keys,) in first for key in keys)
-    others = query(f"SELECT DISTINCT unnest(json_keys({LINE})) FROM {relation}")
-    names.update(dict.fromkeys(sorted(key for (key,) in others if key not in names)))
-    if not first:
-        raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
-    return tuple(names)
 
 
 def _types(query: Query, path: Path, relation: str, names: list[str]) -> tuple[int, dict[str, str]]:
@@ -493,12 +480,8 @@ def _types(query: Query, path: Path, relation: str, names: list[str]) -> tuple[i
             f"{path.name} must have every key once in a row, but {twice:,} rows have one twice. "
             "Rename or drop one of them."
         )
-    pairs = zip(found[::2], found[1::2], strict=True)
-    types = {
-        name: _type(set(kinds or ()), large)
-        for name, (kinds, large) in zip(names, pairs, strict=True)
-    }
-    return rows, types
+    told = zip(names, found[::2], found[1::2], strict=True)
+    return rows, {name: _type(set(kinds or ()), large) for name, kinds, large in told}
 
 
 def _type(kinds: set[str], large: bool) -> str:
@@ -676,12 +659,37 @@ class NumberColumns:
 
     def respell(self) -> bool:
         """Read numbers as most of them are written; whether that is another way than before."""
-        found = {
-            column: _find_spelling(self.session, self.sources, column, role)
-            for column, role in self.roles.items()
-        }
+        found = {column: self._spelling_of(column) for column in self.roles}
         changed, self.written = found != self.written, found
         return changed
+
+    def _spelling_of(self, column: str) -> NumberSpelling | None:
+        """The spelling that reads most numbers of a column; None for plain ones.
+
+        It is noted in the session. An InputError says that a column can be read in two ways.
+
+        Notes
+        -----
+        One pass over the column of each file. A decimal mark that the job was told is the only one.
+        """
+        sources, role, told = self.sources, self.roles[column], self.session.reading.spelling
+        if not any(holds_text(source, source.find(column, role)) for source in sources):
+            return told
+        allowed = [one for one in SPELLINGS if told is None or one.decimal == told.decimal]
+        tried: list[NumberSpelling | None] = [*([None] if told is None else []), *allowed]
+        read: Counter[NumberSpelling | None] = Counter(dict.fromkeys(tried, 0))
+        odd: dict[NumberSpelling | None, str] = {}
+        unsure: dict[bool, str] = {}
+        for source in sources:
+            counts, not_plain, apart = self.session.query(_survey(source, column, role, tried))[0]
+            read.update(dict(zip(tried, counts, strict=True)))
+            odd = {one: text for one, text in zip(tried, not_plain, strict=True) if text} | odd
+            unsure = {bool(i): text for i, text in enumerate(apart) if text} | unsure
+        name = f"{role} column {column!r} of {sources[0].path.name}"
+        best = choose_spelling(read, unsure, name)
+        if best is not None and best in odd:
+            self.session.note(_words(role, column, best, odd[best]))
+        return best
 
     def sql(self, source: Source, column: str) -> str:
         """SQL of a column as DOUBLE; NULL where it holds no number."""
@@ -697,37 +705,6 @@ class NumberColumns:
         is always refused."""
         x, missing = self.sql(source, column), self.missing(source, column)
         return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
-
-
-def _find_spelling(
-    session: Session, sources: Sequence[Source], column: str, role: str
-) -> NumberSpelling | None:
-    """The spelling that reads most numbers of a column; None for plain ones.
-
-    It is noted in the session. An InputError says that a column can be read in two ways.
-
-    Notes
-    -----
-    One pass over the column of each file. A decimal mark that the job was told is the only one.
-    """
-    told = session.reading.spelling
-    if not any(holds_text(source, source.find(column, role)) for source in sources):
-        return told
-    allowed = [one for one in SPELLINGS if told is None or one.decimal == told.decimal]
-    tried: list[NumberSpelling | None] = [*([None] if told is None else []), *allowed]
-    read: Counter[NumberSpelling | None] = Counter(dict.fromkeys(tried, 0))
-    odd: dict[NumberSpelling | None, str] = {}
-    unsure: dict[bool, str] = {}
-    for source in sources:
-        counts, plainless, apart = session.query(_survey(source, column, role, tried))[0]
-        read.update(dict(zip(tried, counts, strict=True)))
-        odd = {one: text for one, text in zip(tried, plainless, strict=True) if text} | odd
-        unsure = {bool(i): text for i, text in enumerate(apart) if text} | unsure
-    name = f"{role} column {column!r} of {sources[0].path.name}"
-    best = choose_spelling(read, unsure, name)
-    if best is not None and best in odd:
-        session.note(_words(role, column, best, odd[best]))
-    return best
 
 
 def _survey(source: Source, column: str, role: str, tried: Sequence[NumberSpelling | None]) -> str:

@@ -20,11 +20,10 @@ from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import (
     LEFT_OUT,
     ApplyOptions,
-    BlockRule,
-    CategoryFamilies,
     RangeWatch,
     RowFitted,
-    SegmentKeys,
+    SpelledCategories,
+    block_rule,
     segment_keys,
 )
 from calibrant.engines.duckdb import (
@@ -56,6 +55,7 @@ from calibrant.errors import InputError, import_extra
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import check_different_files, find_target, whole_file
 from calibrant.rules.base import VectorMap
+from calibrant.rules.segmented import Segmented
 
 FUNCTION, SET = "calibrant_calibrate", "calibrant_set_member"
 FEATURE = "feature"
@@ -69,7 +69,7 @@ def apply_file(
     files: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     options: ApplyOptions,
-    new_segments: NewSegments | None = None,
+    new_segments: NewSegments,
 ) -> int:
     """Copy files to ``out`` with one more column, or one for each of several classes; the number
     of rows written.
@@ -82,7 +82,7 @@ def apply_file(
     out : path
         Its ending says what is written: .csv, .tsv, .jsonl (each also .gz) or .parquet.
     options : ApplyOptions
-    new_segments : NewSegments, optional
+    new_segments : NewSegments
         Counts the rows of segments that the calibrator has not seen.
 
     Notes
@@ -95,33 +95,29 @@ def apply_file(
     """
     refuse_url(os.fspath(out))
     out = Path(out)
-    _refuse_packed_stream(out)
-    every = output_kind(out)[0] == "parquet"
-    beside = [c.name for c in fitted.columns] if isinstance(fitted, RowFitted) else []
-    sources = find_sources(session, files, [*options.columns, *beside], every=every)
+    kind, _, packed = output_kind(out)
+    stream = find_target(out).stream
+    if packed and stream:  # DuckDB would not compress it
+        raise InputError(
+            f"{out.name} is a pipe or a device, which is not written to compressed. Name it "
+            "without .gz, and compress what comes out of it."
+        )
+    beside = [str(one.name) for one in fitted.used] if isinstance(fitted, RowFitted) else []
+    sources = find_sources(session, files, [*options.columns, *beside], every=kind == "parquet")
     check_different_files({"the output": out}, [source.path for source in sources])
     for source in sources:
         refuse_changed(source, out)
     job = _Job(session, fitted, sources, out, options, new_segments)
-    if find_target(out).stream:  # rows cannot be taken back: ask before the first one
+    if stream:  # rows cannot be taken back: ask before the first one
         job.numbers.respell()
     while True:
         try:
             return job.copy()
-        except _UnreadableError as failed:
+        except StopError as failed:
             if not job.numbers.respell():
-                job.refuse(beyond=failed.beyond)
-                raise
-        if new_segments is not None:
-            new_segments.rows = new_segments.new = 0
-
-
-class _UnreadableError(InputError):
-    """Some scores cannot be calibrated as they are read."""
-
-    def __init__(self, beyond: bool) -> None:
-        super().__init__("some rows cannot be calibrated.")
-        self.beyond = beyond
+                job.refuse()
+                raise InputError("some rows cannot be calibrated.") from failed
+        new_segments.rows = new_segments.new = 0
 
 
 class _Extended(NamedTuple):
@@ -147,58 +143,112 @@ class _Job:
         sources: list[Source],
         out: Path,
         options: ApplyOptions,
-        new_segments: NewSegments | None,
+        new_segments: NewSegments,
     ) -> None:
         self.session, self.fitted, self.sources = session, fitted, sources
-        self.out, self.options, self.new_segments = out, options, new_segments
+        self.out, self.options, self.new = out, options, new_segments
         refuse_different([(source.path.name, source.names) for source in sources])
         first = sources[0]
         self.added = options.new_columns(fitted)
         options.check_columns(self.added, first.names, first.path.name)
         self.names = [*first.names, *(name for name in self.added if name not in first.names)]
-        self.beside = fitted.columns if isinstance(fitted, RowFitted) else ()
+        self.beside = fitted.used if isinstance(fitted, RowFitted) else ()
         roles = dict.fromkeys(options.scores, "score")
         for column in self.beside:
             if not column.nominal:
-                roles.setdefault(column.name, FEATURE)
+                roles.setdefault(str(column.name), FEATURE)
         self.numbers = NumberColumns(session, sources, roles)
-        self.keys = segment_keys(fitted.map)
+        self.map, self.spellings = segment_keys(fitted.map)
 
     def copy(self) -> int:
         """Copy the rows with their numbers read in one way; how many there are."""
-        session, fitted, options = self.session, self.fitted, self.options
+        session, options = self.session, self.options
         extended = [self._extended(source) for source in self.sources]
-        watch = BlockWatch(fitted.expects, options.on_range)
-        calibrate = calibrating(fitted, self.keys, options, watch, self.new_segments)
-        several = isinstance(fitted.map, VectorMap)
+        watch = BlockWatch(self.fitted.expects, options.on_range)
+        spelled = [SpelledCategories(one) if one.nominal else None for one in self.beside]
+        several = isinstance(self.map, VectorMap)
         gives = f"DOUBLE[{len(self.added)}]" if several else "DOUBLE"
         with (
-            session.function(FUNCTION, calibrate, gives),
+            session.function(FUNCTION, self._calibrating(watch, spelled), gives),
             session.function(SET, member_setter(), "VARCHAR"),
             whole_file(self.out) as temporary,
         ):
+            command, header = _copy(extended, self.names, self.out, temporary)
             try:
-                count = _write(session, extended, self.names, self.out, temporary)
+                with _ordered(session, command):
+                    written = int(session.query(command)[0][0]) - header
             except InputError as failed:
                 if StopError.__name__ in str(failed):
-                    raise _UnreadableError(watch.refuses) from failed
+                    raise StopError from failed
                 raise
-            watch.families.refuse_other()
+            check_rows(written, [s.rows for s in self.sources], self.sources[0].path.name)
+            for categories in filter(None, spelled):
+                categories.refuse_other()
         watch.warn_at_end(", ".join(options.scores[:8]))
-        return count
+        return written
+
+    def _calibrating(
+        self, watch: BlockWatch, spelled: Sequence[SpelledCategories | None]
+    ) -> Callable[..., Any]:
+        """The calibrator as a function of Arrow columns: scores, and then segments or features.
+
+        NULL is a missing score or segment, infinity a wrong number. Of several classes each row
+        gets a list of probabilities.
+        """
+        pyarrow = import_extra("pyarrow", extra="cli")
+        map_: Any = self.map
+        options, spellings = self.options, self.spellings
+        scores = len(options.scores)
+        distributions = options.takes_distributions(map_)
+        trees = self.fitted.trees if isinstance(self.fitted, RowFitted) else None
+        seen = set(map_.seen) if isinstance(map_, Segmented) else set()
+        lock = threading.Lock()
+
+        def of_rows(given: Array, beside: Sequence[Any]) -> Array:
+            if trees is not None:
+                pairs = zip(spelled, beside, strict=True)
+                return trees.probabilities(given, [own.codes(v) if own else v for own, v in pairs])
+            if distributions and not are_distributions(given):
+                raise StopError
+            p: Array = map_(given, beside) if spellings else map_(given)
+            return p
+
+        rule = block_rule(map_, options, watch, of_rows)
+
+        def of_block(*columns: Any) -> Any:
+            arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+            complete = np.ones(len(arrays[0]), dtype=bool)
+            if spellings:
+                for column in columns[scores:]:
+                    complete &= column.is_valid().to_numpy(zero_copy_only=False)
+            if any(own.dtype != object and np.isinf(own).any() for own in arrays):
+                raise StopError  # a wrong number: a score, or a feature
+            p, known = rule(arrays[:scores], complete, arrays[scores:])
+            if options.on_missing == "error" and not known.all():
+                raise StopError
+            if seen:
+                some = [own[complete] for own in arrays[scores:]]
+                with lock:
+                    self.new.add(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
+            if p.ndim == 1:
+                return pyarrow.array(p, mask=~known)
+            flat, missing = pyarrow.array(p.ravel()), pyarrow.array(~known)
+            return pyarrow.FixedSizeListArray.from_arrays(flat, p.shape[1], mask=missing)
+
+        return of_block
 
     def _extended(self, source: Source) -> _Extended:
         """A file with the new columns; for several classes one call gives them all."""
         numbers, options, added = self.numbers, self.options, self.added
         given = [numbers.checked(source, column) for column in options.scores]
-        if self.keys:
-            for segment, spelling in zip(options.segments, self.keys.columns, strict=True):
-                given.append(segment_key_sql(source, source.find(segment, "segment"), spelling))
+        for segment, spelling in zip(options.segments, self.spellings, strict=True):
+            given.append(segment_key_sql(source, source.find(segment, "segment"), spelling))
         for one in self.beside:
+            name = str(one.name)
             if one.nominal:
-                given.append(f"({text_sql(source, source.find(one.name, FEATURE))})::VARCHAR")
+                given.append(f"({text_sql(source, source.find(name, FEATURE))})::VARCHAR")
             else:
-                given.append(numbers.checked(source, one.name))
+                given.append(numbers.checked(source, name))
         made = f"{FUNCTION}({', '.join(given)})"
         spelled = [numbers.written[column] for column in options.scores]
         comma = any(one is not None and one.decimal == "," for one in spelled)
@@ -208,12 +258,12 @@ class _Job:
         each = {name: f"{MADE}[{i}]" for i, name in enumerate(added, start=1)}
         return _Extended(source, relation, each, comma)
 
-    def refuse(self, *, beyond: bool) -> None:
+    def refuse(self) -> None:
         """Say which rows cannot be calibrated, once it is known that there are some."""
         session, sources, options = self.session, self.sources, self.options
         missing = [replace(MISSING, advice=LEFT_OUT)] if options.on_missing == "error" else []
         of_scores, known = list(missing), self.fitted.expects
-        if beyond and known is not None:
+        if known is not None and RangeWatch(known, options.on_range).refuses:
             of_scores.append(replace(OUTSIDE, must=as_fitted(known), advice=WHAT_TO_DO))
         for column, role in self.numbers.roles.items():
             written = self.numbers.written[column]
@@ -226,22 +276,6 @@ class _Job:
 
 
 # --- the copy -----------------------------------------------------------------------------------
-
-
-def _write(
-    session: Session,
-    extended: list[_Extended],
-    names: list[str],
-    out: Path,
-    temporary: Path,
-) -> int:
-    """Write the rows, in order, to a temporary file; how many there are."""
-    sources = [one.source for one in extended]
-    command, header = _copy(extended, names, out, temporary)
-    with _ordered(session, command):
-        written = int(session.query(command)[0][0]) - header
-    check_rows(written, [s.rows for s in sources], sources[0].path.name)
-    return written
 
 
 @contextmanager
@@ -315,13 +349,13 @@ def _copy(
     options = _FORMATS[kind]
     if first.kind == kind == "json":  # the text of a row need not be touched
         query, options = " UNION ALL ".join(map(_lines, extended)), _RAW
-    elif _distinct(names):
+    elif not (repeated := _repeated(names)):
         named = (f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True))
         query = f"SELECT {', '.join(named)} FROM ({rows})"
     elif kind != "csv":
         raise InputError(
             f"{out.name} needs columns with different names (upper and lower case are the "
-            f"same), but {first.path.name} has {', '.join(map(repr, _repeated(names)))}. Write "
+            f"same), but {first.path.name} has {', '.join(map(repr, repeated[:8]))}. Write "
             ".csv instead."
         )
     else:  # SQL would rename the columns, so the header is written as the first row
@@ -336,15 +370,6 @@ def _copy(
         options += ", COMPRESSION gzip"
     command = f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
     return command, header
-
-
-def _refuse_packed_stream(out: Path) -> None:
-    """Refuse compressed output to a pipe or a device: DuckDB would not compress it."""
-    if output_kind(out)[2] and find_target(out).stream:
-        raise InputError(
-            f"{out.name} is a pipe or a device, which is not written to compressed. Name it "
-            "without .gz, and compress what comes out of it."
-        )
 
 
 def refuse_changed(source: Source, out: Path) -> None:
@@ -374,14 +399,10 @@ def _changes(types: Any, kind: Any, parquet: bool) -> bool:
     return any(_changes(types, f.type, parquet) for f in inner)
 
 
-def _distinct(names: list[str]) -> bool:
-    """Whether SQL can tell the columns apart; if not, the header is one more row."""
-    return len({name.lower() for name in names}) == len(names) and all(names)
-
-
 def _repeated(names: list[str]) -> list[str]:
+    """Columns that SQL cannot tell apart."""
     lower = [name.lower() for name in names]
-    return [name for name in names if lower.count(name.lower()) > 1 or not name][:8]
+    return [name for name in names if lower.count(name.lower()) > 1 or not name]
 
 
 # --- The function that DuckDB calls for blocks of rows: scores in, probabilities out --------------
@@ -397,7 +418,6 @@ class BlockWatch(RangeWatch):
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:
         super().__init__(known, on_range)
         self.blocks: list[tuple[int, int, int]] = []  # threads append to it
-        self.families = CategoryFamilies()
 
     def of_block(self, scores: Array, name: str) -> Array:
         """The scores of a block as the map gets them."""
@@ -416,64 +436,3 @@ class BlockWatch(RangeWatch):
         """Warn if most of all scores lay beyond those of the fit."""
         below, above, rows = (sum(part) for part in zip((0, 0, 0), *self.blocks, strict=True))
         self.warn(below, above, rows, column)
-
-
-def calibrating(
-    fitted: Fitted,
-    keys: SegmentKeys | None,
-    options: ApplyOptions,
-    watch: BlockWatch,
-    new: NewSegments | None = None,
-) -> Callable[..., Any]:
-    """The calibrator as a function of Arrow columns: scores, and then segments or features.
-
-    NULL is a missing score or segment, infinity a wrong number. Of several classes each row gets a
-    list of probabilities.
-    """
-    pyarrow = import_extra("pyarrow", extra="cli")
-    several = isinstance(fitted.map, VectorMap)
-    scores = len(options.scores)
-    rule = BlockRule(fitted.map, options, watch, _of_rows(fitted, keys, options, watch))
-    seen, lock = set(keys.map.seen) if keys else set(), threading.Lock()
-
-    def of_block(*columns: Any) -> Any:
-        arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
-        complete = np.ones(len(arrays[0]), dtype=bool)
-        if keys:
-            for column in columns[scores:]:
-                complete &= column.is_valid().to_numpy(zero_copy_only=False)
-        if any(own.dtype != object and np.isinf(own).any() for own in arrays):
-            raise StopError  # a wrong number: a score, or a feature
-        p, known = rule(arrays[:scores], complete, arrays[scores:])
-        if options.on_missing == "error" and not known.all():
-            raise StopError
-        if new is not None and seen:
-            some = [own[complete] for own in arrays[scores:]]
-            with lock:
-                new.add(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
-        if not several:
-            return pyarrow.array(p, mask=~known)
-        flat, missing = pyarrow.array(p.ravel()), pyarrow.array(~known)
-        return pyarrow.FixedSizeListArray.from_arrays(flat, p.shape[1], mask=missing)
-
-    return of_block
-
-
-def _of_rows(
-    fitted: Fitted, keys: SegmentKeys | None, options: ApplyOptions, watch: BlockWatch
-) -> Callable[[Array, Sequence[Any]], Array] | None:
-    """The probabilities of complete rows, where the map alone does not give them."""
-    if isinstance(fitted, RowFitted):
-        return lambda scores, beside: fitted.of_columns(scores, beside, watch.families)
-    if keys is not None:
-        return keys.map
-    map_ = fitted.map
-    if not options.takes_distributions(map_):
-        return None
-
-    def of_distributions(scores: Array, beside: Sequence[Any]) -> Array:
-        if not are_distributions(scores):
-            raise StopError
-        return map_(scores)
-
-    return of_distributions

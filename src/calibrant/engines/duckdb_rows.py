@@ -6,8 +6,8 @@ import functools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -34,39 +34,37 @@ from calibrant.engines.duckdb import (
     segment_sql,
     text_sql,
 )
-from calibrant.engines.open_engine import (
-    OUTSIDE_ADVICE,
-    ColumnsRead,
-    RowsOfFiles,
-    refuse_many,
-)
-from calibrant.engines.spelling import MISSING as MISSING_WORDS
-from calibrant.engines.spelling import (
+from calibrant.engines.files import MISSING as MISSING_WORDS
+from calibrant.engines.files import (
     Label,
     NumberSpelling,
     missing_words,
     typed_feature,
     typed_present,
 )
+from calibrant.engines.open_engine import (
+    OUTSIDE_ADVICE,
+    RowsOfFiles,
+)
 from calibrant.errors import InputError, import_extra
 
 
 @dataclass
 class FileRows(RowsOfFiles):
-    """The rows of files as DuckDB reads them; ``others`` are further columns of the score's role,
-    of which each row must have a value."""
+    """The rows of files as DuckDB reads them. Rows that are held in memory have several ``columns``
+    of scores, or one."""
 
     session: Session
     sources: list[Source]
     names: Names
     role: str = "score"
-    others: Sequence[str] = ()
+    columns: Sequence[str] = ()
     numbers: NumberColumns = field(init=False)
 
     def __post_init__(self) -> None:
         names = self.names
         roles = {names.score: "", names.raw: "score", names.weight: "weight"}
-        roles |= dict.fromkeys((names.score, *self.others), self.role)
+        roles |= dict.fromkeys((names.score, *self.columns), self.role)
         known = {name: role for name, role in roles.items() if name}
         self.numbers = NumberColumns(self.session, self.sources, known)
 
@@ -158,6 +156,8 @@ class FileRows(RowsOfFiles):
             self.session.note(
                 f"{self.dropped:,}{total} rows {were} dropped: no {self._needed} there"
             )
+        if self.columns:
+            del found["score_column"]
         written = [f"{column!r} {how}" for column, how in self.numbers.written.items() if how]
         return found | ({"numbers_written": written} if written else {})
 
@@ -248,117 +248,111 @@ class FileRows(RowsOfFiles):
         self.refuse_missing_labels()
         raise InputError(f"{names} must hold rows of data, but only column names came.")
 
+    # --- rows that are held in memory -----------------------------------------------------------
 
-# --- Rows of several classes, read by DuckDB into memory ------------------------------------------
-
-
-#: rows that are fetched together
-BATCH = 100_000
-
-
-class ClassRows:
-    """The rows of files where there are several classes, and what is asked of them.
-
-    They have a column of scores for each class, or one of them and further columns.
-    """
-
-    def __init__(
-        self, session: Session, sources: list[Source], label: str, weight: str | None, role: str
-    ) -> None:
-        self.session, self.sources = session, sources
-        self.label, self.weight, self.role = label, weight, role
-        for source in self.sources:
-            source.find(self.label, "label")
-            if self.weight:
-                source.find(self.weight, "weight")
-        self.rows = self._rows([label])  # any column: at first, labels are read alone
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the files' columns."""
-        return self.sources[0].names
-
-    def _rows(self, columns: Sequence[str]) -> FileRows:
-        """The rows with some columns of scores, of all of which a row must have a value."""
-        names = Names(columns[0], self.label, self.weight)
-        return FileRows(self.session, self.sources, names, self.role, others=columns)
-
-    def labels(self) -> dict[Any, Label]:
+    def classes(self) -> dict[Any, Label]:
         """The different labels of all rows, by their spellings."""
-        values = self.rows.labels(None)
+        values = self.labels(None)
         if not values:
-            self.rows.refuse_labels()
+            self.refuse_labels()
         if len(values) >= MANY:
             raise InputError(
-                f"label column {self.label!r} must hold fewer than {MANY:,} classes, but more "
-                "came. Is it the right column?"
+                f"label column {self.names.label!r} must hold fewer than {MANY:,} classes, but "
+                "more came. Is it the right column?"
             )
         return values
 
-    def read(
-        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str] = ()
-    ) -> ColumnsRead:
-        """Some columns of numbers, the codes of the labels by their spellings, and other columns as
-        they are; an InputError that says what is wrong with which rows."""
-        self.rows = self._rows(columns)
-        self.rows.respell()
+    def with_scores(self, columns: Sequence[str]) -> FileRows:
+        """The rows with these columns of scores, of all of which a row must have a value."""
+        return replace(self, names=self.names._replace(score=columns[0]), columns=columns)
+
+    def read(self, codes: Mapping[Any, int], features: Sequence[str] = ()) -> RowsRead:
+        """The scores, the codes of the labels by their spellings, and other columns as they are; an
+        InputError that says what is wrong with which rows."""
+        self.numbers.respell()
         try:
-            return self.session.call(lambda: self._read(columns, codes, features))
+            return self.session.call(lambda: self._read(codes, features))
         except BadRowsError as wrong:
             said = wrong.__cause__ or "some labels are not among the classes"
-        self.rows.refuse_numbers()
-        self.rows.refuse_missing_labels()
+        self.refuse_numbers()
+        self.refuse_missing_labels()
         raise InputError(f"the rows cannot be read: {said}.")
 
-    def _read(
-        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str]
-    ) -> ColumnsRead:
-        parts = " UNION ALL ".join(self._part(source, columns, features) for source in self.sources)
-        reader = self.session.relation(parts).to_arrow_reader(BATCH)
-        numbers, found, weights, rows = [], [], [], 0
-        others: dict[str, list[Any]] = {name: [] for name in features}
+    def _read(self, codes: Mapping[Any, int], features: Sequence[str]) -> RowsRead:
+        columns, weight = self.columns, self.names.weight
+        asked = [
+            self.selected(
+                source,
+                {
+                    **{f"x{i}": self.numbers.sql(source, one) for i, one in enumerate(columns)},
+                    **({"w": self.numbers.sql(source, weight)} if weight else {}),
+                    "y": self.label(source),
+                    **{
+                        f"f{i}": text_sql(source, source.find(name, "feature"))
+                        for i, name in enumerate(features)
+                    },
+                },
+            )
+            for source in self.sources
+        ]
+        reader = self.session.relation(" UNION ALL ".join(asked)).to_arrow_reader(BATCH)
+        scores, weights, labels, count = [], [], [], 0
+        others: list[list[Any]] = [[] for _ in features]
         try:
             while (batch := _next(reader)) is not None:
-                last = len(batch.columns) - len(others)
-                for listed, column in zip(others.values(), batch.columns[last:], strict=True):
-                    listed.append(column)
-                *scores, spelled = batch.columns[:last]
-                weight = _numbers([scores.pop()])[:, 0] if self.weight else None
-                numbers.append(_numbers(scores))
-                found.append(_coded(spelled, codes))
-                rows += len(spelled)
-                refuse_many(rows, len(columns) + len(others))
-                if weight is not None:
-                    weights.append(_weights(weight))
+                rest = batch.columns
+                scores.append(_finite([rest.pop(0) for _ in columns]))
+                if weight:
+                    weights.append(_finite([rest.pop(0)])[:, 0])
+                    if ((weights[-1] < 0.0) | (weights[-1] > HEAVIEST)).any():
+                        raise BadRowsError
+                labels.append(_coded(rest.pop(0), codes))
+                for parts, column in zip(others, rest, strict=True):
+                    parts.append(column)
+                count += len(batch)
+                refuse_many(count, len(columns) + len(features))
         finally:
             reader.close()
-        if not rows:
+        if not count:
             raise BadRowsError
-        weight = np.concatenate(weights) if weights else None
-        frame = self._frame(others) if others else None
-        return ColumnsRead(np.concatenate(numbers), np.concatenate(found), weight, frame)
-
-    def _frame(self, others: Mapping[str, list[Any]]) -> Any:
-        spelled = self.session.reading.spelling
-        table = import_extra("pyarrow", extra="cli").table
-        return table({name: typed_feature(parts, name, spelled) for name, parts in others.items()})
-
-    def _part(self, source: Source, columns: Sequence[str], features: Sequence[str]) -> str:
-        numbers = (*columns, self.weight) if self.weight else columns
-        asked = [self.rows.numbers.sql(source, name) for name in numbers]
-        asked.append(self.rows.label(source))
-        asked += [text_sql(source, source.find(name, "feature")) for name in features]
-        return self.rows.selected(source, {f"c{i}": sql for i, sql in enumerate(asked)})
+        frame = None
+        if features:
+            told, pairs = self.session.reading.spelling, zip(features, others, strict=True)
+            typed = {name: typed_feature(parts, name, told) for name, parts in pairs}
+            frame = import_extra("pyarrow", extra="cli").table(typed)
+        weighed = np.concatenate(weights) if weights else None
+        return RowsRead(np.concatenate(scores), np.concatenate(labels), weighed, frame)
 
     def refuse_sums(self, columns: Sequence[str]) -> None:
-        """An InputError for rows that are no distributions, when there are some."""
+        """An InputError for rows of these columns that are no distributions, if there are some."""
         refuse_sums(self.session, self.sources, columns, role=self.role, advice=SUMS_TO_MEASURE)
 
-    def facts(self, rows: int) -> dict[str, Any]:
-        """What is worth remembering of the files."""
-        known = self.rows.facts(rows)
-        del known["score_column"]
-        return known
+
+# --- Rows that are read into memory ---------------------------------------------------------------
+
+
+#: rows that are fetched together, and scores that are held at most, 8 bytes each
+BATCH, MOST_NUMBERS = 100_000, 2**29
+
+
+class RowsRead(NamedTuple):
+    """Columns of scores, the code of each row's label, weights, and a frame of other columns; None
+    where there are none."""
+
+    scores: Array
+    codes: Index
+    weight: Array | None
+    features: Any
+
+
+def refuse_many(rows: int, columns: int) -> None:
+    """Refuse more scores than are held in memory."""
+    if rows * columns > MOST_NUMBERS:
+        raise InputError(
+            "scores of several classes are held in memory, so there must be at most "
+            f"{MOST_NUMBERS:,} of them, but more than {rows:,} rows of {columns} columns came. "
+            "Use a sample of the rows; apply takes any number of rows."
+        )
 
 
 def _next(reader: Any) -> Any:
@@ -371,19 +365,12 @@ def _next(reader: Any) -> Any:
         raise BadRowsError from error
 
 
-def _numbers(columns: Sequence[Any]) -> Array:
+def _finite(columns: Sequence[Any]) -> Array:
     """Arrow columns side by side; BadRowsError where one holds no finite number."""
     made = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
     if not np.isfinite(made).all():
         raise BadRowsError
     return made.astype(np.float64, copy=False)
-
-
-def _weights(weight: Array) -> Array:
-    """Weights; BadRowsError where one is negative or too heavy."""
-    if ((weight < 0.0) | (weight > HEAVIEST)).any():
-        raise BadRowsError
-    return weight
 
 
 def _coded(spelled: Any, codes: Mapping[Any, int]) -> Index:
@@ -449,11 +436,12 @@ def refuse(
     seen, total = dict.fromkeys(checks, 0), 0
     first: dict[Check, tuple[str, int, str]] = {}
     for source in sources:
-        counted, *found = session.query(
-            _counts_of_wrong(source, column, role, checks, absent, written)
-        )[0]
+        survey = _counts_of_wrong(source, column, role, checks, absent, written)
+        counted, *found = session.query(survey)[0]
         total += counted
-        for check, (count, row, value) in zip(checks, _triples(found), strict=True):
+        for check, count, row, value in zip(
+            checks, found[::3], found[1::3], found[2::3], strict=True
+        ):
             seen[check] += count
             if count and check not in first:
                 first[check] = (source.path.name, row, value)
@@ -461,9 +449,10 @@ def refuse(
         if check in first:
             file, row, value = first[check]
             told = missing_advice(seen[check]) if check is MISSING and missing_advice else ""
+            shown = f"{value[:40]!r} in " if value and value.strip() else ""
             raise InputError(
                 f"{role} column {column!r} must {check.must}: {seen[check]:,} of {total:,} rows "
-                f"{check.came} (first: {_shown(value)}data row {row:,} of {file}). "
+                f"{check.came} (first: {shown}data row {row:,} of {file}). "
                 f"{told or _advice(check, value)}"
             )
 
@@ -489,14 +478,6 @@ def _counts_of_wrong(
         f"SELECT count(*), {counts} FROM (SELECT row_number() OVER () AS r, {raw} AS t, "
         f"{value} AS x, {missing} AS m FROM {source.relation})"
     )
-
-
-def _triples(values: list[object]) -> list[tuple[int, int, str]]:
-    return [tuple(values[i : i + 3]) for i in range(0, len(values), 3)]  # type: ignore[misc]
-
-
-def _shown(value: str | None) -> str:
-    return "" if value is None or not value.strip() else f"{value[:40]!r} in "
 
 
 def _advice(check: Check, value: str | None) -> str:

@@ -1,4 +1,5 @@
-"""Data files before an engine reads them: names and kinds, sheets, and the records of CSV files."""
+"""Data files before an engine reads them: names and kinds, sheets, the records of CSV files, and
+what the words and numbers in them mean."""
 
 from __future__ import annotations
 
@@ -7,29 +8,29 @@ import difflib
 import glob
 import gzip
 import io
+import math
 import os
 import re
-import shutil
 import stat
-import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time
+from functools import cached_property
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.array_types import Flags
-from calibrant.data.columns import unknown_column
-from calibrant.data.door import check_word
-from calibrant.engines.spelling import NumberSpelling
-from calibrant.errors import InputError, ParameterError, import_extra
+from calibrant.data.columns import plain, unknown_column
+from calibrant.data.door import check_word, read_labels, read_sorted_classes
+from calibrant.data.lazy import Coding, make_coding, refuse_classes, refuse_soft
+from calibrant.errors import InputError, ParameterError, import_extra, shell_quoted
 from calibrant.outputs import private_file
 
 #: the kind of a file by its ending; CSV, TSV and JSON lines may be followed by .gz
@@ -71,7 +72,7 @@ def find_column(
     said, hint = unknown_column(name, role, names, file), ""
     if above := nameless(names):
         hint = f" {above}"
-    elif kind == "csv" and all(_is_number(known) for known in names):
+    elif kind == "csv" and all(map(_is_number, names)):
         hint = " These look like data: the file needs a header line with the columns' names."
     elif kind == "csv" and len(names) == 1:
         hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
@@ -112,11 +113,20 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
         if not matches:
             if glob.has_magic(name):
                 raise InputError(f"no file matches {name}.")
-            raise InputError(f"there is no file {name}.{_near_file(path)}")
+            near: list[str] = []
+            with suppress(OSError):
+                names = [entry.name for entry in path.parent.iterdir()]
+                near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+            hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
+            raise InputError(f"there is no file {name}.{hint}")
         for match in matches:
             if not match.is_dir():
                 seen = match.stat()
-                _refuse_stream(match, seen)
+                if not stat.S_ISREG(seen.st_mode):  # columns, rows and their number are asked for
+                    raise InputError(
+                        f"data must be in a file, but {match} is a pipe or a device, and data are "
+                        f"read more than once. Save them first, for example: cat {match} > rows.csv"
+                    )
                 _refuse_own(match)
                 known = (seen.st_dev, seen.st_ino) if seen.st_ino else os.path.realpath(match)
                 found.setdefault(known, match)  # some disks do not number their files
@@ -155,15 +165,6 @@ def _refuse_own(path: Path) -> None:
         )
 
 
-def _refuse_stream(path: Path, seen: os.stat_result) -> None:
-    """Refuse what can be read only once: the columns, the rows and their number are asked for."""
-    if not stat.S_ISREG(seen.st_mode):
-        raise InputError(
-            f"data must be in a file, but {path} is a pipe or a device, and data are read more "
-            f"than once. Save them first, for example: cat {path} > rows.csv"
-        )
-
-
 def refuse_url(name: str) -> None:
     """Refuse a place that is not on this machine."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
@@ -171,15 +172,6 @@ def refuse_url(name: str) -> None:
             f"files must be on this machine, but {name} came. Copy it here, or use the engine "
             "spark, which reads and writes URLs."
         )
-
-
-def _near_file(path: Path) -> str:
-    try:
-        names = [entry.name for entry in path.parent.iterdir()]
-    except OSError:
-        return ""
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
-    return f" Did you mean {path.with_name(near[0])}?" if near else ""
 
 
 def kind_of(path: Path) -> tuple[str, str, bool]:
@@ -241,12 +233,6 @@ def refuse_different(files: Sequence[tuple[str, Sequence[str]]]) -> None:
             )
 
 
-def refuse_empty(path: Path) -> None:
-    """Refuse a file without a single byte."""
-    if path.is_file() and not path.stat().st_size:
-        raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -275,26 +261,9 @@ def sheet_as_csv(path: Path, to: IO[str], wanted: Sequence[str] = ()) -> str:
     7.0, ``2026-03-01`` for a date. The first row that is not empty holds the columns' names; empty
     rows, and empty columns without a name, are left out. The sheet is held in memory.
     """
-    book = _open(path)
-    sheets = {name: _rows(book, name) for name in book.sheet_names}
-    found = {name: rows for name, rows in sheets.items() if rows}
-    if not found:
-        raise InputError(f"{path.name} is empty. It must hold a row of names and rows of data.")
-    asked = {name.strip() for name in wanted}
-
-    def fits(name: str) -> tuple[int, int]:
-        return len(asked.intersection(map(str.strip, found[name][0]))), len(found[name])
-
-    chosen = max(found, key=fits)  # the first of equals
-    csv.writer(to).writerows(_without_empty_columns(found[chosen]))
-    others = len(found) - 1
-    return f"{path.name}: the sheet {chosen!r} was read, of {others + 1}" if others else ""
-
-
-def _open(path: Path) -> Any:
     calamine = import_extra("python_calamine", extra="cli")
     try:
-        return calamine.CalamineWorkbook.from_path(path)
+        book = calamine.CalamineWorkbook.from_path(path)
     except calamine.PasswordError as wrong:
         raise InputError(
             f"{path.name} is locked by a password. Save it without one, or as CSV UTF-8."
@@ -304,6 +273,20 @@ def _open(path: Path) -> Any:
             f"{path.name} cannot be read as an Excel or OpenDocument file: {wrong}. Is it whole, "
             "and of the kind that its ending says?"
         ) from wrong
+    found = {name: rows for name in book.sheet_names if (rows := _rows(book, name))}
+    if not found:
+        raise InputError(f"{path.name} is empty. It must hold a row of names and rows of data.")
+    asked = {name.strip() for name in wanted}
+
+    def fits(name: str) -> tuple[int, int]:
+        return len(asked.intersection(map(str.strip, found[name][0]))), len(found[name])
+
+    chosen = max(found, key=fits)  # the first of equals
+    rows = found[chosen]
+    kept = [i for i in range(len(rows[0])) if any(row[i].strip() for row in rows)]
+    csv.writer(to).writerows([row[i] for i in kept] for row in rows)
+    others = len(found) - 1
+    return f"{path.name}: the sheet {chosen!r} was read, of {others + 1}" if others else ""
 
 
 def _rows(book: Any, name: str) -> list[list[str]]:
@@ -326,11 +309,6 @@ def _text(cell: Any) -> str:
     if isinstance(cell, datetime):
         return cell.isoformat(sep=" ")
     return cell.isoformat() if isinstance(cell, (date, time)) else str(cell)
-
-
-def _without_empty_columns(rows: list[list[str]]) -> Iterator[list[str]]:
-    kept = [i for i in range(len(rows[0])) if any(row[i].strip() for row in rows)]
-    return ([row[i] for i in kept] for row in rows)
 
 
 # --- How files are read, where they can be read in more than one way: options for one job ---------
@@ -360,15 +338,12 @@ class ReadOptions:
     format : one of FORMATS, optional
         What kind of file standard input is. By default its first bytes tell a Parquet or Excel
         file, and all else is CSV.
-    repeatable : bool, default=False
-        Whether standard input is a copy, which is read from its beginning each time.
     """
 
     decimal: str | None = None
     missing: str = "error"
     standard_input: BufferedIOBase | None = None
     format: str | None = None
-    repeatable: bool = False
 
     def __post_init__(self) -> None:
         if self.decimal is not None and self.decimal not in (".", ","):
@@ -383,11 +358,6 @@ class ReadOptions:
     def spelling(self) -> NumberSpelling | None:
         """How numbers are read at first."""
         return None if self.decimal is None else NumberSpelling(self.decimal)
-
-    def close(self) -> None:
-        """Close the copy of standard input, if there is one."""
-        if self.repeatable and self.standard_input is not None:
-            self.standard_input.close()
 
     @property
     def drop(self) -> bool:
@@ -405,8 +375,6 @@ def spool(reading: ReadOptions, path: Path) -> Path:
     """
     if reading.standard_input is None:
         raise InputError("there is no standard input to read (-). Name a file.")
-    if reading.repeatable:
-        reading.standard_input.seek(0)
     with private_file(path) as copy:
         while block := reading.standard_input.read1(1 << 20):  # what is there: Ctrl-C works
             copy.write(block)
@@ -417,18 +385,6 @@ def spool(reading: ReadOptions, path: Path) -> Path:
     kind = reading.format or BEGINNINGS.get(start, "csv")
     packed = ".gz" if start.startswith(PACKED) else ""
     return path.rename(path.with_suffix(f".{kind}{packed}"))
-
-
-def repeatable(reading: ReadOptions) -> ReadOptions:
-    """The same options with a copy of standard input, which can be spooled more than once.
-
-    The copy has no name: nobody else can read it, and it goes when it is closed, by the options.
-    """
-    if reading.standard_input is None or reading.repeatable:
-        return reading
-    copy = tempfile.TemporaryFile(prefix="calibrant-")  # noqa: SIM115 - the options close it
-    shutil.copyfileobj(reading.standard_input, copy)
-    return replace(reading, standard_input=cast(BufferedIOBase, copy), repeatable=True)
 
 
 # --- Folders named NAME=VALUE: columns that stand in the path of a file and not in the file -------
@@ -469,54 +425,49 @@ class CsvHeader(NamedTuple):
     wanted columns were found, else None.
     """
 
-    path: Path
     names: tuple[str, ...]
     separator: str
-    above: Above
+    above: CsvCounts
     rows: int | None = None
     line_end: str | None = None
 
 
 def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = True) -> CsvHeader:
-    """Read the header of a CSV file; the separator is the one that finds the columns wanted.
+    """Read the header of a CSV file; the separator is the one that finds most of the columns
+    wanted; of equals, most columns; of equals, the likeliest.
 
-    Where those are found, the records are counted as well, if that is asked for.
+    Where all of them are found, the records are counted as well, if that is asked for.
     """
-    ending = kind_of(path)[1]
-    candidates = separators(ending)
-    told = _preamble(path)
-    read = {s: _header(path, s, bool(told)) for s in ((told,) if told else candidates)}
-    separator = best_separator({s: header.names for s, header in read.items()}, wanted)
-    found = read[separator]
-    names = {name.strip() for name in found.names}
-    if not {name.strip() for name in wanted} <= {*names, *partitions_of(path)}:
+    with _open_text(path) as stream:  # spreadsheets write a first line like sep=;
+        first = stream.readline(16).rstrip("\r\n")
+    told = first[4] if len(first) == 5 and first.lower().startswith("sep=") else ""
+    likely = ("\t", *SEPARATORS) if kind_of(path)[1] == ".tsv" else SEPARATORS
+    asked = {name.strip() for name in wanted}
+
+    def fits(header: CsvHeader) -> tuple[int, int]:
+        names = [name.strip() for name in header.names]
+        return len(asked.intersection(names)), len(names)
+
+    headers = [_header(path, separator, bool(told)) for separator in (told or likely)]
+    found = max(headers, key=fits)  # the first of equals
+    separator, names = found.separator, {name.strip() for name in found.names}
+    if not asked <= {*names, *partitions_of(path)}:
         return found  # an error: there is no such column
-    _refuse_mark(path, found.names[0], separator)
+    with open_bytes(path) as start:
+        marked = start.read(len(BOM) + 1) == BOM + b'"'
+    name = found.names[0]
+    if marked and (name.endswith(separator) or any(c in name for c in '"\r\n')):
+        # after a byte order mark DuckDB takes a quote for a part of the name, up to its separator
+        raise InputError(
+            f"{path.name} begins with a byte order mark, and its first column's name {name[:40]!r} "
+            "holds a quote or a line break, or ends in the separator: this cannot be read safely. "
+            f"Rename the column, or drop the mark: tail -c +4 {path.name} > unmarked.csv"
+        )
     if not counted:
         return found
     with _readable(path):
         rows, line_end = count_records(path, separator, len(found.names), found.above)
     return found._replace(rows=rows, line_end=line_end)
-
-
-def separators(ending: str) -> tuple[str, ...]:
-    """What may separate the fields of a file with this ending, the likeliest first."""
-    return ("\t", *SEPARATORS) if ending == ".tsv" else SEPARATORS
-
-
-def best_separator(names: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> str:
-    """The separator by which most of the columns wanted are found; of equals, most columns.
-
-    >>> best_separator({",": ["a;b"], ";": ["a", "b"]}, ["b"])
-    ';'
-    """
-    asked = {name.strip() for name in wanted}
-
-    def fits(separator: str) -> tuple[int, int]:
-        found = [name.strip() for name in names[separator]]
-        return len(asked.intersection(found)), len(found)
-
-    return max(names, key=fits)  # the first of equals
 
 
 @contextmanager
@@ -529,36 +480,15 @@ def _open_text(path: Path) -> Iterator[IO[str]]:
         yield stream
 
 
-def _preamble(path: Path) -> str:
-    """The separator of a first line like ``sep=;``, which spreadsheets write."""
-    with _open_text(path) as stream:
-        first = stream.readline(16).rstrip("\r\n")
-    return first[4] if len(first) == 5 and first.lower().startswith("sep=") else ""
-
-
 def _header(path: Path, separator: str, told: bool) -> CsvHeader:
     """The names in the first line that is not blank, and what stands above it."""
-    lines = marks = blank = 0
+    above = CsvCounts()
     with _open_text(path) as stream:
         for fields in csv.reader(stream, delimiter=separator):
-            if any(field.strip() for field in fields) and not (told and lines == 0):
-                return CsvHeader(path, tuple(fields), separator, Above(lines, marks, blank))
-            lines += 1
-            marks += max(len(fields) - 1, 0)
-            blank += not fields
+            if any(field.strip() for field in fields) and not (told and above.lines == 0):
+                return CsvHeader(tuple(fields), separator, above)
+            above.add_record(fields)
     raise InputError(f"{path.name} is empty. It must hold a header line and rows of data.")
-
-
-def _refuse_mark(path: Path, name: str, separator: str) -> None:
-    """After a byte order mark DuckDB takes a quote for a part of the name, up to its separator."""
-    with open_bytes(path) as stream:
-        marked = stream.read(len(BOM) + 1) == BOM + b'"'
-    if marked and (name.endswith(separator) or any(c in name for c in '"\r\n')):
-        raise InputError(
-            f"{path.name} begins with a byte order mark, and its first column's name {name[:40]!r} "
-            "holds a quote or a line break, or ends in the separator: this cannot be read safely. "
-            f"Rename the column, or drop the mark: tail -c +4 {path.name} > unmarked.csv"
-        )
 
 
 @contextmanager
@@ -596,17 +526,9 @@ BLOCK = 2**19
 QUOTE, FEED, RETURN = 34, 10, 13
 
 
-class Above(NamedTuple):
-    """What stands above the header: lines, the separators in them, and those that are blank."""
-
-    lines: int = 0
-    separators: int = 0
-    blank: int = 0
-
-
 @dataclass
-class _Counts:
-    """What a CSV file holds, by its bytes.
+class CsvCounts:
+    """What a CSV file, or a part of it, holds by its bytes.
 
     Attributes
     ----------
@@ -630,6 +552,12 @@ class _Counts:
     pairs: int = 0
     inside: int = 0
 
+    def add_record(self, fields: Sequence[str]) -> None:
+        """Count a record by its fields."""
+        self.lines += 1
+        self.blank += not fields
+        self.separators += max(len(fields) - 1, 0)
+
     @property
     def line_end(self) -> str | None:
         """The one line end of the file, or None where there are several."""
@@ -644,7 +572,7 @@ class _UnusualError(Exception):
     """A quote stands where none should: only one record after another tells what it means."""
 
 
-def count_records(path: Path, separator: str, columns: int, above: Above) -> tuple[int, str]:
+def count_records(path: Path, separator: str, columns: int, above: CsvCounts) -> tuple[int, str]:
     """How many rows of data a CSV file holds, and how its lines end; an InputError where that
     cannot be told for sure.
 
@@ -700,18 +628,34 @@ def open_bytes(path: Path) -> IO[bytes]:
 # --- by blocks ----------------------------------------------------------------------------------
 
 
-def _count(path: Path, separator: str) -> _Counts:
-    counted, mark = _Counts(), ord(separator) if separator.isascii() else -1
-    if mark < 0:
+def _count(path: Path, separator: str) -> CsvCounts:
+    if not separator.isascii():
         raise _UnusualError
-    before, last = FEED, FEED
+    counted, before, mark = CsvCounts(), FEED, ord(separator)
+
+    def number(found: Flags) -> int:
+        return int(np.count_nonzero(found))
+
     for block, after in _blocks(path):
-        _add(counted, block, before, after, mark)
-        before = last = block[-1]
+        around = np.frombuffer(bytes([before]) + block + bytes([after]), np.uint8)
+        left, here, right = around[:-2], around[1:-1], around[2:]
+        outside: Any = True
+        if counted.inside or b'"' in block:
+            outside = _outside(counted, around, mark)
+        counted.separators += number((here == mark) & outside)
+        feeds = (here == FEED) & outside
+        counted.feeds += number(feeds)
+        counted.blank += number(feeds & (left == FEED))
+        if b"\r" in block:
+            returns = (here == RETURN) & outside
+            counted.returns += number(returns)
+            counted.pairs += number(returns & (right == FEED))
+            counted.blank += number(returns & ((left == FEED) | (left == RETURN)))
+        before = block[-1]
     if counted.inside:
         raise _UnusualError  # a quote does not end: which one?
     ends = counted.returns if counted.line_end == "\r" else counted.feeds
-    counted.lines = ends + (last not in (FEED, RETURN))
+    counted.lines = ends + (before not in (FEED, RETURN))
     return counted
 
 
@@ -727,43 +671,13 @@ def _blocks(path: Path) -> Iterator[tuple[bytes, int]]:
             yield held, FEED
 
 
-def _add(counted: _Counts, block: bytes, before: int, after: int, mark: int) -> None:
-    here = np.frombuffer(block, np.uint8)
-    quoted = counted.inside or b'"' in block
-    outside = _outside(counted, here, before, after, mark) if quoted else None
-
-    def among(found: Flags) -> Flags:
-        return found if outside is None else found & outside
-
-    counted.separators += _number_of(among(here == mark))
-    feeds = among(here == FEED)
-    counted.feeds += _number_of(feeds)
-    counted.blank += _number_of(feeds[1:] & (here[:-1] == FEED))
-    counted.blank += bool(feeds[0]) and before == FEED
-    if b"\r" in block:
-        returns = among(here == RETURN)
-        counted.returns += _number_of(returns)
-        counted.pairs += _number_of(returns[:-1] & (here[1:] == FEED))
-        counted.pairs += bool(returns[-1]) and after == FEED
-        ends = (here[:-1] == FEED) | (here[:-1] == RETURN)
-        counted.blank += _number_of(returns[1:] & ends)
-        counted.blank += bool(returns[0]) and before in (FEED, RETURN)
-
-
-def _number_of(found: Flags) -> int:
-    return int(np.count_nonzero(found))
-
-
-def _outside(
-    counted: _Counts, here: NDArray[np.uint8], before: int, after: int, mark: int
-) -> Flags:
-    """Which bytes are outside of quotes; every quote must stand where one may."""
-    quotes = here == QUOTE
+def _outside(counted: CsvCounts, around: NDArray[np.uint8], mark: int) -> Flags:
+    """Which bytes are outside of quotes, from these and one at each end; every quote must stand
+    where one may."""
+    quotes = around[1:-1] == QUOTE
     inside = (np.cumsum(quotes, dtype=np.uint8) + np.uint8(counted.inside)) & 1
     places = np.flatnonzero(quotes)
     opening = inside[places] == 1
-    around = np.empty(len(here) + 2, np.uint8)
-    around[0], around[1:-1], around[-1] = before, here, after
     # a byte before an opening quote, a byte after a closing one; two quotes are one in a field
     neighbours = np.where(opening, around[places], around[places + 2])
     allowed = np.zeros(256, bool)
@@ -778,9 +692,9 @@ def _outside(
 # --- one by one ---------------------------------------------------------------------------------
 
 
-def _one_by_one(path: Path, separator: str, columns: int, above: Above) -> _Counts:
+def _one_by_one(path: Path, separator: str, columns: int, above: CsvCounts) -> CsvCounts:
     """The same by Python's own reader, which tells the line of a mistake."""
-    counted, start = _Counts(), 1
+    counted, start = CsvCounts(), 1
     record: list[str] = []  # the lines of the record that is read
 
     def kept(line: str) -> str:
@@ -791,11 +705,9 @@ def _one_by_one(path: Path, separator: str, columns: int, above: Above) -> _Coun
         reader = csv.reader(map(kept, stream), delimiter=separator, strict=True)
         try:
             for fields in reader:
-                counted.lines += 1
+                counted.add_record(fields)
                 if counted.lines > above.lines:
                     _check(path.name, start, fields, columns, record)
-                counted.blank += not fields
-                counted.separators += max(len(fields) - 1, 0)
                 last = record[-1]
                 counted.feeds += last.endswith("\n")
                 counted.returns += last.endswith(("\r", "\r\n"))
@@ -835,3 +747,411 @@ def _check(name: str, line: int, fields: list[str], columns: int, record: list[s
 
 def _shown(record: list[str]) -> str:
     return record[0].rstrip("\r\n")[:80]
+
+
+# --- Words as files hold them: what labels mean ---------------------------------------------------
+
+
+INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
+#: words for truth values, in lower case
+TRUTH = {"true": True, "false": False}
+#: words for "no value" that may be labels as well; "none" is one of three labels, rather
+UNSURE = ("-", "none")
+
+
+def typed(spellings: list[str]) -> dict[str, Label]:
+    """What the distinct words of a text column mean: booleans, whole numbers, numbers, or words.
+
+    >>> typed(["0", "1"]), typed(["TRUE", "false"])
+    ({'0': 0, '1': 1}, {'TRUE': True, 'false': False})
+    >>> typed(["1.0", "0"]), typed(["007", "1"])
+    ({'1.0': 1.0, '0': 0.0}, {'007': '007', '1': '1'})
+    """
+    if all(word.lower() in TRUTH for word in spellings):
+        return {word: TRUTH[word.lower()] for word in spellings}
+    if all(INTEGER.match(word) for word in spellings):
+        return {word: int(word) for word in spellings}
+    numbers = {word: _number(word) for word in spellings}
+    if all(math.isfinite(value) for value in numbers.values()):
+        return dict(numbers)
+    return {word: word for word in spellings}
+
+
+def _number(word: str) -> float:
+    # 007 is a name, and so are 1_0 and other digits, which Python would take for numbers
+    if re.match(r"[+-]?0[0-9]", word) or not re.fullmatch(r"[-+.eE0-9]+", word):
+        return math.nan
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def missing_words(spellings: list[str]) -> list[str]:
+    """Words such as NA among labels that are otherwise numbers, booleans, or two other words.
+
+    >>> missing_words(["0", "1", "NA"]), missing_words(["no", "yes", "?"])
+    (['NA'], ['?'])
+    >>> missing_words(["NA", "EU"]), missing_words(["-", "+", "?"])
+    ([], ['?'])
+    """
+    words = [word for word in spellings if word.lower() in MISSING]
+    rest = [word for word in spellings if word not in words]
+    values = typed(rest).values()
+    if rest and not any(isinstance(value, str) for value in values):
+        return words
+    for unsure in (UNSURE, ("none",)):  # only as few as need be are no labels
+        some = [word for word in words if word.lower() not in unsure]
+        if some and len(spellings) - len(some) == 2:
+            return some
+    return []
+
+
+def typed_present(spellings: list[str]) -> dict[str, Label]:
+    """What the distinct words of a text column mean, without those that mean no value.
+
+    >>> typed_present(["1", "0", "NA"])
+    {'0': 0, '1': 1}
+    """
+    absent = missing_words(spellings)
+    return typed(sorted(word for word in spellings if word not in absent))
+
+
+def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) -> Coding:
+    """Two classes from the labels of a column by their spellings; ``pos_label`` may be a label, its
+    text, or a function that picks one of them or None (then it is the larger).
+
+    A single word is one of two classes if it is a yes or a no, or if ``pos_label`` is said: the
+    word itself, or the other class, of which there are no rows.
+
+    >>> classes_of({"0": 0, "1": 1}, "bought", "0").pos_label
+    0
+    >>> classes_of({"stayed": "stayed"}, "churn", "left").classes
+    ('left', 'stayed')
+    """
+    labels = list(values.values())
+    asked: Label | None = None
+    pair = _pair_of_one(labels, column, None if callable(pos_label) else pos_label)
+    refuse_classes(labels, column, known=pair is not None)
+    known = list(dict.fromkeys(labels)) if pair is None else list(pair)
+    if callable(pos_label):
+        pick: Callable[[list[Label]], Label | None] = pos_label
+        asked = pick(known)
+    elif pos_label is not None:
+        if pair is None:
+            known = [plain(label) for label in read_labels(labels).classes]
+        asked = match_label(known, pos_label)
+        if asked is None:
+            raise InputError(
+                f"the positive label must be one of {known} (column {column!r}), but "
+                f"{pos_label!r} came."
+            )
+    return make_coding(list(values), labels, column, pos_label=asked, classes=pair)
+
+
+def _pair_of_one(labels: Sequence[Label], column: str, said: Any) -> tuple[Label, Label] | None:
+    """The class of a column of one word, and the other class; None where there are two, or where
+    numbers tell it. ``said`` is the positive label, if it is known."""
+    if len(set(labels)) != 1 or not isinstance(labels[0], str):
+        return None
+    word = labels[0]
+    partner = partner_of(word)
+    if partner is not None and (said is None or match_label((word, partner), said) is not None):
+        return word, partner
+    if said is None:
+        option = f"--pos-label {shell_quoted(word)}"
+        raise InputError(
+            f"label column {column!r} must hold two classes, but only one class came: {word!r}, "
+            f"and nothing tells whether that is the positive label. If it is, add {option}; if the "
+            "other label is, which no row has, add --pos-label with its name. Better: add rows of "
+            "the other label."
+        )
+    return word, (f"not {word}" if match_label((word,), said) is not None else str(said).strip())
+
+
+def match_label(known: Sequence[Label], asked: Any) -> Label | None:
+    """The label that is meant by ``asked``, which may be its text; None where there is none.
+
+    >>> match_label([0, 1], "1"), match_label(["no", "yes"], "YES"), match_label([0, 1], "2")
+    (1, 'yes', None)
+    """
+    word = str(asked).strip()
+    for same in (str, str.lower):
+        for label in known:
+            if label == asked or same(str(label)) == same(word):
+                return label
+    meant = typed([word])[word]
+    for label in known:
+        if label == meant and isinstance(label, bool) == isinstance(meant, bool):
+            return label
+    return None
+
+
+def sorted_classes(labels: Iterable[Label], column: str) -> tuple[Label, ...]:
+    """The different labels of a column in sorted order, any number of them.
+
+    >>> sorted_classes(["b", "a", "b"], "kind")
+    ('a', 'b')
+    """
+    values = list(labels)
+    refuse_soft(values, column)
+    found, _ = read_sorted_classes(values)
+    return tuple(plain(label) for label in found)
+
+
+# --- Which of two words is the yes: pairs that people write into files, in several languages ------
+
+
+Label = str | int | float | bool
+
+#: the yes and its no; pairs that some use one way and some the other, such as good and bad, are out
+_WORDS = """
+yes/no y/n true/false t/f positive/negative pos/neg +/-
+ja/nein j/n wahr/falsch positiv/negativ ja/nee ja/nej ja/nei
+oui/non o/n vrai/faux positif/négatif
+si/no sí/no s/n verdadero/falso positivo/negativo sì/no vero/falso sim/não sim/nao verdadeiro/falso
+tak/nie ano/ne áno/nie da/ne da/nu igen/nem kyllä/ei evet/hayır да/нет так/ні ναι/όχι
+はい/いいえ 是/否 예/아니요 예/아니오
+"""
+PAIRS = tuple(tuple(pair.split("/")) for pair in _WORDS.split())
+
+
+def yes_of(labels: Iterable[Label]) -> Label | None:
+    """The one of two labels that says yes; None where they are no such pair.
+
+    >>> yes_of(["Ja", "Nein"]), yes_of(["no", "yes"]), yes_of(["good", "bad"])
+    ('Ja', 'yes', None)
+    """
+    words = {str(label).strip().casefold(): label for label in labels if isinstance(label, str)}
+    return next((words[yes] for yes, no in PAIRS if words.keys() == {yes, no}), None)
+
+
+def partner_of(label: Label) -> Label | None:
+    """The other word of a yes or a no that came alone, in the same case; None for all other labels.
+    Of several partners, as of "ja", it is the first.
+
+    >>> partner_of("Yes"), partner_of("no"), partner_of("bought")
+    ('No', 'yes', None)
+    """
+    word = label.strip() if isinstance(label, str) else ""
+    for pair in PAIRS:
+        if word.casefold() in pair:
+            other = pair[word.casefold() == pair[0]]
+            styles = (str.lower, str.title, str.upper)
+            return next((style(other) for style in styles if style(word) == word), other)
+    return None
+
+
+# --- How numbers are spelled in text: ``0,75``, ``1.234,5``, ``1,234.5`` and ``12.3 %`` -----------
+# A plain number, ``0.75`` or ``1e-3``, needs no spelling. The others are read by one spelling for a
+# whole column, the one that reads every value. Where two read every value, and not as the same
+# numbers, the column is refused: ``1,234`` alone may be 1234 or 1.234.
+
+
+#: blanks that stand between thousands, the narrow and the unbroken one of typesetters among them
+BLANK = "[ \u00a0\u202f]"
+#: marks between thousands beside the one that is no decimal mark
+MARKS = (BLANK, "['\u2019]")
+#: what follows a percentage
+PERCENT = f"{BLANK}?%"
+
+
+@dataclass(frozen=True)
+class NumberSpelling:
+    """One way to write numbers.
+
+    Parameters
+    ----------
+    decimal : {".", ","}
+        The mark before decimals; the other one may stand between thousands, and so may a blank or
+        an apostrophe.
+    percent : bool, default=False
+        Whether each number is followed by a percent sign, and is divided by 100.
+
+    Examples
+    --------
+    >>> NumberSpelling(",").read("1.234,5"), NumberSpelling(".", percent=True).read("12.3 %")
+    (1234.5, 0.123)
+    >>> NumberSpelling(",").read("0.5") is None
+    True
+    """
+
+    decimal: str
+    percent: bool = False
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression of the whole text, for Python and for databases."""
+        mark = re.escape(self.decimal)
+        between = (re.escape("," if self.decimal == "." else "."), *MARKS)
+        groups = "|".join(f"(?:{one}[0-9]{{3}})+" for one in between)
+        whole = f"(?:[0-9]+|[1-9][0-9]{{0,2}}(?:{groups}))"
+        number = f"[+-]?(?:{whole}(?:{mark}[0-9]*)?|{mark}[0-9]+)"
+        # no power of ten before a percent sign: nobody writes it, and -2 is put there
+        return number + (PERCENT if self.percent else "(?:[eE][+-]?[0-9]+)?")
+
+    @property
+    def dropped(self) -> str:
+        """A regular expression of what is not a part of the number itself."""
+        return f"[% '\u00a0\u202f\u2019{',' if self.decimal == '.' else '.'}]"
+
+    @property
+    def ending(self) -> str:
+        """What follows the digits, so that a percentage is rounded once."""
+        return "e-2" if self.percent else ""
+
+    def read(self, text: str) -> float | None:
+        """The number, None where the text is none."""
+        bare = text.strip()
+        if not re.fullmatch(self.pattern, bare):
+            return None
+        return float(re.sub(self.dropped, "", bare).replace(",", ".") + self.ending)
+
+    def __str__(self) -> str:
+        """How numbers are written, in words.
+
+        >>> print(NumberSpelling(","))
+        with a decimal comma
+        """
+        mark = "with a decimal comma" if self.decimal == "," else ""
+        if self.percent:
+            return f"as percentages {mark}".strip()
+        return mark or "with marks between thousands"
+
+
+#: all there are, the likeliest first
+SPELLINGS = tuple(NumberSpelling(mark, percent) for percent in (False, True) for mark in ".,")
+
+
+def choose_spelling(
+    read: Mapping[NumberSpelling | None, int], unsure: Mapping[bool, str], name: str
+) -> NumberSpelling | None:
+    """The spelling that reads most values of a column; None for plain numbers.
+
+    Parameters
+    ----------
+    read : how many values each of the allowed spellings reads, None for plain numbers
+    unsure : a value that is one number with a point and another with a comma, if there is one;
+        by whether it is a percentage
+    name : what the column is called in an error
+
+    >>> counts = {None: 1, NumberSpelling("."): 1, NumberSpelling(","): 9}
+    >>> choose_spelling(counts, {}, "score column 'p'")
+    NumberSpelling(decimal=',', percent=False)
+    """
+    best = max(read, key=lambda one: read[one])  # the first of equals
+    if best is None:
+        return None
+    other = NumberSpelling("," if best.decimal == "." else ".", best.percent)
+    if read.get(other, -1) < read[best] or best.percent not in unsure:
+        return best
+    text = unsure[best.percent]
+    point, comma = (NumberSpelling(mark, best.percent).read(text) for mark in ".,")
+    raise InputError(
+        f"{name} can be read in two ways: {text!r} is {point!r} with a decimal point, and "
+        f"{comma!r} with a decimal comma. Say which it is: --decimal . or --decimal ,"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Columns of features from files: text becomes numbers or truth values where all of it is such
+
+
+#: words for infinite numbers, in lower case and without sign
+INFINITE = ("inf", "infinity")
+POINT = NumberSpelling(".")
+
+
+def number_of(word: str) -> int | float | bool | None:
+    """What a word says, if it is a plain number or a truth value.
+
+    >>> number_of("07"), number_of("7.0"), number_of("TRUE"), number_of("7,5"), number_of("x")
+    (7, 7.0, True, None, None)
+    """
+    bare = word.strip()
+    if bare.lower() in TRUTH:
+        return TRUTH[bare.lower()]
+    if re.fullmatch("[+-]?[0-9]{1,300}", bare):
+        return int(bare)
+    return POINT.read(bare) if _is_plain(bare) else None
+
+
+def _is_plain(word: str) -> bool:
+    return POINT.read(word) is not None and re.search(POINT.dropped, word) is None
+
+
+def typed_feature(parts: Sequence[Any], name: str, spelling: NumberSpelling | None = None) -> Any:
+    """A column that came in Arrow arrays, as one: text that spells numbers as numbers.
+
+    Words such as NA are no value among numbers and truth values; among other words only the empty
+    one is.
+
+    >>> import pyarrow
+    >>> typed_feature([pyarrow.array(["1", "NA"]), pyarrow.array(["2.5"])], "age").to_pylist()
+    [1.0, None, 2.5]
+    >>> typed_feature([pyarrow.array(["NA", "EU", ""])], "region").to_pylist()
+    ['NA', 'EU', None]
+    >>> typed_feature([pyarrow.array(["TRUE", "false", "NA"])], "new").to_pylist()
+    [True, False, None]
+    """
+    arrow = import_extra("pyarrow", extra="cli")
+    column = arrow.chunked_array(parts)
+    if arrow.types.is_nested(column.type) or arrow.types.is_temporal(column.type):
+        raise InputError(
+            f"feature column {name!r} must hold numbers or words, but its type is {column.type}. "
+            "Leave it out, or convert it (dates for example to days)."
+        )
+    if not arrow.types.is_string(column.type):
+        return column
+    coded = column.combine_chunks().dictionary_encode()
+    words = [word.strip() for word in coded.dictionary.to_pylist()]
+    present = [word for word in words if word.lower() not in MISSING]
+    if present and all(word.lower() in TRUTH for word in present):
+        truths = [TRUTH.get(word.lower()) for word in words]
+        return arrow.array(truths, arrow.bool_()).take(coded.indices)
+    known = _spelling(present, name, spelling)
+    if known is not None:
+        numbers = [None if w.lower() in MISSING else known.read(w) for w in words]
+        return arrow.array(numbers, arrow.float64()).take(coded.indices)
+    return arrow.array([word or None for word in words], arrow.string()).take(coded.indices)
+
+
+def _spelling(words: list[str], name: str, told: NumberSpelling | None) -> NumberSpelling | None:
+    """How all words spell numbers; None where some are no numbers."""
+    finite = [word for word in words if word.lower().lstrip("+-") not in INFINITE]
+    if told is None and all(map(_is_plain, finite)):
+        found: NumberSpelling | None = POINT
+    else:
+        tried = [one for one in SPELLINGS if told is None or one.decimal == told.decimal]
+        read: dict[NumberSpelling | None, int] = {
+            one: sum(one.read(word) is not None for word in finite) for one in tried
+        }
+        found = None
+        if max(read.values()) == len(finite):
+            found = choose_spelling(read, _unsure(finite), f"feature column {name!r}")
+    if found is None or not finite:
+        return None
+    if len(finite) < len(words):
+        first = next(word for word in words if word not in finite)
+        raise InputError(
+            f"feature column {name!r} must be finite, but {first!r} came. Correct or drop those "
+            "rows, or leave the fields empty."
+        )
+    return found
+
+
+def _unsure(words: list[str]) -> dict[bool, str]:
+    """A word that is one number with a point and another with a comma, by whether in percent."""
+    found: dict[bool, str] = {}
+    for percent in (False, True):
+        point, comma = (NumberSpelling(mark, percent) for mark in ".,")
+        for word in words:
+            values = point.read(word), comma.read(word)
+            if None not in values and values[0] != values[1]:
+                found[percent] = word
+                break
+    return found
+
+
+#: words for "no value" in a column of numbers, in lower case
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-")

@@ -293,7 +293,9 @@ MOST_BY_EXPRESSIONS = 10
 def of_classes(map_: VectorMap, builder: FrameBuilder, scores: Sequence[str]) -> list[nw.Expr]:
     """The probability of each class, of complete rows of scores."""
     if map_.n_classes > MOST_BY_EXPRESSIONS and _takes_blocks(builder.frame, map_):
-        return builder.compute(partial(_add_by_blocks, map_=map_, scores=scores), map_.n_classes)
+        return builder.change(
+            map_.n_classes, lambda frame, new: _add_by_blocks(frame, map_, scores, new)
+        )
     return RowFramePrinter(builder, scores).write(map_.plan(EXPRESSION))
 
 
@@ -662,7 +664,8 @@ class FrameBuilder:
 
     def __init__(self, frame: nw.LazyFrame[Any]) -> None:
         self.frame = frame
-        self._inexact = literals_lose_bits(frame)
+        # numbers reach Ibis' engines as the text of a decimal, whose last bit may be lost
+        self._inexact = frame.implementation.is_ibis()
         self.most_branches = most_branches(frame)
         self._prefix = "__calibrant_"
         while any(name.lower().startswith(self._prefix) for name in frame.collect_schema().names()):
@@ -737,11 +740,10 @@ class FrameBuilder:
         """Several expressions, each as a column of its own."""
         return [nw.col(name) for name in self.add_all(expressions)]
 
-    def compute(self, change: Callable[..., Lazy], count: int) -> list[nw.Expr]:
-        """Columns that a function adds to the frame: it is called with the frame and ``new``, their
-        names."""
+    def change(self, count: int, change: Callable[[Lazy, list[str]], Lazy]) -> list[nw.Expr]:
+        """So many columns that a function adds to the frame; it is told their names."""
         new = [self._name() for _ in range(count)]
-        self._do(lambda frame: change(frame, new=new))
+        self._do(lambda frame: change(frame, new))
         return [nw.col(name) for name in new]
 
     def ln(self, expression: nw.Expr) -> nw.Expr:
@@ -763,9 +765,8 @@ class FrameBuilder:
         if cells is not None:
             if grid.first:
                 column = self.add(nw.col(column) - self.constant(grid.first))
-            name, chooser = self._name(), column
-            self._do(lambda frame: cells.add_to(frame, chooser, name))
-            return nw.col(name)
+            chooser = column
+            return self.change(1, lambda frame, new: cells.add_to(frame, chooser, new[0]))[0]
         first, last = self.constant(grid.first), self.constant(grid.last)
         # NULL may find a row here; its values are not used in the end
         t = between_ends(nw.col(column), first, last)
@@ -850,11 +851,6 @@ column: calibrant apply calibrator.json new.csv -o calibrated.csv
 def any_case(frame: Lazy | nw.DataFrame[Any]) -> bool:
     """Whether the engine takes names that differ only in case for the same."""
     return isinstance(frame, nw.LazyFrame) and not frame.implementation.is_polars()
-
-
-def literals_lose_bits(frame: Lazy) -> bool:
-    """Whether numbers reach the engine as the text of a decimal, whose last bit may be lost."""
-    return frame.implementation.is_ibis()
 
 
 def most_branches(frame: Lazy) -> int:

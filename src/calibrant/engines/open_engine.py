@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from calibrant.data.lazy import Names, check_label_apart, grouped_table, row_count
+from calibrant.data.door import Rows
+from calibrant.data.lazy import (
+    HEAD,
+    BadRowsError,
+    CellsOption,
+    Coding,
+    LazyRows,
+    Names,
+    check_label_apart,
+    grouped_table,
+    row_count,
+)
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable, pooling_facts
 from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import ApplyOptions, RowFitted
-from calibrant.engines.files import PLAIN_READING, ReadOptions, find_files, spool
+from calibrant.engines.files import PLAIN_READING, Label, ReadOptions, classes_of, find_files, spool
 from calibrant.errors import InputError, ParameterError, did_you_mean
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import STANDARD, Name
@@ -19,19 +35,9 @@ from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
     from calibrant.engines.duckdb import Source
-    from calibrant.engines.duckdb_rows import ClassRows
+    from calibrant.engines.duckdb_rows import FileRows
 
-
-from abc import ABC, abstractmethod
-from contextlib import suppress
-from typing import NamedTuple, TypeVar
-
-from calibrant.array_types import Array, Index
-from calibrant.data.lazy import HEAD, BadRowsError, CellsOption, Coding, LazyRows
-from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.data.score_table import ScoreTable, pooling_facts
-from calibrant.engines.spelling import Label, classes_of
-
+T = TypeVar("T")
 Paths = Sequence[str | os.PathLike[str]]
 #: what only DuckDB reads, and what to do instead
 FEATURES = ("columns beside the score are read", "")
@@ -39,8 +45,6 @@ SEVERAL = (
     "scores of several classes are read and written",
     ", or apply the calibrator there by SQL: calibrant export --to sql --dialect spark",
 )
-
-
 ENGINES = ("duckdb", "spark")
 
 
@@ -54,7 +58,7 @@ def open_engine(
     master: str | None = None,
     reading: ReadOptions = PLAIN_READING,
 ) -> Iterator[Engine]:
-    """An engine for one job.
+    """An engine for one job. What works behind it starts when it is first needed.
 
     Parameters
     ----------
@@ -83,26 +87,28 @@ def open_engine(
     if name not in ENGINES:
         hint = did_you_mean(name, ENGINES)
         raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.{hint}")
-    if name == "spark":
-        from calibrant.engines.spark import Spark
-
-        if reading.decimal is not None or reading.drop:
-            raise ParameterError(
-                "the engine spark reads plain numbers and drops no rows: leave --decimal and "
-                "--missing out, or use the engine duckdb."
-            )
-        place = master or "local[*]"
-        with Spark(place, threads=threads, memory=memory_limit, progress=progress) as session:
-            yield Engine(session, spark=True)
-        return
-    from calibrant.engines.duckdb import Session
-
-    if master is not None:
+    if name == "spark" and (reading.decimal is not None or reading.drop):
+        raise ParameterError(
+            "the engine spark reads plain numbers and drops no rows: leave --decimal and "
+            "--missing out, or use the engine duckdb."
+        )
+    if name == "duckdb" and master is not None:
         raise ParameterError("a master is for Spark: use it with the engine spark.")
-    with Session(
-        threads=threads, memory_limit=memory_limit, progress=progress, reading=reading
-    ) as session:
-        yield Engine(session)
+
+    def start() -> Any:
+        if name == "spark":
+            from calibrant.engines.spark import Spark
+
+            place = master or "local[*]"
+            return Spark(place, threads=threads, memory=memory_limit, progress=progress)
+        from calibrant.engines.duckdb import Session
+
+        return Session(
+            threads=threads, memory_limit=memory_limit, progress=progress, reading=reading
+        )
+
+    with ExitStack() as stack:
+        yield Engine(lambda: stack.enter_context(start()), spark=name == "spark")
 
 
 class Engine:
@@ -110,7 +116,8 @@ class Engine:
 
     Parameters
     ----------
-    session : Session of DuckDB, or Spark
+    start : function without arguments
+        Starts what works: a Session of DuckDB, or Spark. It is called when that is first needed.
     spark : bool, default=False
         Spark reads and writes by its own rules, one score and segments. DuckDB takes all kinds of
         files, standard input, several classes and features.
@@ -123,11 +130,17 @@ class Engine:
         The names that several columns of the file last looked at have.
     """
 
-    def __init__(self, session: Any, *, spark: bool = False) -> None:
-        self.session, self.spark = session, spark
-        self.notes: list[str] = [] if spark else getattr(session, "notes", [])
+    def __init__(self, start: Callable[[], Any], *, spark: bool = False) -> None:
+        self._start, self.spark = start, spark
+        self.notes: list[str] = []
         self.repeated: list[str] = []
-        self._standard_input: Path | None = None
+
+    @cached_property
+    def session(self) -> Any:
+        """What works: a Session of DuckDB, or Spark."""
+        session = self._start()
+        session.notes = self.notes
+        return session
 
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
         """The rows of files."""
@@ -171,34 +184,26 @@ class Engine:
         self.repeated[:] = dict.fromkeys(name for name in names if names.count(name) > 1)
         return {names[i]: [row[i] for row in rows] for i in once}
 
-    def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
-        """The names of the columns of files; ``wanted`` are some that must be there."""
-        self._need_duckdb(SEVERAL)
-        return self._sources(files, wanted)[0].names
+    def rows_to_hold(
+        self, files: Paths, wanted: Sequence[str], names: Names, role: str = "score"
+    ) -> FileRows:
+        """The rows of files, to be held in memory with a column of scores for each of several
+        classes, or with other columns; ``wanted`` are columns that are known to be read."""
+        self.need_duckdb(SEVERAL)
+        from calibrant.engines.duckdb_rows import FileRows
 
-    def class_rows(
-        self,
-        files: Paths,
-        wanted: Sequence[str],
-        label: str,
-        weight: str | None = None,
-        role: str = "score",
-    ) -> ClassRows:
-        """The rows of files with a column of scores for each of several classes; ``wanted`` are
-        columns that are known to be read."""
-        self._need_duckdb(SEVERAL)
-        from calibrant.engines.duckdb_rows import ClassRows
+        known = [name for name in (*wanted, names.label, names.weight) if name]
+        sources = self._sources(files, known)
+        for source in sources:
+            for name, of in ((names.label, "label"), (names.weight, "weight")):
+                if name:
+                    source.find(name, of)
+        return FileRows(self.session, sources, names, role)
 
-        known = [*wanted, label, *([weight] if weight else [])]
-        return ClassRows(self.session, self._sources(files, known), label, weight, role)
-
-    def feature_rows(
-        self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
-    ) -> ClassRows:
-        """The rows of files with other columns beside score, label and weight, to read at once."""
-        self._need_duckdb(FEATURES)
-        check_label_apart(names)
-        return self.class_rows(files, [names.score, *features], names.label, names.weight, role)
+    def columns(self, files: Paths) -> tuple[str, ...]:
+        """The names of the columns of files."""
+        self.need_duckdb(SEVERAL)
+        return self._sources(files, ())[0].names
 
     def apply(
         self,
@@ -230,17 +235,18 @@ class Engine:
         """
         options.check_fitted(fitted)
         if isinstance(fitted.map, VectorMap):
-            self._need_duckdb(SEVERAL)
+            self.need_duckdb(SEVERAL)
         if isinstance(fitted, RowFitted):
-            self._need_duckdb(FEATURES)
+            self.need_duckdb(FEATURES)
         there = self._with_standard_input(files)
+        new = NewSegments() if new_segments is None else new_segments
         if self.spark:
             from calibrant.engines import spark_files
 
-            return spark_files.apply_file(self.session, fitted, there, out, options, new_segments)
+            return spark_files.apply_file(self.session, fitted, there, out, options, new)
         from calibrant.engines import duckdb_apply
 
-        return duckdb_apply.apply_file(self.session, fitted, there, out, options, new_segments)
+        return duckdb_apply.apply_file(self.session, fitted, there, out, options, new)
 
     def _sources(self, files: Paths, wanted: Sequence[str]) -> list[Source]:
         """The files as DuckDB reads them."""
@@ -256,12 +262,14 @@ class Engine:
             raise InputError(
                 "standard input (-) is read by the engine duckdb alone. Save it to a file first."
             )
-        if self._standard_input is None:
-            place = self.session.temporary("stdin")
-            self._standard_input = spool(self.session.reading, place)
         return [self._standard_input if os.fspath(name) == STANDARD else name for name in files]
 
-    def _need_duckdb(self, what: tuple[str, str]) -> None:
+    @cached_property
+    def _standard_input(self) -> Path:
+        """A copy of standard input, which is read more than once."""
+        return spool(self.session.reading, self.session.temporary("stdin"))
+
+    def need_duckdb(self, what: tuple[str, str]) -> None:
         """Refuse another engine for what only DuckDB reads."""
         if self.spark:
             are_read, instead = what
@@ -274,20 +282,48 @@ class Engine:
 # --- The rows of files, whoever reads them: questions of all rows, and their table ---------------
 
 
-T = TypeVar("T")
 #: how many files are named in the facts of a fit
 NAMED = 20
 #: what to do about probabilities outside [0, 1]
 OUTSIDE_ADVICE = "Divide percentages by 100; calibrate margins or logits first."
 
 
-class FileTable(NamedTuple):
-    """The score table of files, its labels, and facts worth remembering."""
+@dataclass(frozen=True)
+class FileScores:
+    """The scores and labels of files, and facts worth remembering.
 
-    table: ScoreTable
-    classes: tuple[Label, Label]
-    pos_label: Label
+    Parameters
+    ----------
+    data : ScoreTable, or ScoreMatrix of several classes
+    classes : tuple of labels
+    pos_label : the positive label; None of several classes
+    facts : dict
+    before : the same of the scores of the same rows before calibration, where asked for
+    by_segment : the table of each segment, where asked for
+    rows, y, features : the rows one by one, their labels and a frame of columns beside the score,
+        where asked for
+    """
+
+    data: Any
+    classes: tuple[Label, ...]
+    pos_label: Label | None
     facts: dict[str, Any]
+    before: Any = None
+    by_segment: Mapping[Any, ScoreTable] = field(default_factory=dict)
+    rows: Rows | None = None
+    y: Any = None
+    features: Any = None
+
+    @property
+    def several(self) -> bool:
+        """Whether there is a column of scores for each of several classes."""
+        return isinstance(self.data, ScoreMatrix)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The facts and the labels, for JSON."""
+        positive = {} if self.several else {"pos_label": self.pos_label}
+        return {**self.facts, "classes": list(self.classes), **positive}
 
 
 class RowsOfFiles(ABC):
@@ -391,52 +427,11 @@ def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
 
 def read_rows(
     rows: RowsOfFiles, *, cells: CellsOption = "auto", pos_label: Any = None
-) -> FileTable:
+) -> FileScores:
     """The score table of files; what was done to the scores is among the facts."""
     grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), pos_label)
     table = grouped_table(*grouped)
     if rows.role == "probability" and not table.looks_like_probabilities:
         rows.refuse_outside()
     facts = rows.facts(row_count(grouped[1])) | pooling_facts(table)
-    return FileTable(table, coding.classes, coding.pos_label, facts)
-
-
-# --- Rows of files with a column of scores for each of several classes, held in memory ------------
-
-
-#: scores that are read into memory at most, 8 bytes each
-MOST_NUMBERS = 2**29
-
-
-class ColumnsRead(NamedTuple):
-    """Columns of numbers, the code of each row's label, and weights; in the order of the rows.
-
-    ``features`` is a frame of other columns of the same rows, where they were asked for.
-    """
-
-    numbers: Array
-    codes: Index
-    weight: Array | None
-    features: Any = None
-
-
-class FileMatrix(NamedTuple):
-    """The scores of several classes from files, and facts worth remembering.
-
-    ``raw`` are the scores of the same rows before calibration, where they were asked for.
-    """
-
-    matrix: ScoreMatrix
-    classes: tuple[Label, ...]
-    facts: dict[str, Any]
-    raw: ScoreMatrix | None = None
-
-
-def refuse_many(rows: int, columns: int) -> None:
-    """Refuse more scores than are held in memory."""
-    if rows * columns > MOST_NUMBERS:
-        raise InputError(
-            "scores of several classes are held in memory, so there must be at most "
-            f"{MOST_NUMBERS:,} of them, but more than {rows:,} rows of {columns} columns came. "
-            "Use a sample of the rows; apply takes any number of rows."
-        )
+    return FileScores(table, coding.classes, coding.pos_label, facts)

@@ -234,7 +234,15 @@ def _settings(master: str, threads: int | None, memory: str | None) -> dict[str,
         )
     local = not master.startswith("local-cluster") and master.startswith("local")
     if threads is not None:
-        master = _with_threads(master, threads, local)
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ParameterError(
+                f"threads must be a whole number of at least 1, but {threads!r} came."
+            )
+        if not local:
+            raise ParameterError(
+                f"threads must be left out with the master {master}, which has its own cores."
+            )
+        master = f"local[{threads}]"
     settings = {
         "spark.app.name": "calibrant",
         "spark.master": master,
@@ -252,16 +260,6 @@ def _settings(master: str, threads: int | None, memory: str | None) -> dict[str,
     elif memory:
         settings["spark.executor.memory"] = _heap(memory)
     return settings
-
-
-def _with_threads(master: str, threads: int, local: bool) -> str:
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ParameterError(f"threads must be a whole number of at least 1, but {threads!r} came.")
-    if not local:
-        raise ParameterError(
-            f"threads must be left out with the master {master}, which has its own cores."
-        )
-    return f"local[{threads}]"
 
 
 def _heap(memory: str) -> str:
@@ -473,8 +471,13 @@ KNOWN: dict[str, str] = {
 
 def reworded(error: BaseException) -> str | None:
     """An error of Spark in our words; None if it is a mistake of the program, to be left loud."""
-    if not _is_sparks(error) or _is_ours(error):
+    homes = {cls.__module__.split(".", maxsplit=1)[0] for cls in type(error).__mro__}
+    if not homes & {"pyspark", "py4j"} and not isinstance(error, ConnectionError):
         return None
+    if type(error).__name__ in ("AnalysisException", "ParseException"):
+        condition = getattr(error, "getCondition", lambda: None)() or ""
+        if not condition.startswith(OF_DATA):  # names and types that do not fit
+            return None
     text = "\n".join([*_messages(error), type(error).__name__])
     at = re.search(r"(?:while reading file|CSV file:) (\S+?)\.?(?:\s|$)", text)
     file = name_of(at[1]) if at else "a file or folder"
@@ -509,19 +512,6 @@ def name_of(url: str) -> str:
     'part-0.csv'
     """
     return url.rstrip("/").rsplit("/", 1)[-1]
-
-
-def _is_sparks(error: BaseException) -> bool:
-    homes = {cls.__module__.split(".", maxsplit=1)[0] for cls in type(error).__mro__}
-    return bool(homes & {"pyspark", "py4j"}) or isinstance(error, ConnectionError)
-
-
-def _is_ours(error: BaseException) -> bool:
-    """Names and types that do not fit: the query is wrong, not the data."""
-    if type(error).__name__ not in ("AnalysisException", "ParseException"):
-        return False
-    condition = getattr(error, "getCondition", lambda: None)() or ""
-    return not condition.startswith(OF_DATA)
 
 
 def _messages(error: BaseException) -> list[str]:

@@ -29,10 +29,9 @@ from calibrant.engines.apply import (
     count_new_segments,
     segment_keys,
 )
-from calibrant.engines.files import kind_of, one_kind, output_kind
+from calibrant.engines.files import Label, kind_of, one_kind, output_kind, typed_present
 from calibrant.engines.open_engine import OUTSIDE_ADVICE, RowsOfFiles
 from calibrant.engines.spark import Spark, name_of
-from calibrant.engines.spelling import Label, typed_present
 from calibrant.errors import InputError, import_extra
 from calibrant.fitting.fitted import Fitted
 from calibrant.outputs import (
@@ -40,7 +39,7 @@ from calibrant.outputs import (
     check_output_folder,
     find_target,
     follow_links,
-    path_of_url,
+    path_here,
     stat_of,
 )
 
@@ -73,7 +72,7 @@ def apply_file(
     files: Paths,
     out: str | os.PathLike[str],
     options: ApplyOptions,
-    new_segments: NewSegments | None = None,
+    new_segments: NewSegments,
 ) -> int:
     """Copy files to the folder ``out`` with one more column; the number of rows written.
 
@@ -84,7 +83,7 @@ def apply_file(
     files : names, patterns, folders or URLs; see `read_files`
     out : path or URL; see `write_files`
     options : ApplyOptions
-    new_segments : NewSegments, optional
+    new_segments : NewSegments
         Counts the rows of segments that the calibrator has not seen.
 
     Notes
@@ -98,8 +97,7 @@ def apply_file(
     options.check_columns([options.into], columns, name_of(os.fspath(files[0])))
     if _is_text(files):
         frame = with_numbers(frame, options.scores)
-        if keys := segment_keys(fitted.map):
-            fitted = replace(fitted, rule=keys.map)
+        fitted = replace(fitted, rule=segment_keys(fitted.map)[0])
     into = f"calibrant_{secrets.token_hex(4)}" if options.into in columns else options.into
     result = spark.call(
         lambda: add_probabilities(
@@ -115,7 +113,7 @@ def apply_file(
     )
     if into != options.into:
         result = result.withColumn(options.into, result[into]).drop(into)
-    if new_segments is not None and options.segments:
+    if options.segments:
         rows: nw.LazyFrame[Any] = nw.from_native(frame)
         found = spark.call(lambda: count_new_segments(fitted.map, rows, options.segments))
         vars(new_segments).update(vars(found))
@@ -174,17 +172,10 @@ def _is_text(files: Paths) -> bool:
     return _kind(os.fspath(files[0]))[0] == "csv"
 
 
-def _path_here(name: str) -> Path | None:
-    """The path of a file on this machine, also of a URL of one; None for one elsewhere."""
-    if name.startswith("file:/"):
-        return path_of_url(name[5:])
-    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name) else Path(name)
-
-
 def _url_of(name: str) -> str:
     """A file as Spark is told it: one of this machine is not on the cluster's own file system, and
     where it is there, its name is no pattern."""
-    path = _path_here(name)
+    path = path_here(name)
     if path is None or name.startswith("file:"):
         return name
     url = local_url(path)
@@ -303,8 +294,8 @@ def find_place(
     is there already, or would cost other files."""
     name = os.fspath(out)
     output_kind(Path(name_of(name)))
-    here = _path_here(name)
-    inputs = {url: _path_here(unquote(url)) for url in spark.call(frame.inputFiles)}
+    here = path_here(name)
+    inputs = {url: path_here(unquote(url)) for url in spark.call(frame.inputFiles)}
     if here is None:
         _refuse_read(name, [url for url, path in inputs.items() if path is None])
         return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from calibrant.data.columns import segment_columns_of
 from calibrant.data.door import check_word
@@ -141,19 +140,10 @@ def _grouped(
         lambda rows: rows.grouped(cells),
         pos_label=pos_label,
         count=lambda grouped: row_count(grouped[1]),
-    ).answer
+    )[0]
 
 
 # --- frames and files ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Answer(Generic[T]):
-    """An answer, how the labels were read for it, and facts worth remembering."""
-
-    answer: T
-    coding: Coding
-    facts: dict[str, Any]
 
 
 def ask(
@@ -163,20 +153,21 @@ def ask(
     *,
     pos_label: Any = None,
     count: Callable[[T], int] | None = None,
-) -> Answer[T]:
-    """The answer of all rows of a frame, or of files.
+) -> tuple[T, Coding, dict[str, Any]]:
+    """The answer of all rows of a frame, or of files; how the labels were read for it, and facts
+    worth remembering.
 
     ``count`` says of how many rows an answer is: files must hold as many.
     """
     check_label_apart(names)
-    files = _files(frame)
-    if files is not None:
+    files = list(frame) if isinstance(frame, (list, tuple)) else [frame]
+    if files and all(isinstance(file, (str, os.PathLike)) for file in files):
         with open_engine() as engine:
             rows = engine.rows(files, names)
             answer, coding = rows.ask(question, pos_label)
         if count is not None:
             check_rows(count(answer), rows.expected, rows.file_names[0])
-        return Answer(answer, coding, rows.facts(None))
+        return answer, coding, rows.facts(None)
     lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(
@@ -184,13 +175,7 @@ def ask(
             f"path of a file, but {type(frame).__name__} came."
         )
     found = read_lazy(lazy, names, pos_label=pos_label)
-    return Answer(question(found), found.coding, names.facts())
-
-
-def _files(frame: Any) -> list[str | os.PathLike[str]] | None:
-    """Paths and globs, if that is what came."""
-    items = list(frame) if isinstance(frame, (list, tuple)) else [frame]
-    return items if items and all(isinstance(i, (str, os.PathLike)) for i in items) else None
+    return question(found), found.coding, names.facts()
 
 
 # --- Exact isotonic regression of data that do not fit into memory --------------------------------
@@ -260,8 +245,7 @@ def fit_isotonic(
         table = refined_table(rows, cells)
         return table, rows.mean_row_weight() if matters else 1.0
 
-    told = ask(frame, names, question, pos_label=pos_label)
-    (table, unit), coding = told.answer, told.coding
+    (table, unit), coding, facts = ask(frame, names, question, pos_label=pos_label)
     starts, values = isotonic_blocks(table, pseudo * unit)
     if len(starts) == 1:
         fitted_map = Piecewise.constant(float(values[0]))
@@ -271,7 +255,7 @@ def fit_isotonic(
         "calibrant": __version__,
         "weight": table.total,
         "positive_weight": table.total_positive,
-        **told.facts,
+        **facts,
     }
     asked = None if pos_label is None else coding.pos_label
     params = {

@@ -95,7 +95,7 @@ def reserved_name(final: Path) -> Iterator[Path]:
     """
     for number in range(MOST_WRITERS):
         place = _temporary_name(final, str(number))
-        with locked(place.with_suffix(".lock")) as alone:
+        with _locked(place.with_suffix(".lock")) as alone:
             if alone is None:  # no locks on this disk: then nothing tells what is stale
                 break
             if alone and _remove_path(place):
@@ -134,7 +134,7 @@ def _remove_stale(final: Path, own: int) -> None:
         place = _temporary_name(final, str(number))
         if os.path.lexists(place.with_suffix(".lock")):  # of some numbers the writer has ended well
             alone = False
-            with locked(place.with_suffix(".lock")) as free:
+            with _locked(place.with_suffix(".lock")) as free:
                 if free:
                     _remove_path(place)
     if alone and len(_ALONE) < MOST_ALONE:
@@ -151,7 +151,7 @@ def _remove_path(path: Path) -> bool:
 
 
 @contextmanager
-def locked(lock: Path) -> Iterator[bool | None]:
+def _locked(lock: Path) -> Iterator[bool | None]:
     """Whether this process got the lock of a file, which is removed at the end; see `try_lock`."""
     try:
         number = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +19,7 @@ from calibrant.engines.open_engine import FileScores
 from calibrant.errors import InputError, ParameterError, as_command_options, shell_quoted
 from calibrant.fitting.files import save
 from calibrant.fitting.fitted import Fitted, label_array
-from calibrant.outputs import follow_links, write_whole
-from calibrant.outputs import locked as locked_file
+from calibrant.outputs import follow_links, is_same_file, try_lock, write_whole
 from calibrant.rules.base import VectorMap
 
 if TYPE_CHECKING:
@@ -457,14 +457,19 @@ def locked(state: Path) -> Iterator[None]:
     The lock is the system's own, on a file beside the state that is removed at the end. It goes
     with its process, so that a job that was killed keeps nobody out.
     """
-    # a file system without locks keeps nobody out
-    with locked_file(state.with_name(f"{state.name}.lock")) as alone:
-        if alone is False:
+    beside = state.with_name(f"{state.name}.lock")
+    with open(os.open(beside, os.O_CREAT | os.O_RDWR, 0o600), "rb+") as stream:
+        # a file system without locks keeps nobody out
+        if try_lock(stream.fileno()) is False or not is_same_file(beside, stream.fileno()):
             raise InputError(
                 f"only one command at a time may work on {state}, but another one does now. "
                 "Nothing was changed: run this one again when that one is done."
             )
-        yield
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows removes no open file; an old one keeps nobody out
+                beside.unlink()
 
 
 def _check_scores(score: list[str] | None, calibrator: Path | None, prob: str | None) -> None:

@@ -32,7 +32,7 @@ from calibrant.data.frozen import thawed_json
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import reliability_curve
-from calibrant.engines.open_engine import FileScores
+from calibrant.engines.open_engine import FEATURES, FileScores
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.files import save, to_json
 from calibrant.fitting.fitted import Fitted, label_array
@@ -211,6 +211,7 @@ def _prepared(
 ) -> tuple[FileScores, str, Callable[[], FitResult]]:
     """What was read, what is fitted to how much of it, in words, and the fit, ready to run."""
     if features:
+        source.engine.need_duckdb(FEATURES)
         rows = reading.read_features(reading.complete_roles(source), features, learn=True)
         title = f"{len(features)} columns of {len(rows.y):,} rows"
         return rows, title, lambda: fit_features(rows, folds)

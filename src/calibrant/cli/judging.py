@@ -25,7 +25,7 @@ from calibrant.cli.app import (
 )
 from calibrant.data.door import check_word
 from calibrant.data.lazy import LazyRows
-from calibrant.engines.open_engine import FileScores
+from calibrant.engines.open_engine import FEATURES, FileScores
 from calibrant.errors import InputError, ParameterError, as_command_options
 from calibrant.metrics.chance import IntervalOptions, read_interval_options
 from calibrant.metrics.evaluating import Evaluation, evaluate_rows, in_words
@@ -226,13 +226,9 @@ def evaluate(
       calibrant evaluate calibrated.csv --features age,country
     """
     found: Any = None
+    others: Any = {"segment": segment, "raw": raw, "option": "--prob"}
     with run.open(*files, title="measuring") as engine:
-        source = reading.find_source(
-            *(engine, files, prob, label, weight, pos_label, run),
-            segment=segment,
-            raw=raw,
-            option="--prob",
-        )
+        source = reading.find_source(engine, files, prob, label, weight, pos_label, run, **others)
         count = read_bins(bins)
         records = chosen_records(CLASS_MEASURES if source.several else MEASURES, measures)
         if bins != "10" and not any(name in records for name in BINNED):
@@ -241,6 +237,8 @@ def evaluate(
                 "name them in --measures, too."
             )
         source.refuse_beside(features=features)
+        if features:  # before anything is read
+            engine.need_duckdb(FEATURES)
         sources.check_weighing(weights, weight)
         _refuse_unused(source, records, features, level, replicates, weights)
         if segment and raw:

@@ -40,7 +40,7 @@ from calibrant.engines.files import (
     typed_present,
     yes_of,
 )
-from calibrant.engines.open_engine import FEATURES, Engine, FileScores, read_rows
+from calibrant.engines.open_engine import Engine, FileScores, read_rows
 from calibrant.errors import InputError, ParameterError, shell_quoted
 from calibrant.fitting.fitted import Fitted, label_array
 from calibrant.metrics.headlines import ClassNames, Face, LabelNames
@@ -141,14 +141,14 @@ def read_features(
     source: FileSource, features: Sequence[str], *, learn: bool = False
 ) -> FileScores:
     """The rows of files, in memory. To ``learn`` from, a column of another role is refused."""
-    features, engine = list(dict.fromkeys(features)), source.engine
+    features = list(dict.fromkeys(features))
     names = Names(source.score, source.label, source.weight)
     twice = [name for name in features if learn and name in names]
     if twice:
         raise ParameterError(f"--features must be other columns, but {twice[0]!r} has a role.")
-    engine.need_duckdb(FEATURES)
     check_label_apart(names)
-    rows = engine.rows_to_hold(source.files, [source.score, *features], names, source.role)
+    wanted = [source.score, *features]
+    rows = source.engine.rows_to_hold(source.files, wanted, names, source.role)
     spelled = rows.classes()
     coding = classes_of(spelled, source.label, source.positive)
     classes, pos_label = list(coding.classes), coding.pos_label

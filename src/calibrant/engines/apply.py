@@ -46,7 +46,6 @@ from calibrant.engines.frame_printer import (
     FrameBuilder,
     FramePrinter,
     SegmentColumn,
-    any_case,
     by_segment,
     check_keys,
     kind_of_segment,
@@ -202,7 +201,8 @@ def _check_columns(
     for name, role in (scores | dict.fromkeys(segments, "segment")).items():
         if name not in names:
             raise InputError(unknown_column(name, role, names, "the frame"))
-    same = str.lower if any_case(frame) else str
+    lazy = isinstance(frame, nw.LazyFrame) and not frame.implementation.is_polars()
+    same = str.lower if lazy else str  # names that differ only in case are the same to these
     there = {same(name) for name in names}
     taken = [name for name in new if same(name) in there]
     if taken:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -120,16 +120,6 @@ def apply_file(
         new_segments.rows = new_segments.new = 0
 
 
-class _Extended(NamedTuple):
-    """A file with its new columns: a relation that has them, and the SQL of each by its name."""
-
-    source: Source
-    relation: str
-    new: dict[str, str]
-    #: whether the scores are written with a decimal comma
-    comma: bool = False
-
-
 class _Job:
     """What is applied to which rows, and where they go.
 
@@ -163,7 +153,6 @@ class _Job:
     def copy(self) -> int:
         """Copy the rows with their numbers read in one way; how many there are."""
         session, options = self.session, self.options
-        extended = [self._extended(source) for source in self.sources]
         watch = BlockWatch(self.fitted.expects, options.on_range)
         spelled = [SpelledCategories(one) if one.nominal else None for one in self.beside]
         several = isinstance(self.map, VectorMap)
@@ -173,7 +162,7 @@ class _Job:
             session.function(SET, member_setter(), "VARCHAR"),
             whole_file(self.out) as temporary,
         ):
-            command, header = _copy(extended, self.names, self.out, temporary)
+            command, header = self._copy(temporary)
             try:
                 with _ordered(session, command):
                     written = int(session.query(command)[0][0]) - header
@@ -237,9 +226,43 @@ class _Job:
 
         return of_block
 
-    def _extended(self, source: Source) -> _Extended:
-        """A file with the new columns; for several classes one call gives them all."""
-        numbers, options, added = self.numbers, self.options, self.added
+    def _copy(self, temporary: Path) -> tuple[str, int]:
+        """The COPY command for the output's kind, and how many of its rows are a header."""
+        names, out, first, header = self.names, self.out, self.sources[0], 0
+        kind, ending, packed = output_kind(out)
+        lines = first.kind == kind == "json"  # the text of a row need not be touched
+        rows = " UNION ALL ".join(self._rows(source, kind, lines) for source in self.sources)
+        columns = [f"o{i}" for i in range(len(names))]
+        lower = [name.lower() for name in names]
+        repeated = [name for name in names if lower.count(name.lower()) > 1 or not name]
+        options = _FORMATS[kind]
+        if lines:
+            query, options = rows, _RAW
+        elif not repeated:
+            named = (f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True))
+            query = f"SELECT {', '.join(named)} FROM ({rows})"
+        elif kind != "csv":
+            raise InputError(
+                f"{out.name} needs columns with different names (upper and lower case are the "
+                f"same), but {first.path.name} has {', '.join(map(repr, repeated[:8]))}. Write "
+                ".csv instead."
+            )
+        else:  # SQL would rename the columns, so the header is written as the first row
+            named = (f"{literal(n)} AS {c}" for c, n in zip(columns, names, strict=True))
+            fields = ", ".join(f"{c}::VARCHAR" for c in columns)
+            query = f"SELECT {', '.join(named)} UNION ALL SELECT {fields} FROM ({rows})"
+            options, header = "FORMAT csv, HEADER false", 1
+        if kind == "csv":
+            kept = first.separator if first.separator != "\t" else ","
+            options += f", DELIMITER {literal(chr(9) if ending == '.tsv' else kept)}"
+        if packed:
+            options += ", COMPRESSION gzip"
+        command = f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
+        return command, header
+
+    def _rows(self, source: Source, kind: str, lines: bool) -> str:
+        """SQL of the output's columns, or of its lines of JSON."""
+        numbers, options = self.numbers, self.options
         given = [numbers.checked(source, column) for column in options.scores]
         for segment, spelling in zip(options.segments, self.spellings, strict=True):
             given.append(segment_key_sql(source, source.find(segment, "segment"), spelling))
@@ -249,14 +272,18 @@ class _Job:
                 given.append(f"({text_sql(source, source.find(name, FEATURE))})::VARCHAR")
             else:
                 given.append(numbers.checked(source, name))
-        made = f"{FUNCTION}({', '.join(given)})"
-        spelled = [numbers.written[column] for column in options.scores]
-        comma = any(one is not None and one.decimal == "," for one in spelled)
-        if not isinstance(self.fitted.map, VectorMap):
-            return _Extended(source, source.relation, {added[0]: made}, comma)
-        relation = f"(SELECT *, {made} AS {MADE} FROM {source.relation})"
-        each = {name: f"{MADE}[{i}]" for i, name in enumerate(added, start=1)}
-        return _Extended(source, relation, each, comma)
+        made, relation = f"{FUNCTION}({', '.join(given)})", source.relation
+        new = {self.added[0]: made}
+        if isinstance(self.map, VectorMap):  # one call gives all classes
+            relation = f"(SELECT *, {made} AS {MADE} FROM {relation})"
+            new = {name: f"{MADE}[{i}]" for i, name in enumerate(self.added, start=1)}
+        if lines:
+            return f"SELECT {_line(source, new)} AS o0 FROM {relation}"
+        written = [numbers.written[column] for column in options.scores]
+        comma = any(one is not None and one.decimal == "," for one in written)
+        if kind == "csv" and comma:  # as the scores are written
+            new = {name: f"replace(({sql})::VARCHAR, '.', ',')" for name, sql in new.items()}
+        return f"SELECT {_listed(source, new, self.names, kind)} FROM {relation}"
 
     def refuse(self) -> None:
         """Say which rows cannot be calibrated, once it is known that there are some."""
@@ -293,39 +320,33 @@ def _ordered(session: Session, command: str) -> Iterator[None]:
         session.query(f"SET threads = {threads}")
 
 
-def _select(one: _Extended, names: list[str], kind: str) -> str:
-    """SQL of the output's columns. In CSV, strings of JSON lose their quotes, and new numbers are
-    written with a decimal comma where the scores are; in JSON, NaN and infinite numbers are
-    refused."""
-    source, new = one.source, one.new
+def _listed(source: Source, new: Mapping[str, str], names: list[str], kind: str) -> str:
+    """SQL of the output's columns. In CSV, strings of JSON lose their quotes; in JSON, NaN and
+    infinite numbers are refused."""
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
     plain = {"csv": text_sql, "json": json_sql}
     read = plain.get(kind, lambda source, i: source.columns[i])
-    if kind == "csv" and one.comma:
-        new = {name: f"replace(({sql})::VARCHAR, '.', ',')" for name, sql in new.items()}
     # of columns with the same name the first comes first, also in a file of another order
     chosen = [new[name] if name in new else read(source, places[name].pop(0)) for name in names]
-    listed = ", ".join(f"{sql} AS o{i}" for i, sql in enumerate(chosen))
-    return f"SELECT {listed} FROM {one.relation}"
+    return ", ".join(f"{sql} AS o{i}" for i, sql in enumerate(chosen))
 
 
-def _lines(one: _Extended) -> str:
+def _line(source: Source, new: Mapping[str, str]) -> str:
     """SQL of the lines of JSON as they came, with new keys added, or their values replaced."""
-    source = one.source
-    values = {name: f"to_json({sql})::VARCHAR" for name, sql in one.new.items()}
+    values = {name: f"to_json({sql})::VARCHAR" for name, sql in new.items()}
     own = len(source.names) - source.folders
     members = {
         name: f"to_json({column})::VARCHAR"
         for name, column in zip(source.names[own:], source.columns[own:], strict=True)
     }
-    if not set(values).isdisjoint(source.names[:own]):
-        line = appended(members) if members else one_line()
-        for name, value in values.items():
-            line = f"{SET}({line}, {literal(name)}, coalesce({value}, 'null'))"
-        return f"SELECT {line} AS o0 FROM {one.relation}"
-    return f"SELECT {appended({**members, **values})} AS o0 FROM {one.relation}"
+    if set(values).isdisjoint(source.names[:own]):
+        return appended({**members, **values})
+    line = appended(members) if members else one_line()
+    for name, value in values.items():
+        line = f"{SET}({line}, {literal(name)}, coalesce({value}, 'null'))"
+    return line
 
 
 #: what the COPY command writes, by the kind of output
@@ -336,40 +357,6 @@ _FORMATS = {
 }
 #: to write one column of text as it is: no quotes, and a separator that JSON never holds
 _RAW = "FORMAT csv, HEADER false, DELIMITER '\x01', QUOTE '', ESCAPE ''"
-
-
-def _copy(
-    extended: list[_Extended], names: list[str], out: Path, temporary: Path
-) -> tuple[str, int]:
-    """The COPY command for the output's kind, and how many of its rows are a header."""
-    kind, ending, packed = output_kind(out)
-    first, header = extended[0].source, 0
-    rows = " UNION ALL ".join(_select(one, names, kind) for one in extended)
-    columns = [f"o{i}" for i in range(len(names))]
-    options = _FORMATS[kind]
-    if first.kind == kind == "json":  # the text of a row need not be touched
-        query, options = " UNION ALL ".join(map(_lines, extended)), _RAW
-    elif not (repeated := _repeated(names)):
-        named = (f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True))
-        query = f"SELECT {', '.join(named)} FROM ({rows})"
-    elif kind != "csv":
-        raise InputError(
-            f"{out.name} needs columns with different names (upper and lower case are the "
-            f"same), but {first.path.name} has {', '.join(map(repr, repeated[:8]))}. Write "
-            ".csv instead."
-        )
-    else:  # SQL would rename the columns, so the header is written as the first row
-        named = (f"{literal(n)} AS {c}" for c, n in zip(columns, names, strict=True))
-        fields = ", ".join(f"{c}::VARCHAR" for c in columns)
-        query = f"SELECT {', '.join(named)} UNION ALL SELECT {fields} FROM ({rows})"
-        options, header = "FORMAT csv, HEADER false", 1
-    if kind == "csv":
-        kept = first.separator if first.separator != "\t" else ","
-        options += f", DELIMITER {literal(chr(9) if ending == '.tsv' else kept)}"
-    if packed:
-        options += ", COMPRESSION gzip"
-    command = f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
-    return command, header
 
 
 def refuse_changed(source: Source, out: Path) -> None:
@@ -397,12 +384,6 @@ def _changes(types: Any, kind: Any, parquet: bool) -> bool:
     if types.is_struct(kind) and len({f.name.lower() for f in inner} - {""}) < len(inner):
         return True
     return any(_changes(types, f.type, parquet) for f in inner)
-
-
-def _repeated(names: list[str]) -> list[str]:
-    """Columns that SQL cannot tell apart."""
-    lower = [name.lower() for name in names]
-    return [name for name in names if lower.count(name.lower()) > 1 or not name]
 
 
 # --- The function that DuckDB calls for blocks of rows: scores in, probabilities out --------------

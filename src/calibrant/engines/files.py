@@ -127,7 +127,13 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
                         f"data must be in a file, but {match} is a pipe or a device, and data are "
                         f"read more than once. Save them first, for example: cat {match} > rows.csv"
                     )
-                _refuse_own(match)
+                if own := _own_format(match):
+                    what = f"one of calibrant's own files ({own})"
+                    what = "a calibrator" if is_calibrator(match) else what
+                    raise InputError(
+                        f"rows of data are needed here, but {match.name} is {what}. Name the file "
+                        "with the scores."
+                    )
                 known = (seen.st_dev, seen.st_ino) if seen.st_ino else os.path.realpath(match)
                 found.setdefault(known, match)  # some disks do not number their files
     if not found:
@@ -153,16 +159,6 @@ def _own_format(path: Path) -> str:
         return ""
     found = re.match(rb'\s*\{\s*"format":\s*"(calibrant[a-z-]*)"', start)
     return "" if found is None else found[1].decode()
-
-
-def _refuse_own(path: Path) -> None:
-    """Refuse calibrators and the like in place of data."""
-    if own := _own_format(path):
-        what = "a calibrator" if is_calibrator(path) else f"one of calibrant's own files ({own})"
-        raise InputError(
-            f"rows of data are needed here, but {path.name} is {what}. Name the file with the "
-            "scores."
-        )
 
 
 def refuse_url(name: str) -> None:

@@ -848,11 +848,6 @@ column: calibrant apply calibrator.json new.csv -o calibrated.csv
     )
 
 
-def any_case(frame: Lazy | nw.DataFrame[Any]) -> bool:
-    """Whether the engine takes names that differ only in case for the same."""
-    return isinstance(frame, nw.LazyFrame) and not frame.implementation.is_polars()
-
-
 def most_branches(frame: Lazy) -> int:
     """How many pieces of a map a tree of whens may choose among, beside a join.
 

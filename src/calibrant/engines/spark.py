@@ -100,7 +100,8 @@ class Spark:
         conf.set("spark.sql.warehouse.dir", (folder / "warehouse").as_uri())
         conf.setAll(settings.items())
         log = folder / "log.txt"
-        handler = _interrupt_handler()
+        main = threading.current_thread() is threading.main_thread()
+        handler = signal.getsignal(signal.SIGINT) if main else None  # no other thread may set it
         try:
             with log.open("wb") as stream, _interrupts_later(handler):
                 mute = {"stdout": stream, "stderr": subprocess.STDOUT}
@@ -256,7 +257,11 @@ def _settings(master: str, threads: int | None, memory: str | None) -> dict[str,
     if local:
         here = "127.0.0.1"  # also where the machine's own name leads nowhere
         settings |= {"spark.driver.bindAddress": here, "spark.driver.host": here}
-        settings["spark.driver.memory"] = _heap(memory) if memory else _enough(threads)
+        megabytes = 1000 + 256 * (threads or os.cpu_count() or 1)
+        with suppress(AttributeError, ValueError, OSError):  # not told by every system
+            machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20
+            megabytes = max(LEAST, min(megabytes, int(0.8 * machine)))
+        settings["spark.driver.memory"] = _heap(memory) if memory else f"{megabytes}m"
     elif memory:
         settings["spark.executor.memory"] = _heap(memory)
     return settings
@@ -276,14 +281,6 @@ def _heap(memory: str) -> str:
             f"{memory!r} came."
         )
     return f"{round(megabytes)}m"
-
-
-def _enough(threads: int | None) -> str:
-    megabytes = 1000 + 256 * (threads or os.cpu_count() or 1)
-    with suppress(AttributeError, ValueError, OSError):  # not told by every system
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20
-        megabytes = max(LEAST, min(megabytes, int(0.8 * machine)))
-    return f"{megabytes}m"
 
 
 # --- the process behind the session -------------------------------------------------------------
@@ -306,13 +303,6 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
-
-
-def _interrupt_handler() -> Any:
-    """What Ctrl-C does now, if this thread may set it."""
-    if threading.current_thread() is threading.main_thread():
-        return signal.getsignal(signal.SIGINT)
-    return None
 
 
 @contextmanager

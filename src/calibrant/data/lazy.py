@@ -779,7 +779,7 @@ def grouped_table(cells: Cells | None, found: Columns) -> ScoreTable:
 def grouped_tables(cells: Cells | None, found: Columns) -> dict[Any, ScoreTable]:
     """The score table of each segment; segments of several columns are tuples."""
     names = _segments_in(found)
-    new = _changes(found, names)
+    new = _flag_new_groups(found, names)
     starts = np.flatnonzero(new)
     values = [[plain(value) for value in found[name][starts]] for name in names]
     keys = values[0] if len(values) == 1 else zip(*values, strict=True)
@@ -802,7 +802,7 @@ def _segments_in(found: Columns) -> list[str]:
     return [name for name in segment_keys(len(found)) if name in found]
 
 
-def _changes(found: Columns, names: Sequence[str]) -> Flags:
+def _flag_new_groups(found: Columns, names: Sequence[str]) -> Flags:
     """Flags of the groups at which a column has another value than in the group before."""
     new = np.zeros(len(found[names[0]]), dtype=bool)
     new[:1] = True
@@ -816,7 +816,7 @@ def side_by_side(found: Columns) -> Columns:
     key = found["k"].astype(np.int64)
     cell, positive = key >> 1, (key & 1).astype(bool)
     segments = _segments_in(found)
-    new = _changes({**found, "k": cell}, ["k", *segments])
+    new = _flag_new_groups({**found, "k": cell}, ["k", *segments])
     starts = np.flatnonzero(new)
     place = np.cumsum(new) - 1
     columns = {name: found[name][starts] for name in segments} | {"k": cell[starts]}

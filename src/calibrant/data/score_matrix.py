@@ -405,13 +405,13 @@ class ScoreTensor(ScoreMatrix):
 
     def every(self, step: int) -> ScoreTensor:
         some = slice(None, None, min(step, SPARSEST))
-        return self._part(self.scores[some], some)
+        return self._some_rows(self.scores[some], some)
 
     def take(self, rows: NDArray[Any]) -> ScoreTensor:
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return self._part(self.scores[ops_of(self.scores).beside(rows, self.scores)], rows)
+        return self._some_rows(self.scores[ops_of(self.scores).beside(rows, self.scores)], rows)
 
-    def _part(self, scores: Any, rows: Any) -> ScoreTensor:
+    def _some_rows(self, scores: Any, rows: Any) -> ScoreTensor:
         """Some rows, with their facts, which need not be found again."""
         weight = None if self.weight is None else self.weight[rows]
         made = ScoreTensor(scores, self.codes[rows], weight, self.whole)

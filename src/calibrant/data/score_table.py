@@ -352,7 +352,7 @@ class ScoreTable(Frozen):
         """
         if not self.scale.probabilities:
             return None
-        least, most = self._between(1.0)
+        least, most = self._inner_scores(1.0)
         return max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
 
     @property
@@ -365,10 +365,10 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_arrays([0, 1, 97], [0, 1, 1]).percent_ends
         (0.5, 98.5)
         """
-        least, most = self._between(100.0)
+        least, most = self._inner_scores(100.0)
         return 0.5 * least, 50.0 + 0.5 * most
 
-    def _between(self, top: float) -> tuple[float, float]:
+    def _inner_scores(self, top: float) -> tuple[float, float]:
         """The smallest score above 0 and the largest below ``top``; ``top / 2`` without any."""
         first, end = np.searchsorted(self.scores, 0.0, "right"), np.searchsorted(self.scores, top)
         inside = self.scores[first:end]
@@ -479,9 +479,9 @@ class ScoreTable(Frozen):
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500
     ) -> Array:
-        """The parameters that ``fit(table, start)`` finds for the table.
+        """The parameters that ``fit(table, start)`` finds, for a large table from a good start.
 
-        Where the table is large, it is fitted first to a pooled one, for a good start.
+        The start is what it finds for the same table pooled to so many ``cells``.
         """
         start = fit(self.pool(cells), None) if len(self) > 10 * cells else None
         return fit(self, start)

@@ -717,7 +717,12 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         self._check_fit(scores, y)
         rows = self._read_labels(y)
         classes, k = rows.classes, len(rows.classes)
-        self._check_columns(scores, classes)
+        if k == 2 and self.multiclass and (given := count_columns(scores)) > 2:
+            raise InputError(
+                f"scores have {given} columns, one for each class, but only "
+                f"{[plain(c) for c in classes]} are known. If y lacks some of the classes, name "
+                "them all: classes=[...]."
+            )
         if k == 2:
             check_two_column_order(scores, self.classes, classes)
             clean = read_scores(scores, positive_column=rows.positive_column, classes=classes)
@@ -758,18 +763,6 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
                 "one class against the rest, or all of them at once with SimilarityBinning."
             ) from None
         return replace(two, codes=two.positive.astype(np.intp))
-
-    def _check_columns(self, scores: Any, classes: NDArray[Any]) -> None:
-        """Refuse three or more columns of scores where only two classes are known."""
-        if not self.multiclass or len(classes) > 2:
-            return
-        shape = to_matrix(scores, "scores").shape
-        if len(shape) == 2 and shape[1] > 2:
-            raise InputError(
-                f"scores have {shape[1]} columns, one for each class, but only "
-                f"{[plain(c) for c in classes]} are known. If y lacks some of the classes, name "
-                "them all: classes=[...]."
-            )
 
     def _keep(self, rule: Rule, rows: Rows) -> Self:
         """Set the fitted attributes: the rule, the labels, and facts about the rows."""

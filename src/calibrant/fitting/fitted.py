@@ -193,7 +193,12 @@ class Fitted(PredictsByRule, Frozen):
         """The rule, if it is a function of scores alone; others are refused."""
         if isinstance(self.rule, Map):
             return self.rule
-        raise NoMapError(_why_no_map(self))
+        needed = " and ".join(sorted(self.rule.needs))
+        raise NoMapError(
+            f"{self.method or 'this calibrator'} has no map and cannot be exported: it is no "
+            f"function of the score alone, but needs each row's {needed}. Save it with "
+            "calibrant.save and apply it with calibrant.load(...).predict_proba."
+        )
 
     @property
     def positive_column(self) -> int | None:
@@ -261,7 +266,7 @@ class Fitted(PredictsByRule, Frozen):
         """The value that `to_dict` wrote, with the ``arrays`` of its rule; anything else is refused
         with a reason."""
         if isinstance(document, Mapping) and document.get("format") == OLD_FORMAT:
-            document = _upgraded(document)
+            document = _upgraded_document(document)
         check_version(document, FORMAT, VERSION, "a calibrant calibrator")
         kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
         for name, kind in kinds.items():
@@ -279,7 +284,7 @@ class Fitted(PredictsByRule, Frozen):
         )
 
 
-def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
+def _upgraded_document(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document of the old format "calibrant-local" in today's format.
 
     Rules that need more than scores were once saved in the old one.
@@ -359,12 +364,12 @@ class RuleReader(NamedTuple):
                 "calibrate gives the probability of one of two classes, but this calibrator gives "
                 "one probability per class: use predict_proba."
             )
-        p = self._evaluated(scores, rows, on_range)
+        p = self._probabilities(scores, rows, on_range)
         return as_same_series(scores, p if p.ndim == 1 else p[:, 1])
 
     def of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
         """The probability of each class, shape (n, k)."""
-        p = self._evaluated(scores, rows, on_range)
+        p = self._probabilities(scores, rows, on_range)
         if p.ndim == 1:
             return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
         return p[:, ::-1] if self.rule.binary and self.positive_column == 0 else p
@@ -401,12 +406,12 @@ class RuleReader(NamedTuple):
             check_distributions(clean)
         return clean
 
-    def _evaluated(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
+    def _probabilities(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
         """What the rule gives for these scores and what comes beside them."""
         self._check_inputs(rows)
         clean, rule = self.read(scores, on_range), self.rule
         if isinstance(rule, Segmented):
-            return rule.of_codes(clean, self._find(rule, rows.segments))
+            return rule.of_codes(clean, self._find_segments(rule, rows.segments))
         return rule(clean, rows) if rule.needs else rule(clean)
 
     def _check_inputs(self, rows: RowInputs) -> None:
@@ -426,7 +431,7 @@ class RuleReader(NamedTuple):
                 "but none came. Pass segments=[...]; for the map of all rows use map.default."
             )
 
-    def _find(self, rule: Segmented, segments: Any) -> Index:
+    def _find_segments(self, rule: Segmented, segments: Any) -> Index:
         """The number of each row's segment; a warning if most rows have a new segment."""
         known: Any = self.provenance.get("segment_column")
         several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
@@ -520,23 +525,13 @@ def to_fitted_map(calibrator: Any) -> Fitted | None:
     A calibrator that needs more of a row than its scores has no map, and is refused.
     """
     fitted = to_fitted_value(calibrator)
-    if fitted is not None and not isinstance(fitted.rule, Map):
-        raise InputError(_why_no_map(fitted))
+    if fitted is not None:
+        _ = fitted.map  # which refuses a rule that is none
     return fitted
 
 
 class NoMapError(InputError, AttributeError):
     """A calibrator that needs more of a row than its scores has no attribute ``map``."""
-
-
-def _why_no_map(fitted: Fitted) -> str:
-    """The error text for a calibrator that needs more of a row than its scores."""
-    needed = " and ".join(sorted(fitted.rule.needs))
-    return (
-        f"{fitted.method or 'this calibrator'} has no map and cannot be exported: it is no "
-        f"function of the score alone, but needs each row's {needed}. Save it with calibrant.save "
-        "and apply it with calibrant.load(...).predict_proba."
-    )
 
 
 def fingerprint(map_: Map) -> str:

@@ -44,15 +44,24 @@ from calibrant.tensors import library_of, on_host
 class PredictsRows(ABC):
     """The predictions of a model, or of several, together with what calibrates their scores.
 
-    A subclass has ``classes_`` (or overrides `_class_labels`).
+    A subclass gives ``_probabilities(X)``, and has ``classes_`` (or overrides `_class_labels`).
     """
 
     #: it takes rows, not scores: what saves and exports calibrators refuses it
     takes_rows: ClassVar[bool] = True
 
-    @abstractmethod
     def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of the classes."""
+        """Calibrated probabilities, shape (n, k), columns in the order of the classes.
+
+        Parameters
+        ----------
+        X : rows, as the model takes them
+        """
+        return self._probabilities(X)
+
+    @abstractmethod
+    def _probabilities(self, X: Any) -> Array:
+        """What `predict_proba` gives."""
 
     @property
     def _class_labels(self) -> Any:

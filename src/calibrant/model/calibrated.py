@@ -247,8 +247,8 @@ class CalibratedClassifier(ModelClassifier):
             that is fitted again on all rows does the folds' mean number of rounds.
         """
         check_parameters(self, self._limits)
-        kind = self._kind()
-        estimator, calibrator = self._parts(kind)
+        kind = self._kind_of_cv()
+        estimator, calibrator = self._estimator_and_calibrator(kind)
         names = column_names(X)
         frozen = kind == "prefit" or isinstance(estimator, FrozenEstimator)
         if frozen:
@@ -277,7 +277,7 @@ class CalibratedClassifier(ModelClassifier):
         self._columns = names
         return self
 
-    def _kind(self) -> str:
+    def _kind_of_cv(self) -> str:
         """The kind of ``cv``; a frozen model is prefit, whatever the folds."""
         kind = cv_kind(self.cv)
         if self.ensemble and kind != "folds":
@@ -288,7 +288,7 @@ class CalibratedClassifier(ModelClassifier):
         frozen = isinstance(self.estimator, FrozenEstimator)
         return "prefit" if frozen and not self.ensemble else kind
 
-    def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
+    def _estimator_and_calibrator(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
         estimator, calibrator = self.estimator, calibrator_of(self.calibrator, self.segments)
         if not callable(self.response_method):
@@ -344,7 +344,7 @@ class CalibratedClassifier(ModelClassifier):
                 self.calibrators_ = list(first.calibrators)
         self._keep_feature_names(first.estimator)
 
-    def _rows(self, X: Any) -> Any:
+    def _columns_as_in_fit(self, X: Any) -> Any:
         """New rows, with a frame's columns in the order of the fit; other names are refused, but
         for those of a function, which may pick columns as it likes."""
         check_is_fitted(self, "members_")
@@ -353,9 +353,8 @@ class CalibratedClassifier(ModelClassifier):
             X, getattr(self, "_columns", ()), "X" if hasattr(model, "fit") else ""
         )
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
-        X = self._rows(X)
+    def _probabilities(self, X: Any) -> Array:
+        X = self._columns_as_in_fit(X)
         members = [member.predict_proba(X) for member in self.members_]
         return members[0] if len(members) == 1 else np.mean(members, axis=0)
 
@@ -374,7 +373,7 @@ class CalibratedClassifier(ModelClassifier):
         check_is_fitted(self, "members_")
         if self.decision == "calibrated":
             return super().predict(X)
-        X = self._rows(X)
+        X = self._columns_as_in_fit(X)
         refuse_array_api(X, self.members_[0].estimator)
         votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
         if len(votes) == 1:
@@ -550,12 +549,9 @@ class Member(PredictsRows):
     def _class_labels(self) -> NDArray[Any]:
         return self.classes
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes``.
-
-        Scores of the same model as in the fit may be any. A class that the model of a fold has not
-        seen has probability 0, as in scikit-learn.
-        """
+    def _probabilities(self, X: Any) -> Array:
+        """Scores of the same model as in the fit may be any. A class that the model of a fold has
+        not seen has probability 0, as in scikit-learn."""
         model, calibrator = self.estimator, self.calibrator
         scores = model_scores(model, X, self.classes, self.positive, self.method)
         if isinstance(calibrator, LocalCalibrator):
@@ -672,13 +668,13 @@ class MemberFits:
     def member(self, calibrator: AnyCalibrator, kept: ModelToKeep) -> Member:
         """A fitted model, with the calibrator fitted to its pooled parts."""
         data, fits, parts = self.rows, self.fits, kept.parts
-        one, inputs = self._unfitted(calibrator), None
+        one, inputs = self._unfitted_calibrator(calibrator), None
         pair = parts[0][0].ndim == 1 and isinstance(one, VectorCalibrator | CodedCalibrator)
         margins, known = pair and not self.scale.probabilities, self.scale
         if pair:  # both columns are made of one score
             known = self.scale._replace(rows="logit" if margins else "probability")
         if isinstance(one, LocalCalibrator) and one.judges_inputs:
-            inputs = self._inputs(one, kept)
+            inputs = self._companion_inputs(one, kept)
         segments = segments_of(data.X, self.segments) if self.segments is not None else None
         with (
             pooled_scores(one, data, parts) as (scores, rows, weight),
@@ -699,7 +695,7 @@ class MemberFits:
             more["companion"] = self._companion(one, model, learned)
         return Member(model, one, data.classes, fits.positive, fits.method, **more)
 
-    def _unfitted(self, calibrator: Any) -> Any:
+    def _unfitted_calibrator(self, calibrator: Any) -> Any:
         """A clone for these classes, which is told the labels and, with two classes, what a high
         score means; of one score against the rest where there are more."""
         classes = self.rows.classes
@@ -729,7 +725,7 @@ class MemberFits:
         train = self.rows if self.trained else None
         return calibrator.companion(model, train, learned, self.fits.method)
 
-    def _inputs(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> RowInputs:
+    def _companion_inputs(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> RowInputs:
         """What the companions of the models that scored the parts find for their rows."""
         found = [
             self._companion(calibrator, model, learned)(take_rows(self.rows.X, rows))

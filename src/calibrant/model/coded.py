@@ -287,10 +287,8 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         n = next(len(column) for column in columns if column is not None)
         return np.column_stack([np.zeros(n) if column is None else column for column in columns])
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
-        scores = self.scores(X)  # refuses what is not fitted
-        return self.map_(scores)
+    def _probabilities(self, X: Any) -> Array:
+        return self.map_(self.scores(X))  # which refuses what is not fitted
 
     def to_fitted(self) -> Fitted:
         """The calibrators and the combination as a plain value for `save`: a map of `scores`.

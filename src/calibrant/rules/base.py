@@ -209,37 +209,37 @@ class Map(Rule):
 
     def by_segment(self, scores: ArrayLike, segments: Any) -> Array:
         """The calibrated probabilities of scores in these segments, for maps that have segments."""
-        self._unsaid("segments")
+        self._refuse_unknown("segments")
 
     @property
     def takes_probabilities(self) -> bool:
         """Whether scores must lie in [0, 1], since the map takes the logit of its scores."""
-        return self._answering("takes_probabilities").takes_probabilities
+        return self._main_for("takes_probabilities").takes_probabilities
 
     @property
     def looks_like_probabilities(self) -> bool:
         """Whether the map looks like one of scores in [0, 1]; it need not be."""
-        return self._answering("looks_like_probabilities").looks_like_probabilities
+        return self._main_for("looks_like_probabilities").looks_like_probabilities
 
     @property
     def trend(self) -> int:
         """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
-        return self._answering("trend").trend
+        return self._main_for("trend").trend
 
     @property
     def size(self) -> int:
         """How many knots and formulas it takes to write the map as one expression."""
-        return self._answering("size").size
+        return self._main_for("size").size
 
     @property
     def span(self) -> tuple[float, float]:
         """The lowest and the highest score worth drawing."""
-        return self._answering("span").span
+        return self._main_for("span").span
 
     def knots(self, low: float, high: float) -> Array:
         """The scores at which pieces of the map meet. Those that must be searched for are searched
         for between ``low`` and ``high``."""
-        return self._answering("knots").knots(low, high)
+        return self._main_for("knots").knots(low, high)
 
     # --- what it becomes for other systems --------------------------------------------------------
 
@@ -327,13 +327,13 @@ class Map(Rule):
             return self
         return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
 
-    def _answering(self, what: str) -> Map:
+    def _main_for(self, what: str) -> Map:
         """The main map, which is asked for what this kind does not say."""
         if self.main is None:
-            self._unsaid(what)
+            self._refuse_unknown(what)
         return self.main
 
-    def _unsaid(self, what: str) -> NoReturn:
+    def _refuse_unknown(self, what: str) -> NoReturn:
         """Refuse a question that this kind of map does not answer."""
         raise InputError(
             f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
@@ -402,7 +402,7 @@ class VectorMap(Map):
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         """Refuse a correction, which is for one score."""
-        self._unsaid("correction")
+        self._refuse_unknown("correction")
 
     def decision(self, threshold: float) -> Map | None:
         """Refuse a threshold: it is for one score."""

@@ -325,12 +325,12 @@ def _least_squares(r: Array, code: Array, weights: Array) -> Array:
     """Class probabilities by least squares on the simplex."""
     order = singled_out(code)
     if order is not None:
-        return _of_one_vs_rest(_project, r, order, weights)
+        return _of_one_vs_rest(_project_on_simplex, r, order, weights)
     size = block_size(*code.shape)
     return _by_blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
 
 
-def _project(r: Array, n: Array) -> Array:
+def _project_on_simplex(r: Array, n: Array) -> Array:
     """The p that minimises Σ n_c(p_c − r_c)²: (r − τ/n)₊ with the τ at which it sums to one, by
     sorting."""
     inverse = 1.0 / n
@@ -391,7 +391,7 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     """Class probabilities by coupling, which minimises a sum of Kullback–Leibler divergences."""
     order = singled_out(code)
     if order is not None:
-        return _of_one_vs_rest(_balance, r, order, weights)
+        return _of_one_vs_rest(_couple_one_vs_rest, r, order, weights)
     likelihood, p = _Likelihood(code, weights), _least_squares(r, code, weights)
     size, left = block_size(*code.shape), np.arange(len(r))
     for at, rounds in enumerate(ROUNDS):
@@ -411,7 +411,7 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def _balance(r: Array, n: Array) -> Array:
+def _couple_one_vs_rest(r: Array, n: Array) -> Array:
     """The p with n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: coupling of one class
     against all others.
 
@@ -422,7 +422,7 @@ def _balance(r: Array, n: Array) -> Array:
     high = np.where(total > 1.0, 0.0, n.max() * k / (k - 1.0))
     mu, result, left = np.zeros(r.shape[1]), np.empty(r.shape), np.arange(r.shape[1])
     for _ in range(120):
-        p, root = _balanced_share(r, n, mu)
+        p, root = _share_at(r, n, mu)
         excess = p.sum(axis=0) - 1.0
         result[:, left] = p
         open_ = (np.abs(excess) > 4e-16 * k) & (high - low > 1e-15 * np.abs(mu))
@@ -437,7 +437,7 @@ def _balance(r: Array, n: Array) -> Array:
     return np.asarray(result / result.sum(axis=0))
 
 
-def _balanced_share(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
+def _share_at(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
     """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and the root of its discriminant."""
     q = n - mu
     gap = np.where(mu > 0, q * q + 4.0 * mu * n * r, (n + mu) ** 2 - 4.0 * mu * n * (1.0 - r))

@@ -476,7 +476,7 @@ def check_different_files(written: Mapping[str, Name], read: Iterable[Name] = ()
 
 
 def _file_identity(path: Path) -> tuple[int | bool, int | str]:
-    """What two paths of one file share, and those of different files do not.
+    """A key that is the same for two paths of one file, and differs for different files.
 
     It is the file's number on its disk. Of a file that is still to be made, or on a disk without
     numbers, it is the absolute path in one spelling, as file systems that ignore case compare it.

@@ -623,16 +623,17 @@ def _as_dataframe(values: Any) -> Any:
 
 
 def _unique_names(names: Any) -> tuple[str | int, ...]:
-    """The names, if they tell columns apart (two or more, all words or all whole numbers); else
-    none."""
+    """The names, if there are two or more, all different, and all words or all whole numbers.
+
+    Else none.
+    """
     given = tuple(map(plain, names)) if isinstance(names, (list, tuple)) else ()
     alike = any(all(type(name) is kind for name in given) for kind in (str, int))
     return given if len(given) > 1 and alike and len(set(given)) == len(given) else ()
 
 
 def class_column_names(into: str, classes: Sequence[Any]) -> list[str]:
-    """Names for new columns, one for each class: by its label, or its number where labels look
-    alike.
+    """Names for new columns, one for each class: by labels, or by numbers where labels look alike.
 
     >>> class_column_names("p", ["ape", "bee"]), class_column_names("p", ["a", "A"])
     (['p_ape', 'p_bee'], ['p_0', 'p_1'])

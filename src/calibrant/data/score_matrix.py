@@ -214,7 +214,7 @@ class ScoreMatrix(Frozen):
         return ScoreMatrix(self.scores[rows], self.codes[rows], weight, self.whole)
 
     def scaled(self) -> ScoreMatrix:
-        """The same rows with their scale kept as ``whole``, so that parts of them have it, too."""
+        """The same rows with their scale as ``whole``, which parts taken of them keep."""
         return replace(self, whole=self.whole or ScoreScale(*self.ends, self.kind()))
 
     def table(self, column: int, signs: NDArray[Any]) -> ScoreTable:
@@ -412,7 +412,7 @@ class ScoreTensor(ScoreMatrix):
         return self._some_rows(self.scores[ops_of(self.scores).beside(rows, self.scores)], rows)
 
     def _some_rows(self, scores: Any, rows: Any) -> ScoreTensor:
-        """Some rows, with their facts, which need not be found again."""
+        """A tensor of some rows, with their facts, which need not be found again."""
         weight = None if self.weight is None else self.weight[rows]
         made = ScoreTensor(scores, self.codes[rows], weight, self.whole)
         made.__dict__["facts"] = RowFacts(*(column[rows] for column in self.facts))

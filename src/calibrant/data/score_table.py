@@ -369,7 +369,7 @@ class ScoreTable(Frozen):
         return 0.5 * least, 50.0 + 0.5 * most
 
     def _inner_scores(self, top: float) -> tuple[float, float]:
-        """The smallest score above 0 and the largest below ``top``; ``top / 2`` without any."""
+        """The least score above 0 and the largest below ``top``; half of ``top`` without any."""
         first, end = np.searchsorted(self.scores, 0.0, "right"), np.searchsorted(self.scores, top)
         inside = self.scores[first:end]
         return (float(inside[0]), float(inside[-1])) if len(inside) else (0.5 * top, 0.5 * top)
@@ -413,7 +413,7 @@ class ScoreTable(Frozen):
     # --- deriving -------------------------------------------------------------------------------
 
     def part_of(self, whole: ScoreScale) -> ScoreTable:
-        """The same table, whose scores are read as those of the whole are.
+        """The same table, with its scores read on the scale of the whole.
 
         Folds and segments must read scores as the whole does. If a single score lies outside
         [0, 1], all are margins, also in a part without that score.
@@ -836,7 +836,7 @@ Columns = tuple[Array, Array, Array, Array, Array]
 
 
 def _group_by_share(scores: Array, share: NDArray[Any], weight: Array | None) -> Columns:
-    """The columns of rows that are positive by a share: a soft label, or a flag.
+    """The columns of rows whose labels are shares of the positive class: soft labels, or flags.
 
     A row of share q and weight w gives w·q to the positives and w·(1 − q) to the negatives. It
     stays one row: w² is divided alike.
@@ -877,8 +877,10 @@ def _group_unweighted(scores: Array, positive: Flags) -> Columns:
 
 
 def sum_by_score(scores: Array, columns: tuple[Array, ...]) -> Columns:
-    """Distinct scores with the sums of each column over equal ones; cells without weight are left
-    out."""
+    """Distinct scores, and the sum of each column over rows of equal score.
+
+    Scores without weight are left out.
+    """
     order = np.argsort(scores, kind="stable")
     x = scores[order]
     starts = run_starts(x)

@@ -126,7 +126,7 @@ def _frame_columns(frame: Any) -> Sequence[Any]:
 
 
 def _columns_of_tuples(rows: list[Any]) -> list[Any]:
-    """The columns of rows that are tuples, one for each value in them."""
+    """The columns of rows that came as tuples."""
     size = len(rows[0])
     odd = [row for row in rows if not isinstance(row, tuple) or len(row) != size]
     if odd or not size:
@@ -196,7 +196,7 @@ def segment_codes(segments: Any) -> tuple[list[Any], Index]:
 
 
 def coarsen_segments(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], Index]:
-    """Segments by their first ``size`` columns alone, and the number of each row's.
+    """The coarser segments by the first ``size`` columns, and the number of each row's.
 
     ``keys`` and ``codes`` are as `segment_codes` gives them; segments of one column stay the same.
 

@@ -407,7 +407,7 @@ class RuleReader(NamedTuple):
         return clean
 
     def _probabilities(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
-        """What the rule gives for these scores and what comes beside them."""
+        """The rule's probabilities for scores and what comes beside them."""
         self._check_inputs(rows)
         clean, rule = self.read(scores, on_range), self.rule
         if isinstance(rule, Segmented):
@@ -467,10 +467,9 @@ def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
 
 
 def refuse_models(calibrator: Any) -> None:
-    """Refuse a model with its calibrator (a class with ``takes_rows``) where only a calibrator can
-    be used.
+    """Refuse a model with its calibrator where only a calibrator of scores can be used.
 
-    What is made of it would take scores, while the object itself takes rows.
+    Such classes say so by ``takes_rows``. What is made of a calibrator takes scores, too.
     """
     if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
         return
@@ -491,7 +490,7 @@ def tree_parts_of(calibrator: Any) -> TreeParts | None:
 
 
 def map_of(calibrator: Any) -> Map:
-    """The map of a fitted calibrator, of what `load` returns, or of a map (itself).
+    """The map of a fitted calibrator or of what `load` returns; a map as it is.
 
     >>> from calibrant.maps import Identity
     >>> map_of(Identity())
@@ -546,7 +545,7 @@ def fingerprint(map_: Map) -> str:
 
 
 def name_type(value: object) -> str:
-    """The name of an object's type, for an error; of a class, that it is one.
+    """The name of an object's type, for an error; a class is called one.
 
     >>> name_type(0.5), name_type(Map)
     ('float', 'the class Map')

@@ -103,7 +103,7 @@ class TableFolds:
             yield rest.part_of(self.table.scale), held
 
     def held(self, fold: int) -> CellColumns:
-        """The part of the table that a fold holds out."""
+        """What a fold holds out of each cell of the table."""
         zero, one = (share_held(fold) for share_held in self._classes)
         if self._soft is not None:
             both = self._soft(fold)
@@ -119,7 +119,7 @@ class TableFolds:
 
 
 def soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
-    """Flags of the cells that hold both classes, and less than one row of one of them."""
+    """Flags of the cells whose rows have soft labels: both classes, and of one less than a row."""
     pairs = zip(weights, squares, strict=True)
     less = [(q > SMALLEST) & (n * n < q * (1.0 - 1e-9)) for n, q in pairs]
     return np.asarray((weights[0] > 0.0) & (weights[1] > 0.0) & (less[0] | less[1]))
@@ -152,7 +152,7 @@ def _deal_rows(
 
 
 def is_fold_count(cv: Any) -> bool:
-    """Whether ``cv`` is a number of folds, which can be dealt from a table without its rows."""
+    """Whether ``cv`` is a number of folds (or None), for which a table is enough, without rows."""
     return cv is None or isinstance(cv, Integral)
 
 
@@ -345,7 +345,7 @@ def _hold_out_fraction(
 
 
 def _splits_without_weightless(cv: Any, present: Flags) -> Any:
-    """Splits of all rows, as splits of the rows that are ``present``; other kinds of cv stay."""
+    """Lists of splits, renumbered for the rows that are ``present``; any other cv as it is."""
     if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
     position = np.cumsum(present) - 1

@@ -110,7 +110,7 @@ _EVAL_WEIGHTS = ("eval_sample_weight", "sample_weight_eval_set")
 
 @dataclass(frozen=True)
 class ModelFits:
-    """How copies of a model are fitted to rows, and how they score them.
+    """How copies of a model are fitted to rows, and how the copies score rows.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def weight_argument(estimator: Any) -> str | None:
 
 
 def _take_if_rows(value: Any, rows: Index, n: int) -> Any:
-    """Some rows, if the value is a column or matrix of n rows; any other value as it is."""
+    """Some rows of a value that is a column or matrix of n rows; any other value as it is."""
     if isinstance(value, (str, bytes, Mapping)) or not (
         hasattr(value, "__len__") or hasattr(value, "shape")
     ):
@@ -645,7 +645,7 @@ def pooled_scores(
 
 
 def take_weights_as_counts(calibrator: Any) -> Any:
-    """The calibrator, set to read weights as numbers of rows, as any calibrator inside it."""
+    """The calibrator, in which it and all calibrators inside it read weights as numbers of rows."""
     return calibrator.set_params(**dict.fromkeys(_weights_parameters(calibrator), "counts"))
 
 

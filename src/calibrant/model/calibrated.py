@@ -289,7 +289,7 @@ class CalibratedClassifier(ModelClassifier):
         return "prefit" if frozen and not self.ensemble else kind
 
     def _estimator_and_calibrator(self, kind: str) -> tuple[Any, AnyCalibrator]:
-        """The estimator and the calibrator, defaults filled in."""
+        """The estimator and the calibrator, with the defaults where none came."""
         estimator, calibrator = self.estimator, calibrator_of(self.calibrator, self.segments)
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
@@ -592,9 +592,9 @@ FittedModel = tuple[Any, Index | None]
 
 
 class ModelToKeep(NamedTuple):
-    """A model that predicts, and the scores to calibrate it on, part by part.
+    """A model that is kept for predictions, and the parts of scores that its calibrator learns.
 
-    Each part was scored by the model of ``scored_by`` at its place.
+    Part i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
     """
 
     kept: FittedModel
@@ -605,7 +605,7 @@ class ModelToKeep(NamedTuple):
 def fit_models(
     classifier: Any, rows: Rows, fits: ModelFits, kind: str, groups: Any
 ) -> list[ModelToKeep]:
-    """The models to keep. ``kind`` is that of the classifier's cv."""
+    """The models to keep, each with scores to calibrate it on, for this ``kind`` of cv."""
     if kind == "prefit":
         whole = fits.estimator, None
         return [ModelToKeep(whole, [(fits.scores(fits.estimator, rows), None)], [whole])]
@@ -627,7 +627,7 @@ def fit_models(
 
 
 def scale_of_scores(data: Rows, models: list[ModelToKeep]) -> ScoreScale:
-    """What the scores are that any of the models gave to rows that count."""
+    """The scale of the scores that the models gave to all rows of positive weight."""
     parts = [part for kept in models for part in kept.parts]
     scores = [s for s, _ in parts]
     if data.weight is not None:
@@ -646,7 +646,7 @@ def scale_of_scores(data: Rows, models: list[ModelToKeep]) -> ScoreScale:
 
 @dataclass(frozen=True)
 class MemberFits:
-    """How a calibrator is fitted to the scores of models.
+    """What it takes to fit calibrators to the scores of models.
 
     Parameters
     ----------
@@ -666,7 +666,7 @@ class MemberFits:
     scale: ScoreScale
 
     def member(self, calibrator: AnyCalibrator, kept: ModelToKeep) -> Member:
-        """A fitted model, with the calibrator fitted to its pooled parts."""
+        """The kept model together with a copy of the calibrator, fitted to all parts of scores."""
         data, fits, parts = self.rows, self.fits, kept.parts
         one, inputs = self._unfitted_calibrator(calibrator), None
         pair = parts[0][0].ndim == 1 and isinstance(one, VectorCalibrator | CodedCalibrator)
@@ -696,8 +696,10 @@ class MemberFits:
         return Member(model, one, data.classes, fits.positive, fits.method, **more)
 
     def _unfitted_calibrator(self, calibrator: Any) -> Any:
-        """A clone for these classes, which is told the labels and, with two classes, what a high
-        score means; of one score against the rest where there are more."""
+        """A clone that knows the classes and, of two, which one a high score means.
+
+        With more classes a calibrator of one score becomes a `CodedCalibrator`.
+        """
         classes = self.rows.classes
         k, labels = len(classes), dict[str, Any](classes=list(classes))
         if isinstance(calibrator, LocalCalibrator) and k > 2 and not calibrator.multiclass:
@@ -721,12 +723,12 @@ class MemberFits:
     def _companion(
         self, calibrator: LocalCalibrator, model: Any, learned: Index | None
     ) -> Callable[[Any], RowInputs]:
-        """What finds for new rows what the calibrator needs beside the scores of a model."""
+        """The function that makes of new rows what the calibrator needs beside a model's scores."""
         train = self.rows if self.trained else None
         return calibrator.companion(model, train, learned, self.fits.method)
 
     def _companion_inputs(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> RowInputs:
-        """What the companions of the models that scored the parts find for their rows."""
+        """The intervals of all rows, each found by the companion of the model that scored it."""
         found = [
             self._companion(calibrator, model, learned)(take_rows(self.rows.X, rows))
             for (model, learned), (_, rows) in zip(kept.scored_by, kept.parts, strict=True)

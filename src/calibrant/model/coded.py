@@ -226,6 +226,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         return self
 
     def _method(self, estimator: Any, calibrator: Calibrator | None) -> Method:
+        """Where the models' scores come from, checked."""
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if calibrator is not None:
@@ -351,4 +352,5 @@ def _fit_column_model(
 
 
 def _has_both_sides(data: Rows, rows: Index) -> bool:
+    """Whether some of these rows are positive and some negative in a column."""
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array
-from calibrant.data.documents import brief, check_file
+from calibrant.data.documents import brief, check_file, finite_float
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -328,13 +328,13 @@ class Map(Rule):
         return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
 
     def _main_for(self, what: str) -> Map:
-        """The main map, which is asked for what this kind does not say."""
+        """The main map, to ask it for what this kind does not say; an error without one."""
         if self.main is None:
             self._refuse_unknown(what)
         return self.main
 
     def _refuse_unknown(self, what: str) -> NoReturn:
-        """Refuse a question that this kind of map does not answer."""
+        """The error for a property that this kind of map does not define."""
         raise InputError(
             f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
             "define it."
@@ -459,7 +459,7 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
 
 
 def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
-    """The class of the kind that a description names, and its fields."""
+    """The class that a description names by its kind, and the fields for it."""
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
     name, version = description["kind"], description.get("version")
@@ -614,20 +614,6 @@ def check_finite(array: Array, where: str) -> Array:
 def _is_no_number(value: Any) -> bool:
     """Whether a value is no Python number; booleans are none."""
     return isinstance(value, bool) or not isinstance(value, (int, float))
-
-
-def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
-    """A finite number as a Python float."""
-    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{where} must be a number, but {brief(value)} came.")
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond all floats
-        number = math.inf
-    if not math.isfinite(number) or abs(number) > largest:
-        bound = "" if largest == math.inf else f" and at most {largest:g}"
-        raise InputError(f"{where} must be finite{bound}, but {brief(value)} came.")
-    return number
 
 
 def read_pair(values: Any, where: str) -> tuple[Any, Any]:

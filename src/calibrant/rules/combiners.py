@@ -295,7 +295,7 @@ def first_few(index: Index) -> str:
 
 
 def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
-    """The combiner of that name; columns of weight zero are left out.
+    """Class probabilities by the combiner of that name; columns of weight zero are left out.
 
     A class that only they know gets no probability: else it would take all of it wherever the
     other columns contradict each other. Classes that only they link are an InputError.
@@ -347,13 +347,13 @@ def _project_on_simplex(r: Array, n: Array) -> Array:
 def _of_one_vs_rest(
     solve: Callable[[Array, Array], Array], r: Array, order: Index, weights: Array
 ) -> Array:
-    """A function of columns in the order of the classes, and their weights, applied to all rows."""
+    """What ``solve`` gives for all rows, with the columns brought into the order of the classes."""
     own, size = weights[order][:, None], block_size(1, 2 * len(order))
     return _by_blocks(r, len(order), size, lambda block: solve(block[order], own))
 
 
 def _by_blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
-    """A function of blocks (columns, rows), applied to all rows."""
+    """What ``solve`` gives for all rows, block by block; a block has the shape (columns, rows)."""
     p = np.empty((len(r), classes))
     for start in range(0, len(r), size):
         rows = slice(start, start + size)
@@ -412,10 +412,10 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
 
 
 def _couple_one_vs_rest(r: Array, n: Array) -> Array:
-    """The p with n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: coupling of one class
-    against all others.
+    """Class probabilities by coupling, where each column is one class against all others.
 
-    Each p_c rises with μ, so μ is found by Newton's method inside a bracket that only shrinks.
+    They are the p with n_c(p_c − r_c) = μ·p_c(1−p_c), for the μ at which Σp = 1. Each p_c rises
+    with μ, so μ is found by Newton's method inside a bracket that only shrinks.
     """
     k, total = len(r), r.sum(axis=0)
     low = np.where(total > 1.0, -n.sum(), 0.0)

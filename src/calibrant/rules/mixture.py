@@ -272,7 +272,7 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
 
 
 def _ends_of_change(function: Callable[[Array], Array], tol: float) -> Array:
-    """Two scores beyond which the function is within ``tol`` of its limits."""
+    """The scores from which on to both sides a function stays within ``tol`` of its limit."""
     radius: Array = np.ldexp(1.0, np.arange(-1000, 1000))
     ends = []
     for sign in (-1.0, 1.0):

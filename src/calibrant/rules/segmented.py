@@ -316,7 +316,7 @@ class Segmented(Map):
         return [i for i in found if i < n]
 
     def _share(self, i: int) -> float:
-        """How much map i counts beside the default, from 0 to 1."""
+        """The weight λ of map i, from 0 to 1; the default has the rest."""
         return 1.0 if self.weights is None else float(self.weights[i])
 
     def _part(self, path: list[int]) -> tuple[Map, float]:

@@ -828,8 +828,10 @@ class PlanTarget(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """A number as a node, and as a NumPy function of the input; None where it is the input
-    itself."""
+    """A number in two forms: as a node, and as a NumPy function of the input.
+
+    The function is None where the number is the input itself.
+    """
 
     node: Node
     function: Function | None

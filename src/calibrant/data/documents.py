@@ -12,8 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from calibrant.data.columns import plain
 from calibrant.errors import InputError, ParameterError
 
@@ -179,20 +177,6 @@ def brief(value: Any) -> str:
         return as_unicode(_SHORT.repr(value))
     except ValueError:  # Python writes no integer of more than some thousand digits
         return "a number of thousands of digits"
-
-
-def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
-    """A finite number as a Python float."""
-    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{where} must be a number, but {brief(value)} came.")
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond all floats
-        number = math.inf
-    if not math.isfinite(number) or abs(number) > largest:
-        bound = "" if largest == math.inf else f" and at most {largest:g}"
-        raise InputError(f"{where} must be finite{bound}, but {brief(value)} came.")
-    return number
 
 
 # --- Facts that `save` adds to a file for audits: measures, the period of the data, notes ---------

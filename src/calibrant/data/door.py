@@ -6,6 +6,7 @@ Nothing is cast before its dtype is known: NumPy would parse ``"0.1"`` and trunc
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -333,6 +334,20 @@ def to_numbers(values: Any, name: str) -> NDArray[Any]:
             "first, for example with astype(float)."
         )
     return array
+
+
+def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
+    """A finite number as a Python float."""
+    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
+        raise InputError(f"{where} must be a number, but {brief(value)} came.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
+    if not math.isfinite(number) or abs(number) > largest:
+        bound = "" if largest == math.inf else f" and at most {largest:g}"
+        raise InputError(f"{where} must be finite{bound}, but {brief(value)} came.")
+    return number
 
 
 def _check_finite(array: NDArray[Any], name: str) -> None:

@@ -282,10 +282,6 @@ class LazyRows:
         """Sums of each score (and segment); if there are more than ``most``, only how many."""
         return self.group(self.rows(), [*self.keys, "x"], self.sums(), most)
 
-    def by_cell(self, cells: Cells) -> Columns:
-        """Sums of each cell, the ends of its scores, and Σw·score."""
-        return self.by_key(cells.add_to(self.coded(), "x", "k"))
-
     def by_key(
         self,
         rows: Lazy,
@@ -869,13 +865,13 @@ class Question:
 
 @dataclass
 class SumsByCell(Question):
-    """The question for `LazyRows.by_cell`, which only the engine answers."""
+    """Sums of each cell, the ends of its scores, and Σw·score, which only the engine finds."""
 
     cells: Cells
     few = False
 
     def ask(self, rows: LazyRows) -> Columns:
-        return rows.by_cell(self.cells)
+        return rows.by_key(self.cells.add_to(rows.coded(), "x", "k"))
 
 
 #: a generator that yields one question after the other, and is sent the answer to each

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.documents import brief, finite_float
-from calibrant.data.door import check_word
+from calibrant.data.documents import brief
+from calibrant.data.door import check_word, finite_float
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, RangeWarning, caller_level, counts_in_words
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array
-from calibrant.data.documents import brief, check_file, finite_float
+from calibrant.data.documents import brief, check_file
+from calibrant.data.door import finite_float
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid

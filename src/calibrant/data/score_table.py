@@ -239,7 +239,7 @@ class ScoreTable(Frozen):
 
     @classmethod
     def gather(cls, tables: Iterable[ScoreTable]) -> ScoreTable:
-        """The table of all rows of several, pooled ones too: the last step, like `pool`.
+        """The table of the rows of several tables, some of which may be pooled: a last step.
 
         >>> a = ScoreTable.from_counts([1, 2], [2, 0], [0, 1])
         >>> ScoreTable.gather([a, a]) == a + a
@@ -468,7 +468,9 @@ class ScoreTable(Frozen):
         ).part_of(self.scale)
 
     def through(self, function: Callable[[Array], Array]) -> ScoreTable:
-        """The table of a function of the scores, as of a map: cells that become equal are joined.
+        """The table with a function of the scores, such as a map, in their place.
+
+        Cells whose scores become equal are joined.
 
         >>> table = ScoreTable.from_counts([-0.5, 0.5, 0.8], [3, 2, 1], [1, 2, 3])
         >>> table.through(np.abs).positive.tolist()
@@ -631,7 +633,7 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Cells:
-    """A number for each score, never smaller for a larger score.
+    """Numbered cells of the line of scores: a larger score is never in a cell of smaller number.
 
     Probabilities: ⌊u·K/2⌋ with u = (p/½)^⅛ − 1 below ½ and 1 − ((1 − p)/½)^⅛ above, nearly even in
     the logit: from p = 10⁻⁸ to ½ the width of a cell in logits changes less than tenfold. Margins:

@@ -353,7 +353,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """The table with weights in units of rows, as ``weights`` says what they mean."""
+        """The table with its weights in units of rows; ``weights`` says what they mean."""
         return score_table.table_in_rows(table, self.weights)
 
     @abstractmethod

@@ -269,7 +269,7 @@ class HeldOutCells(HeldOut):
         *,
         counts: bool = False,
     ) -> HeldOutCells:
-        """Rows of positive weight, as a splitter, groups or a fraction ask for.
+        """Rows of positive weight, in the folds that a splitter, groups or a fraction give.
 
         Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
         estimated (unless weights are ``counts``: then a row may be many). Of a number of folds
@@ -432,7 +432,7 @@ class HeldOutMatrix(HeldOut):
         weights: str = "importance",
         present: Flags | None = None,
     ) -> HeldOutMatrix:
-        """The rows of a matrix, as a splitter, groups or a fraction ask for.
+        """The rows of a matrix, in the folds that a splitter, groups or a fraction give.
 
         For a number of folds, rows are dealt in the order of their scores, at most `MOST_JUDGED` of
         them. Of large matrices with many classes a single part is held out. ``present`` flags the

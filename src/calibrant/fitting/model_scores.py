@@ -365,7 +365,7 @@ def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArr
 
 
 def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
-    """The position of the positive class of two: of that which a high score means."""
+    """The position, among two classes, of the one that a high score means."""
     pos_label = getattr(calibrator, "pos_label", None)
     if len(classes) == 2:
         ordered, label = read_class_pair(list(classes), pos_label)

@@ -345,8 +345,10 @@ class CalibratedClassifier(ModelClassifier):
         self._keep_feature_names(first.estimator)
 
     def _columns_as_in_fit(self, X: Any) -> Any:
-        """New rows, with a frame's columns in the order of the fit; other names are refused, but
-        for those of a function, which may pick columns as it likes."""
+        """New rows, with a frame's columns in the order of the fit; other names are refused.
+
+        But not for a function, which may pick columns as it likes.
+        """
         check_is_fitted(self, "members_")
         model = self.members_[0].estimator
         return reorder_columns(
@@ -455,7 +457,7 @@ class CalibratedClassifier(ModelClassifier):
 def labels_of_model(
     y: Any, estimator: Any, calibrator: Any, *, fitted: bool
 ) -> tuple[NDArray[Any], Index, Array | None]:
-    """The classes, which of them each row has, and soft labels where there are such.
+    """The classes, the position of each row's class among them, and soft labels, if any came.
 
     The classes of a ``fitted`` model are its own. Soft labels are refused where the calibrator, or
     a model that is to be fitted, cannot learn from both halves of a row.
@@ -756,8 +758,10 @@ def segments_of(X: Any, columns: Any) -> Any:
 
 
 def calibrator_of(given: Any, segments: Any = None) -> AnyCalibrator:
-    """The calibrator that was given, by name or left to the default; with ``segments`` one of
-    segments, whose maps are of the kind given."""
+    """The calibrator that was given, itself or by its name, or the default.
+
+    With ``segments`` it becomes a `SegmentedCalibrator`, whose maps are of that kind.
+    """
     made = to_calibrator(given)
     if segments is None:
         made = AutoCalibrator() if made is None else made

@@ -28,7 +28,7 @@ from calibrant.rules.plan.nodes import (
     Row,
     RowAxis,
     first_input,
-    first_row,
+    first_row_axis,
 )
 
 #: the kinds of rules that methods define, and where: a class is imported when a file names it
@@ -344,7 +344,7 @@ class Map(Rule):
 
 @functools.cache
 def _fields_to_read(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
-    """The fields that a kind reads: name, function, and whether None is the default."""
+    """The fields of a kind that a function reads: name, function, and whether None is fine."""
     own = [field for field in fields(kind) if READ in field.metadata]
     return tuple((field.name, field.metadata[READ], field.default is None) for field in own)
 
@@ -395,7 +395,7 @@ class VectorMap(Map):
         return rows
 
     def plan(self, target: PlanTarget, input: str = "score") -> Node:
-        return self.lowered_rows(first_row(self.n_columns, target, input))
+        return self.lowered_rows(first_row_axis(self.n_columns, target, input))
 
     def lowered_rows(self, axis: RowAxis) -> Row:
         """The map as nodes of a plan of rows; an InputError where it cannot be one."""

@@ -105,8 +105,11 @@ class Coded(VectorMap):
         return len(self.code)
 
     def lowered_rows(self, axis: RowAxis) -> Row:
-        """Leaves out columns without weight, and classes that only they know, as `combine_rows`
-        does. Where each column singles out a class, columns come in the order of the classes."""
+        """The node that combines the columns that count, into classes that they know.
+
+        As in `combine_rows`. Where each column singles out a class, columns come in the order of
+        the classes.
+        """
         code, n = self.code, np.ones(self.n_columns)
         if self.weights is not None and self.combine != "normalize":
             n = self.weights / self.weights.max()
@@ -252,7 +255,7 @@ def is_all_pairs(code: Array) -> bool:
 
 
 def linked_classes(code: NDArray[np.number]) -> Flags:
-    """Which classes a chain of columns joins to the first one.
+    """Flags of the classes that columns link to the first one, directly or through other classes.
 
     >>> linked_classes(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
     [True, True, False, False]
@@ -268,12 +271,12 @@ def linked_classes(code: NDArray[np.number]) -> Flags:
 
 
 def columns_that_count(weights: Array) -> Flags:
-    """The columns that weigh enough to play a part."""
+    """Flags of the columns that weigh enough to play a part."""
     return np.asarray(weights / weights.max() > LIGHTEST)
 
 
 def check_linked(code: Array) -> Flags:
-    """The classes that the columns know, all of which a chain of columns must link."""
+    """Flags of the classes that are in some column; refused if columns do not link all of them."""
     known = (code != 0).any(axis=1)
     classes, reached = np.flatnonzero(known), linked_classes(code[known])
     if not reached.all():

@@ -861,7 +861,7 @@ class MapInput:
         return self.logit.function is None
 
     def after(self, variable: Variable, map_: Any) -> MapInput:
-        """What a later map reads: the value of a map, which a variable holds."""
+        """What the next map reads: the value of this map, which the variable holds."""
         before = self.score.function
         composed: Function = map_.of_logit if self.on_logits else map_
         if before is not None and not self.on_logits:
@@ -1043,7 +1043,7 @@ class RowAxis:
         )
 
 
-def first_row(k: int, target: PlanTarget, input: str) -> RowAxis:
+def first_row_axis(k: int, target: PlanTarget, input: str) -> RowAxis:
     """What the first map of rows reads: k scores that come in, or scores whose logits come in."""
     if input == "logit":
         return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)

@@ -269,7 +269,7 @@ def _form_of_plan(value: Any, shared: Sequence[Variable]) -> Any:
 
 
 class _Stacking:
-    """One stack in the making; a node that is shared within a plan stays so."""
+    """Makes one plan of several of the same form; a node that is shared in a plan stays so."""
 
     def __init__(self, shared: Sequence[Variable]) -> None:
         self.shared = shared
@@ -320,7 +320,7 @@ def find_borders(plans: Sequence[Node]) -> None:
 
 
 class ColumnStep(NamedTuple):
-    """What the value in one column says.
+    """A step to the next column: which segment each of its values leads to.
 
     Parameters
     ----------

@@ -193,12 +193,7 @@ class Fitted(PredictsByRule, Frozen):
         """The rule, if it is a function of scores alone; others are refused."""
         if isinstance(self.rule, Map):
             return self.rule
-        needed = " and ".join(sorted(self.rule.needs))
-        raise NoMapError(
-            f"{self.method or 'this calibrator'} has no map and cannot be exported: it is no "
-            f"function of the score alone, but needs each row's {needed}. Save it with "
-            "calibrant.save and apply it with calibrant.load(...).predict_proba."
-        )
+        raise NoMapError(_why_no_map(self))
 
     @property
     def positive_column(self) -> int | None:
@@ -524,13 +519,23 @@ def to_fitted_map(calibrator: Any) -> Fitted | None:
     A calibrator that needs more of a row than its scores has no map, and is refused.
     """
     fitted = to_fitted_value(calibrator)
-    if fitted is not None:
-        _ = fitted.map  # which refuses a rule that is none
+    if fitted is not None and not isinstance(fitted.rule, Map):
+        raise InputError(_why_no_map(fitted))
     return fitted
 
 
 class NoMapError(InputError, AttributeError):
     """A calibrator that needs more of a row than its scores has no attribute ``map``."""
+
+
+def _why_no_map(fitted: Fitted) -> str:
+    """The error text for a calibrator that needs more of a row than its scores."""
+    needed = " and ".join(sorted(fitted.rule.needs))
+    return (
+        f"{fitted.method or 'this calibrator'} has no map and cannot be exported: it is no "
+        f"function of the score alone, but needs each row's {needed}. Save it with calibrant.save "
+        "and apply it with calibrant.load(...).predict_proba."
+    )
 
 
 def fingerprint(map_: Map) -> str:

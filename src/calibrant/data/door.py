@@ -508,7 +508,7 @@ def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: boo
 
 
 def read_class_pair(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
-    """Two classes in ascending order (default 0 and 1), and the positive one of them.
+    """Two classes in ascending order (default 0 and 1), and which of them is positive.
 
     For tables, which hold no labels.
     """

@@ -205,7 +205,7 @@ class ScoreMatrix(Frozen):
         return self.take(np.arange(0, len(self), step))
 
     def temperature_sums(self) -> FusedSums | None:
-        """The sums of a temperature fit, where a kernel reads all logits at once; else None."""
+        """The sums for a temperature fit by a kernel that reads all logits at once; else None."""
         return None
 
     def take(self, rows: NDArray[Any]) -> ScoreMatrix:

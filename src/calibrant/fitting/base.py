@@ -772,7 +772,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return self
 
     def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
-        """The probability of each class for scores of the model of the fit, which may be any.
+        """The probability of each class, for scores that may lie outside the range of the fit.
 
         ``rows`` are what the function of `companion` gives.
         """

@@ -460,7 +460,7 @@ def score_method(model: Any, method: Method) -> str | None:
 
 
 def may_be_probabilities(model: Any, method: Method) -> bool:
-    """Whether a model's scores may be probabilities: they are not from its decision_function."""
+    """Whether a model's scores may be probabilities, as those of a decision_function never are."""
     return score_method(model, method) in ("predict_proba", None)
 
 
@@ -645,7 +645,7 @@ def pooled_scores(
 
 
 def take_weights_as_counts(calibrator: Any) -> Any:
-    """The calibrator, in which it and all calibrators inside it read weights as numbers of rows."""
+    """The calibrator, set to read weights as numbers of rows, with all calibrators inside it."""
     return calibrator.set_params(**dict.fromkeys(_weights_parameters(calibrator), "counts"))
 
 

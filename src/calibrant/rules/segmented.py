@@ -320,8 +320,10 @@ class Segmented(Map):
         return 1.0 if self.weights is None else float(self.weights[i])
 
     def _part(self, path: list[int]) -> tuple[Map, float]:
-        """A map and its share λ so that a segment with these maps has λ · map + (1 − λ) · default;
-        the map takes what `maps` take."""
+        """A map and a share λ: a segment with these maps gets λ · map + (1 − λ) · default.
+
+        The map takes what ``maps`` take.
+        """
         if len(path) == 1:
             return self.maps[path[0]], self._share(path[0])
         if self.input == "default":

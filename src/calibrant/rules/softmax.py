@@ -377,7 +377,7 @@ class VectorMixture(VectorMap):
         return np.minimum(result, 1.0, out=result)
 
     def features(self, rows: NDArray[Any]) -> Array:
-        """What the members see of some rows."""
+        """Some rows as the members see them."""
         return seen_by_members(rows, self.input, self.floor, self.factor)
 
 

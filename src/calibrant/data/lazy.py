@@ -219,7 +219,7 @@ class LazyRows:
             raise
 
     def refuse(self) -> None:
-        """Raise the InputError that says, after a query failed, what is wrong with how many rows."""
+        """Raise the InputError that says what is wrong with the rows, after a query failed."""
         names, score, weight = self.names, nw.col(self.score), nw.col("weight")
         checks = {
             "missing": score.is_null(),

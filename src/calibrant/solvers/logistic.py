@@ -154,7 +154,7 @@ class LogisticProblem(NamedTuple):
         return descend(self.at, begin, lambda here: here.step(cone), self.total, max_steps)
 
     def least(self, *starts: Array, cone: Array | None = None) -> LogisticPoint:
-        """The minimum, found from the best of ``starts``; these lie in the cone, if any is given."""
+        """The minimum, found from the best of ``starts``, which lie in the ``cone``."""
         begin = min((self.at(start) for start in starts), key=lambda point: point.objective)
         descent = self.descend(begin, cone).required()
         last, before = self.at(descent.theta), descent.point

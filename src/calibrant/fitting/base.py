@@ -719,9 +719,9 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         given = count_columns(scores) if self.multiclass else k
         if given not in ((1, 2) if k == 2 else (k,)):
             raise InputError(
-                f"scores must have one column for each of the {k} classes "
-                f"{[plain(c) for c in classes][:20]}, but {given} came. If y lacks some of the "
-                "classes, name them all: classes=[...]."
+                f"scores must have one column for each class, but {given} columns came, and "
+                f"{'only ' if given > k else ''}{[plain(c) for c in classes][:20]} are known. If y "
+                "lacks some of the classes, name them all: classes=[...]."
             )
         if k == 2:
             check_two_column_order(scores, self.classes, classes)

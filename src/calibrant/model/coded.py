@@ -289,7 +289,8 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         return np.column_stack([np.zeros(n) if column is None else column for column in columns])
 
     def _probabilities(self, X: Any) -> Array:
-        return self.map_(self.scores(X))  # which refuses what is not fitted
+        scores = self.scores(X)  # refuses what is not fitted
+        return self.map_(scores)
 
     def to_fitted(self) -> Fitted:
         """The calibrators and the combination as a plain value for `save`: a map of `scores`.

@@ -477,23 +477,23 @@ def check_different_files(written: Mapping[str, Name], read: Iterable[Name] = ()
     calibrant.errors.InputError: --output and --report must be different files, but both are A.json.
     """
     paths = {what: Path(path) for what, path in written.items()}
-    outputs = [(what, path, _identity(path), path.is_dir()) for what, path in paths.items()]
+    outputs = [(what, path, _file_identity(path), path.is_dir()) for what, path in paths.items()]
     for (first, _, one, _), (second, path, other, _) in combinations(outputs, 2):
         if one == other:
             raise InputError(f"{first} and {second} must be different files, but both are {path}.")
     for source in map(Path, read):
-        came = _identity(source)
+        came = _file_identity(source)
         for what, _, own, folder in outputs:
             above = Path(os.path.realpath(source)).parents if folder else ()
-            if own == came or own in map(_identity, above):
+            if own == came or own in map(_file_identity, above):
                 raise InputError(
                     f"{what} must be another file than {source}, which is read: it would be lost. "
                     "Name another."
                 )
 
 
-def _identity(path: Path) -> tuple[int | bool, int | str]:
-    """What two paths of one file share, and those of different files do not.
+def _file_identity(path: Path) -> tuple[int | bool, int | str]:
+    """A key that is the same for two paths of one file, and differs for different files.
 
     It is the file's number on its disk. Of a file that is still to be made, or on a disk without
     numbers, it is the absolute path in one spelling, as file systems that ignore case compare it.

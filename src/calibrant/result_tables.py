@@ -167,16 +167,16 @@ class Readable:
 
     def __repr__(self) -> str:
         names = [field.name for field in fields(self) if field.repr]  # type: ignore[arg-type]
-        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
+        shown = ", ".join(f"{name}={_short_repr(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({shown})"
 
 
-def _short(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     """A value for a repr: floats with four digits."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, tuple):
-        inside = ", ".join(map(_short, value))
+        inside = ", ".join(map(_short_repr, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"
     return repr(value)
 

@@ -167,7 +167,7 @@ class Schema:
         if missing or unexpected:
             lists = {"missing": missing, "unexpected": unexpected}
             what = ", ".join(
-                f"{_listed(listed)} {word}" for word, listed in lists.items() if listed
+                f"{_first_names(listed)} {word}" for word, listed in lists.items() if listed
             )
             raise InputError(
                 f"features must have the columns of the calibration rows: {what}. Pass the same "
@@ -229,7 +229,7 @@ def _category_key(category: Any) -> tuple[bool, Any]:
     return isinstance(category, str), category
 
 
-def _listed(names: Sequence[Name], most: int = 8) -> str:
+def _first_names(names: Sequence[Name], most: int = 8) -> str:
     """The first names, and how many more there are, for an error."""
     listed = ", ".join(repr(name) for name in names[:most])
     return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
@@ -249,7 +249,7 @@ def _nominal_positions(nominal: Any, table: AttributeTable) -> set[int]:
     for item in map(plain, nominal):
         if isinstance(item, str) or (numbered and type(item) is int):
             if table.names is None or item not in table.names:
-                known = "they have no names" if table.names is None else _listed(table.names)
+                known = "they have no names" if table.names is None else _first_names(table.names)
                 raise ParameterError(f"nominal names {item!r}, but of the columns {known}.")
             found.add(table.names.index(item))
         elif type(item) is int:
@@ -353,7 +353,7 @@ def read_attributes(features: Any, only: Sequence[Name] | None = None) -> Attrib
         )
     refuse_unordered(features, "features")
     if isinstance(features, (np.ndarray, list, tuple)):
-        return _from_array(features)
+        return _table_of_array(features)
     import narwhals as nw
 
     try:
@@ -368,20 +368,20 @@ def read_attributes(features: Any, only: Sequence[Name] | None = None) -> Attrib
             "one column."
         )
     if not isinstance(opened, nw.DataFrame):
-        return _from_array(features)
+        return _table_of_array(features)
     names, rows = [plain(name) for name in opened.columns], len(opened)
     alike = any(all(type(name) is kind for name in names) for kind in (str, int))
     if only is not None and {*map(type, names)} == {*map(type, only)}:
         opened = opened.select([own for own in opened.columns if plain(own) in only])
         names = [plain(name) for name in opened.columns]
     columns = [
-        _of_series(series, title_of(name))
+        _column_of_series(series, title_of(name))
         for name, series in zip(names, opened.iter_columns(), strict=True)
     ]
     return AttributeTable(tuple(names) if alike else None, columns, rows)
 
 
-def _of_series(series: Any, name: str) -> AttributeColumn:
+def _column_of_series(series: Any, name: str) -> AttributeColumn:
     """A column of features from a narwhals series."""
     import narwhals as nw
 
@@ -393,9 +393,9 @@ def _of_series(series: Any, name: str) -> AttributeColumn:
             series = series_of_doubles(series)
         filled = series.fill_null(False if boolean else 0) if missing.any() else series
         values = np.asarray(filled.to_numpy())
-        return _of_array(values.astype(bool) if boolean else values, missing, name)
+        return _column_of_array(values.astype(bool) if boolean else values, missing, name)
     if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
-        column = _of_objects(object_array(series.to_list()), missing, name)
+        column = _column_of_objects(object_array(series.to_list()), missing, name)
         return column if isinstance(dtype, nw.Object) else replace(column, nominal=True)
     if missing.all():
         return AttributeColumn(np.zeros(len(missing)), missing, nominal=False)
@@ -406,7 +406,7 @@ def _of_series(series: Any, name: str) -> AttributeColumn:
     )
 
 
-def _from_array(features: Any) -> AttributeTable:
+def _table_of_array(features: Any) -> AttributeTable:
     """The columns of an array or of a list of rows."""
     if isinstance(features, np.ndarray):
         array = np.asarray(features)
@@ -435,7 +435,9 @@ def _from_array(features: Any) -> AttributeTable:
         if isinstance(features, np.ma.MaskedArray)
         else (np.zeros(array.shape, dtype=bool))
     )
-    columns = [_of_array(array[:, j], absent[:, j], title_of(j)) for j in range(array.shape[1])]
+    columns = [
+        _column_of_array(array[:, j], absent[:, j], title_of(j)) for j in range(array.shape[1])
+    ]
     return AttributeTable(None, columns, len(array))
 
 
@@ -444,11 +446,11 @@ def title_of(name: Any) -> str:
     return name if isinstance(name, str) else f"column {name}"
 
 
-def _of_array(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
+def _column_of_array(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
     """A column of features from an array."""
     kind = values.dtype.kind
     if kind == "O":
-        return _of_objects(values, missing, name)
+        return _column_of_objects(values, missing, name)
     if kind not in "fiubU":
         raise InputError(
             f"{name} of the features must hold numbers or categories, but {values.dtype} came. "
@@ -458,7 +460,7 @@ def _of_array(values: NDArray[Any], missing: Flags, name: str) -> AttributeColum
     return AttributeColumn(values, gone, nominal=kind in "bU")
 
 
-def _of_objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
+def _column_of_objects(values: NDArray[Any], missing: Flags, name: str) -> AttributeColumn:
     """A column of features from Python objects: numbers if all of them are, else categories."""
     if set(map(type, values[~missing].tolist())) == {str}:
         return AttributeColumn(values, missing, nominal=True)

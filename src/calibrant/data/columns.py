@@ -35,7 +35,7 @@ def to_matrix(values: Any, name: str) -> NDArray[Any]:
     values = on_host(values)
     native = _wrapped_in_narwhals(values, name)
     if native is None:
-        return _boxed_as_floats(_to_array(values, name), name)
+        return _objects_as_doubles(_to_array(values, name), name)
     if hasattr(native, "columns"):
         columns = [_series_numbers(native.get_column(c), name) for c in native.columns]
         return np.column_stack(columns) if columns else np.empty((native.shape[0], 0))
@@ -50,7 +50,11 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
         array = _to_array(values, name)
         if array.dtype.kind in "mM":
             _refuse_missing(np.asarray(np.isnat(array)), name)
-        return _shortened(array, name) if array.dtype.kind != "O" else _complete(array, name)
+        return (
+            _long_floats_as_doubles(array, name)
+            if array.dtype.kind != "O"
+            else _without_missing(array, name)
+        )
     if hasattr(native, "columns"):
         if len(native.columns) != 1:
             raise InputError(
@@ -68,13 +72,15 @@ def to_gappy_matrix(values: Any, name: str) -> tuple[Array, list[str] | None]:
     native = _wrapped_in_narwhals(values, name)
     if native is None or not hasattr(native, "columns"):
         array = _to_array(values, name)
-        return _with_nan(array, name), None
-    columns = [_with_nan(np.asarray(native.get_column(c).to_numpy()), name) for c in native.columns]
+        return _doubles_with_nan(array, name), None
+    columns = [
+        _doubles_with_nan(np.asarray(native.get_column(c).to_numpy()), name) for c in native.columns
+    ]
     filled = np.column_stack(columns) if columns else np.empty((native.shape[0], 0))
     return filled, list(native.columns)
 
 
-def _with_nan(array: NDArray[Any], name: str) -> Array:
+def _doubles_with_nan(array: NDArray[Any], name: str) -> Array:
     """The numbers as float64, with NaN for each missing value."""
     if array.dtype.kind == "O":
         known = [float("nan") if is_missing(v) else v for v in array.flat]
@@ -84,7 +90,7 @@ def _with_nan(array: NDArray[Any], name: str) -> Array:
         raise InputError(
             f"{name} must be numbers or missing values, but values of type {array.dtype} came."
         )
-    return _shortened(array, name).astype(np.float64)
+    return _long_floats_as_doubles(array, name).astype(np.float64)
 
 
 def as_same_series(given: Any, values: NDArray[Any]) -> Any:
@@ -186,15 +192,15 @@ def _to_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _boxed_as_floats(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _objects_as_doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
     """An object array of numbers as float64; any other array as it is."""
     if array.dtype.kind != "O":
-        return _shortened(array, name)
-    array = _complete(array, name)
+        return _long_floats_as_doubles(array, name)
+    array = _without_missing(array, name)
     return _to_doubles(array, name) if all(isinstance(v, NUMBERS) for v in array.flat) else array
 
 
-def _shortened(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _long_floats_as_doubles(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Floats of more than 64 bits as float64, if they fit; any other array as it is."""
     if array.dtype.kind != "f" or array.dtype.itemsize <= 8:
         return array
@@ -244,7 +250,7 @@ def _series_numbers(series: Any, name: str) -> NDArray[Any]:
     _refuse_missing(null_mask(series), name)
     if isinstance(series.dtype, (nw.Decimal, nw.Int128, nw.UInt128)):  # NumPy has no such types
         series = series_of_doubles(series)
-    return _boxed_as_floats(np.asarray(series.to_numpy()), name)
+    return _objects_as_doubles(np.asarray(series.to_numpy()), name)
 
 
 def null_mask(series: Any) -> Flags:
@@ -257,7 +263,7 @@ def null_mask(series: Any) -> Flags:
         return np.array([is_missing(value) for value in series.to_list()], dtype=bool)
 
 
-def _complete(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _without_missing(array: NDArray[Any], name: str) -> NDArray[Any]:
     """The object array, which must not hold None, NaN or NA."""
     missing = np.fromiter((is_missing(v) for v in array.flat), dtype=bool, count=array.size)
     _refuse_missing(np.asarray(missing.reshape(array.shape)), name)
@@ -334,7 +340,7 @@ def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
     large = False
     if kind.is_integer() and _through_text(kind, engine, large=True):
         ends = value.min().alias("low"), value.max().alias("high")
-        large = _inexact(*first_row(frame.select(*ends).collect()))
+        large = _beyond_exact_doubles(*first_row(frame.select(*ends).collect()))
     if _through_text(kind, engine, large=large):
         value = value.cast(nw.String)
     return value.cast(nw.Float64)
@@ -374,7 +380,9 @@ def series_of_doubles(series: nw.Series[Any]) -> nw.Series[Any]:
     import narwhals as nw
 
     kind = series.dtype
-    large = kind.is_integer() and len(series) > 0 and _inexact(series.min(), series.max())
+    large = (
+        kind.is_integer() and len(series) > 0 and _beyond_exact_doubles(series.min(), series.max())
+    )
     if _through_text(kind, series.implementation, large=large):
         series = series.cast(nw.String)
     return series.cast(nw.Float64)
@@ -395,7 +403,7 @@ def _through_text(kind: nw.dtypes.DType, engine: nw.Implementation, *, large: bo
     return engine.is_duckdb() and kind in (nw.Int128, nw.UInt128)
 
 
-def _inexact(low: int | None, high: int | None) -> bool:
+def _beyond_exact_doubles(low: int | None, high: int | None) -> bool:
     """Whether whole numbers between these need not be equal to any double."""
     return low is not None and high is not None and (low < -EXACT or high > EXACT)
 
@@ -615,16 +623,17 @@ def _as_dataframe(values: Any) -> Any:
 
 
 def _unique_names(names: Any) -> tuple[str | int, ...]:
-    """The names, if they tell columns apart (two or more, all words or all whole numbers); else
-    none."""
+    """The names, if there are two or more, all different, and all words or all whole numbers.
+
+    Else none.
+    """
     given = tuple(map(plain, names)) if isinstance(names, (list, tuple)) else ()
     alike = any(all(type(name) is kind for name in given) for kind in (str, int))
     return given if len(given) > 1 and alike and len(set(given)) == len(given) else ()
 
 
 def class_column_names(into: str, classes: Sequence[Any]) -> list[str]:
-    """Names for new columns, one for each class: by its label, or its number where labels look
-    alike.
+    """Names for new columns, one for each class: by labels, or by numbers where labels look alike.
 
     >>> class_column_names("p", ["ape", "bee"]), class_column_names("p", ["a", "A"])
     (['p_ape', 'p_bee'], ['p_0', 'p_1'])

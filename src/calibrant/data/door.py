@@ -6,6 +6,7 @@ Nothing is cast before its dtype is known: NumPy would parse ``"0.1"`` and trunc
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -59,9 +60,10 @@ class Rows:
     columns : mapping
         The facts about a frame's columns of scores, see `score_column_facts`.
     present : array of flags, optional
-        Which of the rows that the user passed these are (None: all). The others have weight zero.
+        One for each row that the user passed: whether it is kept here. The others have weight
+        zero. None: all are kept.
     scale : ScoreScale, optional
-        The scale of the scores of the whole that these rows are a part of.
+        The scale of all scores, where these rows are a part of more.
     X : anything that scikit-learn can index by rows, optional
         The rows as a model takes them; not checked here.
     """
@@ -117,7 +119,7 @@ class Rows:
 
     @property
     def positive_column(self) -> int:
-        """With two classes: which of two columns of probabilities is that of the positive class."""
+        """With two classes: the number of the positive class's column, 0 or 1."""
         return 0 if self.classes[0] == self.pos_label else 1
 
     @property
@@ -127,7 +129,7 @@ class Rows:
 
     @property
     def kept(self) -> Flags:
-        """Flags of the rows that the user passed: which of them these are."""
+        """Flags of the rows that the user passed: whether each is kept here."""
         return np.ones(len(self.codes), dtype=bool) if self.present is None else self.present
 
     def take(self, which: NDArray[Any]) -> Rows:
@@ -146,8 +148,11 @@ class Rows:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts for the provenance of a fit: the number of rows, the names of two columns of
-        scores, and how many soft labels are fractions."""
+        """Facts for the provenance of a fit.
+
+        They are the number of rows, the names of two columns of scores, and how many soft labels
+        are fractions.
+        """
         known = {"rows": self.count, **self.columns}
         if self.share is None:
             return known
@@ -247,7 +252,7 @@ def read_probabilities(
 
 
 def read_weight(sample_weight: Any, n: int) -> Array | None:
-    """Weights ≥ 0 of n rows as float64, or None where all rows count once."""
+    """The weights of n rows as float64, checked; None where all rows count once."""
     if sample_weight is None:
         return None
     weight = to_numbers(sample_weight, "sample_weight")
@@ -329,6 +334,20 @@ def to_numbers(values: Any, name: str) -> NDArray[Any]:
             "first, for example with astype(float)."
         )
     return array
+
+
+def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
+    """A finite number as a Python float."""
+    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
+        raise InputError(f"{where} must be a number, but {brief(value)} came.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
+    if not math.isfinite(number) or abs(number) > largest:
+        bound = "" if largest == math.inf else f" and at most {largest:g}"
+        raise InputError(f"{where} must be finite{bound}, but {brief(value)} came.")
+    return number
 
 
 def _check_finite(array: NDArray[Any], name: str) -> None:
@@ -489,7 +508,7 @@ def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None, soft: boo
 
 
 def read_class_pair(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
-    """Two classes in ascending order (default 0 and 1), and the positive one of them.
+    """Two classes in ascending order (default 0 and 1), and which of them is positive.
 
     For tables, which hold no labels.
     """
@@ -584,7 +603,10 @@ def _unique_labels(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Index]
 
 
 def _unique_if_few(array: NDArray[Any]) -> tuple[NDArray[Any], Index] | None:
-    """As np.unique with its inverse, found by equality alone; None for more than thirty labels."""
+    """What np.unique gives with its inverse, found by comparing labels for equality only.
+
+    None for more than thirty labels, for which sorting is faster.
+    """
     codes, rest = np.empty(len(array), dtype=np.intp), np.arange(len(array))
     found: list[int] = []
     while len(rest):
@@ -646,7 +668,7 @@ def _label_column(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
 
 
 def _equal_to(array: NDArray[Any], value: Any) -> Flags:
-    """Flags of the entries that equal a value; numbers beyond floats equal no float."""
+    """Flags of the entries that are equal to a value; numbers beyond floats equal no float."""
     try:
         return np.asarray(array == value, dtype=bool)
     except (OverflowError, ArithmeticError):
@@ -933,7 +955,7 @@ class Each:
 
 
 class Limit(Protocol):
-    """What a parameter may be."""
+    """The limits of a parameter: what `check_parameters` asks of it."""
 
     def allows(self, value: Any) -> bool:
         """Whether it may be this."""

@@ -210,7 +210,7 @@ class LazyRows:
         return self.run(frame.collect)  # type: ignore[no-any-return]
 
     def checked(self, ask: Callable[[], T]) -> T:
-        """The result of ``ask``; an InputError that says what is wrong with the rows, if any is."""
+        """The result of a query; if rows are wrong, an InputError that says what is wrong."""
         try:
             return ask()
         except BadRowsError:
@@ -219,7 +219,7 @@ class LazyRows:
             raise
 
     def refuse(self) -> None:
-        """Raise the InputError that says what is wrong with how many rows, after a query failed."""
+        """Raise the InputError that says what is wrong with the rows, after a query failed."""
         names, score, weight = self.names, nw.col(self.score), nw.col("weight")
         checks = {
             "missing": score.is_null(),
@@ -247,7 +247,7 @@ class LazyRows:
     def grouped(
         self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
     ) -> tuple[Cells | None, Columns]:
-        """The sums of rows by score (then there are no cells) or by cell, as asked.
+        """The cells that rows are grouped by (None: by score), and the sums of each group.
 
         "auto": by score if there are few scores, else in as many cells as ``count`` gives for the
         number of rows.
@@ -261,7 +261,7 @@ class LazyRows:
     def by_score_or_cells(
         self, cells: CellsOption, count: Callable[[float], int]
     ) -> Columns | Cells:
-        """The rows by score where `grouped` has them so, else the cells to begin with."""
+        """The sums by score where `grouped` groups by score; else the first cells to group by."""
         check_cells(cells)
         if cells == "exact":
             return self.by_score()
@@ -282,17 +282,13 @@ class LazyRows:
         """Sums of each score (and segment); if there are more than ``most``, only how many."""
         return self.group(self.rows(), [*self.keys, "x"], self.sums(), most)
 
-    def by_cell(self, cells: Cells) -> Columns:
-        """Sums of each cell, the ends of its scores, and Σw·score."""
-        return self.by_key(cells.add_to(self.coded(), "x", "k"))
-
     def by_key(
         self,
         rows: Lazy,
         moment: tuple[str, str] = ("x", "moment"),
         others: Sequence[str] = (),
     ) -> Columns:
-        """Sums of coded rows for each number k, and their lowest and highest scores.
+        """Sums of `coded` rows, and their lowest and highest score, for each value of a column k.
 
         ``moment`` is a column and the name under which its Σw·value comes back. ``others`` are
         columns whose plain sums come back. The rows are grouped by one number made of k and class,
@@ -779,7 +775,7 @@ def grouped_table(cells: Cells | None, found: Columns) -> ScoreTable:
 def grouped_tables(cells: Cells | None, found: Columns) -> dict[Any, ScoreTable]:
     """The score table of each segment; segments of several columns are tuples."""
     names = _segments_in(found)
-    new = _changes(found, names)
+    new = _flag_new_groups(found, names)
     starts = np.flatnonzero(new)
     values = [[plain(value) for value in found[name][starts]] for name in names]
     keys = values[0] if len(values) == 1 else zip(*values, strict=True)
@@ -802,8 +798,8 @@ def _segments_in(found: Columns) -> list[str]:
     return [name for name in segment_keys(len(found)) if name in found]
 
 
-def _changes(found: Columns, names: Sequence[str]) -> Flags:
-    """Flags of the groups at which a column has another value than in the group before."""
+def _flag_new_groups(found: Columns, names: Sequence[str]) -> Flags:
+    """Flags of the groups that differ in some of these columns from the group before."""
     new = np.zeros(len(found[names[0]]), dtype=bool)
     new[:1] = True
     for name in names:
@@ -812,11 +808,11 @@ def _changes(found: Columns, names: Sequence[str]) -> Flags:
 
 
 def side_by_side(found: Columns) -> Columns:
-    """Sums by cell with a column for each class, from sums whose key k is 2 · cell + class."""
+    """Sums by cell, with columns for each class, from groups whose key k is 2 · cell + class."""
     key = found["k"].astype(np.int64)
     cell, positive = key >> 1, (key & 1).astype(bool)
     segments = _segments_in(found)
-    new = _changes({**found, "k": cell}, ["k", *segments])
+    new = _flag_new_groups({**found, "k": cell}, ["k", *segments])
     starts = np.flatnonzero(new)
     place = np.cumsum(new) - 1
     columns = {name: found[name][starts] for name in segments} | {"k": cell[starts]}
@@ -851,7 +847,7 @@ class Question:
 
     @property
     def few(self) -> bool:
-        """Whether the answer is small enough to be made here."""
+        """Whether the answer is small enough to be made in this process."""
         return self.cells.count <= FEW_CELLS
 
     def ask(self, rows: LazyRows) -> Columns:
@@ -869,13 +865,13 @@ class Question:
 
 @dataclass
 class SumsByCell(Question):
-    """What `LazyRows.by_cell` gives, which the engine always makes."""
+    """Sums of each cell, the ends of its scores, and Σw·score, which only the engine finds."""
 
     cells: Cells
     few = False
 
     def ask(self, rows: LazyRows) -> Columns:
-        return rows.by_cell(self.cells)
+        return rows.by_key(self.cells.add_to(rows.coded(), "x", "k"))
 
 
 #: a generator that yields one question after the other, and is sent the answer to each
@@ -883,10 +879,10 @@ Steps = Generator[Question, Columns, T]
 
 
 def zoomed(cells: Cells, question: Callable[[Cells], Question]) -> Steps[tuple[Cells, Columns]]:
-    """The cells to group by, and the rows grouped by them.
+    """The cells to group by, and the rows grouped by them, in steps for `run_steps`.
 
-    Where a few far scores crowd the others into one cell, the cells are narrowed to that one.
-    ``question`` asks for the rows grouped by cells, or by those of its own.
+    Where a few far scores crowd the others into one cell, new cells divide that one. ``question``
+    makes of cells the question that asks for the grouped rows.
     """
     asked = question(cells)
     found = yield asked
@@ -923,11 +919,11 @@ def run_steps(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
 
 
 def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
-    """The answers from one pass over the rows, and of the engine to those that it lacks.
+    """The answers to questions: from one pass over the rows if possible, else from the engine.
 
     One pass can answer all questions if they are about the same rows, the engine works in this
-    process, and the answers are small. Where rows are wrong the engine is asked, which says what
-    is wrong.
+    process, and the answers are small. Where rows are wrong, the engine is asked, too: it says
+    what is wrong.
     """
     read: list[Columns | None] = [None] * len(asked)
     source = asked[0][0].source if asked else None

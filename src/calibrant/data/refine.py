@@ -113,7 +113,10 @@ def narrowed(
     link: Link = np.asarray,
     predict: Callable[[nw.Expr], nw.Expr] | None = None,
 ) -> Steps[Narrowed]:
-    """Divide cells that may hold a corner until few rows are left there, and ask for their scores.
+    """Cells in pieces: those that may hold a corner are divided until few rows are left in them.
+
+    The scores of these rows are then asked for one by one.
+
 
     ``link`` makes predictions of scores, of which equal ones stay together; so does ``predict``
     where the rows are, if Σw·prediction of each piece is asked for.
@@ -141,7 +144,11 @@ def narrowed(
 
 
 def unit_starts(low: Array, high: Array) -> tuple[Index, Index]:
-    """Neighbours that share a prediction are one unit: the first of each, and each one's unit."""
+    """The first piece of each unit, and the unit of each piece.
+
+    Neighbours that share a prediction are one unit. ``low`` and ``high`` are the predictions at the
+    ends of pieces.
+    """
     first = np.append(True, low[1:] > high[:-1])[: len(low)]
     return np.flatnonzero(first), np.cumsum(first) - 1
 
@@ -161,7 +168,10 @@ class PieceFinder:
     steps: tuple[Columns, ...] = ()
 
     def divided(self, wanted: NDArray[Any], parts: Array) -> PieceFinder:
-        """All steps and one more: so many ``parts`` of each of the ``wanted`` pieces alone."""
+        """A finder with one more step, which divides each of the ``wanted`` pieces into ``parts``.
+
+        Rows of other pieces are left out.
+        """
         wanted = np.asarray(wanted, np.int32)
         steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
         for step in reversed(self.steps):  # rows elsewhere need not go any further
@@ -171,8 +181,10 @@ class PieceFinder:
         return PieceFinder(self.cells, tuple(reversed(steps)))
 
     def pieces(self, found: Columns) -> Columns:
-        """The pieces with weight among grouped rows, in order; several groups of one are put
-        together."""
+        """The pieces that have weight, in order, from grouped rows.
+
+        Several groups of one piece are put together.
+        """
         n0, n1, _, _ = sums_of(found)
         order = np.argsort(found["k"], kind="stable")
         order = order[(n0 + n1)[order] > 0]
@@ -186,7 +198,7 @@ class PieceFinder:
         return {"k": k[starts], "depth": np.full(len(starts), float(len(self.steps))), **columns}
 
     def unsettled(self, pieces: Columns, link: Link) -> Flags:
-        """Which pieces may hold a corner. Those that were not divided with others cannot."""
+        """Flags of the pieces that may hold a corner: only those of the last step can."""
         low, high = link(pieces["low"]), link(pieces["high"])
         starts, unit = unit_starts(low, high)
         n0, n1 = (np.add.reduceat(pieces[name], starts) for name in SUMS[:2])
@@ -226,8 +238,10 @@ class PieceFinder:
         return arrays
 
     def chosen(self, x: Array) -> tuple[Index, NDArray[np.int64]]:
-        """The same for an array: the places of the scores that are in pieces, and their pieces'
-        numbers."""
+        """Which scores of an array the steps lead to pieces, and the number of the piece of each.
+
+        As `rows_of` finds them in an engine.
+        """
         t = self.cells.positions(x)
         k = np.floor(t)
         at, t = np.arange(len(x)), np.minimum(t - k, LAST)

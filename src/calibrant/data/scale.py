@@ -11,9 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import as_float
 from calibrant.data.documents import brief
-from calibrant.data.door import check_word
+from calibrant.data.door import check_word, finite_float
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, RangeWarning, caller_level, counts_in_words
 
@@ -137,13 +136,7 @@ class ScoreRange(Frozen):
                 f"the kind of a score range must be one of {KINDS}, but {brief(self.kind)} came."
             )
         for name in ("low", "high"):
-            value = getattr(self, name)
-            real = isinstance(value, (int, float)) and not isinstance(value, bool)
-            number = as_float(value) if real else math.nan
-            if not math.isfinite(number):
-                raise InputError(
-                    f"{name} of a score range must be finite, but {brief(value)} came."
-                )
+            number = finite_float(getattr(self, name), f"{name} of a score range")
             object.__setattr__(self, name, number)
         if self.low > self.high:
             raise InputError(
@@ -251,7 +244,7 @@ def outside_message(known: ScoreRange, name: str, count: int, total: int, first:
 
 
 def as_fitted(known: ScoreRange) -> str:
-    """What scores must be for a calibrator of probabilities."""
+    """The words for what scores must be, where a calibrator was fitted to probabilities."""
     return (
         "be probabilities in [0, 1], as those are that the calibrator was fitted on "
         f"({known.low:.6g} to {known.high:.6g})"

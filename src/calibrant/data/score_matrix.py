@@ -205,7 +205,7 @@ class ScoreMatrix(Frozen):
         return self.take(np.arange(0, len(self), step))
 
     def temperature_sums(self) -> FusedSums | None:
-        """The sums of a temperature fit, where a kernel reads all logits at once; else None."""
+        """The sums for a temperature fit by a kernel that reads all logits at once; else None."""
         return None
 
     def take(self, rows: NDArray[Any]) -> ScoreMatrix:
@@ -214,7 +214,7 @@ class ScoreMatrix(Frozen):
         return ScoreMatrix(self.scores[rows], self.codes[rows], weight, self.whole)
 
     def scaled(self) -> ScoreMatrix:
-        """The same rows with their scale kept as ``whole``, so that parts of them have it, too."""
+        """The same rows with their scale as ``whole``, which parts taken of them keep."""
         return replace(self, whole=self.whole or ScoreScale(*self.ends, self.kind()))
 
     def table(self, column: int, signs: NDArray[Any]) -> ScoreTable:
@@ -405,14 +405,14 @@ class ScoreTensor(ScoreMatrix):
 
     def every(self, step: int) -> ScoreTensor:
         some = slice(None, None, min(step, SPARSEST))
-        return self._part(self.scores[some], some)
+        return self._some_rows(self.scores[some], some)
 
     def take(self, rows: NDArray[Any]) -> ScoreTensor:
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return self._part(self.scores[ops_of(self.scores).beside(rows, self.scores)], rows)
+        return self._some_rows(self.scores[ops_of(self.scores).beside(rows, self.scores)], rows)
 
-    def _part(self, scores: Any, rows: Any) -> ScoreTensor:
-        """Some rows, with their facts, which need not be found again."""
+    def _some_rows(self, scores: Any, rows: Any) -> ScoreTensor:
+        """A tensor of some rows, with their facts, which need not be found again."""
         weight = None if self.weight is None else self.weight[rows]
         made = ScoreTensor(scores, self.codes[rows], weight, self.whole)
         made.__dict__["facts"] = RowFacts(*(column[rows] for column in self.facts))

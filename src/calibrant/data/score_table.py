@@ -239,7 +239,7 @@ class ScoreTable(Frozen):
 
     @classmethod
     def gather(cls, tables: Iterable[ScoreTable]) -> ScoreTable:
-        """The table of all rows of several, pooled ones too: the last step, like `pool`.
+        """The table of the rows of several tables, some of which may be pooled: a last step.
 
         >>> a = ScoreTable.from_counts([1, 2], [2, 0], [0, 1])
         >>> ScoreTable.gather([a, a]) == a + a
@@ -352,7 +352,7 @@ class ScoreTable(Frozen):
         """
         if not self.scale.probabilities:
             return None
-        least, most = self._between(1.0)
+        least, most = self._inner_scores(1.0)
         return max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
 
     @property
@@ -365,11 +365,11 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_arrays([0, 1, 97], [0, 1, 1]).percent_ends
         (0.5, 98.5)
         """
-        least, most = self._between(100.0)
+        least, most = self._inner_scores(100.0)
         return 0.5 * least, 50.0 + 0.5 * most
 
-    def _between(self, top: float) -> tuple[float, float]:
-        """The smallest score above 0 and the largest below ``top``; ``top / 2`` without any."""
+    def _inner_scores(self, top: float) -> tuple[float, float]:
+        """The least score above 0 and the largest below ``top``; half of ``top`` without any."""
         first, end = np.searchsorted(self.scores, 0.0, "right"), np.searchsorted(self.scores, top)
         inside = self.scores[first:end]
         return (float(inside[0]), float(inside[-1])) if len(inside) else (0.5 * top, 0.5 * top)
@@ -413,7 +413,7 @@ class ScoreTable(Frozen):
     # --- deriving -------------------------------------------------------------------------------
 
     def part_of(self, whole: ScoreScale) -> ScoreTable:
-        """The same table, whose scores are read as those of the whole are.
+        """The same table, with its scores read on the scale of the whole.
 
         Folds and segments must read scores as the whole does. If a single score lies outside
         [0, 1], all are margins, also in a part without that score.
@@ -468,7 +468,9 @@ class ScoreTable(Frozen):
         ).part_of(self.scale)
 
     def through(self, function: Callable[[Array], Array]) -> ScoreTable:
-        """The table of a function of the scores, as of a map: cells that become equal are joined.
+        """The table with a function of the scores, such as a map, in their place.
+
+        Cells whose scores become equal are joined.
 
         >>> table = ScoreTable.from_counts([-0.5, 0.5, 0.8], [3, 2, 1], [1, 2, 3])
         >>> table.through(np.abs).positive.tolist()
@@ -479,9 +481,9 @@ class ScoreTable(Frozen):
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500
     ) -> Array:
-        """The parameters that ``fit(table, start)`` finds for the table.
+        """The parameters that ``fit(table, start)`` finds, for a large table from a good start.
 
-        Where the table is large, it is fitted first to a pooled one, for a good start.
+        The start is what it finds for the same table pooled to so many ``cells``.
         """
         start = fit(self.pool(cells), None) if len(self) > 10 * cells else None
         return fit(self, start)
@@ -631,7 +633,7 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Cells:
-    """A number for each score, never smaller for a larger score.
+    """Numbered cells of the line of scores: a larger score is never in a cell of smaller number.
 
     Probabilities: ⌊u·K/2⌋ with u = (p/½)^⅛ − 1 below ½ and 1 − ((1 − p)/½)^⅛ above, nearly even in
     the logit: from p = 10⁻⁸ to ½ the width of a cell in logits changes less than tenfold. Margins:
@@ -836,7 +838,7 @@ Columns = tuple[Array, Array, Array, Array, Array]
 
 
 def _group_by_share(scores: Array, share: NDArray[Any], weight: Array | None) -> Columns:
-    """The columns of rows that are positive by a share: a soft label, or a flag.
+    """The columns of rows whose labels are shares of the positive class: soft labels, or flags.
 
     A row of share q and weight w gives w·q to the positives and w·(1 − q) to the negatives. It
     stays one row: w² is divided alike.
@@ -877,8 +879,10 @@ def _group_unweighted(scores: Array, positive: Flags) -> Columns:
 
 
 def sum_by_score(scores: Array, columns: tuple[Array, ...]) -> Columns:
-    """Distinct scores with the sums of each column over equal ones; cells without weight are left
-    out."""
+    """Distinct scores, and the sum of each column over rows of equal score.
+
+    Scores without weight are left out.
+    """
     order = np.argsort(scores, kind="stable")
     x = scores[order]
     starts = run_starts(x)

@@ -61,10 +61,10 @@ def segment_path(value: Any) -> SegmentKey:
     return tuple(map(segment_key, value)) if isinstance(value, tuple) else segment_key(value)
 
 
-def names_of_columns(segments: Any) -> tuple[str, ...]:
+def segment_column_names(segments: Any) -> tuple[str, ...]:
     """The names of several columns of segments; none where there is one column, or no names.
 
-    >>> names_of_columns({"country": ["fr"], "product": ["card"]}), names_of_columns(["fr"])
+    >>> segment_column_names({"country": ["fr"], "product": ["card"]}), segment_column_names(["fr"])
     (('country', 'product'), ())
     """
     names = tuple(segments) if isinstance(segments, Mapping) else tuple(_frame_columns(segments))
@@ -82,7 +82,7 @@ def segment_columns(segments: Any, fitted: Sequence[str] = ()) -> list[Any]:
     >>> segment_columns({"product": ["card"], "country": ["fr"]}, ["country", "product"])
     [['fr'], ['card']]
     """
-    names = names_of_columns(segments)
+    names = segment_column_names(segments)
     columns = _columns_as_given(segments)
     if len(names) != len(columns) or len(fitted) != len(names) or names == tuple(fitted):
         return columns
@@ -109,7 +109,7 @@ def _columns_as_given(segments: Any) -> list[Any]:
     if array or isinstance(segments, (list, tuple)):
         first = segments[0] if len(segments) else ""
         if isinstance(first, tuple):
-            return _of_tuples(list(segments))
+            return _columns_of_tuples(list(segments))
         plural = hasattr(first, "__len__") and not isinstance(first, (str, bytes))
         return list(segments) if plural and not array else [segments]
     names = _frame_columns(segments)
@@ -125,8 +125,8 @@ def _frame_columns(frame: Any) -> Sequence[Any]:
     return names
 
 
-def _of_tuples(rows: list[Any]) -> list[Any]:
-    """The columns of rows that are tuples, one for each value in them."""
+def _columns_of_tuples(rows: list[Any]) -> list[Any]:
+    """The columns of rows that came as tuples."""
     size = len(rows[0])
     odd = [row for row in rows if not isinstance(row, tuple) or len(row) != size]
     if odd or not size:
@@ -196,7 +196,7 @@ def segment_codes(segments: Any) -> tuple[list[Any], Index]:
 
 
 def coarsen_segments(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], Index]:
-    """Segments by their first ``size`` columns alone, and the number of each row's.
+    """The coarser segments by the first ``size`` columns, and the number of each row's.
 
     ``keys`` and ``codes`` are as `segment_codes` gives them; segments of one column stay the same.
 

@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from calibrant.array_types import Array, Index
 from calibrant.data import score_table
 from calibrant.data.attributes import AttributeTable, Schema, read_attributes
-from calibrant.data.columns import check_class_columns, plain, score_column_facts, to_matrix
+from calibrant.data.columns import plain, score_column_facts, to_matrix
 from calibrant.data.door import (
     Limit,
     Number,
@@ -41,7 +41,7 @@ from calibrant.data.door import (
     read_weight,
 )
 from calibrant.data.scale import OnRange, ScoreRange, ScoreScale
-from calibrant.data.score_matrix import ScoreMatrix, read_matrix
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable, pooling_facts, weight_in_rows
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.fitting.fitted import BESIDE, Fitted, PredictsByRule, RuleReader
@@ -120,7 +120,7 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
     _one_column: ClassVar[bool] = True
     #: what it takes beside new scores, even where the rule that was fitted does not look at it
     _takes: ClassVar[frozenset[str]] = frozenset()
-    #: what the scores of a whole are of which a fit sees a part; see `ScoreTable.part_of`
+    #: the scale of all scores, where a fit sees only a part of them; see `ScoreTable.part_of`
     _whole: ScoreScale | None = None
     # read in the order of their names (before scikit-learn 1.8), or of the class
     _A__metadata_request__fit: ClassVar[dict[str, Any]] = DECLARED
@@ -137,8 +137,8 @@ class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore
 
     @contextmanager
     def _part_of(self, whole: ScoreScale | None) -> Iterator[Self]:
-        """Inside this block the calibrator is fitted to a part of the rows of a ``whole``, whose
-        scale its scores have."""
+        """Inside this block a fit reads scores on the scale of a ``whole`` that its rows are a part
+        of."""
         if whole is not None:
             self._whole = whole
         try:
@@ -353,7 +353,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """The table with weights in units of rows, as ``weights`` says what they mean."""
+        """The table with its weights in units of rows; ``weights`` says what they mean."""
         return score_table.table_in_rows(table, self.weights)
 
     @abstractmethod
@@ -445,8 +445,7 @@ ROUGH = 1 << 20
 
 
 class ReadsClassScores:
-    """A calibrator whose map takes a column of scores for each class: how it is kept, and two views
-    of what it predicts, the top label and the probability of one class."""
+    """A calibrator whose map takes a column of scores for each class."""
 
     map_: Any
     classes_: NDArray[Any]
@@ -584,9 +583,9 @@ def facts_of_matrix(matrix: ScoreMatrix, fitted: VectorMap) -> tuple[ScoreRange,
 
 @dataclass(frozen=True)
 class RowReading:
-    """How the rows of a matrix are read: ``input`` is "logit" or "probability", and probabilities
-    are raised to at least ``floor``.
+    """The rows of a matrix, and how they are read: as logits, or as probabilities.
 
+    ``input`` is "logit" or "probability". Probabilities are raised to at least ``floor``.
     `calibrant.maps.Softmax` reads new rows the same way, and explains ``inner``.
     """
 
@@ -601,7 +600,7 @@ class RowReading:
     def source(
         self, *, inner: float | None = None, size: float = 1.0
     ) -> Callable[[], Iterator[tuple[Array, Index, Array]]]:
-        """A function that gives the rows block by block: (features / size, codes, weights)."""
+        """A function that yields (features / size, codes, weights) of each block of rows."""
         reader = self.map(1.0, np.zeros(self.matrix.n_classes), inner)
         matrix, totals = self.matrix, None
         small = matrix.size <= KEPT
@@ -638,7 +637,7 @@ class RowReading:
 
 
 def read_as(matrix: ScoreMatrix, scale: str) -> RowReading:
-    """How the rows of a matrix are read where the parameter ``scale`` has this value.
+    """The rows of a matrix, read as the parameter ``scale`` of a calibrator says.
 
     ``"logit"``: as probabilities, whose logarithm is taken; ``"raw"``: as logits; ``"auto"``: as
     what they look like. Probabilities are raised to at least half the smallest positive one: so a
@@ -704,11 +703,11 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
     def companion(
         self, model: Any, train: Rows | None, rows: Index | None, method: Method = "auto"
     ) -> Callable[[Any], RowInputs]:
-        """A function from a model's new rows to what `predict_rows` needs beside their scores: here
-        the rows themselves, as features.
+        """The function that makes of a model's new rows what `predict_rows` needs beside scores.
 
-        The model was fitted to the ``rows`` of ``train`` (None: all of them). ``train`` is None if
-        that is not known. ``method`` says how the model is asked for scores.
+        Here it takes the rows themselves as features. The model was fitted to the ``rows`` of
+        ``train`` (None: all of them); where nobody knows to which, ``train`` is None. ``method``
+        says how the model is asked for scores.
         """
         return RowInputs
 
@@ -717,19 +716,18 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         self._check_fit(scores, y)
         rows = self._read_labels(y)
         classes, k = rows.classes, len(rows.classes)
-        self._check_columns(scores, classes)
+        given = count_columns(scores) if self.multiclass else k
+        if given not in ((1, 2) if k == 2 else (k,)):
+            raise InputError(
+                f"scores must have one column for each class, but {given} columns came, and "
+                f"{'only ' if given > k else ''}{[plain(c) for c in classes][:20]} are known. If y "
+                "lacks some of the classes, name them all: classes=[...]."
+            )
         if k == 2:
             check_two_column_order(scores, self.classes, classes)
             clean = read_scores(scores, positive_column=rows.positive_column, classes=classes)
         else:
-            matrix = to_matrix(scores, "scores")
-            if matrix.ndim != 2 or matrix.shape[1] != k:
-                raise InputError(
-                    f"scores must have one column for each of the {k} classes, but their shape is "
-                    f"{matrix.shape}. If y lacks some of the classes, name them all: classes=[...]."
-                )
-            check_class_columns(scores, classes, "scores")
-            clean = np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
+            clean = read_score_matrix(scores, k, classes=classes).astype(np.float64) + 0.0
         check_lengths(scores=len(clean), y=len(rows.codes))
         weight, columns = read_weight(sample_weight, len(clean)), score_column_facts(scores)
         rows = replace(rows, scores=clean, weight=weight, columns=columns, scale=self._whole)
@@ -759,18 +757,6 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
             ) from None
         return replace(two, codes=two.positive.astype(np.intp))
 
-    def _check_columns(self, scores: Any, classes: NDArray[Any]) -> None:
-        """Refuse three or more columns of scores where only two classes are known."""
-        if not self.multiclass or len(classes) > 2:
-            return
-        shape = to_matrix(scores, "scores").shape
-        if len(shape) == 2 and shape[1] > 2:
-            raise InputError(
-                f"scores have {shape[1]} columns, one for each class, but only "
-                f"{[plain(c) for c in classes]} are known. If y lacks some of the classes, name "
-                "them all: classes=[...]."
-            )
-
     def _keep(self, rule: Rule, rows: Rows) -> Self:
         """Set the fitted attributes: the rule, the labels, and facts about the rows."""
         self.rule_ = rule
@@ -786,7 +772,7 @@ class LocalCalibrator(PredictsByRule, ScoreEstimator):
         return self
 
     def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
-        """The probability of each class for scores of the model of the fit, which may be any.
+        """The probability of each class, for scores that may lie outside the range of the fit.
 
         ``rows`` are what the function of `companion` gives.
         """

@@ -261,7 +261,7 @@ class Fitted(PredictsByRule, Frozen):
         """The value that `to_dict` wrote, with the ``arrays`` of its rule; anything else is refused
         with a reason."""
         if isinstance(document, Mapping) and document.get("format") == OLD_FORMAT:
-            document = _upgraded(document)
+            document = _upgraded_document(document)
         check_version(document, FORMAT, VERSION, "a calibrant calibrator")
         kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
         for name, kind in kinds.items():
@@ -279,7 +279,7 @@ class Fitted(PredictsByRule, Frozen):
         )
 
 
-def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
+def _upgraded_document(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document of the old format "calibrant-local" in today's format.
 
     Rules that need more than scores were once saved in the old one.
@@ -359,12 +359,12 @@ class RuleReader(NamedTuple):
                 "calibrate gives the probability of one of two classes, but this calibrator gives "
                 "one probability per class: use predict_proba."
             )
-        p = self._evaluated(scores, rows, on_range)
+        p = self._probabilities(scores, rows, on_range)
         return as_same_series(scores, p if p.ndim == 1 else p[:, 1])
 
     def of_classes(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
         """The probability of each class, shape (n, k)."""
-        p = self._evaluated(scores, rows, on_range)
+        p = self._probabilities(scores, rows, on_range)
         if p.ndim == 1:
             return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
         return p[:, ::-1] if self.rule.binary and self.positive_column == 0 else p
@@ -401,12 +401,12 @@ class RuleReader(NamedTuple):
             check_distributions(clean)
         return clean
 
-    def _evaluated(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
-        """What the rule gives for these scores and what comes beside them."""
+    def _probabilities(self, scores: Any, rows: RowInputs, on_range: str) -> Array:
+        """The rule's probabilities for scores and what comes beside them."""
         self._check_inputs(rows)
         clean, rule = self.read(scores, on_range), self.rule
         if isinstance(rule, Segmented):
-            return rule.of_codes(clean, self._find(rule, rows.segments))
+            return rule.of_codes(clean, self._find_segments(rule, rows.segments))
         return rule(clean, rows) if rule.needs else rule(clean)
 
     def _check_inputs(self, rows: RowInputs) -> None:
@@ -426,7 +426,7 @@ class RuleReader(NamedTuple):
                 "but none came. Pass segments=[...]; for the map of all rows use map.default."
             )
 
-    def _find(self, rule: Segmented, segments: Any) -> Index:
+    def _find_segments(self, rule: Segmented, segments: Any) -> Index:
         """The number of each row's segment; a warning if most rows have a new segment."""
         known: Any = self.provenance.get("segment_column")
         several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
@@ -462,10 +462,9 @@ def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
 
 
 def refuse_models(calibrator: Any) -> None:
-    """Refuse a model with its calibrator (a class with ``takes_rows``) where only a calibrator can
-    be used.
+    """Refuse a model with its calibrator where only a calibrator of scores can be used.
 
-    What is made of it would take scores, while the object itself takes rows.
+    Such classes say so by ``takes_rows``. What is made of a calibrator takes scores, too.
     """
     if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
         return
@@ -486,7 +485,7 @@ def tree_parts_of(calibrator: Any) -> TreeParts | None:
 
 
 def map_of(calibrator: Any) -> Map:
-    """The map of a fitted calibrator, of what `load` returns, or of a map (itself).
+    """The map of a fitted calibrator or of what `load` returns; a map as it is.
 
     >>> from calibrant.maps import Identity
     >>> map_of(Identity())
@@ -551,7 +550,7 @@ def fingerprint(map_: Map) -> str:
 
 
 def name_type(value: object) -> str:
-    """The name of an object's type, for an error; of a class, that it is one.
+    """The name of an object's type, for an error; a class is called one.
 
     >>> name_type(0.5), name_type(Map)
     ('float', 'the class Map')

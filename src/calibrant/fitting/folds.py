@@ -35,6 +35,17 @@ def fold_pairs(fold: Index, k: int) -> list[Pair]:
     return [(np.flatnonzero((fold != f) & (fold < k)), np.flatnonzero(fold == f)) for f in range(k)]
 
 
+def deal_in_turn(order: Index, k: int) -> Index:
+    """The fold of each row, where rows are dealt to k folds one by one in this order.
+
+    >>> deal_in_turn(np.array([2, 0, 1]), 2).tolist()
+    [1, 0, 0]
+    """
+    fold = np.empty(len(order), dtype=np.intp)
+    fold[order] = np.arange(len(order)) % k
+    return fold
+
+
 # --- Tables dealt into folds ----------------------------------------------------------------------
 
 
@@ -92,7 +103,7 @@ class TableFolds:
             yield rest.part_of(self.table.scale), held
 
     def held(self, fold: int) -> CellColumns:
-        """The part of the table that a fold holds out."""
+        """What a fold holds out of each cell of the table."""
         zero, one = (share_held(fold) for share_held in self._classes)
         if self._soft is not None:
             both = self._soft(fold)
@@ -108,7 +119,7 @@ class TableFolds:
 
 
 def soft_cells(weights: tuple[Array, Array], squares: tuple[Array, Array]) -> Flags:
-    """Flags of the cells that hold both classes, and less than one row of one of them."""
+    """Flags of the cells whose rows have soft labels: both classes, and of one less than a row."""
     pairs = zip(weights, squares, strict=True)
     less = [(q > SMALLEST) & (n * n < q * (1.0 - 1e-9)) for n, q in pairs]
     return np.asarray((weights[0] > 0.0) & (weights[1] > 0.0) & (less[0] | less[1]))
@@ -141,7 +152,7 @@ def _deal_rows(
 
 
 def is_fold_count(cv: Any) -> bool:
-    """Whether ``cv`` is a number of folds, which can be dealt from a table without its rows."""
+    """Whether ``cv`` is a number of folds (or None), for which a table is enough, without rows."""
     return cv is None or isinstance(cv, Integral)
 
 
@@ -182,7 +193,9 @@ def split_rows_with_weight(
         check_lengths(scores=len(present), groups=len(column))
         groups = column[present]
         cluster = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    splits = split_rows(_splits_of_present(cv, present), data, groups, random_state, complete=False)
+    splits = split_rows(
+        _splits_without_weightless(cv, present), data, groups, random_state, complete=False
+    )
     pairs = [(train, test) for train, test in splits if len(train) and len(test)]
     if not pairs:
         raise InputError(
@@ -217,9 +230,9 @@ def split_rows(
 
         k, strict = int(cv), complete and rows.share is None
         if complete:
-            _check_enough(k, rows)
+            _check_rows_for_folds(k, rows)
         if groups is not None:
-            _check_groups(k, groups)
+            _check_groups_for_folds(k, groups)
             by_class = strict or _rarest_label_count(rows) >= k
             cv = (StratifiedGroupKFold if by_class else GroupKFold)(k)
         else:
@@ -233,7 +246,7 @@ def split_rows(
 
 def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
     """The kind of a value of cv: "prefit", "train", "fraction" or "folds"."""
-    kind = _kind(cv)
+    kind = _kind_or_none(cv)
     if kind is None:
         raise ParameterError(
             f"cv of {owner} must be a number of folds of at least 2 (None: {FOLDS}), a fraction "
@@ -243,7 +256,7 @@ def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
     return kind
 
 
-def _kind(cv: Any) -> str | None:
+def _kind_or_none(cv: Any) -> str | None:
     """The kind of a value of cv, see `cv_kind`; None for anything else."""
     if isinstance(cv, str):
         return cv if cv in ("prefit", "train") else None
@@ -263,7 +276,7 @@ class CvLimit:
     def allows(self, value: Any) -> bool:
         """Whether the value is such a cv."""
         empty = isinstance(value, (list, tuple)) and not value
-        return _kind(value) in SPLITTING and not empty
+        return _kind_or_none(value) in SPLITTING and not empty
 
     def __str__(self) -> str:
         return (
@@ -281,9 +294,7 @@ def _deal_by_label(k: int, rows: Rows) -> list[Pair]:
     if n < k:
         raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
     labels = rows.codes if rows.share is None else rows.share
-    fold = np.empty(n, dtype=np.intp)
-    fold[np.argsort(labels, kind="stable")] = np.arange(n) % k  # one class after the other
-    return fold_pairs(fold, k)
+    return fold_pairs(deal_in_turn(np.argsort(labels, kind="stable"), k), k)
 
 
 def deal_soft_labels(rows: Rows, k: int, seed: int) -> list[Pair]:
@@ -326,15 +337,15 @@ def _hold_out_fraction(
             raise InputError(
                 f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
             ) from wrong
-    _check_enough(k, rows)
-    _check_groups(k, groups)
+    _check_rows_for_folds(k, rows)
+    _check_groups_for_folds(k, groups)
     folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
     train, test = next(iter(folds.split(nothing, rows.codes, groups)))
     return [(train, test) if fraction <= 0.5 else (test, train)]
 
 
-def _splits_of_present(cv: Any, present: Flags) -> Any:
-    """Splits of all rows, as splits of the rows that are ``present``; other kinds of cv stay."""
+def _splits_without_weightless(cv: Any, present: Flags) -> Any:
+    """Lists of splits, renumbered for the rows that are ``present``; any other cv as it is."""
     if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
     position = np.cumsum(present) - 1
@@ -354,7 +365,7 @@ def _read_splits(splits: Iterable[Any], n: int) -> list[Pair]:
                 f"out, but split {number} is {brief(split)}."
             ) from wrong
         for rows in (train, test):
-            if not _are_rows(rows, n):
+            if not _are_valid_rows(rows, n):
                 raise InputError(
                     f"cv must give the numbers of rows, from 0 to {n - 1}, or True or False for "
                     f"each of the {n} rows, but split {number} holds {brief(rows.tolist())}. Make "
@@ -364,7 +375,7 @@ def _read_splits(splits: Iterable[Any], n: int) -> list[Pair]:
     return pairs
 
 
-def _are_rows(given: NDArray[Any], n: int) -> bool:
+def _are_valid_rows(given: NDArray[Any], n: int) -> bool:
     """Whether these are numbers of n rows, or flags of them."""
     if given.ndim != 1 or given.dtype.kind == "b":
         return given.dtype.kind == "b" and given.shape == (n,)
@@ -380,7 +391,7 @@ def _rarest_label_count(rows: Rows) -> int:
     return int(counts.min())
 
 
-def _check_enough(k: int, rows: Rows) -> None:
+def _check_rows_for_folds(k: int, rows: Rows) -> None:
     """Refuse more folds than a class has rows."""
     counts = rows.class_counts()
     rarest = int(np.argmin(counts))
@@ -392,7 +403,7 @@ def _check_enough(k: int, rows: Rows) -> None:
         )
 
 
-def _check_groups(k: int, groups: NDArray[Any]) -> None:
+def _check_groups_for_folds(k: int, groups: NDArray[Any]) -> None:
     """Refuse more folds than there are groups."""
     if (count := len(np.unique(groups))) < k:
         raise InputError(f"{k} folds need at least {k} groups, but {count} came. Use fewer folds.")
@@ -466,9 +477,7 @@ def deal_by_scores(matrix: ScoreMatrix, count: int) -> Index:
     and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
     columns only.
     """
-    fold = np.empty(len(matrix), dtype=np.intp)
-    fold[rows_by_score(matrix)] = np.arange(len(matrix)) % count
-    return fold
+    return deal_in_turn(rows_by_score(matrix), count)
 
 
 def rows_by_score(matrix: ScoreMatrix) -> Index:

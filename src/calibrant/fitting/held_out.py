@@ -58,7 +58,7 @@ MOST_JUDGED = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """The predictions and losses of a candidate on rows held out.
+    """The predictions of a candidate on rows held out, and its losses there.
 
     Attributes
     ----------
@@ -158,10 +158,10 @@ def progress_bar(fits: int, *, show: bool) -> Iterator[int]:
 def held_out_path_losses(
     table: ScoreTable, folds: int, losses: Callable[[CellColumns, CellColumns], Array]
 ) -> Array:
-    """The losses on rows held out of several candidates at once, such as numbers of bins, summed.
+    """The summed losses on rows held out of several candidates, such as numbers of bins.
 
-    ``losses`` fits them all to the rest of a fold, and gives their losses on what the fold holds
-    out. Whole weights are numbers of rows.
+    ``losses`` is called for each fold with the cells to learn from and the cells held out; it fits
+    all candidates, and gives the loss of each. Whole weights are numbers of rows.
     """
     deal = TableFolds(table, folds, repetitions=True)
     held = (deal.held(fold) for fold in range(folds))
@@ -172,7 +172,7 @@ def held_out_path_losses(
 
 
 class HeldOut(ABC):
-    """Data in folds: the part to learn from, the part held out, and its labels, of each fold."""
+    """Data in folds: of each fold the part to learn from, the part held out, and its labels."""
 
     #: the numbers of the rows to learn from and to judge on, where there are rows
     pairs: Sequence[Pair]
@@ -269,7 +269,7 @@ class HeldOutCells(HeldOut):
         *,
         counts: bool = False,
     ) -> HeldOutCells:
-        """Rows of positive weight, as a splitter, groups or a fraction ask for.
+        """Rows of positive weight, in the folds that a splitter, groups or a fraction give.
 
         Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
         estimated (unless weights are ``counts``: then a row may be many). Of a number of folds
@@ -372,7 +372,7 @@ class HeldOutCells(HeldOut):
         return self._table(trial.p, slice(None))
 
     def paired(self, trial: Trial) -> PairedCells:
-        """The predictions beside the scores of the same units."""
+        """The predictions of a candidate side by side with the scores, unit by unit."""
         (cell, positive), sample = self.units, self.sample
         rows = (positive, sample.weight, sample.square, sample.cluster)
         return PairedCells(trial.p[cell], self.scores[cell], *rows)
@@ -398,7 +398,10 @@ def concatenate_columns(parts: Sequence[CellColumns]) -> CellColumns:
 
 
 def pairs_in_order(table: ScoreTable) -> tuple[float, float]:
-    """The number of pairs of a negative and a positive, and how many have ascending scores."""
+    """The number of pairs of a negative and a positive, and in how many the positive scores more.
+
+    Of equal scores half of the pairs count.
+    """
     if one_class(table):
         return 0.0, 0.0
     pairs = table.total_negative * table.total_positive
@@ -429,7 +432,7 @@ class HeldOutMatrix(HeldOut):
         weights: str = "importance",
         present: Flags | None = None,
     ) -> HeldOutMatrix:
-        """The rows of a matrix, as a splitter, groups or a fraction ask for.
+        """The rows of a matrix, in the folds that a splitter, groups or a fraction give.
 
         For a number of folds, rows are dealt in the order of their scores, at most `MOST_JUDGED` of
         them. Of large matrices with many classes a single part is held out. ``present`` flags the
@@ -516,8 +519,10 @@ class HeldOutMatrix(HeldOut):
         return Trial(kept, surprise, square, certain, self._area(p, folds), whole)
 
     def _area(self, p: Array, parts: list[Any]) -> float | None:
-        """The mean over classes of the share of pairs within parts that are in order; None of many
-        classes."""
+        """The share of pairs within parts that are in order, as a mean over the classes.
+
+        None where there are many classes.
+        """
         if p.shape[1] > FEW_CLASSES:
             return None
         pairs, ordered = np.zeros((2, p.shape[1]))

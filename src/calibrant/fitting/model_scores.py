@@ -44,15 +44,24 @@ from calibrant.tensors import library_of, on_host
 class PredictsRows(ABC):
     """The predictions of a model, or of several, together with what calibrates their scores.
 
-    A subclass has ``classes_`` (or overrides `_class_labels`).
+    A subclass gives ``_probabilities(X)``, and has ``classes_`` (or overrides `_class_labels`).
     """
 
     #: it takes rows, not scores: what saves and exports calibrators refuses it
     takes_rows: ClassVar[bool] = True
 
-    @abstractmethod
     def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of the classes."""
+        """Calibrated probabilities, shape (n, k), columns in the order of the classes.
+
+        Parameters
+        ----------
+        X : rows, as the model takes them
+        """
+        return self._probabilities(X)
+
+    @abstractmethod
+    def _probabilities(self, X: Any) -> Array:
+        """What `predict_proba` gives."""
 
     @property
     def _class_labels(self) -> Any:
@@ -101,7 +110,7 @@ _EVAL_WEIGHTS = ("eval_sample_weight", "sample_weight_eval_set")
 
 @dataclass(frozen=True)
 class ModelFits:
-    """How copies of a model are fitted to rows, and how they score them.
+    """How copies of a model are fitted to rows, and how the copies score rows.
 
     Parameters
     ----------
@@ -286,7 +295,7 @@ def weight_argument(estimator: Any) -> str | None:
 
 
 def _take_if_rows(value: Any, rows: Index, n: int) -> Any:
-    """Some rows, if the value is a column or matrix of n rows; any other value as it is."""
+    """Some rows of a value that is a column or matrix of n rows; any other value as it is."""
     if isinstance(value, (str, bytes, Mapping)) or not (
         hasattr(value, "__len__") or hasattr(value, "shape")
     ):
@@ -356,7 +365,7 @@ def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArr
 
 
 def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
-    """The position of the positive class of two: of that which a high score means."""
+    """The position, among two classes, of the one that a high score means."""
     pos_label = getattr(calibrator, "pos_label", None)
     if len(classes) == 2:
         ordered, label = read_class_pair(list(classes), pos_label)
@@ -451,7 +460,7 @@ def score_method(model: Any, method: Method) -> str | None:
 
 
 def may_be_probabilities(model: Any, method: Method) -> bool:
-    """Whether a model's scores may be probabilities: they are not from its decision_function."""
+    """Whether a model's scores may be probabilities, as those of a decision_function never are."""
     return score_method(model, method) in ("predict_proba", None)
 
 
@@ -636,7 +645,7 @@ def pooled_scores(
 
 
 def take_weights_as_counts(calibrator: Any) -> Any:
-    """The calibrator, set to read weights as numbers of rows, as any calibrator inside it."""
+    """The calibrator, set to read weights as numbers of rows, with all calibrators inside it."""
     return calibrator.set_params(**dict.fromkeys(_weights_parameters(calibrator), "counts"))
 
 

@@ -27,8 +27,8 @@ from calibrant.data.score_table import CellColumns, ScoreTable, table_in_rows
 from calibrant.data.segments import (
     SegmentKey,
     coarsen_segments,
-    names_of_columns,
     segment_codes,
+    segment_column_names,
     segment_path,
 )
 from calibrant.errors import ConvergenceError, InputError, ParameterError
@@ -230,7 +230,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
             levels.append((tables, None if dealt else split))
         self._learn(levels, rows.classes, rows.pos_label)
         self._provenance |= rows.facts
-        names = names_of_columns(segments)
+        names = segment_column_names(segments)
         if len(names) == len(parts):
             self._provenance["segment_column"] = names
         return self

@@ -247,8 +247,8 @@ class CalibratedClassifier(ModelClassifier):
             that is fitted again on all rows does the folds' mean number of rounds.
         """
         check_parameters(self, self._limits)
-        kind = self._kind()
-        estimator, calibrator = self._parts(kind)
+        kind = self._kind_of_cv()
+        estimator, calibrator = self._estimator_and_calibrator(kind)
         names = column_names(X)
         frozen = kind == "prefit" or isinstance(estimator, FrozenEstimator)
         if frozen:
@@ -277,7 +277,7 @@ class CalibratedClassifier(ModelClassifier):
         self._columns = names
         return self
 
-    def _kind(self) -> str:
+    def _kind_of_cv(self) -> str:
         """The kind of ``cv``; a frozen model is prefit, whatever the folds."""
         kind = cv_kind(self.cv)
         if self.ensemble and kind != "folds":
@@ -288,8 +288,8 @@ class CalibratedClassifier(ModelClassifier):
         frozen = isinstance(self.estimator, FrozenEstimator)
         return "prefit" if frozen and not self.ensemble else kind
 
-    def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
-        """The estimator and the calibrator, defaults filled in."""
+    def _estimator_and_calibrator(self, kind: str) -> tuple[Any, AnyCalibrator]:
+        """The estimator and the calibrator, with the defaults where none came."""
         estimator, calibrator = self.estimator, calibrator_of(self.calibrator, self.segments)
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
@@ -344,18 +344,19 @@ class CalibratedClassifier(ModelClassifier):
                 self.calibrators_ = list(first.calibrators)
         self._keep_feature_names(first.estimator)
 
-    def _rows(self, X: Any) -> Any:
-        """New rows, with a frame's columns in the order of the fit; other names are refused, but
-        for those of a function, which may pick columns as it likes."""
+    def _columns_as_in_fit(self, X: Any) -> Any:
+        """New rows, with a frame's columns in the order of the fit; other names are refused.
+
+        But not for a function, which may pick columns as it likes.
+        """
         check_is_fitted(self, "members_")
         model = self.members_[0].estimator
         return reorder_columns(
             X, getattr(self, "_columns", ()), "X" if hasattr(model, "fit") else ""
         )
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
-        X = self._rows(X)
+    def _probabilities(self, X: Any) -> Array:
+        X = self._columns_as_in_fit(X)
         members = [member.predict_proba(X) for member in self.members_]
         return members[0] if len(members) == 1 else np.mean(members, axis=0)
 
@@ -374,7 +375,7 @@ class CalibratedClassifier(ModelClassifier):
         check_is_fitted(self, "members_")
         if self.decision == "calibrated":
             return super().predict(X)
-        X = self._rows(X)
+        X = self._columns_as_in_fit(X)
         refuse_array_api(X, self.members_[0].estimator)
         votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
         if len(votes) == 1:
@@ -456,7 +457,7 @@ class CalibratedClassifier(ModelClassifier):
 def labels_of_model(
     y: Any, estimator: Any, calibrator: Any, *, fitted: bool
 ) -> tuple[NDArray[Any], Index, Array | None]:
-    """The classes, which of them each row has, and soft labels where there are such.
+    """The classes, the position of each row's class among them, and soft labels, if any came.
 
     The classes of a ``fitted`` model are its own. Soft labels are refused where the calibrator, or
     a model that is to be fitted, cannot learn from both halves of a row.
@@ -550,12 +551,9 @@ class Member(PredictsRows):
     def _class_labels(self) -> NDArray[Any]:
         return self.classes
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes``.
-
-        Scores of the same model as in the fit may be any. A class that the model of a fold has not
-        seen has probability 0, as in scikit-learn.
-        """
+    def _probabilities(self, X: Any) -> Array:
+        """Scores of the same model as in the fit may be any. A class that the model of a fold has
+        not seen has probability 0, as in scikit-learn."""
         model, calibrator = self.estimator, self.calibrator
         scores = model_scores(model, X, self.classes, self.positive, self.method)
         if isinstance(calibrator, LocalCalibrator):
@@ -596,9 +594,9 @@ FittedModel = tuple[Any, Index | None]
 
 
 class ModelToKeep(NamedTuple):
-    """A model that predicts, and the scores to calibrate it on, part by part.
+    """A model that is kept for predictions, and the parts of scores that its calibrator learns.
 
-    Each part was scored by the model of ``scored_by`` at its place.
+    Part i was scored by model i of ``scored_by``: a fold's, or the kept one itself.
     """
 
     kept: FittedModel
@@ -609,7 +607,7 @@ class ModelToKeep(NamedTuple):
 def fit_models(
     classifier: Any, rows: Rows, fits: ModelFits, kind: str, groups: Any
 ) -> list[ModelToKeep]:
-    """The models to keep. ``kind`` is that of the classifier's cv."""
+    """The models to keep, each with scores to calibrate it on, for this ``kind`` of cv."""
     if kind == "prefit":
         whole = fits.estimator, None
         return [ModelToKeep(whole, [(fits.scores(fits.estimator, rows), None)], [whole])]
@@ -631,7 +629,7 @@ def fit_models(
 
 
 def scale_of_scores(data: Rows, models: list[ModelToKeep]) -> ScoreScale:
-    """What the scores are that any of the models gave to rows that count."""
+    """The scale of the scores that the models gave to all rows of positive weight."""
     parts = [part for kept in models for part in kept.parts]
     scores = [s for s, _ in parts]
     if data.weight is not None:
@@ -650,7 +648,7 @@ def scale_of_scores(data: Rows, models: list[ModelToKeep]) -> ScoreScale:
 
 @dataclass(frozen=True)
 class MemberFits:
-    """How a calibrator is fitted to the scores of models.
+    """What it takes to fit calibrators to the scores of models.
 
     Parameters
     ----------
@@ -670,15 +668,15 @@ class MemberFits:
     scale: ScoreScale
 
     def member(self, calibrator: AnyCalibrator, kept: ModelToKeep) -> Member:
-        """A fitted model, with the calibrator fitted to its pooled parts."""
+        """The kept model together with a copy of the calibrator, fitted to all parts of scores."""
         data, fits, parts = self.rows, self.fits, kept.parts
-        one, inputs = self._unfitted(calibrator), None
+        one, inputs = self._unfitted_calibrator(calibrator), None
         pair = parts[0][0].ndim == 1 and isinstance(one, VectorCalibrator | CodedCalibrator)
         margins, known = pair and not self.scale.probabilities, self.scale
         if pair:  # both columns are made of one score
             known = self.scale._replace(rows="logit" if margins else "probability")
         if isinstance(one, LocalCalibrator) and one.judges_inputs:
-            inputs = self._inputs(one, kept)
+            inputs = self._companion_inputs(one, kept)
         segments = segments_of(data.X, self.segments) if self.segments is not None else None
         with (
             pooled_scores(one, data, parts) as (scores, rows, weight),
@@ -699,9 +697,11 @@ class MemberFits:
             more["companion"] = self._companion(one, model, learned)
         return Member(model, one, data.classes, fits.positive, fits.method, **more)
 
-    def _unfitted(self, calibrator: Any) -> Any:
-        """A clone for these classes, which is told the labels and, with two classes, what a high
-        score means; of one score against the rest where there are more."""
+    def _unfitted_calibrator(self, calibrator: Any) -> Any:
+        """A clone that knows the classes and, of two, which one a high score means.
+
+        With more classes a calibrator of one score becomes a `CodedCalibrator`.
+        """
         classes = self.rows.classes
         k, labels = len(classes), dict[str, Any](classes=list(classes))
         if isinstance(calibrator, LocalCalibrator) and k > 2 and not calibrator.multiclass:
@@ -725,12 +725,12 @@ class MemberFits:
     def _companion(
         self, calibrator: LocalCalibrator, model: Any, learned: Index | None
     ) -> Callable[[Any], RowInputs]:
-        """What finds for new rows what the calibrator needs beside the scores of a model."""
+        """The function that makes of new rows what the calibrator needs beside a model's scores."""
         train = self.rows if self.trained else None
         return calibrator.companion(model, train, learned, self.fits.method)
 
-    def _inputs(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> RowInputs:
-        """What the companions of the models that scored the parts find for their rows."""
+    def _companion_inputs(self, calibrator: LocalCalibrator, kept: ModelToKeep) -> RowInputs:
+        """The intervals of all rows, each found by the companion of the model that scored it."""
         found = [
             self._companion(calibrator, model, learned)(take_rows(self.rows.X, rows))
             for (model, learned), (_, rows) in zip(kept.scored_by, kept.parts, strict=True)
@@ -758,8 +758,10 @@ def segments_of(X: Any, columns: Any) -> Any:
 
 
 def calibrator_of(given: Any, segments: Any = None) -> AnyCalibrator:
-    """The calibrator that was given, by name or left to the default; with ``segments`` one of
-    segments, whose maps are of the kind given."""
+    """The calibrator that was given, itself or by its name, or the default.
+
+    With ``segments`` it becomes a `SegmentedCalibrator`, whose maps are of that kind.
+    """
     made = to_calibrator(given)
     if segments is None:
         made = AutoCalibrator() if made is None else made

@@ -226,6 +226,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         return self
 
     def _method(self, estimator: Any, calibrator: Calibrator | None) -> Method:
+        """Where the models' scores come from, checked."""
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if calibrator is not None:
@@ -287,8 +288,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         n = next(len(column) for column in columns if column is not None)
         return np.column_stack([np.zeros(n) if column is None else column for column in columns])
 
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
+    def _probabilities(self, X: Any) -> Array:
         scores = self.scores(X)  # refuses what is not fitted
         return self.map_(scores)
 
@@ -353,4 +353,5 @@ def _fit_column_model(
 
 
 def _has_both_sides(data: Rows, rows: Index) -> bool:
+    """Whether some of these rows are positive and some negative in a column."""
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())

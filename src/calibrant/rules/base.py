@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.array_types import Array
 from calibrant.data.documents import brief, check_file
+from calibrant.data.door import finite_float
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -27,7 +28,7 @@ from calibrant.rules.plan.nodes import (
     Row,
     RowAxis,
     first_input,
-    first_row,
+    first_row_axis,
 )
 
 #: the kinds of rules that methods define, and where: a class is imported when a file names it
@@ -209,37 +210,37 @@ class Map(Rule):
 
     def by_segment(self, scores: ArrayLike, segments: Any) -> Array:
         """The calibrated probabilities of scores in these segments, for maps that have segments."""
-        self._unsaid("segments")
+        self._refuse_unknown("segments")
 
     @property
     def takes_probabilities(self) -> bool:
         """Whether scores must lie in [0, 1], since the map takes the logit of its scores."""
-        return self._answering("takes_probabilities").takes_probabilities
+        return self._main_for("takes_probabilities").takes_probabilities
 
     @property
     def looks_like_probabilities(self) -> bool:
         """Whether the map looks like one of scores in [0, 1]; it need not be."""
-        return self._answering("looks_like_probabilities").looks_like_probabilities
+        return self._main_for("looks_like_probabilities").looks_like_probabilities
 
     @property
     def trend(self) -> int:
         """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
-        return self._answering("trend").trend
+        return self._main_for("trend").trend
 
     @property
     def size(self) -> int:
         """How many knots and formulas it takes to write the map as one expression."""
-        return self._answering("size").size
+        return self._main_for("size").size
 
     @property
     def span(self) -> tuple[float, float]:
         """The lowest and the highest score worth drawing."""
-        return self._answering("span").span
+        return self._main_for("span").span
 
     def knots(self, low: float, high: float) -> Array:
         """The scores at which pieces of the map meet. Those that must be searched for are searched
         for between ``low`` and ``high``."""
-        return self._answering("knots").knots(low, high)
+        return self._main_for("knots").knots(low, high)
 
     # --- what it becomes for other systems --------------------------------------------------------
 
@@ -327,14 +328,14 @@ class Map(Rule):
             return self
         return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
 
-    def _answering(self, what: str) -> Map:
-        """The main map, which is asked for what this kind does not say."""
+    def _main_for(self, what: str) -> Map:
+        """The main map, to ask it for what this kind does not say; an error without one."""
         if self.main is None:
-            self._unsaid(what)
+            self._refuse_unknown(what)
         return self.main
 
-    def _unsaid(self, what: str) -> NoReturn:
-        """Refuse a question that this kind of map does not answer."""
+    def _refuse_unknown(self, what: str) -> NoReturn:
+        """The error for a property that this kind of map does not define."""
         raise InputError(
             f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
             "define it."
@@ -343,7 +344,7 @@ class Map(Rule):
 
 @functools.cache
 def _fields_to_read(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
-    """The fields that a kind reads: name, function, and whether None is the default."""
+    """The fields of a kind that a function reads: name, function, and whether None is fine."""
     own = [field for field in fields(kind) if READ in field.metadata]
     return tuple((field.name, field.metadata[READ], field.default is None) for field in own)
 
@@ -394,7 +395,7 @@ class VectorMap(Map):
         return rows
 
     def plan(self, target: PlanTarget, input: str = "score") -> Node:
-        return self.lowered_rows(first_row(self.n_columns, target, input))
+        return self.lowered_rows(first_row_axis(self.n_columns, target, input))
 
     def lowered_rows(self, axis: RowAxis) -> Row:
         """The map as nodes of a plan of rows; an InputError where it cannot be one."""
@@ -402,7 +403,7 @@ class VectorMap(Map):
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         """Refuse a correction, which is for one score."""
-        self._unsaid("correction")
+        self._refuse_unknown("correction")
 
     def decision(self, threshold: float) -> Map | None:
         """Refuse a threshold: it is for one score."""
@@ -459,7 +460,7 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
 
 
 def _kind_and_state(description: Any) -> tuple[type[Rule], dict[str, Any]]:
-    """The class of the kind that a description names, and its fields."""
+    """The class that a description names by its kind, and the fields for it."""
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
     name, version = description["kind"], description.get("version")
@@ -614,20 +615,6 @@ def check_finite(array: Array, where: str) -> Array:
 def _is_no_number(value: Any) -> bool:
     """Whether a value is no Python number; booleans are none."""
     return isinstance(value, bool) or not isinstance(value, (int, float))
-
-
-def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
-    """A finite number as a Python float."""
-    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{where} must be a number, but {brief(value)} came.")
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond all floats
-        number = math.inf
-    if not math.isfinite(number) or abs(number) > largest:
-        bound = "" if largest == math.inf else f" and at most {largest:g}"
-        raise InputError(f"{where} must be finite{bound}, but {brief(value)} came.")
-    return number
 
 
 def read_pair(values: Any, where: str) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from calibrant.rules.sigmoids import Logistic
 
 @dataclass(frozen=True, eq=False)
 class Chain(Map):
-    """steps[-1](… steps[0](score)): a link or rescaling first, then the map proper.
+    """Maps applied one after another: steps[-1](… steps[0](score)). The first is often a link.
 
     >>> from calibrant.maps import Logistic, Piecewise
     >>> margin = Logistic(0.0, (("x", 1.0),))

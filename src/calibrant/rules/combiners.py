@@ -105,8 +105,11 @@ class Coded(VectorMap):
         return len(self.code)
 
     def lowered_rows(self, axis: RowAxis) -> Row:
-        """Leaves out columns without weight, and classes that only they know, as `combine_rows`
-        does. Where each column singles out a class, columns come in the order of the classes."""
+        """The node that combines the columns that count, into classes that they know.
+
+        As in `combine_rows`. Where each column singles out a class, columns come in the order of
+        the classes.
+        """
         code, n = self.code, np.ones(self.n_columns)
         if self.weights is not None and self.combine != "normalize":
             n = self.weights / self.weights.max()
@@ -252,7 +255,7 @@ def is_all_pairs(code: Array) -> bool:
 
 
 def linked_classes(code: NDArray[np.number]) -> Flags:
-    """Which classes a chain of columns joins to the first one.
+    """Flags of the classes that columns link to the first one, directly or through other classes.
 
     >>> linked_classes(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
     [True, True, False, False]
@@ -268,12 +271,12 @@ def linked_classes(code: NDArray[np.number]) -> Flags:
 
 
 def columns_that_count(weights: Array) -> Flags:
-    """The columns that weigh enough to play a part."""
+    """Flags of the columns that weigh enough to play a part."""
     return np.asarray(weights / weights.max() > LIGHTEST)
 
 
 def check_linked(code: Array) -> Flags:
-    """The classes that the columns know, all of which a chain of columns must link."""
+    """Flags of the classes that are in some column; refused if columns do not link all of them."""
     known = (code != 0).any(axis=1)
     classes, reached = np.flatnonzero(known), linked_classes(code[known])
     if not reached.all():
@@ -295,7 +298,7 @@ def first_few(index: Index) -> str:
 
 
 def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
-    """The combiner of that name; columns of weight zero are left out.
+    """Class probabilities by the combiner of that name; columns of weight zero are left out.
 
     A class that only they know gets no probability: else it would take all of it wherever the
     other columns contradict each other. Classes that only they link are an InputError.
@@ -325,12 +328,12 @@ def _least_squares(r: Array, code: Array, weights: Array) -> Array:
     """Class probabilities by least squares on the simplex."""
     order = singled_out(code)
     if order is not None:
-        return _of_one_vs_rest(_project, r, order, weights)
+        return _of_one_vs_rest(_project_on_simplex, r, order, weights)
     size = block_size(*code.shape)
     return _by_blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
 
 
-def _project(r: Array, n: Array) -> Array:
+def _project_on_simplex(r: Array, n: Array) -> Array:
     """The p that minimises Σ n_c(p_c − r_c)²: (r − τ/n)₊ with the τ at which it sums to one, by
     sorting."""
     inverse = 1.0 / n
@@ -347,13 +350,13 @@ def _project(r: Array, n: Array) -> Array:
 def _of_one_vs_rest(
     solve: Callable[[Array, Array], Array], r: Array, order: Index, weights: Array
 ) -> Array:
-    """A function of columns in the order of the classes, and their weights, applied to all rows."""
+    """What ``solve`` gives for all rows, with the columns brought into the order of the classes."""
     own, size = weights[order][:, None], block_size(1, 2 * len(order))
     return _by_blocks(r, len(order), size, lambda block: solve(block[order], own))
 
 
 def _by_blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
-    """A function of blocks (columns, rows), applied to all rows."""
+    """What ``solve`` gives for all rows, block by block; a block has the shape (columns, rows)."""
     p = np.empty((len(r), classes))
     for start in range(0, len(r), size):
         rows = slice(start, start + size)
@@ -391,7 +394,7 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     """Class probabilities by coupling, which minimises a sum of Kullback–Leibler divergences."""
     order = singled_out(code)
     if order is not None:
-        return _of_one_vs_rest(_balance, r, order, weights)
+        return _of_one_vs_rest(_couple_one_vs_rest, r, order, weights)
     likelihood, p = _Likelihood(code, weights), _least_squares(r, code, weights)
     size, left = block_size(*code.shape), np.arange(len(r))
     for at, rounds in enumerate(ROUNDS):
@@ -411,18 +414,18 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def _balance(r: Array, n: Array) -> Array:
-    """The p with n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: coupling of one class
-    against all others.
+def _couple_one_vs_rest(r: Array, n: Array) -> Array:
+    """Class probabilities by coupling, where each column is one class against all others.
 
-    Each p_c rises with μ, so μ is found by Newton's method inside a bracket that only shrinks.
+    They are the p with n_c(p_c − r_c) = μ·p_c(1−p_c), for the μ at which Σp = 1. Each p_c rises
+    with μ, so μ is found by Newton's method inside a bracket that only shrinks.
     """
     k, total = len(r), r.sum(axis=0)
     low = np.where(total > 1.0, -n.sum(), 0.0)
     high = np.where(total > 1.0, 0.0, n.max() * k / (k - 1.0))
     mu, result, left = np.zeros(r.shape[1]), np.empty(r.shape), np.arange(r.shape[1])
     for _ in range(120):
-        p, root = _balanced_share(r, n, mu)
+        p, root = _share_at(r, n, mu)
         excess = p.sum(axis=0) - 1.0
         result[:, left] = p
         open_ = (np.abs(excess) > 4e-16 * k) & (high - low > 1e-15 * np.abs(mu))
@@ -437,7 +440,7 @@ def _balance(r: Array, n: Array) -> Array:
     return np.asarray(result / result.sum(axis=0))
 
 
-def _balanced_share(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
+def _share_at(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
     """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and the root of its discriminant."""
     q = n - mu
     gap = np.where(mu > 0, q * q + 4.0 * mu * n * r, (n + mu) ** 2 - 4.0 * mu * n * (1.0 - r))

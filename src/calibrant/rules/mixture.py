@@ -257,7 +257,7 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
     def function(u: Array) -> Array:
         return _average(weights, [profile.function for profile in profiles], u)
 
-    ends: Array = logit(np.array([0.0, 1.0])) if on_logit else _span(function, tol / 4)
+    ends: Array = logit(np.array([0.0, 1.0])) if on_logit else _ends_of_change(function, tol / 4)
     x: Array = np.unique(np.concatenate((ends, *(profile.knots for profile in profiles))))
     left, right = np.zeros(len(x)), np.zeros(len(x))
     for weight, profile in zip(weights, profiles, strict=True):
@@ -271,8 +271,8 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
     return Piecewise(x, left, right, "logit" if on_logit else "score")
 
 
-def _span(function: Callable[[Array], Array], tol: float) -> Array:
-    """Two scores beyond which the function is within ``tol`` of its limits."""
+def _ends_of_change(function: Callable[[Array], Array], tol: float) -> Array:
+    """The scores from which on to both sides a function stays within ``tol`` of its limit."""
     radius: Array = np.ldexp(1.0, np.arange(-1000, 1000))
     ends = []
     for sign in (-1.0, 1.0):

@@ -316,12 +316,14 @@ class Segmented(Map):
         return [i for i in found if i < n]
 
     def _share(self, i: int) -> float:
-        """How much map i counts beside the default, from 0 to 1."""
+        """The weight λ of map i, from 0 to 1; the default has the rest."""
         return 1.0 if self.weights is None else float(self.weights[i])
 
     def _part(self, path: list[int]) -> tuple[Map, float]:
-        """A map and its share λ so that a segment with these maps has λ · map + (1 − λ) · default;
-        the map takes what `maps` take."""
+        """A map and a share λ: a segment with these maps gets λ · map + (1 − λ) · default.
+
+        The map takes what ``maps`` take.
+        """
         if len(path) == 1:
             return self.maps[path[0]], self._share(path[0])
         if self.input == "default":

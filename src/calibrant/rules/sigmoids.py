@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from calibrant.array_types import Array
 from calibrant.data.documents import brief
+from calibrant.data.door import finite_float
 from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.rules.base import (
     Map,
     field_read_by,
-    finite_float,
     in_blocks,
     number_field,
     read_pair,

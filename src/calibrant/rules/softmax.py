@@ -41,9 +41,6 @@ from calibrant.rules.plan.nodes import (
 )
 from calibrant.solvers.block_arrays import log_shares, ops_of, powers
 
-#: numbers per block of rows: temporaries then stay in the cache
-BLOCK = 1 << 17
-
 
 @dataclass(frozen=True, eq=False)
 class Softmax(VectorMap):
@@ -113,9 +110,7 @@ class Softmax(VectorMap):
                 f"out must be an array of floats of the shape {x.shape}, but {result.dtype} of "
                 f"shape {result.shape} came."
             )
-        step = max(1, BLOCK // x.shape[1])
-        for start in range(0, len(x), step):
-            rows = slice(start, start + step)
+        for rows in row_blocks(*x.shape):
             z = self.features(x[rows].astype(np.float64))
             scaled = z @ self.matrix.T if self.matrix.ndim == 2 else z * self.matrix
             result[rows] = np.exp(log_softmax(np.asarray(scaled + self.bias)))
@@ -382,7 +377,7 @@ class VectorMixture(VectorMap):
         return np.minimum(result, 1.0, out=result)
 
     def features(self, rows: NDArray[Any]) -> Array:
-        """What the members see of some rows."""
+        """Some rows as the members see them."""
         return seen_by_members(rows, self.input, self.floor, self.factor)
 
 

@@ -93,7 +93,7 @@ def divide_intervals(knots: Array, pieces: Index) -> Array:
 
 
 def weighted_quantiles(x: Array, weight: Array, shares: Array) -> Array:
-    """Where ascending x has given shares of the weight below it, straight between mid-ranks."""
+    """The quantiles of ascending x: where these shares of the weight lie below, by mid-ranks."""
     upto = np.cumsum(weight)
     return np.asarray(np.interp(shares, (upto - weight / 2) / upto[-1], x))
 
@@ -160,7 +160,7 @@ def interpolate(x: Array, places: Array, values: Array) -> Array:
 
 
 def piece_of(nodes: Array, x: Array) -> Index:
-    """The piece between two nodes that each x lies on; the outermost pieces have no end."""
+    """The number of the piece that each x lies on; the two outermost pieces have no end."""
     after = np.searchsorted(nodes, x, "right")
     return np.minimum(np.maximum(after - 1, 0), len(nodes) - 2)
 

@@ -154,7 +154,7 @@ class LogisticProblem(NamedTuple):
         return descend(self.at, begin, lambda here: here.step(cone), self.total, max_steps)
 
     def least(self, *starts: Array, cone: Array | None = None) -> LogisticPoint:
-        """The minimum, from the best of ``starts`` (which lie in the cone, if there is one)."""
+        """The minimum, found from the best of ``starts``, which lie in the ``cone``."""
         begin = min((self.at(start) for start in starts), key=lambda point: point.objective)
         descent = self.descend(begin, cone).required()
         last, before = self.at(descent.theta), descent.point
@@ -209,8 +209,8 @@ class _StandardColumns(NamedTuple):
         spreads = np.where(spreads > ROUNDING, spreads, np.inf)
         return plain._replace(intercept=intercept, spreads=spreads)
 
-    def of_own(self, own: Array) -> Array:
-        """Coefficients of the standard columns, given those of the columns as they came."""
+    def from_own_units(self, own: Array) -> Array:
+        """Coefficients of the standard columns, given those in the columns' own units."""
         k, intercept = len(self.columns), self.intercept
         theta = np.zeros(intercept + k)
         theta[-k:] = np.where(np.isfinite(self.spreads), own[-k:] * self.sizes * self.spreads, 0.0)
@@ -218,8 +218,8 @@ class _StandardColumns(NamedTuple):
             theta[0] = own[0] + float((theta[1:] / self.spreads) @ self.means)
         return theta
 
-    def own(self, theta: Array) -> Array:
-        """The other way round: coefficients in the columns' own units."""
+    def in_own_units(self, theta: Array) -> Array:
+        """Coefficients in the columns' own units, given those of the standard columns."""
         slopes = theta[-len(self.columns) :] / self.spreads
         with np.errstate(over="ignore"):
             own = np.clip(slopes / self.sizes, -STEEPEST, STEEPEST)
@@ -251,8 +251,8 @@ def fit_logistic(
     problem = LogisticProblem(standard.design, n0, n1, prior, smoothing)
     level = problem.base if intercept else 0.0
     constant[:intercept] = level
-    begin = None if start is None else problem.at(standard.of_own(start))
+    begin = None if start is None else problem.at(standard.from_own_units(start))
     if begin is None or not begin.objective <= problem.loss_of_constant(level):
         begin = problem.at(constant)
     descent = problem.descend(begin).required()
-    return LogisticFit(standard.own(descent.theta), descent.point.objective, descent.steps)
+    return LogisticFit(standard.in_own_units(descent.theta), descent.point.objective, descent.steps)

@@ -120,6 +120,7 @@ def descend(
 
 
 def _stopped(here: P, steps: int, left: float, total: float) -> Descent[P]:
+    """A descent that ends here: converged only if rounding may hide what is left."""
     hidden = bool(is_hidden(left, here.objective, total))
     return Descent(here, here.theta, steps, left, hidden)
 

@@ -294,7 +294,7 @@ FLAT = 1e-12
 
 
 def precondition_pairs(diagonal: Array, between: Array) -> Solve:
-    """Of a factor and an offset for each class: the two of a class are solved together.
+    """The preconditioner of a factor and an offset per class: both of a class are solved at once.
 
     >>> solve = precondition_pairs(np.array([[2.0, 2.0]]), np.array([1.0]))
     >>> solve(np.array([[3.0, 3.0]])).round(9).tolist()
@@ -315,7 +315,7 @@ def precondition_pairs(diagonal: Array, between: Array) -> Solve:
 
 
 def precondition_rows(moments: Array, strength: Array, curve: Array) -> Solve:
-    """Of a full matrix and offsets: row j of H is taken for S_j + c_j·E[f·fᵀ], f = (x, 1).
+    """The preconditioner of a full matrix: row j of H is taken for S_j + c_j·E[f·fᵀ], f = (x, 1).
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def _renormalised(weights: Array, chosen: Index) -> Array:
 
 
 def _elbow(weights: Array, variances: float = 0.001, first: int = 1, ddof: int = 0) -> Array:
-    """The authors' pruning: down the sorted weights while each drop is steep.
+    """The weights pruned as the authors do: down the sorted ones, as long as each drop is steep.
 
     Steep is a drop of more than so many variances, of weights relative to the largest; ``first`` is
     the first drop that is looked at.

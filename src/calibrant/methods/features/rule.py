@@ -17,7 +17,7 @@ from calibrant.data.documents import brief, check_file
 from calibrant.data.frozen import Frozen
 from calibrant.losses import logit, sigmoid
 from calibrant.rules.base import Map, RowInputs, Rule, check_depth, maps_of_one_score
-from calibrant.rules.plan.tables import ExportedColumn, TreeParts
+from calibrant.rules.plan.tables import TreeParts
 
 Index = NDArray[np.int32]
 
@@ -351,7 +351,7 @@ class TreeRounds(Rule):
         return TreeParts(
             self.start,
             tuple(
-                ExportedColumn(a.name if self.schema.named else j, a.categories)
+                a if self.schema.named else replace(a, name=j)
                 for j, a in zip(columns, self.used, strict=True)
             ),
             replace(self.trees, column=position[self.trees.column]),

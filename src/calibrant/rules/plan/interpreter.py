@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibrant.array_types import Array, Index
+from calibrant.data.segments import SegmentKey, finest_segment
 from calibrant.losses import log_softmax
 from calibrant.rules.plan import nodes
 from calibrant.rules.plan.nodes import Node, Number, PlanColumn, PlanPrinter
-from calibrant.rules.plan.tables import finest_segment
 
 
 def evaluate(
@@ -82,7 +82,7 @@ class _Evaluation(PlanPrinter[Array]):
     def by_segment(self, node: nodes.BySegment) -> Array:
         """The value of each row by its segment's plan; the common one where it has none."""
         result = self.write(node.common).copy()
-        places = {path: i for i, path in enumerate(node.paths)}
+        places: dict[SegmentKey, int] = {path: i for i, path in enumerate(node.paths)}
         for i, row in enumerate(self.segments or ()):
             at = finest_segment(row if isinstance(row, tuple) else (row,), places)
             if at < len(places):

@@ -828,8 +828,10 @@ class PlanTarget(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """A number as a node, and as a NumPy function of the input; None where it is the input
-    itself."""
+    """A number in two forms: as a node, and as a NumPy function of the input.
+
+    The function is None where the number is the input itself.
+    """
 
     node: Node
     function: Function | None
@@ -855,11 +857,11 @@ class MapInput:
 
     @property
     def on_logits(self) -> bool:
-        """Whether the input is the logit of what the map is for."""
+        """Whether logits of scores come in, and not the scores themselves."""
         return self.logit.function is None
 
     def after(self, variable: Variable, map_: Any) -> MapInput:
-        """What a later map reads: the value of a map, which a variable holds."""
+        """What the next map reads: the value of this map, which the variable holds."""
         before = self.score.function
         composed: Function = map_.of_logit if self.on_logits else map_
         if before is not None and not self.on_logits:
@@ -877,8 +879,11 @@ class MapInput:
     def features(
         self, clip: tuple[float, float] | None, logits: tuple[float, float]
     ) -> dict[str, Node]:
-        """The features of `maps.logistic` by name, of scores moved into the interval ``clip``;
-        where logits come in, of logits moved into the interval ``logits``."""
+        """The nodes of the features of `calibrant.maps.Logistic`, by name.
+
+        They are of scores moved into the interval ``clip``; where logits come in, of logits moved
+        into the interval ``logits``.
+        """
         s, z = self.score.node, self.logit.node
         if self.on_logits:
             z = Clip(z, *logits)
@@ -955,7 +960,7 @@ class _Stretching(PlanPrinter[Stretches | None]):
         return Stretches(WHOLE.first, np.zeros(1, dtype=np.int64))
 
     def rising(self, node: Rising | Clip) -> Stretches | None:
-        """As the value that the function is of."""
+        """The stretches of the value that the function takes."""
         return self.write(node.x)
 
     clip = rising
@@ -984,8 +989,11 @@ class _Stretching(PlanPrinter[Stretches | None]):
 
 
 def _stretches_of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
-    """The stretches of a table: those of what chooses its pieces, if the whole table rises or
-    falls; else one for each piece."""
+    """The stretches of a table of pieces.
+
+    They are those of what chooses its pieces, if the whole table rises or falls; else there is one
+    for each piece.
+    """
     before = place.stretches
     if before is None:
         return None
@@ -1041,7 +1049,7 @@ class RowAxis:
         )
 
 
-def first_row(k: int, target: PlanTarget, input: str) -> RowAxis:
+def first_row_axis(k: int, target: PlanTarget, input: str) -> RowAxis:
     """What the first map of rows reads: k scores that come in, or scores whose logits come in."""
     if input == "logit":
         return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.array_types import Array, Index
+from calibrant.data.attributes import Attribute
 from calibrant.data.score_table import Cells
+from calibrant.data.segments import KeyPath, SegmentKey, finest_segment
 from calibrant.rules.base import Map
 from calibrant.rules.plan.nodes import (
     LARGEST_DOUBLE,
@@ -88,7 +90,10 @@ def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
     inner = inner if len(inner) else low
     most = max(MOST // owners, LEAST)
     room, fewest = (1, LEAST) if lean else (ROOM, FEWEST)
-    count = min(_power(max(room * len(inner) / owners, fewest / owners, 2.0)), _power(most))
+    count = min(
+        _power_of_two_above(max(room * len(inner) / owners, fewest / owners, 2.0)),
+        _power_of_two_above(most),
+    )
     most = count if lean else most
     best, least = Grid(count), np.inf
     if lean and np.abs(inner).max() > FAR:
@@ -122,7 +127,7 @@ def _possible_grids(inner: Array, count: int) -> list[Grid]:
     return [*grids, Grid(count, float(centre), cells=Cells(count, 0.0, spread))]
 
 
-def _power(count: float) -> int:
+def _power_of_two_above(count: float) -> int:
     """The smallest power of two that is at least a count."""
     return 1 << int(np.ceil(np.log2(count)))
 
@@ -173,22 +178,17 @@ def one_row_per_cell(cell: Index, region: Index, wide: int) -> Packed:
 # --- Trees on the columns of a row, as exports take them ------------------------------------------
 
 
-class ExportedColumn(NamedTuple):
-    """A column that trees look at: its name (or place), and its categories, if it has any."""
-
-    name: str | int
-    categories: tuple[Any, ...] | None
-
-
 class TreeParts(NamedTuple):
     """A map of the score, and rounds of trees: z ← factor · (z + Σ trees), from its logit.
+
+    Columns without names are called by their numbers.
 
     ``trees`` are the `SmallTrees` of `calibrant.methods.features.rule`. They count ``columns``
     from 0; the column after the last is z. ``facts`` is the fitted value that they come from.
     """
 
     start: Map
-    columns: tuple[ExportedColumn, ...]
+    columns: tuple[Attribute, ...]
     trees: Any
     sizes: tuple[int, ...]
     factors: tuple[float, ...]
@@ -269,7 +269,7 @@ def _form_of_plan(value: Any, shared: Sequence[Variable]) -> Any:
 
 
 class _Stacking:
-    """One stack in the making; a node that is shared within a plan stays so."""
+    """Makes one plan of several of the same form; a node that is shared in a plan stays so."""
 
     def __init__(self, shared: Sequence[Variable]) -> None:
         self.shared = shared
@@ -319,11 +319,8 @@ def find_borders(plans: Sequence[Node]) -> None:
 # a part of it by the value in the next column.
 
 
-KeyPath = tuple[str | int, ...]
-
-
 class ColumnStep(NamedTuple):
-    """What the value in one column says.
+    """A step to the next column: which segment each of its values leads to.
 
     Parameters
     ----------
@@ -348,7 +345,7 @@ def column_steps(keys: Sequence[KeyPath]) -> list[ColumnStep]:
     ['fr', 'de'] [0, 1] [0, 1] [0, 3]
     ['card'] [0, 1] [0, 1] [1, 2]
     """
-    places = {path: i for i, path in enumerate(keys)}
+    places: dict[SegmentKey, int] = {path: i for i, path in enumerate(keys)}
     before: dict[KeyPath, int] = {(): 0}
     steps = []
     for column in range(max(map(len, keys), default=0)):
@@ -361,10 +358,3 @@ def column_steps(keys: Sequence[KeyPath]) -> list[ColumnStep]:
         steps.append(ColumnStep(values, pairs, list(here.values()), found))
         before = here
     return steps
-
-
-def finest_segment(path: KeyPath, places: dict[KeyPath, int]) -> int:
-    """The place of the finest segment on a path among ``places``; how many places there are if it
-    has none."""
-    sizes = range(len(path), 0, -1)
-    return next((places[path[:size]] for size in sizes if path[:size] in places), len(places))

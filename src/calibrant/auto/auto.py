@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -104,6 +104,7 @@ class Candidates:
         return "a list of calibrators of scores, or a dict of names, such as [Platt(), 'isotonic']"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
 
@@ -204,6 +205,15 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ('uncalibrated', 'The scores are kept as they are', [0.5])
     """
 
+    candidates: Any = None
+    cv: Any = 5
+    level: float = 0.95
+    weights: str = "importance"
+    progress: bool = False
+    random_state: int = 0
+    pos_label: Any = None
+    classes: Any = None
+
     _takes: ClassVar[frozenset[str]] = frozenset({"features"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "candidates": (Candidates(), OneOf((None,))),
@@ -214,38 +224,16 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         "random_state": (Number(0, whole=True),),
     }
 
-    weights: str
-    leaderboard_: Leaderboard | None
-    chosen_: str
-    refused_: str | None
-    p_value_: float | None
-    look_: FirstLook | ClassLook
-    scores_are_: str
-    calibrator_: Any
-    feature_calibrator_: FeatureCalibrator | None
-    oof_: Mapping[str, ScoreTable | ScoreMatrix]
-    _judged: Any
-
-    def __init__(
-        self,
-        *,
-        candidates: Any = None,
-        cv: Any = 5,
-        level: float = 0.95,
-        weights: str = "importance",
-        progress: bool = False,
-        random_state: int = 0,
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.candidates = candidates
-        self.cv = cv
-        self.level = level
-        self.weights = weights
-        self.progress = progress
-        self.random_state = random_state
-        self.pos_label = pos_label
-        self.classes = classes
+    leaderboard_: Leaderboard | None = field(init=False)
+    chosen_: str = field(init=False)
+    refused_: str | None = field(init=False)
+    p_value_: float | None = field(init=False)
+    look_: FirstLook | ClassLook = field(init=False)
+    scores_are_: str = field(init=False)
+    calibrator_: Any = field(init=False)
+    feature_calibrator_: FeatureCalibrator | None = field(init=False)
+    oof_: Mapping[str, ScoreTable | ScoreMatrix] = field(init=False)
+    _judged: Any = field(init=False)
 
     def fit(
         self,

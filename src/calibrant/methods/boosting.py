@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -42,6 +42,7 @@ from calibrant.fitting.model_scores import (
 from calibrant.losses import sigmoid
 
 
+@dataclass(eq=False, repr=False)
 class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Boosting of stumps, trees or any classifier, with the exponential or the log loss.
 
@@ -156,6 +157,22 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [0.65, 0.63, 0.53, 0.56, 0.51, 0.52]
     """
 
+    estimator: Any = "stump"
+    _: KW_ONLY
+    votes: str = "hard"
+    on_perfect: str = "continue"
+    resample: bool = False
+    loss: str = "exponential"
+    n_estimators: int = 100
+    criterion: str | None = None
+    max_depth: int | None = None
+    ccp_alpha: float = 0.0
+    min_samples_leaf: int | None = None
+    leaf_smoothing: str = "none"
+    m: float = 2.0
+    weights: str = "importance"
+    random_state: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "votes": (OneOf(("hard", "soft")),),
         "on_perfect": (OneOf(("continue", "stop")),),
@@ -171,44 +188,11 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "weights": (WEIGHTS,),
     }
 
-    classes_: NDArray[Any]
-    estimators_: list[Any]
-    alphas_: Array
-    n_steps_: int
-    stopped_: str | None
-
-    def __init__(
-        self,
-        estimator: Any = "stump",
-        *,
-        votes: str = "hard",
-        on_perfect: str = "continue",
-        resample: bool = False,
-        loss: str = "exponential",
-        n_estimators: int = 100,
-        criterion: str | None = None,
-        max_depth: int | None = None,
-        ccp_alpha: float = 0.0,
-        min_samples_leaf: int | None = None,
-        leaf_smoothing: str = "none",
-        m: float = 2.0,
-        weights: str = "importance",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.votes = votes
-        self.on_perfect = on_perfect
-        self.resample = resample
-        self.loss = loss
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.ccp_alpha = ccp_alpha
-        self.min_samples_leaf = min_samples_leaf
-        self.leaf_smoothing = leaf_smoothing
-        self.m = m
-        self.weights = weights
-        self.random_state = random_state
+    classes_: NDArray[Any] = field(init=False)
+    estimators_: list[Any] = field(init=False)
+    alphas_: Array = field(init=False)
+    n_steps_: int = field(init=False)
+    stopped_: str | None = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Boost for ``n_estimators`` rounds, or until a learner is no better than chance.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise, flat_runs
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Isotonic(Calibrator):
     """The non-decreasing (or non-increasing) map with the least squared error (PAV).
 
@@ -74,6 +76,16 @@ class Isotonic(Calibrator):
     [0.5, 0.607]
     """
 
+    interpolation: str = "step"
+    smoothing: str = "none"
+    cut: str = "mid"
+    increasing: bool | str = True
+    y_min: float | None = None
+    y_max: float | None = None
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "interpolation": (OneOf(("step", "linear", "centred")),),
@@ -84,29 +96,6 @@ class Isotonic(Calibrator):
         "y_max": (OneOf((None,)), Number(0.0, 1.0)),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        interpolation: str = "step",
-        smoothing: str = "none",
-        cut: str = "mid",
-        increasing: bool | str = True,
-        y_min: float | None = None,
-        y_max: float | None = None,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.interpolation = interpolation
-        self.smoothing = smoothing
-        self.cut = cut
-        self.increasing = increasing
-        self.y_min = y_min
-        self.y_max = y_max
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         low = 0.0 if self.y_min is None else float(self.y_min)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -68,6 +68,7 @@ class OneScore:
         return "None or a calibrator of one score or its name, such as Platt() or 'isotonic'"
 
 
+@dataclass(eq=False, repr=False)
 class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
     """A map for each segment, shrunk to the map of all rows.
 
@@ -143,6 +144,17 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
     [('de', 0.98), ('fr', 0.98), ('it', 0.98)]
     """
 
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    shrinkage: str | float = "cv"
+    min_rows: float = 10
+    min_events: float = 0
+    cv: int = 5
+    weights: str = "importance"
+    random_state: int = 0
+    pos_label: Any = None
+    classes: Any = None
+
     _takes: ClassVar[frozenset[str]] = frozenset({"segments"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "calibrator": (OneScore(),),
@@ -154,34 +166,11 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         "random_state": (Number(0, whole=True),),
     }
 
-    map_: Segmented
-    pos_label_: Any
-    segments_: tuple[Segment, ...]
-    shrinkage_: float | tuple[float, ...]
-    path_: tuple[Any, ...]
-
-    def __init__(
-        self,
-        calibrator: Calibrator | str | None = None,
-        *,
-        shrinkage: str | float = "cv",
-        min_rows: float = 10,
-        min_events: float = 0,
-        cv: int = 5,
-        weights: str = "importance",
-        random_state: int = 0,
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.shrinkage = shrinkage
-        self.min_rows = min_rows
-        self.min_events = min_events
-        self.cv = cv
-        self.weights = weights
-        self.random_state = random_state
-        self.pos_label = pos_label
-        self.classes = classes
+    map_: Segmented = field(init=False)
+    pos_label_: Any = field(init=False)
+    segments_: tuple[Segment, ...] = field(init=False)
+    shrinkage_: float | tuple[float, ...] = field(init=False)
+    path_: tuple[Any, ...] = field(init=False)
 
     def fit(
         self,

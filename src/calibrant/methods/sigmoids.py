@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from calibrant.solvers.logistic import (
 RIDGE = 1e-6
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Platt(Calibrator):
     """Sigmoid with two parameters, fitted by maximum likelihood with Platt's smoothed targets.
 
@@ -71,24 +73,16 @@ class Platt(Calibrator):
     Logistic(σ(-0.511971 +0.483596·x))
     """
 
+    scale: str = "auto"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        scale: str = "auto",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.scale = scale
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         on_logit = uses_logit_scale(self.scale, table)
@@ -119,6 +113,7 @@ CHOICES = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Beta(Calibrator):
     """P = 1 / (1 + 1 / (e^c · p^a / (1−p)^b)) with a, b ≥ 0, fitted by maximum likelihood.
 
@@ -162,24 +157,16 @@ class Beta(Calibrator):
     [0.07, 0.25, 0.55]
     """
 
+    parameters: str = "abm"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 15
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "parameters": (OneOf(("abm", "am", "ab")),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        parameters: str = "abm",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.parameters = parameters
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         margins = not table.looks_like_probabilities
@@ -247,6 +234,7 @@ SPAN = 4.0
 NARROW = 1e-4
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Quadratic(Calibrator):
     """P = σ(c + a·z + b·z²), z the logit of the score: Platt's sigmoid with a bend.
 
@@ -300,27 +288,18 @@ class Quadratic(Calibrator):
     [0.18, 0.49, 0.7]
     """
 
+    shrinkage: float | str = "none"
+    monotone: bool = False
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 15
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "shrinkage": (OneOf(("none", "identity")), Number(1e-6, 1e6)),
         "monotone": (OneOf((False, True)),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        shrinkage: float | str = "none",
-        monotone: bool = False,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.monotone = monotone
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         scale = _Scale.of(table)
@@ -480,6 +459,7 @@ def _on_line(link: tuple[float, float], s: Array) -> Array:
 # --- Logistic correction: boosting's own sigmoid, with nothing to fit -----------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticCorrection(Calibrator):
     """P = 1 / (1 + exp(−2F)) for F = Σ αₜhₜ of AdaBoost with hₜ ∈ {−1, 1}.
 
@@ -511,11 +491,10 @@ class LogisticCorrection(Calibrator):
     [0.5, 0.881]
     """
 
-    score_method: ClassVar[str] = "decision_function"
+    pos_label: Any = None
+    classes: Any = None
 
-    def __init__(self, *, pos_label: Any = None, classes: Any = None) -> None:
-        self.pos_label = pos_label
-        self.classes = classes
+    score_method: ClassVar[str] = "decision_function"
 
     def _fit(self, table: ScoreTable) -> Map:
         return Logistic(0.0, (("x", 2.0),))

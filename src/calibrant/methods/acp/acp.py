@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -43,6 +43,7 @@ class IntervalFunction:
         return "a function from a model and rows to (lower, upper)"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ACP(LocalCalibrator):
     """Adaptive calibration of predictions: each row is its own bin.
 
@@ -138,6 +139,15 @@ class ACP(LocalCalibrator):
     ([True], [6.0], [0.5])
     """
 
+    level: float = 0.95
+    scale: str = "probability"
+    interval: str | Callable[[Any, Any], Any] = "auto"
+    smoothing: str = "none"
+    gate: str | bool = "auto"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     _takes: ClassVar[frozenset[str]] = frozenset({"lower", "upper"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "level": (LEVEL,),
@@ -148,28 +158,7 @@ class ACP(LocalCalibrator):
         "weights": (WEIGHTS,),
     }
 
-    rule_: IntervalBins | Map
-
-    def __init__(
-        self,
-        *,
-        level: float = 0.95,
-        scale: str = "probability",
-        interval: str | Callable[[Any, Any], Any] = "auto",
-        smoothing: str = "none",
-        gate: str | bool = "auto",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.level = level
-        self.scale = scale
-        self.interval = interval
-        self.smoothing = smoothing
-        self.gate = gate
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
+    rule_: IntervalBins | Map = field(init=False)
 
     def fit(
         self,

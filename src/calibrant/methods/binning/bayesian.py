@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ COARSE = 1e-4
 BAND_SCORES = 1024
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ABB(Calibrator):
     """The exact average over all 2^(D−1) binnings, each weighted by its posterior probability.
 
@@ -113,6 +115,15 @@ class ABB(Calibrator):
     [[0.01], [0.45]]
     """
 
+    lambda_: float | str = "average"
+    tol: float = 1e-10
+    levels: tuple[float, ...] = ()
+    variant: str = "exact"
+    cache: int | None = None
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
@@ -122,27 +133,6 @@ class ABB(Calibrator):
         "cache": (Number(1, whole=True), OneOf((None,))),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "average",
-        tol: float = 1e-10,
-        levels: tuple[float, ...] = (),
-        variant: str = "exact",
-        cache: int | None = None,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.tol = tol
-        self.levels = levels
-        self.variant = variant
-        self.cache = cache
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         n0, n1, whole = table.negative, table.positive, table.is_whole
@@ -349,6 +339,7 @@ def _stored_in_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piece
 # --- SBB: the best binning of all -----------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SBB(Calibrator):
     """The binning of highest posterior probability among all 2^(D−1), found exactly for each λ.
 
@@ -394,24 +385,16 @@ class SBB(Calibrator):
     ([0.1, 0.45, 0.9], [0.143, 0.857])
     """
 
+    lambda_: float | str = "average"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "average",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         gaps = unit_gaps(table.scores)
@@ -452,6 +435,7 @@ class Binning(NamedTuple):
 MOST_BINS = 10_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BBQ(Calibrator):
     """Histograms with equal-frequency bins of many sizes, weighted by their Bayesian score.
 
@@ -500,24 +484,16 @@ class BBQ(Calibrator):
     [0.09, 0.47]
     """
 
+    models: str = "elbow"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "models": (OneOf(("elbow", "all", "best")),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        models: str = "elbow",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.models = models
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         binnings = _Binnings(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +55,7 @@ class ColumnsCalibrator(ScoreEstimator):
 UNDECIDED = Piecewise.constant(0.5)
 
 
+@dataclass(eq=False, repr=False)
 class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
     """Calibrates the scores of several binary questions and combines them into a distribution.
 
@@ -102,24 +103,17 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
     [[0.71, 0.26, 0.04]]
     """
 
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    code: Any = "one_vs_rest"
+    combine: str = "auto"
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
 
-    map_: Coded
-    code_: Code
-    calibrators_: list[Calibrator | None]
-
-    def __init__(
-        self,
-        calibrator: Calibrator | str | None = None,
-        *,
-        code: Any = "one_vs_rest",
-        combine: str = "auto",
-        classes: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.code = code
-        self.combine = combine
-        self.classes = classes
+    map_: Coded = field(init=False)
+    code_: Code = field(init=False)
+    calibrators_: list[Calibrator | None] = field(init=False)
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
@@ -167,6 +161,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
 # --- Labels that do not exclude each other --------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False)
 class MultiLabelCalibrator(ColumnsCalibrator):
     """One calibrator per label, where a row may have any number of labels.
 
@@ -202,13 +197,13 @@ class MultiLabelCalibrator(ColumnsCalibrator):
     [[0.6, 0.73]]
     """
 
-    map_: Columns
-    labels_: tuple[Any, ...]
-    calibrators_: list[Calibrator]
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    labels: Any = None
 
-    def __init__(self, calibrator: Calibrator | str | None = None, *, labels: Any = None) -> None:
-        self.calibrator = calibrator
-        self.labels = labels
+    map_: Columns = field(init=False)
+    labels_: tuple[Any, ...] = field(init=False)
+    calibrators_: list[Calibrator] = field(init=False)
 
     def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
@@ -289,6 +284,7 @@ def read_targets(Y: Any) -> tuple[NDArray[np.int8], list[str] | None]:
 # --- One calibrator for the confidence: is the most probable class the right one? -----------------
 
 
+@dataclass(eq=False, repr=False)
 class TopLabelCalibrator(VectorCalibrator):
     """Calibrate the largest probability of a row; the other classes share what is left.
 
@@ -345,25 +341,18 @@ class TopLabelCalibrator(VectorCalibrator):
     [[0.59, 0.21, 0.21]]
     """
 
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    temperature: bool = True
+    scale: str = "auto"
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "temperature": (OneOf((True, False)),),
         "scale": (SCALES,),
     }
 
-    calibrator_: Calibrator
-
-    def __init__(
-        self,
-        calibrator: Calibrator | str | None = None,
-        *,
-        temperature: bool = True,
-        scale: str = "auto",
-        classes: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.temperature = temperature
-        self.scale = scale
-        self.classes = classes
+    calibrator_: Calibrator = field(init=False)
 
     def _fit(self, matrix: ScoreMatrix) -> TopLabel:
         binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)

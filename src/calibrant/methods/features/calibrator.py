@@ -47,6 +47,7 @@ MANY_ROWS, HELD_PART = 200_000, 0.25
 Judged = tuple[HeldOutCells, Mapping[str, Trial], float | None]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
     """Correct scores by boosted trees on the columns of a row, where that helps.
 
@@ -142,6 +143,20 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
     ('features', [0.5, 0.3])
     """
 
+    gate: bool = True
+    rounds: int | str = "auto"
+    trees: int = 27
+    leaves: int = 5
+    learning_rate: float = 0.1
+    min_rows: int = 160
+    ridge: float = 1.0
+    cv: Any = None
+    nominal: Any = None
+    random_state: int = 0
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "gate": (OneOf((True, False)),),
         "rounds": (Number(1, MOST_ROUNDS, whole=True), OneOf(("auto",))),
@@ -155,39 +170,8 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         "weights": (WEIGHTS,),
     }
 
-    rule_: TreeRounds | Map
-    trial_: FeatureTrial | None
-
-    def __init__(
-        self,
-        *,
-        gate: bool = True,
-        rounds: int | str = "auto",
-        trees: int = 27,
-        leaves: int = 5,
-        learning_rate: float = 0.1,
-        min_rows: int = 160,
-        ridge: float = 1.0,
-        cv: Any = None,
-        nominal: Any = None,
-        random_state: int = 0,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.gate = gate
-        self.rounds = rounds
-        self.trees = trees
-        self.leaves = leaves
-        self.learning_rate = learning_rate
-        self.min_rows = min_rows
-        self.ridge = ridge
-        self.cv = cv
-        self.nominal = nominal
-        self.random_state = random_state
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
+    rule_: TreeRounds | Map = field(init=False)
+    trial_: FeatureTrial | None = field(init=False)
 
     def fit(
         self,

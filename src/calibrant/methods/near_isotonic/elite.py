@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ MUS = (1 / 16, 1 / 4, 1.0, np.inf)
 CURVE_ERROR = 1e-5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ELiTE(Calibrator):
     """Piecewise linear maps along the path of linear trend filtering, averaged by AICc.
 
@@ -124,6 +126,19 @@ class ELiTE(Calibrator):
     [0.09, 0.47]
     """
 
+    falls: str = "free"
+    mu: float | str = "average"
+    scale: str = "auto"
+    criterion: str = "aicc"
+    models: str = "all"
+    clip: str = "counts"
+    tails: str = "flat"
+    degree: int = 1
+    n_lambdas: int = 50
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "falls": (OneOf(("free", "priced", "forbidden")),),
@@ -137,35 +152,6 @@ class ELiTE(Calibrator):
         "n_lambdas": (Number(2, 10_000, whole=True),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        falls: str = "free",
-        mu: float | str = "average",
-        scale: str = "auto",
-        criterion: str = "aicc",
-        models: str = "all",
-        clip: str = "counts",
-        tails: str = "flat",
-        degree: int = 1,
-        n_lambdas: int = 50,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.falls = falls
-        self.mu = mu
-        self.scale = scale
-        self.criterion = criterion
-        self.models = models
-        self.clip = clip
-        self.tails = tails
-        self.degree = degree
-        self.n_lambdas = n_lambdas
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         if self.degree == 2 and self.falls != "free":

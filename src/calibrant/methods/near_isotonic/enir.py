@@ -49,6 +49,7 @@ PRESETS = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ENIR(Calibrator):
     """An average over near-isotonic regressions of all strengths, weighted by their BIC.
 
@@ -112,6 +113,16 @@ class ENIR(Calibrator):
     True
     """
 
+    variant: str = "default"
+    criterion: str = "bic"
+    penalty: str = "auto"
+    models: str = "all"
+    interpolation: str = "auto"
+    smoothing: str = "auto"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "variant": (OneOf(tuple(PRESETS)),),
@@ -122,29 +133,6 @@ class ENIR(Calibrator):
         "smoothing": (OneOf(("auto", *SMOOTHING)),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        variant: str = "default",
-        criterion: str = "bic",
-        penalty: str = "auto",
-        models: str = "all",
-        interpolation: str = "auto",
-        smoothing: str = "auto",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.variant = variant
-        self.criterion = criterion
-        self.penalty = penalty
-        self.models = models
-        self.interpolation = interpolation
-        self.smoothing = smoothing
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         if self.variant == "authors":

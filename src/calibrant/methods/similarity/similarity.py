@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -37,6 +37,7 @@ from calibrant.rules.base import Map, RowInputs
 NEIGHBOURS = "neighbours"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SimilarityBinning(ReadsFeatures, LocalCalibrator):
     """The class frequencies among the k calibration rows most like a row, its score included.
 
@@ -146,6 +147,19 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
     [0.25, 1.0]
     """
 
+    k: int | str = 10
+    neighbour_weights: str = "uniform"
+    attribute_weights: Any = None
+    metric: str = "ibk"
+    smoothing: str = "none"
+    use_scores: bool = True
+    nominal: Any = None
+    progress: bool = False
+    gate: bool = True
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     multiclass: ClassVar[bool] = True
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "k": (Number(1, whole=True), OneOf(("auto",))),
@@ -158,36 +172,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         "gate": (OneOf((True, False)),),
     }
 
-    rule_: Neighbours | Map
-
-    def __init__(
-        self,
-        *,
-        k: int | str = 10,
-        neighbour_weights: str = "uniform",
-        attribute_weights: Any = None,
-        metric: str = "ibk",
-        smoothing: str = "none",
-        use_scores: bool = True,
-        nominal: Any = None,
-        progress: bool = False,
-        gate: bool = True,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.k = k
-        self.neighbour_weights = neighbour_weights
-        self.attribute_weights = attribute_weights
-        self.metric = metric
-        self.smoothing = smoothing
-        self.use_scores = use_scores
-        self.nominal = nominal
-        self.progress = progress
-        self.gate = gate
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
+    rule_: Neighbours | Map = field(init=False)
 
     def fit(
         self, scores: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None

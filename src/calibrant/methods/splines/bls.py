@@ -74,6 +74,7 @@ class BLSMember:
     nodes: tuple[float, ...]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BLS(Calibrator):
     """Bayesian-averaged logit splines: our default. Smooth, monotone, nothing to choose.
 
@@ -160,6 +161,14 @@ class BLS(Calibrator):
     'platt'
     """
 
+    monotone: bool = True
+    levels: tuple[float, ...] = ()
+    power: float = 0.5
+    moderation: float = 0.25
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "monotone": (OneOf((True, False)),),
@@ -168,25 +177,6 @@ class BLS(Calibrator):
         "moderation": (Number(0, 1),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        monotone: bool = True,
-        levels: tuple[float, ...] = (),
-        power: float = 0.5,
-        moderation: float = 0.25,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.monotone = monotone
-        self.levels = levels
-        self.power = power
-        self.moderation = moderation
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ ROUNDING = 2.0**-48
 SURE = 800.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Spline(Calibrator):
     """P = σ(f(z)) with a cubic spline f of the logit z, its bends penalised.
 
@@ -132,6 +133,14 @@ class Spline(Calibrator):
     True
     """
 
+    penalty: float | str = "evidence"
+    knots: int | str = "auto"
+    monotone: bool = False
+    tails: str = "flat"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10  # with few it is Platt's method
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "penalty": (OneOf(("evidence", "cv")), Number(1e-8, 1e12)),
@@ -140,25 +149,6 @@ class Spline(Calibrator):
         "tails": (OneOf(("flat", "linear")),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        penalty: float | str = "evidence",
-        knots: int | str = "auto",
-        monotone: bool = False,
-        tails: str = "flat",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.penalty = penalty
-        self.knots = knots
-        self.monotone = monotone
-        self.tails = tails
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from calibrant.rules.chain import Interval
 from calibrant.rules.piecewise import Piecewise
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VennAbers(Calibrator):
     """A lower and an upper probability for every score, and one between them (Venn–Abers).
 
@@ -89,27 +91,18 @@ class VennAbers(Calibrator):
     [[0.0, 0.333, 0.667], [0.5, 0.667, 1.0]]
     """
 
+    cv: int | None = None
+    merge: str = "log"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "cv": (OneOf((None,)), Number(2, 100, whole=True)),
         "merge": (OneOf(("log", "brier")),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        cv: int | None = None,
-        merge: str = "log",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.cv = cv
-        self.merge = merge
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         if self.cv is None:

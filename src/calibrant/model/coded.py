@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -71,6 +71,8 @@ class ColumnModel:
     map: Map
 
 
+@refuse_foreign_names
+@dataclass(eq=False, repr=False)
 class CodedClassifier(KeepsRule, ModelClassifier):
     """Any binary classifier, for several classes: one model per column of a code matrix.
 
@@ -146,33 +148,21 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     [[0.94, 0.06, 0.0], [0.03, 0.43, 0.55], [0.0, 0.0, 1.0]]
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
-    code_: Code
-    map_: Coded
-    estimators_: list[Any]
-    calibrators_: list[Calibrator | None]
+    estimator: Any = None
+    _: KW_ONLY
+    code: Any = "one_vs_rest"
+    calibrator: Any = "isotonic"
+    combine: str = "auto"
+    cv: Any = 3
+    response_method: Method = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
 
-    @refuse_foreign_names
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        code: Any = "one_vs_rest",
-        calibrator: Any = "isotonic",
-        combine: str = "auto",
-        cv: Any = 3,
-        response_method: Method = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.code = code
-        self.calibrator = calibrator
-        self.combine = combine
-        self.cv = cv
-        self.response_method = response_method
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
+    code_: Code = field(init=False)
+    map_: Coded = field(init=False)
+    estimators_: list[Any] = field(init=False)
+    calibrators_: list[Calibrator | None] = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Train and calibrate a model for each column.

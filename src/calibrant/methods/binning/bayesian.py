@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,18 +16,16 @@ from scipy.special import gammaln
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Each, Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import CalibrationWarning, ParameterError, caller_level
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.losses import sigmoid
 from calibrant.methods.binning._kernel import (
     average_of_maxima,
     best_binning,
     chain_moments,
+    gauss_legendre,
     log_evidence,
-    log_factorials,
     posterior_rows,
-    quadrature,
-    unit_gaps,
 )
 from calibrant.rules.base import Map
 from calibrant.rules.chain import Interval
@@ -35,6 +34,8 @@ from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.solvers._kernel import simplify
 from calibrant.solvers.weights import SELECT, shares
 
+#: the largest total weight; every cell then takes 31,000 nodes
+HEAVIEST = 1e8
 #: the λ that are averaged: half a decade apart, of equal prior weight
 GRID = 10.0 ** np.arange(-1.0, 4.25, 0.5)
 #: λ with less weight than this are left out of the average
@@ -215,6 +216,45 @@ def _lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
     )
     value = 10.0**found.x if -found.fun >= logs[best] else GRID[best]
     return np.array([float(value)]), np.ones(1)
+
+
+def unit_gaps(scores: Array) -> Array:
+    """(x_{k+1} − x_k) / (x_D − x_1), safe from overflow.
+
+    >>> unit_gaps(np.array([0.0, 1.0, 4.0])).tolist()
+    [0.25, 0.75]
+    """
+    with np.errstate(over="ignore"):
+        span = scores[-1] - scores[0]
+    if np.isinf(span):
+        return np.asarray(np.diff(scores / 2.0) / (scores[-1] / 2.0 - scores[0] / 2.0))
+    return np.asarray(np.diff(scores) / span)
+
+
+def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tuple[Array, Array]:
+    """Rows θ, 1−θ, ln θ, ln(1−θ) at the nodes, and their weights, for an error of about ``tol``.
+
+    The narrowest posterior, of one bin with all the weight N, has the width 1/√N in the angle
+    2·arcsin √θ, in which the nodes are π/G apart: the error falls as e^{−2G²/N}/40. For whole
+    weights all integrands are polynomials of degree N+1 at most, so that N/2+2 nodes are exact.
+    Fractional weights put roots of θ and 1−θ into the integrand. The substitution θ = t²(3−2t)
+    smooths them, and takes half as many nodes again, at least 200. ``share`` takes only this share
+    of the nodes, to estimate the error.
+    """
+    if total > HEAVIEST:
+        raise InputError(
+            f"averaging over binnings takes √N nodes, so the total weight N must be at most "
+            f"{HEAVIEST:g}, but it is {total:g}. Divide weights that are no counts by their mean; "
+            "for more rows than that use BBQ or Isotonic, or SBB with a number for lambda_."
+        )
+    wanted = math.sqrt(max(math.log(1.0 / tol) - math.log(40.0), 4.0) / 2.0) * math.sqrt(total)
+    count = share * (min(wanted, total / 2.0 + 2.0) if whole else max(1.5 * wanted, 192.0)) + 8.0
+    t, weight = gauss_legendre(8 * math.ceil(count / 8.0))
+    theta, rest = t, t[::-1].copy()  # the nodes are symmetric, so that 1 − θ needs no subtraction
+    if not whole:
+        weight = weight * 6.0 * theta * rest
+        theta, rest = t * t * (1.0 + 2.0 * rest), rest * rest * (1.0 + 2.0 * t)
+    return np.stack((theta, rest, np.log(theta), np.log(rest))), weight
 
 
 class _Chain(NamedTuple):
@@ -426,6 +466,11 @@ class Binning(NamedTuple):
         cuts = table.cuts(starts[1:] - 1)
         edges = np.concatenate((table.scores[:1], cuts, table.scores[-1:]))
         return cls(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), score
+
+
+def log_factorials(total: float) -> Array:
+    """ln 0! … ln (total+1)!, for whole weights."""
+    return np.asarray(gammaln(np.arange(2.0, total + 4.0) - 1.0))
 
 
 # --- BBQ: an average over binnings of equal frequency ---------------------------------------------

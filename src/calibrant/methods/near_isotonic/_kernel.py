@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +12,6 @@ from calibrant.array_types import Array
 from calibrant.solvers._jit import jit, part
 
 AnyIndex = NDArray[np.signedinteger[Any]]
-#: (log-likelihood, number of bins) → the criterion, smaller is better
-Criterion = Callable[[Any, Any], Any]
 
 #: models in a block of the lowest level, 2^THREE
 THREE = 3
@@ -23,12 +19,6 @@ THREE = 3
 #: logarithm, so that the remainder is below S·8⁻¹⁴
 TERMS = 14
 REACH = 0.125
-#: with fewer bins than this, the whole path is quicker than finding the part of it that matters
-FEW = 256
-#: halving intervals of the grid may take as long as so many solutions at its lowest point
-HALVINGS = 4
-#: the fewest models scored in a round that only looks for where the good ones are
-PROBES = 32
 
 
 # --- log-likelihoods ----------------------------------------------------------------------------
@@ -174,7 +164,8 @@ def _add_series(
 
 
 @jit
-def _log_likelihood(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> float:
+def log_likelihood_at(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> float:
+    """The log-likelihood of bins at one λ."""
     total = 0.0
     for i in range(len(s)):
         total += _bin_log_likelihood(s[i], w[i], d[i], lambda_)
@@ -206,150 +197,6 @@ def _add_sums_of_parents(parent: AnyIndex, sums: Array) -> None:
     for i in range(len(sums) - 1, -1, -1):
         if parent[i] >= 0:
             sums[i] += sums[parent[i]]
-
-
-# --- the part that matters ----------------------------------------------------------------------
-
-
-class PathPart(NamedTuple):
-    """The part of a path that can matter: the bins where it begins, the λ where it ends, the least
-    criterion found so far, and the log-likelihoods at some λ."""
-
-    begin: PathBins
-    end: float
-    best: float
-    lambdas: Array
-    logs: Array
-
-    @classmethod
-    def whole(cls, bins: PathBins) -> PathPart:
-        return cls(bins, np.inf, np.inf, np.zeros(1), np.zeros(1))
-
-
-class _PathPoint(NamedTuple):
-    """The bins at a λ, and their log-likelihood."""
-
-    bins: PathBins
-    log: float
-
-    @classmethod
-    def of(cls, bins: PathBins) -> _PathPoint:
-        return cls(bins, _log_likelihood(*bins[2:], bins.lambda_))
-
-    def __len__(self) -> int:
-        return len(self.bins.s)
-
-
-def _sampled_meetings(bins: PathBins) -> Array:
-    """The λ at which neighbours meet, for about a thousand pairs of them, ascending."""
-    at = np.arange(0, len(bins.s) - 1, (len(bins.s) + 998) // 1000)
-    s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
-    den = d[at + 1] * w[at] - d[at] * w[at + 1]
-    at, den = at[den != 0.0], den[den != 0.0]
-    with np.errstate(over="ignore"):
-        return np.sort((s[at] * w[at + 1] - s[at + 1] * w[at]) / den)
-
-
-def part_near_best(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
-    """The part of the path outside of which no model is within ``slack`` of the least criterion.
-
-    Both the log-likelihood L and the number of bins fall along the path. So between two λ the
-    criterion is at least that of the larger L with the smaller number of bins. This bound is
-    computed on a geometric grid; each of its points starts from the bins of the one before.
-    """
-    meetings = _sampled_meetings(bins) if len(bins.s) > FEW else np.empty(0)
-    if not len(meetings):
-        return PathPart.whole(bins)
-    step, lambda_ = 2.0, 2.3457 * float(np.median(meetings))
-    best, grid = np.inf, [bins]
-    while grid[-1].d.any():  # until the isotonic fit
-        grid.append(bins_at(grid[-1], lambda_))
-        with np.errstate(all="ignore"):
-            p = (grid[-1].s + lambda_ * grid[-1].d) / grid[-1].w
-        if not (p.min() > -1e-9 and p.max() < 1.0 + 1e-9):
-            return PathPart.whole(bins)  # weights of very different size may defeat `bins_at`
-        if best == np.inf:
-            end = bins_at(grid[-1], 2.0 * float(bins.w.sum()))
-            best = criterion(_log_likelihood(end.s, end.w, end.d * np.int8(0), 0.0), len(end.s))
-        while len(grid) > 1 and criterion(0.0, len(grid[1].s)) > best + slack:
-            del grid[0]
-        # where weights have heavy tails few bins meet in an octave, so take larger steps
-        step = step * step if len(grid) > 1 and len(grid[-1].s) > 0.7 * len(grid[-2].s) else 2.0
-        lambda_ *= min(step, 1e6)
-    return _narrow_to_best([_PathPoint.of(b) for b in grid], len(bins.s), best, criterion, slack)
-
-
-def _narrow_to_best(
-    points: list[_PathPoint], most: int, best: float, criterion: Criterion, slack: float
-) -> PathPart:
-    """The part from the first to the last interval of the grid that can matter.
-
-    These two intervals are halved as long as that saves enough merges.
-    """
-    budget = HALVINGS * len(points[0])
-    while True:
-        for point in points:
-            if len(point) < most:  # below the first breakpoint there is no model
-                best = min(best, criterion(point.log, len(point)))
-        matter = [
-            i
-            for i, (low, high) in enumerate(pairwise(points))
-            if len(low) > len(high) and not criterion(low.log, len(high)) > best + slack
-        ]
-        if not matter:
-            return PathPart.whole(points[0].bins)
-        first, last = matter[0], matter[-1]
-        drops = {i: len(points[i]) - len(points[i + 1]) for i in (last, first)}
-        at = max(drops, key=lambda i: drops[i])
-        low, high = points[at].bins, points[at + 1].bins
-        small = drops[at] <= FEW + len(low.s) // 16
-        middle = 0.0 if small or budget < len(low.s) else _lambda_between(low, high.lambda_)
-        if not middle:
-            known = points[first : last + 2]
-            end = known[-1].bins.lambda_ if last + 2 < len(points) else np.inf
-            lambdas, logs = [p.bins.lambda_ for p in known], [p.log for p in known]
-            return PathPart(known[0].bins, end, best, np.array(lambdas), np.array(logs))
-        points.insert(at + 1, _PathPoint.of(bins_at(low, middle)))
-        budget -= len(low.s)
-
-
-def _lambda_between(low: PathBins, high: float) -> float:
-    """A λ above that of the bins and below ``high`` that separates their meetings; 0 if there is
-    none, since all meet at once."""
-    inside = _sampled_meetings(low)
-    inside = inside[(inside > low.lambda_) & (inside < high)]
-    if len(inside) > 100 and inside[-1] <= inside[0] * (1.0 + 1e-9):
-        return 0.0
-    return math.sqrt(max(low.lambda_, high / 4.0) * high)
-
-
-def score_models(tree: Tree, criterion: Criterion, slack: float, part: PathPart) -> Array:
-    """The criterion of every model within ``slack`` of the least; infinite for those left out.
-
-    The log-likelihood falls along the path, so a model's criterion is at least that of its number
-    of bins with the log-likelihood of any model before it. First, rounds of a few models spread
-    over the candidates narrow these down; then all that remain are scored.
-    """
-    lambdas, df, best = tree.lambdas, tree.df, part.best
-    scores, todo = np.full(len(lambdas), np.inf), np.ones(len(lambdas), dtype=bool)
-    above = part.logs[np.searchsorted(part.lambdas, lambdas, side="right") - 1]
-    left = 4 * len(lambdas)
-    while True:
-        bound = criterion(above, df)
-        candidates = np.flatnonzero(todo & ~(bound > best + slack))
-        if not len(candidates):
-            return scores
-        chosen, probes = candidates, PROBES + len(candidates) // 512
-        if 2 * probes < len(candidates) <= left // 2:
-            chosen = candidates[np.linspace(0, len(candidates) - 1, probes).astype(np.intp)]
-        left = len(candidates)
-        low, high = np.searchsorted(chosen, tree.birth), np.searchsorted(chosen, tree.death)
-        logs = log_likelihoods(tree.s, tree.w, tree.d, low, high, lambdas[chosen])
-        scores[chosen] = criterion(logs, df[chosen])
-        best = min(best, float(scores[chosen].min()))
-        todo[chosen] = False
-        above[chosen] = logs
-        above = np.minimum.accumulate(above)
 
 
 # --------------------------------------------------------------------------------------------------

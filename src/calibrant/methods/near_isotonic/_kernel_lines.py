@@ -407,15 +407,6 @@ def starts_of_close(x: Array, least: float, out: Index) -> int:
 BLOCK = 32
 
 
-class PathFit(NamedTuple):
-    """The solution for one λ and μ."""
-
-    at: Index  # its bends (jumps, first points of steps), the ends among them
-    value: Array  # p there; for parabolas the B-spline coefficients
-    df: int
-    gap: float  # relative duality gap; 0 where there is nothing to iterate
-
-
 class Programme(NamedTuple):
     """The arguments of `solve_rows` for values at the candidates."""
 
@@ -610,25 +601,3 @@ def line_terms(
             fallen -= step
         before = slope
     return fit, square, lam * bent + (mu * fallen if mu < np.inf else 0.0)
-
-
-# --- Where a curve may bend: new candidates that are not next to one already there ----------------
-
-
-def away_from(x: Array, new: Index, kept: Index, close: float, least: float) -> tuple[Flags, float]:
-    """Which of the new places are further than ``close`` from those kept, and ``close`` itself.
-
-    Where none is, ``close`` is divided by ten, and from ``least`` on it is 0. −1 is no place.
-
-    >>> x = np.linspace(0, 1, 11)
-    >>> far, close = away_from(x, np.array([1, 5]), np.array([0, 10]), 0.2, 0.01)
-    >>> far.tolist(), close
-    ([False, True], 0.2)
-    """
-    right = np.searchsorted(kept, new).clip(1)
-    gap = np.minimum(x[new] - x[kept[right - 1]], x[kept[right]] - x[new])
-    while True:
-        far = (new >= 0) & (gap > close)
-        if far.any() or close == 0.0:
-            return far, close
-        close = 0.1 * close if close > least else 0.0

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array
 from calibrant.auto.advice import Advice, advise_first_look, advise_table, warn_of
-from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, too_few, why_refused
+from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, why_refused, why_too_few
 from calibrant.data.columns import to_column
 from calibrant.data.door import (
     Limit,
@@ -67,7 +67,7 @@ from calibrant.methods.features.calibrator import (
     HELD_PART,
     MANY_ROWS,
     FeatureCalibrator,
-    details_in_words,
+    features_in_words,
 )
 from calibrant.methods.scaling import EnsembleTemperature, StructuredScaling, Temperature
 from calibrant.methods.splines.bls import BLS
@@ -381,7 +381,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
                 self.feature_calibrator_ = correct(None)
             self.calibrator_ = Uncalibrated().fit_table(table)
             self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
-            self.refused_ = too_few(table, self.scores_are_)
+            self.refused_ = why_too_few(table, self.scores_are_)
             return self.calibrator_.map_  # type: ignore[no-any-return]
         notes = (*notes, *held.notes, *([POINTS] if self.scores_are_ == "points" else []))
         bar = progress_bar(len(named) * (held.folds + 1), show=self.progress)
@@ -516,7 +516,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
         choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
-        columns = details_in_words(self.calibrator_) if self._by_features else ""
+        columns = features_in_words(self.calibrator_) if self._by_features else ""
         return f"{first} {choice} {columns}".strip()
 
     def to_fitted(self) -> Fitted:
@@ -571,7 +571,7 @@ class MemberView(NamedTuple):
 
     @classmethod
     def best_for(cls, matrix: ScoreMatrix) -> MemberView:
-        """Rows are softened to the best temperature of a matrix, and then raised to a floor.
+        """The view for a matrix: rows softened to its best temperature, then raised to a floor.
 
         Rows that the best temperature would sharpen are left as they are. The floor is half the
         smallest positive entry, within [1e-7, 1e-2]. Without it the 1e-300 of naive Bayes, or
@@ -591,7 +591,7 @@ class MemberView(NamedTuple):
         return cls(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
 
     def of(self, matrix: ScoreMatrix) -> ScoreMatrix:
-        """The matrix that they are fitted to."""
+        """The matrix that members are fitted to, made of the scores as they came."""
         if self.input == "score":
             return matrix
         parts = (
@@ -611,8 +611,8 @@ def judge_classes(
     members = members_for(matrix.n_classes, weights, rows=len(matrix))
     softened = view.of(matrix)
     bar = progress_bar((len(named) + len(members)) * (held.folds + 1), show=progress)
-    inner = try_all(all_fits(members), replace(held, matrix=softened), softened, bar=bar)
-    others = try_all(all_fits(named), held, matrix, bar=bar)
+    inner = try_all(class_fits(members), replace(held, matrix=softened), softened, bar=bar)
+    others = try_all(class_fits(named), held, matrix, bar=bar)
     next(bar, None)  # ends the bar
     trials = {BEFORE: held.unchanged(), MIXTURE: _try_mixture(inner, held, view)}
     for name, one in inner.items():
@@ -620,7 +620,7 @@ def judge_classes(
     return {**trials, **others}
 
 
-def all_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
+def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
     """The fits of calibrators to matrices; those of one score are fitted one class at a time.
 
     ``classes`` is as in `fit_copies`.
@@ -678,7 +678,7 @@ def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, 
     Of many classes these are methods whose cost is a few passes over the rows. A full matrix is one
     of them while it is cheap.
     """
-    return {name: one for name, one, against in _methods_for(k, rows, weights) if not against}
+    return {name: one for name, one, against in _possible_members(k, rows, weights) if not against}
 
 
 def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
@@ -689,11 +689,11 @@ def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
     >>> reasons_left_out(10, 500)
     ()
     """
-    return tuple(against for _, _, against in _methods_for(k, rows) if against)
+    return tuple(against for _, _, against in _possible_members(k, rows) if against)
 
 
-def _methods_for(k: int, rows: int, weights: str = "importance") -> list[tuple[str, Any, str]]:
-    """The methods that may be members: the name, the calibrator, and what speaks against it."""
+def _possible_members(k: int, rows: int, weights: str = "importance") -> list[tuple[str, Any, str]]:
+    """The methods that may be members: name, calibrator, and why it is left out (else empty)."""
 
     def structured(strength: float, structure: str = "matrix") -> StructuredScaling:
         return StructuredScaling(

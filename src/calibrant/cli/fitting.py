@@ -294,7 +294,7 @@ class Unseen(NamedTuple):
 def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) -> Unseen:
     """The predictions of rows of a table, or of a matrix of these classes, that were held out; an
     automatic choice has made them already."""
-    from calibrant.auto.auto import all_fits
+    from calibrant.auto.auto import class_fits
     from calibrant.fitting.held_out import (
         HeldOutCells,
         HeldOutMatrix,
@@ -317,7 +317,7 @@ def unseen(calibrator: Any, data: Any, folds: int, classes: Sequence[Any] = ()) 
     else:
         labels = label_array(tuple(classes))
         held = HeldOutMatrix.of_matrix(data, labels, folds)
-        as_they_are, fit = held.unchanged(), all_fits({"after": calibrator}, labels)["after"]
+        as_they_are, fit = held.unchanged(), class_fits({"after": calibrator}, labels)["after"]
     trials = {BEFORE: as_they_are, **try_all({"after": fit}, held)}
     after = trials["after"]
     return Unseen(
@@ -388,7 +388,7 @@ def fit_segments(
 ) -> FitResult:
     """Fit the segments, and estimate by cross-validation what that does for new rows."""
     from calibrant.auto.advice import advise_table
-    from calibrant.methods.segments import predict_held_out
+    from calibrant.methods.segments import predict_segments
 
     read = tables.read
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
@@ -397,7 +397,7 @@ def fit_segments(
     result = FitResult(fitted, read, calibrator, advice, folds)
     if not folds or jobs.too_few(read.table):
         return result
-    after, pair, dealt = predict_held_out(calibrator, tables.by_key, folds)
+    after, pair, dealt = predict_segments(calibrator, tables.by_key, folds)
     if not after or pair is None:
         return replace(result, folds=0)
     return _judged(result, Unseen(read.table, after, pair, None, dealt), len(after))

@@ -234,15 +234,15 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Array:
         """F = Σ αₜhₜ, shape (n,)."""
-        return self._last(X)[1]
+        return self._final_votes(X)[1]
 
     def raw_score(self, X: Any) -> Array:
         """f = Σ αₜ(1+hₜ)/2 / Σ αₜ, the weighted share of votes, in [0, 1] (½ without learners)."""
-        return share_of_votes(*self._last(X))
+        return share_of_votes(*self._final_votes(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities by the link of the loss, shape (n, 2), columns as ``classes_``."""
-        return self._link(self._last(X)[1])
+        return self._link(self._final_votes(X)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class that F speaks for; the first in sorted order where F = 0."""
@@ -262,24 +262,24 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A step gives what ``n_estimators=step`` would have given. Steps after boosting stopped
             give its last state.
         """
-        return (F.copy() for _, F in self._stages(X, steps))
+        return (F.copy() for _, F in self._staged_votes(X, steps))
 
     def staged_raw_score(self, X: Any, *, steps: Sequence[int] | None = None) -> Iterator[Array]:
         """`raw_score` after some steps: see `staged_decision_function`."""
-        return (share_of_votes(total, F) for total, F in self._stages(X, steps))
+        return (share_of_votes(total, F) for total, F in self._staged_votes(X, steps))
 
     def staged_predict_proba(
         self, X: Any, *, steps: Sequence[int] | None = None
     ) -> Iterator[Array]:
         """`predict_proba` after some steps: see `staged_decision_function`."""
-        return (self._link(F) for _, F in self._stages(X, steps))
+        return (self._link(F) for _, F in self._staged_votes(X, steps))
 
-    def _last(self, X: Any) -> tuple[float, Array]:
+    def _final_votes(self, X: Any) -> tuple[float, Array]:
         check_is_fitted(self, "alphas_")
-        ((total, F),) = self._stages(X, [max(1, self.n_steps_)])
+        ((total, F),) = self._staged_votes(X, [max(1, self.n_steps_)])
         return total, F
 
-    def _stages(self, X: Any, steps: Sequence[int] | None) -> Iterator[tuple[float, Array]]:
+    def _staged_votes(self, X: Any, steps: Sequence[int] | None) -> Iterator[tuple[float, Array]]:
         """Σα and F after each of the steps; the next one changes F in place."""
         check_is_fitted(self, "alphas_")
         learner, _, rounds = self._fitted
@@ -294,9 +294,9 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "earlier steps, too."
                 )
             wanted = [int(step) for step in given]
-        return self._accumulate(learner, learner.read(self, X, reset=False), wanted)
+        return self._add_votes(learner, learner.read(self, X, reset=False), wanted)
 
-    def _accumulate(
+    def _add_votes(
         self, learner: Learner, X: Any, wanted: Iterable[int]
     ) -> Iterator[tuple[float, Array]]:
         total, F, done = 0.0, np.zeros(_num_samples(X)), 0
@@ -326,7 +326,8 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def share_of_votes(total: float, F: Array) -> Array:
-    """Eq. 4 of [1]_: Σ α(1+h)/2 / Σ α = (1 + F/Σα)/2."""
+    """The weighted share of votes for the second class, (1 + F/Σα)/2 (eq. 4 of Niculescu-Mizil and
+    Caruana 2005)."""
     if total == 0.0:
         return np.full(len(F), 0.5)
     return np.clip(0.5 + 0.5 * (F / total), 0.0, 1.0)
@@ -618,7 +619,7 @@ class Trees:
         return cls(votes=votes, **{**TREES[name], **own})
 
     def read(self, model: Any, X: Any, *, reset: bool) -> Any:
-        """The rows as this kind takes them.
+        """The rows, checked, in the form that this kind of learner takes.
 
         ``model`` remembers their columns if ``reset``; otherwise they must be those it remembers.
         """

@@ -105,7 +105,7 @@ class Isotonic(Calibrator):
                 f"y_min of Isotonic must be at most y_max, but {low:g} and {high:g} came."
             )
         self.increasing_ = (
-            goes_up(table) if isinstance(self.increasing, str) else bool(self.increasing)
+            rises_with_labels(table) if isinstance(self.increasing, str) else bool(self.increasing)
         )
         pseudo = SMOOTHING[self.smoothing]
         starts, values = isotonic_blocks(table, pseudo, falling=not self.increasing_)
@@ -125,7 +125,7 @@ class Isotonic(Calibrator):
         return Piecewise.linear(centres, values)
 
 
-def goes_up(table: ScoreTable) -> bool:
+def rises_with_labels(table: ScoreTable) -> bool:
     """Whether Spearman's ρ of scores and labels, weighted, is ≥ 0.
 
     Warns where the 95 % interval of ρ (Fisher's z) contains 0, since either may be true then.

@@ -295,9 +295,11 @@ class AffineCalibrator(VectorCalibrator):
 
     def _fit_and_gate(self, family: AffineFit, strength: Strength) -> Softmax:
         fit = family.fit(strength)
-        return self._gated(family, fit, family.judged(strength, fit.theta) if self.gate else None)
+        return self._keep_if_better(
+            family, fit, family.judged(strength, fit.theta) if self.gate else None
+        )
 
-    def _gated(self, family: AffineFit, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
+    def _keep_if_better(self, family: AffineFit, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
         """The fitted map, or a simpler one if that does as well on rows held out."""
         self.converged_, self.n_iter_ = True, fit.steps
         self.gain_, self.gain_error_, self.kept_ = float("nan"), float("nan"), "fit"
@@ -443,7 +445,7 @@ class RidgeCalibrator(AffineCalibrator):
             judged = part.held, trial
             if self.gate and family.judge is not part:
                 judged = family.judged(strength(value), fit.theta)
-            fitted = self._gated(family, fit, judged)
+            fitted = self._keep_if_better(family, fit, judged)
         else:
             value, mu = pairs**2 / n, k**2 / n if mu is None else mu
             fitted = self._fit_and_gate(family, strength(value))
@@ -808,7 +810,7 @@ class AffineFit:
 
     @cached_property
     def subsample(self) -> AffineFit:
-        """The family on as many of the rows as five folds can be made of."""
+        """The same family, on as many of the rows as five folds can be made of."""
         matrix = self.read.matrix
         step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
@@ -820,7 +822,7 @@ class AffineFit:
 
     @property
     def judge(self) -> AffineFit:
-        """The family whose folds say what a fit is worth.
+        """The family on whose folds a fit is judged.
 
         A sample is enough where rows are many. But a fit of many parameters needs all rows, so
         that it is judged by a single part of them.

@@ -406,7 +406,7 @@ class _Scale(NamedTuple):
             steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
             steep = min(steep, STEEPEST)
             link = -steep * middle, steep
-            both = sigmoid(_on_line(link, table.scores[[0, -1]]))
+            both = sigmoid(_line_values(link, table.scores[[0, -1]]))
             clip = (float(both[0]), float(both[1]))
             if not both[0] < both[1]:  # one score, or as good as one
                 clip = (0.25, 0.75)
@@ -420,10 +420,10 @@ class _Scale(NamedTuple):
         return cls(clip, link, mean, sd, bends, (first, last))
 
     def x(self, scores: Array) -> Array:
-        """x of the scores."""
+        """The standardised z of scores."""
 
         def of(s: Array) -> Array:
-            p = s if self.link is None else sigmoid(_on_line(self.link, s))
+            p = s if self.link is None else sigmoid(_line_values(self.link, s))
             return (logit(np.clip(p, *self.clip)) - self.mean) / self.sd
 
         return in_blocks(of, scores)
@@ -437,7 +437,7 @@ class _Scale(NamedTuple):
         return level - slope * m / s + b * m * m - bend, a, b
 
     def of_scores(self, c: float, a: float, b: float) -> tuple[float, float, float]:
-        """c, a, b of z; for margins those of the scores themselves."""
+        """The coefficients c, a, b for scores, from those for z; of probabilities the same."""
         if self.link is None:
             return c, a, b
         shift, k = self.link
@@ -449,8 +449,8 @@ class _Scale(NamedTuple):
             )
 
 
-def _on_line(link: tuple[float, float], s: Array) -> Array:
-    """The values of margins on a line."""
+def _line_values(link: tuple[float, float], s: Array) -> Array:
+    """The values shift + steep · s of margins s."""
     shift, steep = link
     with np.errstate(over="ignore"):
         return shift + steep * s

@@ -175,7 +175,7 @@ def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -
 def trial_before(
     rows: Rows, weights: str, held: HeldOutCells
 ) -> tuple[dict[str, Trial], float | None]:
-    """The scores of two classes as they came, and the p-value of the test that they are right."""
+    """The trial of scores as they came, and the p-value of the test that they are right."""
     trial = unchanged_trial(ScoreTable.from_rows(rows), held)
     grouped = held.sample.cluster is not None
     right = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)

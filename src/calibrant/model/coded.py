@@ -47,11 +47,11 @@ from calibrant.fitting.model_scores import (
 from calibrant.methods.codes.calibrator import (
     COMBINE,
     column_calibrator,
-    column_rows,
-    combination_of,
+    combination_name,
     combine_columns,
     fit_column,
-    map_of_one_side,
+    one_sided_map,
+    rows_per_column,
 )
 from calibrant.methods.codes.codes import Code, read_code
 from calibrant.rules.base import Map
@@ -200,7 +200,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
                 f"came: {plain(classes[present[0]])!r}."
             )
         code = read_code(self.code, len(classes))
-        combination_of(self.combine, code)  # a wrong pair is refused before any model is trained
+        combination_name(self.combine, code)  # a wrong pair is refused before any model is trained
         rows = Rows.unscored(X, codes, weight, classes)
         fits = ModelFits(estimator, self._method(estimator, calibrator))
         pairs = []
@@ -240,7 +240,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         calibrator: Calibrator | None,
     ) -> None:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-        totals = column_rows(code.matrix[rows.codes], rows.weight, calibrator)
+        totals = rows_per_column(code.matrix[rows.codes], rows.weight, calibrator)
         self.map_ = combine_columns(self.combine, code, [column.map for column in columns], totals)
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
@@ -307,7 +307,7 @@ def _fit_column_model(
     kind: str,
 ) -> ColumnModel:
     """The model and the calibrator of one column, from the rows that play a part in it."""
-    always = map_of_one_side(signs, rows.weight, calibrator)
+    always = one_sided_map(signs, rows.weight, calibrator)
     if always is not None:
         return ColumnModel(None, None, always)
     data = Rows.unscored(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES)

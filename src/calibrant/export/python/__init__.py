@@ -347,14 +347,14 @@ class PythonPrinter(PlanPrinter[str]):
         if pieces.jumps:
             left = self.text.numbers("LEFT", pieces.left, "what lines come to just before a knot")
             right = self.text.numbers("RIGHT", pieces.right, "what lines start from at a knot")
-            chosen = self._chosen(node)
+            chosen = self._piece_number(node)
         else:  # at a knot both lines agree, so any side will do
             left = right = self.text.numbers("VALUES", pieces.left, "the value at each knot")
             chosen = f"bisect.bisect_right({knots}, {x})"
         return f"_on_line({x}, {knots}, {left}, {right}, {chosen})"
 
-    def _chosen(self, node: nodes.LinePieces) -> str:
-        """How many knots are at or below x, as an expression of the score."""
+    def _piece_number(self, node: nodes.LinePieces) -> str:
+        """The number of the piece of x, as an expression of the score."""
         low, _, piece = node.places[0].regions
         cuts = self.text.numbers("CUTS", low[1:], "the scores at which each next piece begins")
         found = f"bisect.bisect_right({cuts}, {self.write(node.input)})"
@@ -368,28 +368,28 @@ class PythonPrinter(PlanPrinter[str]):
     def row_input(self, node: nodes.RowInput) -> str:
         return "scores"
 
-    def kept(self, node: Node, hint: str = "x") -> str:
-        """The name of a variable that holds a node."""
+    def in_variable(self, node: Node, hint: str = "x") -> str:
+        """The name of a variable that holds the value of a node."""
         return self.body.keep(hint, self.write(node))
 
     def each_column(self, node: nodes.EachColumn) -> str:
         """A table of functions, one for each column, and their calls."""
         items = [f"({column}, {plan_function(own, self.text)})" for column, own in node.members]
         held = self.text.registry("MEMBERS", "()", items, "a column of the row, and its map")
-        return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
+        return f"[member({self.in_variable(node.row)}[column]) for column, member in {held}]"
 
     def within(self, node: nodes.Within) -> str:
         low, high = number(node.low), number(node.high)
-        return f"[min(max(value, {low}), {high}) for value in {self.kept(node.row)}]"
+        return f"[min(max(value, {low}), {high}) for value in {self.in_variable(node.row)}]"
 
     def logarithms(self, node: nodes.Logarithms) -> str:
         cut = f"min(max(value, {number(node.floor)}), 1.0)"
-        return f"[math.log({cut}) for value in {self.kept(node.row)}]"
+        return f"[math.log({cut}) for value in {self.in_variable(node.row)}]"
 
     def affine(self, node: nodes.Affine) -> str:
         """A list comprehension by the form of the matrix: a number, a factor for each class, or
         rows."""
-        x, text = self.kept(node.row), self.text
+        x, text = self.in_variable(node.row), self.text
         if node.bias is None:
             return f"[{number(float(node.matrix))} * value for value in {x}]"
         bias = text.numbers("BIAS", node.bias, "what is added to each class")
@@ -405,35 +405,35 @@ class PythonPrinter(PlanPrinter[str]):
         return f"[{row} for row, b in zip({matrix}, {bias})]"
 
     def log_softmax(self, node: nodes.LogSoftmax) -> str:
-        return f"_log_softmax({self.kept(node.row)})"
+        return f"_log_softmax({self.in_variable(node.row)})"
 
     def softmax_row(self, node: nodes.SoftmaxRow) -> str:
-        return f"[math.exp(value) for value in _log_softmax({self.kept(node.row)})]"
+        return f"[math.exp(value) for value in _log_softmax({self.in_variable(node.row)})]"
 
     def normalised(self, node: nodes.Normalised) -> str:
         return f"_shares({self.write(node.row)})"
 
     def relative_power(self, node: nodes.RelativePower) -> str:
         """Powers of shares of the largest value."""
-        kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.kept(node.row)}]")
+        kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.in_variable(node.row)}]")
         peak = self.body.keep("peak", f"max({kept}) or 1.0")
         shares = self.body.keep("x", f"[value / {peak} for value in {kept}]")
         return f"[value ** {number(node.power)} for value in {shares}]"
 
     def row_average(self, node: nodes.RowAverage) -> str:
         """A weighted sum of lists."""
-        pairs = [f"({number(weight)}, {self.kept(row, 'p')})" for weight, row in node.terms]
+        pairs = [f"({number(weight)}, {self.in_variable(row, 'p')})" for weight, row in node.terms]
         rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
         first = self.body.keep("first", f"{rows}[0][1]")
         return f"[sum(weight * p[j] for weight, p in {rows}) for j in range(len({first}))]"
 
     def largest_mapped(self, node: nodes.LargestMapped) -> str:
-        p = self.kept(node.row, "p")
+        p = self.in_variable(node.row, "p")
         return f"_with_largest({p}, {plan_function(node.member, self.text)}(max({p})))"
 
     def combined(self, node: nodes.Combined) -> str:
         """The call of a combiner; classes that no column knows get 0."""
-        r = self.kept(node.row, "r")
+        r = self.in_variable(node.row, "r")
         p = f"_{node.rule}({r})"
         if node.rule in ("projected", "balanced"):
             own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
@@ -522,7 +522,7 @@ def number(value: Any) -> str:
 
 
 def in_docstring(words: str) -> str:
-    """Words of a docstring, which no name or label in them can end.
+    """Words escaped for a docstring, so that no name or label in them can end it.
 
     >>> in_docstring('a "b"')
     'a \\\\"b\\\\"'

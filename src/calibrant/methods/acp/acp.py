@@ -34,7 +34,7 @@ BINS = "bins"
 
 
 class IntervalFunction:
-    """The limit of ``interval`` where it is no name: a function."""
+    """The limit of ``interval``: a function."""
 
     def allows(self, value: Any) -> bool:
         return callable(value)
@@ -200,18 +200,18 @@ class ACP(LocalCalibrator):
         holds them out together.
         """
         rows = self._read(scores, y, sample_weight)
-        self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
+        self.kept_ = self._choose_kept(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
-            return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
+            return self._keep(self._fit_bins(rows, np.arange(len(rows.codes))), rows)
         return self._keep(fit_score_map(self.kept_, rows, self.weights), rows)
 
-    def _bins_of(self, rows: Rows, some: Index) -> IntervalBins:
-        """The rule of some of the rows."""
+    def _fit_bins(self, rows: Rows, some: Index) -> IntervalBins:
+        """The rule fitted to some of the rows."""
         sized = replace(rows, weight=row_sizes(rows, self.weights))
         table = ScoreTable.from_rows(sized.take(some))
         return IntervalBins(table.scores, table.negative, table.positive, SMOOTHING[self.smoothing])
 
-    def _gated(self, rows: Rows, inputs: RowInputs, groups: Any) -> str:
+    def _choose_kept(self, rows: Rows, inputs: RowInputs, groups: Any) -> str:
         """The name of what is kept, judged on rows held out: bins, or a map of the scores."""
         ends = {"lower": inputs.lower, "upper": inputs.upper}
         lacking = [name for name, given in ends.items() if given is None]
@@ -226,7 +226,7 @@ class ACP(LocalCalibrator):
         low, high = (end[rows.kept] for end in read_interval(inputs, len(rows.kept)))
 
         def fit(train: Index) -> Callable[[Index], Array]:
-            bins = self._bins_of(rows, train)
+            bins = self._fit_bins(rows, train)
 
             def probabilities_of(test: Index) -> Array:
                 inputs = RowInputs(lower=low[test], upper=high[test])

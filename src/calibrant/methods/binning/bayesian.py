@@ -139,7 +139,7 @@ class ABB(Calibrator):
         n0, n1, whole = table.negative, table.positive, table.is_whole
         nodes, weight = quadrature(table.total, whole, self.tol)
         self.n_nodes_ = len(weight)
-        self.lambdas_, _ = _lambdas(table, self.lambda_)
+        self.lambdas_, _ = _choose_lambdas(table, self.lambda_)
         gaps = [unit_gaps(table.scores) * value for value in self.lambdas_]
         chains = [_Chain(gap, *chain_moments(n0, n1, gap, nodes, weight)) for gap in gaps]
         logs = np.array([chain.log_evidence for chain in chains])
@@ -158,7 +158,7 @@ class ABB(Calibrator):
             point, self.map_error_ = Piecewise.linear(table.scores, np.clip(value, 0.0, 1.0)), 0.0
         self.cache_error_ = None
         if self.cache is not None:
-            point, self.cache_error_ = _stored_in_cells(point, table.scores, self.cache)
+            point, self.cache_error_ = _steps_of_cells(point, table.scores, self.cache)
         return self._with_bands(point, table, nodes, weight) if self.levels else point
 
     def _with_bands(self, point: Map, table: ScoreTable, nodes: Array, weight: Array) -> Map:
@@ -189,7 +189,7 @@ class ABB(Calibrator):
         return point
 
 
-def _lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
+def _choose_lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
     """The λ to use and their weights: the one given, the likeliest, or those of the grid."""
     if not isinstance(wanted, str):
         return np.array([float(wanted)]), np.ones(1)
@@ -306,7 +306,7 @@ class _ChainAverage(NamedTuple):
         return self.of(chain.probability(i, share) for chain in self.chains)
 
     def of(self, parts: Iterable[Array]) -> Array:
-        """The average of something that each λ has."""
+        """The average of one array for each λ, by their weights."""
         return np.asarray(
             sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         )
@@ -359,7 +359,7 @@ def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
     return np.asarray(np.sin(np.interp(tails, upto / upto[-1], fine) / 2.0) ** 2)
 
 
-def _stored_in_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
+def _steps_of_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
     """The values of a map in the middle of equal-width cells (§2.4), and the largest error that
     this makes at the scores.
 
@@ -438,7 +438,7 @@ class SBB(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         gaps = unit_gaps(table.scores)
-        self.lambdas_, self.lambda_weights_ = _lambdas(table, self.lambda_)
+        self.lambdas_, self.lambda_weights_ = _choose_lambdas(table, self.lambda_)
         binnings = [Binning.most_probable(table, gaps * value) for value in self.lambdas_]
         self.bins_, self.log_score_ = binnings[int(np.argmax(self.lambda_weights_))]
         maps = tuple(Piecewise.step(bins.edges[1:-1], bins.value) for bins, _ in binnings)
@@ -625,5 +625,5 @@ def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
 
 
 def _just_below_end(place: Array | Index | float, size: Array) -> Array:
-    """Where bins of a size end, a little earlier: sums of weights are rounded."""
+    """A little less than where a bin ends, because sums of weights are rounded."""
     return np.asarray(place * size * (1 - 1e-12))

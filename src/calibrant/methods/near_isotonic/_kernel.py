@@ -33,14 +33,14 @@ def log_likelihoods(
     """
     s, w = np.require(s, requirements="W"), np.require(w, requirements="W")
     d = np.require(d, requirements="W")  # frozen arrays would be compiled for once more
-    offset, centre, half = _blocks(lambdas)
+    offset, centre, half = _likelihood_blocks(lambdas)
     series, result = np.zeros((offset[-1], TERMS)), np.zeros(len(lambdas))
     _add_bins(s, w, d, low, high, lambdas, offset, centre, half, series, result)
     _add_series(series, lambdas, offset, centre, half, np.empty(TERMS), result)
     return result
 
 
-def _blocks(lambdas: Array) -> tuple[AnyIndex, Array, Array]:
+def _likelihood_blocks(lambdas: Array) -> tuple[AnyIndex, Array, Array]:
     """Where each level's blocks begin in one list, and every block's centre and half width."""
     size, width, offset, ends = len(lambdas), 1 << THREE, [0], []
     while True:
@@ -253,17 +253,17 @@ class Tree(NamedTuple):
     parent: Index
 
 
-def _joined(lambda_: float, value: Array, first: Index, s: Array, w: Array) -> PathBins:
+def _pooled_bins(lambda_: float, value: Array, first: Index, s: Array, w: Array) -> PathBins:
     """The bins at λ, where neighbours of equal value are one."""
     value, first, s, w = value.copy(), first.copy(), s.copy(), w.copy()
     d = np.zeros(len(s), np.int8)
-    n = _join(value, first, s, w, d)
+    n = _pool_in_place(value, first, s, w, d)
     return PathBins(lambda_, first[:n].copy(), s[:n].copy(), w[:n].copy(), d[:n].copy())
 
 
 @jit
-def _join(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -> int:
-    """Bring the columns to the bins, in place; their number.
+def _pool_in_place(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -> int:
+    """Pool neighbours of equal value in place; return how many bins are left.
 
     A violation on its left lifts a bin, one on its right lowers it.
     """
@@ -287,7 +287,7 @@ def _join(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -
 def pool_equal(n0: Array, n1: Array) -> PathBins:
     """The bins at λ = 0: neighbouring cells of equal rate are one."""
     w = n0 + n1
-    return _joined(0.0, n1 / w, np.arange(len(w), dtype=np.int32), n1, w)
+    return _pooled_bins(0.0, n1 / w, np.arange(len(w), dtype=np.int32), n1, w)
 
 
 # --- one λ ----------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def bins_at(bins: PathBins, lambda_: float) -> PathBins:
     low, value = np.empty((2, size))
     x, bend = np.empty((2, 2 * size + 2))
     _values_at_lambda(bins.s, bins.w, lambda_, low, value, x, bend)
-    return _joined(lambda_, value, bins.first, bins.s, bins.w)
+    return _pooled_bins(lambda_, value, bins.first, bins.s, bins.w)
 
 
 @jit
@@ -346,7 +346,7 @@ def _values_at_lambda(
 
 
 @part
-def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
+def _meeting_lambda(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
     """The λ at which neighbours a and b are of one value; infinite if they never are (eq. 8)."""
     ours, theirs = s[a] * w[b], s[b] * w[a]
     den = d[b] * w[a] - d[a] * w[b]
@@ -413,7 +413,7 @@ def _merge_bins(
     now: float,
     end: float,
 ) -> tuple[int, int]:
-    """Fill the tree after its first bins; the numbers of models and of bins.
+    """Fill the tree after its first bins; return the numbers of models and of bins.
 
     A merge takes one meeting off the heap and adds at most two.
     """
@@ -443,7 +443,7 @@ def _merge_bins(
             one, other = low, new
             if side == 1:
                 one, other = new, high
-            met = _meeting(one, other, s, w, d, lam) if min(one, other) >= 0 else np.inf
+            met = _meeting_lambda(one, other, s, w, d, lam) if min(one, other) >= 0 else np.inf
             if met < np.inf:
                 _heap_push(key, left, right, count, met, one, other)
                 count += 1
@@ -466,7 +466,7 @@ def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
     lambdas, df = np.empty(n), np.empty(n, np.int32)
     before, after = np.arange(-1, size - 1, dtype=np.int32), np.arange(1, size + 1, dtype=np.int32)
     after[n - 1] = -1
-    heap = _first_heap(bins)
+    heap = _first_meetings(bins)
     arguments = [*heap, before, after, lambdas, df, *columns, bins.lambda_, float(end)]
     models, used = _merge_bins(*arguments)
     if not models:
@@ -476,8 +476,8 @@ def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
     return Tree(bins.lambda_, end, lambdas[:models].copy(), df[:models].copy(), *trimmed)
 
 
-def _first_heap(bins: PathBins) -> tuple[Array, Index, Index, int]:
-    """The meetings of neighbours with their left and right bins, ascending, and their number.
+def _first_meetings(bins: PathBins) -> tuple[Array, Index, Index, int]:
+    """The λ at which neighbours meet, ascending, with their left and right bins, and how many.
 
     There is room for all meetings to come.
     """

@@ -189,7 +189,7 @@ def solve_rows(
     y = np.where(low < np.inf, 0.5 * (high - low), high - np.sqrt(first))
     up, down = first / (high - y), first / (low + y)
     room_up, room_down = high - y, low + y  # kept beside y: near a bound they would round to zero
-    unknowns, rows, band = system_of_rows(hess, coef, start)
+    unknowns, rows, band = banded_system(hess, coef, start)
     given, both, sign = np.zeros((3, len(band)))
     given[unknowns], both[unknowns], both[rows] = grad, f, y
     sign[unknowns], sign[rows] = 1.0, -1.0
@@ -200,7 +200,7 @@ def solve_rows(
     return both[unknowns], both[rows], up, down, np.minimum(room_up, room_down)
 
 
-def system_of_rows(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
+def banded_system(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
     """The places of unknowns and of rows in one system, and [H Rᵀ; R 0] there as a lower band.
 
     Each row follows the last unknown that it uses.
@@ -387,7 +387,7 @@ def barrier_steps(
 
 @jit
 def starts_of_close(x: Array, least: float, out: Index) -> int:
-    """Write the first indices of groups of ascending x; their number.
+    """Write where each group of close points of ascending x begins; return how many groups.
 
     All points of a group are within ``least`` of its first.
     """
@@ -584,10 +584,10 @@ def prices_bounded(
 
 
 @jit
-def line_terms(
+def line_costs(
     x: Array, at: Index, f: Array, hess: Array, grad: Array, lam: float, mu: float
 ) -> tuple[float, float, float]:
-    """For values f at the candidates: gᵀf, fᵀHf, and the penalty."""
+    """gᵀf, fᵀHf and the penalty of a line with the values f at the candidates."""
     fit, square = grad[0] * f[0], hess[0, 0] * f[0] * f[0]
     bent, fallen, before = 0.0, 0.0, 0.0
     for j in range(1, len(at)):

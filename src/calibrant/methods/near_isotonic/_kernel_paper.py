@@ -36,7 +36,7 @@ def normal_equations(x: Array, w: Array, z: Array, at: Index) -> tuple[Array, Ar
 
 @jit
 def curvatures(t: Array, coef: Array) -> Array:
-    """p″ between the knots."""
+    """The second derivative of a curve between its knots."""
     out = np.empty(len(t) - 1)
     for j in range(len(t) - 1):
         width = t[j + 1] - t[j]
@@ -68,7 +68,7 @@ def jump_rows(t: Array) -> tuple[Array, Index, Array]:
 
 @jit
 def curve_values(x: Array, at: Index, coef: Array) -> Array:
-    """p at all points."""
+    """The values of a curve at all points."""
     out = np.empty(len(x))
     t = x[at]
     for j in range(len(at) - 1):
@@ -157,7 +157,7 @@ def fused(w: Array, z: Array, rise: float, fall: float) -> Array:
 
 @jit
 def fused_lambda(w: Array, z: Array, mu: float) -> float:
-    """The least λ for which prices λ on rises and λ + μ on falls leave no step."""
+    """The least λ at which the prices λ on rises and λ + μ on falls leave a constant."""
     mean = np.sum(w * z) / np.sum(w)
     u, top = 0.0, 0.0
     for i in range(len(z) - 1):

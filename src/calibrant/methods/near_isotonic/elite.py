@@ -22,7 +22,7 @@ from calibrant.methods.near_isotonic._kernel_lines import (
     fill_programme,
     largest_prices,
     least_squares,
-    line_terms,
+    line_costs,
     prices_bounded,
     row_values,
     solve_for_signs,
@@ -315,7 +315,7 @@ class Drawing(NamedTuple):
         return Piecewise.linear(x, value, input=self.input)
 
     def thinned(self, average: Piecewise) -> Piecewise:
-        """An average of polygons, with the knots that it needs."""
+        """An average of polygons with as few knots as its error allows."""
         x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
         kept = simplify(x, average.left, CURVE_ERROR / 2)
         return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
@@ -426,7 +426,7 @@ class TrendPoints:
         return best.line()
 
     def values(self, line: PathFit) -> Array:
-        """p at all points."""
+        """The fitted probability at all points."""
         first, count = line.at[:-1], np.diff(line.at)
         count[-1] += 1  # the last piece contains its right end
         slope = np.diff(line.value) / np.diff(self.x[line.at])
@@ -508,7 +508,7 @@ class CandidateLine:
         return found
 
     def prices(self) -> tuple[Index, Array]:
-        """`sweep`, without the flat stretches where prices on falls can keep u within bounds."""
+        """What `sweep` finds, but for flat stretches where prices on falls keep u within bounds."""
         where, worst = self.sweep(self.lam)
         if not self.flat.any():
             return where, worst
@@ -543,8 +543,8 @@ class CandidateLine:
         return self.relative_gap(0.5 * error + penalty)
 
     def costs(self, at: Index, f: Array, hess: Array, grad: Array) -> tuple[float, float, float]:
-        """Σwzp, the squared error and the penalty of a line."""
-        fit, square, penalty = line_terms(self.points.x, at, f, hess, grad, self.lam, self.mu)
+        """Σwzp, the squared error and the penalty of a line through values at these places."""
+        fit, square, penalty = line_costs(self.points.x, at, f, hess, grad, self.lam, self.mu)
         return fit, max(self.points.energy - 2.0 * fit + square, 0.0), penalty
 
     def relative_gap(self, primal: float) -> float:
@@ -651,7 +651,7 @@ class FusedPoints:
         return PathFit(first, p[first], len(first), 0.0)
 
     def values(self, steps: PathFit) -> Array:
-        """p at all points."""
+        """The fitted probability at all points."""
         return np.repeat(steps.value, np.diff(np.append(steps.at, len(self.x))))
 
     def map_of(self, steps: PathFit, drawing: Drawing) -> Piecewise:
@@ -699,7 +699,7 @@ class Curves:
         return best
 
     def values(self, curve: PathFit) -> Array:
-        """p at all points."""
+        """The fitted probability at all points."""
         return curve_values(self.x, curve.at, curve.value)
 
     def polygon(self, curve: PathFit, tol: float) -> tuple[Array, Array]:

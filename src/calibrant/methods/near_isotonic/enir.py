@@ -157,10 +157,10 @@ class ENIR(Calibrator):
         pseudo = SMOOTHING[self._option("smoothing")] / cells.unit
         values = average_leaves(tree, self.weights_, pseudo)[: len(part.begin.s)]
         kind = self._option("interpolation")
-        return map_of_runs(table, part.begin.first, np.clip(values, 0.0, 1.0), kind)
+        return map_of_bins(table, part.begin.first, np.clip(values, 0.0, 1.0), kind)
 
     def _option(self, name: str) -> str:
-        """An option, where "auto" is what the variant takes it for."""
+        """The value of an option, with "auto" replaced by what the variant takes."""
         value: str = getattr(self, name)
         return PRESETS[self.variant][name] if value == "auto" else value
 
@@ -199,12 +199,12 @@ class ENIR(Calibrator):
         values = np.zeros(len(table))
         for weight, model in zip(weights, models, strict=True):
             values += weight * model.value
-        line = map_of_runs(table, np.arange(len(table)), np.clip(values, 0.0, 1.0), "linear")
+        line = map_of_bins(table, np.arange(len(table)), np.clip(values, 0.0, 1.0), "linear")
         return after_sigmoid(line) if link else line
 
 
-def map_of_runs(table: ScoreTable, first: AnyIndex, values: Array, kind: str) -> Map:
-    """The map of runs of scores that begin at ``first``, without those inside a flat stretch.
+def map_of_bins(table: ScoreTable, first: AnyIndex, values: Array, kind: str) -> Map:
+    """The map of bins that begin at the scores ``first``; neighbours of equal value are one.
 
     A "step" map has cuts halfway between scores, a "linear" one straight lines between them.
     """
@@ -617,7 +617,7 @@ class _AuthorsPath:
         return self.value[i] + self.slope[i] * (now - self.made[i])
 
     def meet(self, a: int, b: int, now: float) -> None:
-        """Note when neighbours a, b meet, if they do (eq. 8)."""
+        """Add the meeting of neighbours a and b to the heap, if they ever meet (eq. 8)."""
         if a < 0 or b < 0:
             return
         gap, closing = self.at(a, now) - self.at(b, now), self.slope[b] - self.slope[a]

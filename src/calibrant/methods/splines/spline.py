@@ -185,7 +185,7 @@ class Spline(Calibrator):
         return self._straightened(axis, basis.spline(kept.theta))
 
     def _constant(self, axis: _Axis, cells: ScoreTable) -> Map:
-        """All scores are equal: the smoothed base rate."""
+        """The map where all scores are equal: the smoothed base rate."""
         n0, n1 = cells.total_negative, cells.total_positive
         t0, t1 = smoothed_targets(np.array(n0), np.array(n1), platt_smoothing(n0, n1))
         level = float(np.log(t1 / t0))
@@ -314,13 +314,13 @@ class _Smoothing(NamedTuple):
         return self.problem(penalty).least(self.flat(), cone=cone)
 
     def log_evidence(self, fit: LogisticPoint, penalty: float) -> float:
-        """Laplace: both the prior and the posterior are Gaussian in the coordinates d."""
+        """The log evidence by Laplace's approximation; prior and posterior are Gaussian."""
         bends = len(fit.theta) - 2
         volume = 0.5 * bends * np.log(penalty) - 0.5 * fit.log_determinant
         return float(-fit.objective + volume + np.log(2.0 * np.pi))
 
     def effective_df(self, fit: LogisticPoint, penalty: float) -> float:
-        """tr H⁻¹(H − λ·1 on the bends)."""
+        """The degrees of freedom that a fit uses, tr H⁻¹(H − λ·1 on the bends)."""
         inverse = np.linalg.pinv(fit.hessian, hermitian=True)
         return float(len(fit.theta) - penalty * np.trace(inverse[2:, 2:]))
 

@@ -107,7 +107,7 @@ class VennAbers(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         if self.cv is None:
             return _average_folds(
-                [_two_maps(table.scores, table.negative, table.positive)], self.merge
+                [_maps_of_both_labels(table.scores, table.negative, table.positive)], self.merge
             )
         # whole weights are repetitions, so that they must be dealt as such
         deal = TableFolds(table, int(self.cv), repetitions=True)
@@ -117,12 +117,14 @@ class VennAbers(Calibrator):
             in_fold = (held.negative > 0) | (held.positive > 0)
             if in_fold.any():
                 columns = (table.scores, held.negative, held.positive)
-                pairs.append(_two_maps(*(column[in_fold] for column in columns)))
+                pairs.append(_maps_of_both_labels(*(column[in_fold] for column in columns)))
         return _average_folds(pairs, self.merge)
 
 
-def _two_maps(scores: Array, negative: Array, positive: Array) -> tuple[Piecewise, Piecewise]:
-    """p₀ and p₁ as steps."""
+def _maps_of_both_labels(
+    scores: Array, negative: Array, positive: Array
+) -> tuple[Piecewise, Piecewise]:
+    """p₀ and p₁ as step maps."""
     p0, p1 = venn_abers(negative, positive)
     with np.errstate(over="ignore"):  # above the largest float
         above = np.nextafter(scores, np.inf) + 0.0

@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -187,12 +187,6 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "m": (Number(0.0, open=True),),
         "weights": (WEIGHTS,),
     }
-
-    classes_: NDArray[Any] = field(init=False)
-    estimators_: list[Any] = field(init=False)
-    alphas_: Array = field(init=False)
-    n_steps_: int = field(init=False)
-    stopped_: str | None = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Boost for ``n_estimators`` rounds, or until a learner is no better than chance.

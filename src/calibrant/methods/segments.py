@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -165,12 +165,6 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         "weights": (WEIGHTS,),
         "random_state": (Number(0, whole=True),),
     }
-
-    map_: Segmented = field(init=False)
-    pos_label_: Any = field(init=False)
-    segments_: tuple[Segment, ...] = field(init=False)
-    shrinkage_: float | tuple[float, ...] = field(init=False)
-    path_: tuple[Any, ...] = field(init=False)
 
     def fit(
         self,

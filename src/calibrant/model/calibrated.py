@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -203,8 +203,6 @@ class CalibratedClassifier(ModelClassifier):
         "ensemble": (OneOf((True, False)),),
         "decision": (OneOf(("calibrated", "model")),),
     }
-    classes_: NDArray[Any] = field(init=False)
-    members_: list[Member] = field(init=False)
 
     def fit(
         self,

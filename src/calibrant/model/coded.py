@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,7 +55,6 @@ from calibrant.methods.codes.calibrator import (
 )
 from calibrant.methods.codes.codes import Code, read_code
 from calibrant.rules.base import Map
-from calibrant.rules.combiners import Coded
 from calibrant.rules.sigmoids import Identity
 
 #: the two sides of a column, as its models know them
@@ -159,10 +158,6 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     n_jobs: int | None = None
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
-    code_: Code = field(init=False)
-    map_: Coded = field(init=False)
-    estimators_: list[Any] = field(init=False)
-    calibrators_: list[Calibrator | None] = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Train and calibrate a model for each column.

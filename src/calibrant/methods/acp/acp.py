@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -27,7 +27,7 @@ from calibrant.methods.acp.intervals import (
 )
 from calibrant.methods.acp.rule import IntervalBins, RowBins, read_interval
 from calibrant.methods.uncalibrated import choose_by_gate, fit_score_map
-from calibrant.rules.base import Map, RowInputs
+from calibrant.rules.base import RowInputs
 
 #: what ``kept_`` says where bins are used
 BINS = "bins"
@@ -157,8 +157,6 @@ class ACP(LocalCalibrator):
         "gate": (OneOf(("auto", True, False)),),
         "weights": (WEIGHTS,),
     }
-
-    rule_: IntervalBins | Map = field(init=False)
 
     def fit(
         self,

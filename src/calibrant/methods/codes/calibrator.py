@@ -112,8 +112,6 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
 
     map_: Coded = field(init=False)
-    code_: Code = field(init=False)
-    calibrators_: list[Calibrator | None] = field(init=False)
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
@@ -200,10 +198,6 @@ class MultiLabelCalibrator(ColumnsCalibrator):
     calibrator: Calibrator | str | None = None
     _: KW_ONLY
     labels: Any = None
-
-    map_: Columns = field(init=False)
-    labels_: tuple[Any, ...] = field(init=False)
-    calibrators_: list[Calibrator] = field(init=False)
 
     def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
@@ -351,8 +345,6 @@ class TopLabelCalibrator(VectorCalibrator):
         "temperature": (OneOf((True, False)),),
         "scale": (SCALES,),
     }
-
-    calibrator_: Calibrator = field(init=False)
 
     def _fit(self, matrix: ScoreMatrix) -> TopLabel:
         binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)

@@ -36,7 +36,7 @@ from calibrant.methods.features.rule import (
 from calibrant.methods.splines.bls import BLS
 from calibrant.methods.uncalibrated import SMOOTH, fit_score_map, trial_before
 from calibrant.result_tables import rows_in_words, shown_loss
-from calibrant.rules.base import Map, RowInputs
+from calibrant.rules.base import RowInputs
 from calibrant.solvers.logistic import LogisticProblem, Prior
 
 #: what may be kept beside a smooth curve and the scores as they came
@@ -169,9 +169,6 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         "random_state": (Number(0, 2**31 - 1, whole=True),),
         "weights": (WEIGHTS,),
     }
-
-    rule_: TreeRounds | Map = field(init=False)
-    trial_: FeatureTrial | None = field(init=False)
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -31,7 +31,7 @@ from calibrant.methods.similarity.neighbours import (
     search_points,
 )
 from calibrant.methods.uncalibrated import choose_by_gate, fit_score_map
-from calibrant.rules.base import Map, RowInputs
+from calibrant.rules.base import RowInputs
 
 #: what ``kept_`` says where similar rows are used
 NEIGHBOURS = "neighbours"
@@ -171,8 +171,6 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         "progress": (OneOf((True, False)),),
         "gate": (OneOf((True, False)),),
     }
-
-    rule_: Neighbours | Map = field(init=False)
 
     def fit(
         self, scores: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None

@@ -570,13 +570,8 @@ def _column_groups(attribute: Attribute, values: Array) -> Iterator[tuple[str, F
         return
     cuts = np.unique(np.quantile(values[~absent], (0.25, 0.5, 0.75)))
     for low, high in pairwise([-np.inf, *cuts.tolist(), np.inf]):
-        yield _range_in_words(low, high), (values > low) & (values <= high)
-
-
-def _range_in_words(low: float, high: float) -> str:
-    if np.isinf(low):
-        return f"up to {high:.4g}"
-    return f"above {low:.4g}" if np.isinf(high) else f"{low:.4g} to {high:.4g}"
+        words = f"above {low:.4g}" if np.isinf(high) else f"{low:.4g} to {high:.4g}"
+        yield f"up to {high:.4g}" if np.isinf(low) else words, (values > low) & (values <= high)
 
 
 # --- The result in words --------------------------------------------------------------------------

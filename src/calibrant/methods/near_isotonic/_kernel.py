@@ -33,25 +33,21 @@ def log_likelihoods(
     """
     s, w = np.require(s, requirements="W"), np.require(w, requirements="W")
     d = np.require(d, requirements="W")  # frozen arrays would be compiled for once more
-    offset, centre, half = _likelihood_blocks(lambdas)
-    series, result = np.zeros((offset[-1], TERMS)), np.zeros(len(lambdas))
-    _add_bins(s, w, d, low, high, lambdas, offset, centre, half, series, result)
-    _add_series(series, lambdas, offset, centre, half, np.empty(TERMS), result)
-    return result
-
-
-def _likelihood_blocks(lambdas: Array) -> tuple[AnyIndex, Array, Array]:
-    """Where each level's blocks begin in one list, and every block's centre and half width."""
-    size, width, offset, ends = len(lambdas), 1 << THREE, [0], []
+    # where each level's blocks begin in one list, and every block's centre and half width
+    size, width, offsets, ends = len(lambdas), 1 << THREE, [0], []
     while True:
         first = np.arange(0, size, width)
-        offset.append(offset[-1] + len(first))
+        offsets.append(offsets[-1] + len(first))
         ends.append(lambdas[np.array((first, np.minimum(first + width, size) - 1))])
         if width >= size:
             break
         width *= 2
-    low, high = np.concatenate(ends, axis=1)
-    return np.array(offset), 0.5 * (low + high), 0.5 * (high - low)
+    least, most = np.concatenate(ends, axis=1)
+    offset, centre, half = np.array(offsets), 0.5 * (least + most), 0.5 * (most - least)
+    series, result = np.zeros((offset[-1], TERMS)), np.zeros(len(lambdas))
+    _add_bins(s, w, d, low, high, lambdas, offset, centre, half, series, result)
+    _add_series(series, lambdas, offset, centre, half, np.empty(TERMS), result)
+    return result
 
 
 @part

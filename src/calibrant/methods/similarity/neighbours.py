@@ -392,21 +392,16 @@ class AllPairs:
     def __call__(self, queries: Array, codes: Array, count: int) -> Index:
         """Which rows are the nearest."""
         height = max(1, PAIRS // len(self.cells))
-        starts = range(0, len(queries), height)
-        return np.concatenate(
-            [
-                self._nearest_of_block(queries[s : s + height], codes[s : s + height], count)
-                for s in starts
-            ]
-        )
-
-    def _nearest_of_block(self, queries: Array, codes: Array, count: int) -> Index:
-        near = queries @ self.cells.T
-        near *= -2.0
-        near += self.length
-        for asked, own, weight in zip(codes.T, self.codes.T, self.weight, strict=True):
-            np.subtract(near, weight, out=near, where=asked[:, None] == own)
-        return _places_of_smallest(near, count)
+        found = []
+        for start in range(0, len(queries), height):
+            block = slice(start, start + height)
+            near = queries[block] @ self.cells.T
+            near *= -2.0
+            near += self.length
+            for asked, own, weight in zip(codes[block].T, self.codes.T, self.weight, strict=True):
+                np.subtract(near, weight, out=near, where=asked[:, None] == own)
+            found.append(_places_of_smallest(near, count))
+        return np.concatenate(found)
 
 
 Asked = IndexSearch | AllPairs

@@ -211,7 +211,9 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         points = search_points(
             schema, schema.matrix(table), rows.scores if self.use_scores else None
         )
-        columns = _split_columns(points, int(schema.nominal.sum()))
+        gone, plain = np.isnan(points), points.shape[1] - int(schema.nominal.sum())
+        category = np.where(gone, MISSING, points)[:, plain:].astype(np.int32)
+        columns = np.where(gone, 0.0, points)[:, :plain], gone[:, :plain], category
         size = row_sizes(rows, self.weights)
         weight, times = self._attribute_weights(schema, columns, rows, size)
         cells, cell, counts = _distinct_rows(columns, rows, size)
@@ -338,14 +340,6 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
 
 #: the columns of rows: numbers (0 where absent), which of them are absent, and category numbers
 Columns = tuple[Array, Flags, NDArray[np.int32]]
-
-
-def _split_columns(points: Array, nominal: int) -> Columns:
-    """The columns of `search_points`, of which the last ``nominal`` are categories."""
-    size = points.shape[1] - nominal
-    gone = np.isnan(points)
-    codes = np.where(gone, MISSING, points)[:, size:].astype(np.int32)
-    return np.where(gone, 0.0, points)[:, :size], gone[:, :size], codes
 
 
 def _distinct_rows(columns: Columns, rows: Rows, size: Array) -> tuple[Columns, Index, Array]:

@@ -191,7 +191,13 @@ class BLS(Calibrator):
         )
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
         average = MemberAverage(cells, *_main_members(fits, self.weights_), self.moderation)
-        a, v = self._pieces(average)
+        # the average as straight pieces: places on the axis, and the log-odds there
+        ends = axis.ends
+        a = np.unique(np.concatenate((ends, average.corners())))
+        a = a[(a >= ends[0]) & (a <= ends[-1])]
+        v = average(a)
+        a, _, v = refined_lines(average.__call__, a, v, v, MAP_ERROR / 2)
+        v = isotonic_log_odds(a, v, cells) if self.monotone else v
         size = float(np.abs(a).max()) or 1.0  # widths could overflow
         kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
         drawn_at = in_blocks(lambda part: interpolate(part, a[kept], v[kept]), places)
@@ -211,15 +217,6 @@ class BLS(Calibrator):
             lower, upper = (Piecewise.linear(at, bound, kind, "logit") for bound in bounds)
             drawn = Interval(lower, upper, drawn, level)
         return drawn
-
-    def _pieces(self, average: MemberAverage) -> tuple[Array, Array]:
-        """The average as straight pieces: places on the axis, and the log-odds there."""
-        ends = average.cells.axis.ends
-        a = np.unique(np.concatenate((ends, average.corners())))
-        a = a[(a >= ends[0]) & (a <= ends[-1])]
-        v = average(a)
-        a, _, v = refined_lines(average.__call__, a, v, v, MAP_ERROR / 2)
-        return a, isotonic_log_odds(a, v, average.cells) if self.monotone else v
 
 
 def _member_weights(fits: Sequence[MemberFit], power: float) -> Array:

@@ -18,13 +18,8 @@ import numpy as np
 import calibrant as cal
 from benchmarks.fit import data
 from benchmarks.harness import cpu, setting, write
-from calibrant.methods.binning._kernel import (
-    best_binning,
-    chain_moments,
-    log_factorials,
-    quadrature,
-    unit_gaps,
-)
+from calibrant.methods.binning._kernel import best_binning, chain_moments
+from calibrant.methods.binning.bayesian import log_factorials, quadrature, unit_gaps
 
 SIZES = (10**4, 10**5, 10**6)
 LAMBDA = 10.0

@@ -69,7 +69,8 @@ def text_of(value: Any) -> str:
         return "[" + ", ".join(map(text_of, value)) + "]"
     if isinstance(value, set | frozenset):
         return text_of(sorted(map(text_of, value)))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    is_record = dataclasses.is_dataclass(value) and not hasattr(value, "get_params")
+    if is_record and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value) if field.name != "seconds"]
         fields = {name: getattr(value, name) for name in names}
         return f"{type(value).__name__}{text_of(fields)}"

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 import calibrant as cal
 
 FILE = Path(__file__).parent.parent / "reference" / "api.txt"
@@ -55,6 +57,8 @@ def members(kind: type) -> Iterator[str]:
         if not base.__module__.startswith("calibrant"):
             continue
         seen |= {name for name in vars(base) if not name.startswith(("_", "set_"))}
+    if issubclass(kind, BaseEstimator):  # parameters are in the signature
+        seen -= set(inspect.signature(kind).parameters)
     for name in sorted(seen):
         member = inspect.getattr_static(kind, name)
         if isinstance(member, property) or not callable(getattr(kind, name, None)):

@@ -209,7 +209,12 @@ def refuse_foreign_names(function: Callable[P, R]) -> Callable[P, R]:
         ...
     calibrant.errors.ParameterError: count has no parameter 'n_bins': scikit-learn's n_bins is \
 called bins here: write bins=5.
+
+    Of a class, those of its constructor are refused.
     """
+    if isinstance(function, type):
+        function.__init__ = refuse_foreign_names(function.__init__)  # type: ignore[misc]
+        return function
     known = tuple(inspect.signature(function).parameters)
 
     @functools.wraps(function)

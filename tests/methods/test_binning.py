@@ -17,11 +17,14 @@ from calibrant.methods.binning._kernel import (
     chain_moments,
     gauss_legendre,
     log_evidence,
+)
+from calibrant.methods.binning.bayesian import (
+    GRID,
+    bin_ends,
     log_factorials,
     quadrature,
     unit_gaps,
 )
-from calibrant.methods.binning.bayesian import GRID, bin_ends
 from calibrant.solvers._kernel import simplify
 from twins import basics as naive
 

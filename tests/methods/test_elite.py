@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.losses import logit
 from calibrant.methods.near_isotonic import elite
-from calibrant.methods.near_isotonic._kernel_paper import (
-    Curves,
-    FusedPoints,
-    curvatures,
-    fused,
-    fused_lambda,
-)
-from calibrant.methods.near_isotonic.elite import TrendPoints
+from calibrant.methods.near_isotonic._kernel_paper import curvatures, fused, fused_lambda
+from calibrant.methods.near_isotonic.elite import Curves, FusedPoints, TrendPoints
 from strategies import REAL, rows
 from twins import trend as naive
 
@@ -48,7 +42,7 @@ def test_lines_are_those_of_an_independent_convex_solver(mu, seed):
     points = TrendPoints(x, w, z)
     top, line = points.largest_lambda(mu), None
     for lam in top * np.array([1.1, 0.7, 0.1, 1e-2, 1e-3, 1e-4]):
-        line = points.line(lam, mu, line, 1e-9)
+        line = points.best_fit(lam, mu, line, 1e-9)
         p, twin = values(line, x), naive.solve(x, w, z, lam, mu)
         ours, theirs = (naive.objective(x, w, z, lam, mu, v) for v in (p, twin))
         assert line.gap <= 1e-8
@@ -75,7 +69,7 @@ def test_the_gap_is_what_the_residuals_say(data, level):
     if top <= 1e-9 * weight.sum():
         return
     lam = top * 10 ** (-4 * level)
-    line = points.line(lam, 0.0, None, 1e-9)
+    line = points.best_fit(lam, 0.0, None, 1e-9)
     p = values(line, x)
     assert line.gap <= 1e-7
     # prices summed up from residuals are as good as p only where residuals are not rounding
@@ -90,7 +84,7 @@ def test_blocks_and_points_give_the_same_line():
     points = TrendPoints(x, w, z)
     for share in (0.5, 0.05, 0.005):
         lam = share * points.largest_lambda(0.0)
-        line = points.line(lam, 0.0, None, 1e-10)
+        line = points.best_fit(lam, 0.0, None, 1e-10)
         assert naive.dual_gap(x, w, z, lam, values(line, x)) <= 1e-8
 
 
@@ -116,7 +110,7 @@ def test_reference_path(shared, name):
     exact = golden.get("trend_filter_exact")
     line = None
     for k, lam in enumerate(exact["lambda_"] if exact else theirs["lambda"]):
-        line = points.line(lam / width, 0.0, line, 1e-9)
+        line = points.best_fit(lam / width, 0.0, line, 1e-9)
         assert line.gap <= 1e-7
         ours = naive.objective(place, w, y, lam / width, 0.0, values(line, place))
         if exact:
@@ -187,7 +181,7 @@ def test_a_point_without_a_bend_is_no_degree_of_freedom(runs, level, mu):
     lam, line = top, None
     for k in range(level + 1):  # as `ELiTE` does, from one λ to the next
         lam = top * 1e-4 ** (k / 49)
-        line = points.line(lam, mu, line, 1e-8)
+        line = points.best_fit(lam, mu, line, 1e-8)
     away, fall = chord_distances(x, values(line, x)), np.diff(values(line, x))
     bends, flats = away > 1e-9, np.abs(fall) <= 1e-9 if mu else np.zeros(len(fall), dtype=bool)
     runs_of_flat = np.count_nonzero(np.diff(np.append(0, flats)) > 0)
@@ -208,7 +202,7 @@ def test_a_candidate_without_a_bend_does_not_hide_behind_its_neighbour(seed, lev
     )
     line = None
     for k in range(level + 1):
-        line = points.line(points.largest_lambda(0.0) * 1e-4 ** (k / 49), 0.0, line, 1e-8)
+        line = points.best_fit(points.largest_lambda(0.0) * 1e-4 ** (k / 49), 0.0, line, 1e-8)
     assert line.df == 2 + np.count_nonzero(chord_distances(x, values(line, x)) > 1e-9)
 
 
@@ -347,7 +341,7 @@ def test_a_step_of_rounding_is_no_degree_of_freedom():
         for mu in (0.0, 0.5, np.inf):
             top = max(points.largest_lambda(mu), 0.1)
             for lam in top * np.geomspace(1, 1e-4, 9):
-                fit = points.line(lam, mu, None, 0.0)
+                fit = points.best_fit(lam, mu, None, 0.0)
                 assert fit.df == 1 + np.count_nonzero(np.abs(np.diff(fit.value)) > 1e-9)
                 assert np.abs(points.values(fit) - fused(w, z, lam, lam + mu)).max() < 1e-11
 
@@ -359,7 +353,7 @@ def test_parabolas_are_those_of_an_independent_convex_solver(n):
     curves = Curves(x, w, z)
     top, fit = curves.largest_lambda(0.0), None
     for lam in top * np.array([1.01, 0.5, 0.1, 1e-2, 1e-3]):
-        fit = curves.line(lam, 0.0, fit, 1e-9)
+        fit = curves.best_fit(lam, 0.0, fit, 1e-9)
         p = curves.values(fit)
         penalty = lam * np.abs(np.diff(curvatures(x[fit.at], fit.value))).sum()
         twin, theirs = naive.curve(x, w, z, lam)
@@ -368,7 +362,7 @@ def test_parabolas_are_those_of_an_independent_convex_solver(n):
         assert ours <= theirs * (1 + 1e-7) + 1e-9
         # the objective is strongly convex: what the twin loses says how far off it may be
         assert 0.5 * (w * (p - twin) ** 2).sum() <= theirs - ours + 1e-6 * theirs
-    assert curves.line(1.01 * top, 0.0, None, 1e-9).df == 3
+    assert curves.best_fit(1.01 * top, 0.0, None, 1e-9).df == 3
     place, value = curves.polygon(fit, 1e-6)
     assert np.abs(np.interp(x, place, value) - p).max() <= 1e-6
 
@@ -436,7 +430,7 @@ def test_the_gap_is_that_of_the_line_returned(mu):
     line = None
     for share in (1, 0.3, 0.05, 0.003):
         lam = share * points.largest_lambda(mu)
-        line = points.line(lam, mu, line, 1e-8)
+        line = points.best_fit(lam, mu, line, 1e-8)
         best = naive.objective(x, w, z, lam, mu, naive.solve(x, w, z, lam, mu))
         ours = naive.objective(x, w, z, lam, mu, values(line, x))
         assert ours <= best * (1 + 1e-7)

@@ -20,9 +20,9 @@ from calibrant.methods.near_isotonic._kernel import (
     bins_at,
     log_likelihoods,
     merge_path,
-    part_near_best,
     pool_equal,
 )
+from calibrant.methods.near_isotonic.enir import part_near_best
 from strategies import REAL, WHOLE, rows
 from twins import near_isotonic as naive
 

@@ -27,9 +27,9 @@ from calibrant.methods.segments import (
     SegmentedCalibrator,
     SegmentMethod,
     SegmentTables,
-    cross_validate,
+    deal_segment_folds,
     fit_sigmoids,
-    folds_of_tables,
+    try_shrinkages,
 )
 from strategies import REAL, TAME_PROBABILITIES, WHOLE, rows
 from studies import experiment
@@ -129,11 +129,11 @@ def test_the_path_is_the_naive_log_loss_out_of_fold():
     s, y, g, _ = simulate(1, segments=4, size=30)
     tables = {int(k): ScoreTable.from_arrays(s[g == k], y[g == k]) for k in set(g)}
     stack = SegmentTables(tables)
-    path = cross_validate(
-        SegmentMethod(cal.Platt()), stack, folds_of_tables(stack, 3, 0), set(tables)
+    path = try_shrinkages(
+        SegmentMethod(cal.Platt()), stack, deal_segment_folds(stack, 3, 0), set(tables)
     )
     fold = np.empty(len(s), dtype=int)
-    for f, (_, held) in enumerate(folds_of_tables(stack, 3, 0)):
+    for f, (_, held) in enumerate(deal_segment_folds(stack, 3, 0)):
         for i, key in enumerate(stack.keys):
             cells = stack.cells(i)
             out = (held.negative + held.positive)[cells] > 0

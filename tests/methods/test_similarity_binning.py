@@ -478,7 +478,7 @@ def test_the_score_counts_twice_with_two_classes():
     s, X = [0.0, 1.0, 0.5], [[0.0], [1.0], [1.0]]
     c = SimilarityBinning(gate=False, k=1).fit(s, [0, 1, 0], features=X)
     space = c.rule_.search.space
-    queries = distance.points_of(c.rule_.schema, np.array([[0.0]]), np.array([0.5]))
+    queries = distance.search_points(c.rule_.schema, np.array([[0.0]]), np.array([0.5]))
     near = space.all_distances(space.points(queries))[0]
     cells = c.rule_.numeric.tolist()
     assert near[cells.index([0.0, 0.0])] == pytest.approx(2 * 0.25)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import is_dataclass
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ def callables():
     for name, one in found.items():
         if inspect.isfunction(one):
             yield name, one
-        elif inspect.isclass(one) and issubclass(one, BaseEstimator) and not is_dataclass(one):
+        elif inspect.isclass(one) and issubclass(one, BaseEstimator):
             yield name, one.__init__
             for method in ("fit", "fit_table", "calibrate", "predict_proba", "predict"):
                 if hasattr(one, method):

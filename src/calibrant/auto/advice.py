@@ -313,12 +313,13 @@ def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
     worst = int(np.argmax(drop))
     if drop[worst] < LEAST_FALL:
         return
-    gain = _gain(ones, n, rising)
+    gain = _likelihood_gain(ones, n, rising)
     rng = np.random.default_rng(0)
     drawn = rng.binomial(np.rint(n).astype(np.int64), rising, size=(REPLICATES, len(n)))
     whole = np.rint(n)
     null = (
-        _gain(draw, whole, isotonic_regression(draw / whole, weights=whole).x) for draw in drawn
+        _likelihood_gain(draw, whole, isotonic_regression(draw / whole, weights=whole).x)
+        for draw in drawn
     )
     if any(value >= gain for value in null):
         return
@@ -334,7 +335,7 @@ def advise_falling_rate(table: ScoreTable) -> Iterator[Advice]:
     )
 
 
-def _gain(ones: Array, n: Array, rising: Array) -> float:
+def _likelihood_gain(ones: Array, n: Array, rising: Array) -> float:
     own = ones / n
     fit = xlogy(ones, own) + xlogy(n - ones, 1.0 - own)
     return 2.0 * float((fit - xlogy(ones, rising) - xlogy(n - ones, 1.0 - rising)).sum())
@@ -398,8 +399,8 @@ def advise_prior_shift(
 
 
 def _share_mended(held: HeldOutCells, curve: Trial, size: float) -> float | None:
-    """The share of what the curve of BLS mends out of fold that a shift mends, too: the smaller one
-    of two losses. None where the curve mends nothing."""
+    """How much of what BLS gains out of fold a constant shift gains, too: the smaller share of two
+    losses. None where BLS gains nothing."""
     (cell, positive), mean = held.units, held.sample.mean
     least = 0.5 / (size + 1.0)
 
@@ -530,7 +531,7 @@ def auc_error(auc: float, table: ScoreTable) -> float:
 
 
 def trained_on(model: Any, X: Any) -> str:
-    """What in a fitted model shows that it was trained on exactly these rows; "" if nothing does.
+    """Words on what shows that a model was trained on exactly these rows; "" if nothing does.
 
     This can be seen only in models that keep something of their rows: nearest neighbours, support
     vectors, trees (the rows in each leaf), Gaussian naive Bayes and scalers (means and counts).
@@ -573,7 +574,7 @@ def known_rows(model: Any, X: Any) -> Iterator[Advice]:
         )
 
 
-def _holds_all(kept: Any, model: Any, rows: Array) -> bool:
+def _keeps_only_these_rows(kept: Any, model: Any, rows: Array) -> bool:
     """Whether every row that the model keeps is one of these."""
     kept = np.asarray(kept, dtype=np.float64)
     if kept.ndim != 2 or kept.shape[1] != rows.shape[1] or len(kept) < 2:
@@ -617,8 +618,8 @@ def _same_first_tree(kept: Any, model: Any, rows: Array) -> bool:
 
 #: attributes that a fitted model may keep of its rows, how they are compared, and what is said
 _SIGNS: dict[str, tuple[Callable[[Any, Any, Any], bool], str]] = {
-    "support_vectors_": (_holds_all, "all its support vectors are among these rows"),
-    "_fit_X": (_holds_all, "the rows that it remembers are these"),
+    "support_vectors_": (_keeps_only_these_rows, "all its support vectors are among these rows"),
+    "_fit_X": (_keeps_only_these_rows, "the rows that it remembers are these"),
     "theta_": (_same_means, "its means are those of these rows"),
     "mean_": (_same_means, "its scaling was learned from exactly these rows"),
     "tree_": (_same_leaves, "these rows fill its leaves exactly as those it was grown on"),

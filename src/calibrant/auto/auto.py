@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.array_types import Array
 from calibrant.auto.advice import Advice, advise_first_look, advise_table, warn_of
-from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, too_few, why_refused
+from calibrant.auto.why import POINTS, SOFT, Leaderboard, explanation, why_refused, why_too_few
 from calibrant.data.columns import to_column
 from calibrant.data.door import (
     Limit,
@@ -67,7 +67,7 @@ from calibrant.methods.features.calibrator import (
     HELD_PART,
     MANY_ROWS,
     FeatureCalibrator,
-    details_in_words,
+    features_in_words,
 )
 from calibrant.methods.scaling import EnsembleTemperature, StructuredScaling, Temperature
 from calibrant.methods.splines.bls import BLS
@@ -104,6 +104,7 @@ class Candidates:
         return "a list of calibrators of scores, or a dict of names, such as [Platt(), 'isotonic']"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
 
@@ -204,6 +205,15 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
     ('uncalibrated', 'The scores are kept as they are', [0.5])
     """
 
+    candidates: Any = None
+    cv: Any = 5
+    level: float = 0.95
+    weights: str = "importance"
+    progress: bool = False
+    random_state: int = 0
+    pos_label: Any = None
+    classes: Any = None
+
     _takes: ClassVar[frozenset[str]] = frozenset({"features"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "candidates": (Candidates(), OneOf((None,))),
@@ -214,38 +224,16 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
         "random_state": (Number(0, whole=True),),
     }
 
-    weights: str
-    leaderboard_: Leaderboard | None
-    chosen_: str
-    refused_: str | None
-    p_value_: float | None
-    look_: FirstLook | ClassLook
-    scores_are_: str
-    calibrator_: Any
-    feature_calibrator_: FeatureCalibrator | None
-    oof_: Mapping[str, ScoreTable | ScoreMatrix]
-    _judged: Any
-
-    def __init__(
-        self,
-        *,
-        candidates: Any = None,
-        cv: Any = 5,
-        level: float = 0.95,
-        weights: str = "importance",
-        progress: bool = False,
-        random_state: int = 0,
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.candidates = candidates
-        self.cv = cv
-        self.level = level
-        self.weights = weights
-        self.progress = progress
-        self.random_state = random_state
-        self.pos_label = pos_label
-        self.classes = classes
+    leaderboard_: Leaderboard | None = field(init=False)
+    chosen_: str = field(init=False)
+    refused_: str | None = field(init=False)
+    p_value_: float | None = field(init=False)
+    look_: FirstLook | ClassLook = field(init=False)
+    scores_are_: str = field(init=False)
+    calibrator_: Any = field(init=False)
+    feature_calibrator_: FeatureCalibrator | None = field(init=False)
+    oof_: Mapping[str, ScoreTable | ScoreMatrix] = field(init=False)
+    _judged: Any = field(init=False)
 
     def fit(
         self,
@@ -393,7 +381,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
                 self.feature_calibrator_ = correct(None)
             self.calibrator_ = Uncalibrated().fit_table(table)
             self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
-            self.refused_ = too_few(table, self.scores_are_)
+            self.refused_ = why_too_few(table, self.scores_are_)
             return self.calibrator_.map_  # type: ignore[no-any-return]
         notes = (*notes, *held.notes, *([POINTS] if self.scores_are_ == "points" else []))
         bar = progress_bar(len(named) * (held.folds + 1), show=self.progress)
@@ -528,7 +516,7 @@ class AutoCalibrator(PredictsByRule, OneScoreOrMany):
             return f"{first} {self.refused_}".strip()
         known_of_scores = (self.refused_, self.scores_are_, self.p_value_)
         choice = explanation(self.leaderboard_, *known_of_scores, useless=self.look_.unproven)
-        columns = details_in_words(self.calibrator_) if self._by_features else ""
+        columns = features_in_words(self.calibrator_) if self._by_features else ""
         return f"{first} {choice} {columns}".strip()
 
     def to_fitted(self) -> Fitted:
@@ -583,7 +571,7 @@ class MemberView(NamedTuple):
 
     @classmethod
     def best_for(cls, matrix: ScoreMatrix) -> MemberView:
-        """Rows are softened to the best temperature of a matrix, and then raised to a floor.
+        """The view for a matrix: rows softened to its best temperature, then raised to a floor.
 
         Rows that the best temperature would sharpen are left as they are. The floor is half the
         smallest positive entry, within [1e-7, 1e-2]. Without it the 1e-300 of naive Bayes, or
@@ -603,7 +591,7 @@ class MemberView(NamedTuple):
         return cls(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
 
     def of(self, matrix: ScoreMatrix) -> ScoreMatrix:
-        """The matrix that they are fitted to."""
+        """The matrix that members are fitted to, made of the scores as they came."""
         if self.input == "score":
             return matrix
         parts = (
@@ -623,8 +611,8 @@ def judge_classes(
     members = members_for(matrix.n_classes, weights, rows=len(matrix))
     softened = view.of(matrix)
     bar = progress_bar((len(named) + len(members)) * (held.folds + 1), show=progress)
-    inner = try_all(all_fits(members), replace(held, matrix=softened), softened, bar=bar)
-    others = try_all(all_fits(named), held, matrix, bar=bar)
+    inner = try_all(class_fits(members), replace(held, matrix=softened), softened, bar=bar)
+    others = try_all(class_fits(named), held, matrix, bar=bar)
     next(bar, None)  # ends the bar
     trials = {BEFORE: held.unchanged(), MIXTURE: _try_mixture(inner, held, view)}
     for name, one in inner.items():
@@ -632,7 +620,7 @@ def judge_classes(
     return {**trials, **others}
 
 
-def all_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
+def class_fits(named: Mapping[str, Any], classes: NDArray[Any] | None = None) -> dict[str, Fit]:
     """The fits of calibrators to matrices; those of one score are fitted one class at a time.
 
     ``classes`` is as in `fit_copies`.
@@ -690,7 +678,7 @@ def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, 
     Of many classes these are methods whose cost is a few passes over the rows. A full matrix is one
     of them while it is cheap.
     """
-    return {name: one for name, one, against in _methods_for(k, rows, weights) if not against}
+    return {name: one for name, one, against in _possible_members(k, rows, weights) if not against}
 
 
 def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
@@ -701,11 +689,11 @@ def reasons_left_out(k: int, rows: int) -> tuple[str, ...]:
     >>> reasons_left_out(10, 500)
     ()
     """
-    return tuple(against for _, _, against in _methods_for(k, rows) if against)
+    return tuple(against for _, _, against in _possible_members(k, rows) if against)
 
 
-def _methods_for(k: int, rows: int, weights: str = "importance") -> list[tuple[str, Any, str]]:
-    """The methods that may be members: the name, the calibrator, and what speaks against it."""
+def _possible_members(k: int, rows: int, weights: str = "importance") -> list[tuple[str, Any, str]]:
+    """The methods that may be members: name, calibrator, and why it is left out (else empty)."""
 
     def structured(strength: float, structure: str = "matrix") -> StructuredScaling:
         return StructuredScaling(

@@ -106,8 +106,8 @@ standard error
             "how": OUT_OF_FOLD,
             "folds": self.folds,
             "weight": self.weight,
-            "before": _figures(old, old.scores_auc),
-            "after": _figures(new, new.auc),
+            "before": _saved_figures(old, old.scores_auc),
+            "after": _saved_figures(new, new.auc),
             "level": self.level,
             "change": {"log_loss": change},
         }
@@ -192,7 +192,7 @@ def _shown_error(value: float) -> str:
     return "–" if not math.isfinite(value) else f"{value:.2g}"
 
 
-def _figures(row: Standing, auc: float | None) -> dict[str, Any]:
+def _saved_figures(row: Standing, auc: float | None) -> dict[str, Any]:
     values = {"log_loss": row.log_loss, "brier": row.brier, "auc": auc}
     return {name: json_ready(value) for name, value in values.items() if value is not None}
 
@@ -230,20 +230,20 @@ def why_refused(
     return f"{kept}: nothing shows that they are wrong ({sure_p(p_value)}). Out of fold, {gained}."
 
 
-def taken_unchanged(scores_are: str) -> str:
-    """What is given where no map is taken: the scores, or of points one rate for all rows.
+def kept_in_words(scores_are: str) -> str:
+    """What rows get where no map is chosen, in words: the scores, or of points one rate.
 
-    >>> taken_unchanged("points")
+    >>> kept_in_words("points")
     'All rows get one rate'
     """
     return "All rows get one rate" if scores_are == "points" else "The scores are kept as they are"
 
 
-def too_few(table: ScoreTable, scores_are: str) -> str:
+def why_too_few(table: ScoreTable, scores_are: str) -> str:
     """Why the scores are kept where a class has a single row."""
     rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
     return (
-        f"{taken_unchanged(scores_are)}: there are fewer than two {rarer}, so that nothing can "
+        f"{kept_in_words(scores_are)}: there are fewer than two {rarer}, so that nothing can "
         "be judged on rows that were not learned from."
     )
 
@@ -266,7 +266,7 @@ def explanation(
     if useless:
         losses = f"{shown_loss(before.log_loss)} before, {shown_loss(chosen.log_loss)} after"
         fitted = f"{chosen.name} was fitted (log loss on rows it had not seen: {losses})"
-        outcome = taken_unchanged(scores_are) if refused is not None else f"All the same, {fitted}"
+        outcome = kept_in_words(scores_are) if refused is not None else f"All the same, {fitted}"
         return f"{outcome}. {soft}".strip()
     if refused is not None:
         parts = [refused]

@@ -287,7 +287,7 @@ class Unseen(NamedTuple):
 def unseen(calibrator: Any, read: FileScores, data: Any, folds: int) -> Unseen:
     """The predictions of rows that were held out of what was read, or of the cells of its ``data``;
     an automatic choice has made them already."""
-    from calibrant.auto.auto import all_fits
+    from calibrant.auto.auto import class_fits
     from calibrant.fitting.held_out import (
         HeldOutCells,
         HeldOutMatrix,
@@ -310,7 +310,7 @@ def unseen(calibrator: Any, read: FileScores, data: Any, folds: int) -> Unseen:
     else:
         labels = label_array(read.classes)
         held = HeldOutMatrix.of_matrix(data, labels, folds)
-        as_they_are, fit = held.unchanged(), all_fits({"after": calibrator}, labels)["after"]
+        as_they_are, fit = held.unchanged(), class_fits({"after": calibrator}, labels)["after"]
     trials = {BEFORE: as_they_are, **try_all({"after": fit}, held)}
     after = trials["after"]
     return Unseen(
@@ -374,7 +374,7 @@ def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
 def fit_segments(read: FileScores, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
     """Fit the segments, and estimate by cross-validation what that does for new rows."""
     from calibrant.auto.advice import advise_table
-    from calibrant.methods.segments import predict_held_out
+    from calibrant.methods.segments import predict_segments
 
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
     fitted = calibrator.fit_tables(read.by_segment).to_fitted()
@@ -382,7 +382,7 @@ def fit_segments(read: FileScores, calibrator: SegmentedCalibrator, folds: int) 
     result = FitResult.of(fitted, read, calibrator, advice, folds)
     if not folds or jobs.too_few(read.data):
         return result
-    after, pair, dealt = predict_held_out(calibrator, read.by_segment, folds)
+    after, pair, dealt = predict_segments(calibrator, read.by_segment, folds)
     if not after or pair is None:
         return replace(result, folds=0)
     return _judged(result, Unseen(read.data, after, pair, None, dealt), len(after))

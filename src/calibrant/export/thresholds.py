@@ -74,7 +74,7 @@ def best_threshold(
     >>> found.score, round(found.expected_cost, 3), round(found.cost_of_none, 3)
     (0.1, 0.583, 2.25)
     """
-    cost_fp, cost_fn = _cost("cost_fp", cost_fp), _cost("cost_fn", cost_fn)
+    cost_fp, cost_fn = _read_cost("cost_fp", cost_fp), _read_cost("cost_fn", cost_fn)
     map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     unit = 1.0 if cost_fp + cost_fn < np.inf else 0.25  # their sum may leave the floats
     t = cost_fp * unit / (cost_fp * unit + cost_fn * unit)
@@ -96,7 +96,7 @@ def best_threshold(
     return Threshold(score, t, *costs)
 
 
-def _cost(name: str, cost: Any) -> float:
+def _read_cost(name: str, cost: Any) -> float:
     """A checked cost above 0."""
     fine = isinstance(cost, Real) and not isinstance(cost, (bool, np.bool_))
     if not fine or not 0.0 < cost < np.inf:

@@ -107,8 +107,8 @@ class KeepsRule:
 class ScoreEstimator(KeepsRule, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A calibrator as scikit-learn sees it: a classifier whose rows are scores.
 
-    A subclass declares its parameters in ``__init__`` and their limits in ``_limits``, and writes
-    ``fit``.
+    A subclass is a dataclass whose fields are its parameters. It declares their limits in
+    ``_limits``, and writes ``fit``.
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
@@ -259,9 +259,9 @@ def uses_logit_scale(scale: str, table: ScoreTable) -> bool:
 class Calibrator(ScoreTransformer, ScoreEstimator):
     """Turns scores and labels into a map from scores to probabilities.
 
-    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
-    ``_fit(table) -> Map``. All else (labels, weights, checks, scikit-learn's contract, saving) is
-    here.
+    A subclass is a dataclass whose fields are its parameters. It declares their limits in
+    ``_limits``, and gives ``_fit(table) -> Map``. All else (labels, weights, checks, scikit-learn's
+    contract, saving) is here.
 
     Parameters
     ----------
@@ -476,9 +476,9 @@ class ReadsClassScores:
 class VectorCalibrator(ScoreTransformer, ScoreEstimator, ReadsClassScores):
     """Turns (n, k) scores and labels of k classes into a map to distributions.
 
-    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
-    ``_fit(matrix) -> VectorMap``. All else (labels, weights, checks, scikit-learn's contract,
-    saving) is here.
+    A subclass is a dataclass whose fields are its parameters. It declares their limits in
+    ``_limits``, and gives ``_fit(matrix) -> VectorMap``. All else (labels, weights, checks,
+    scikit-learn's contract, saving) is here.
 
     Parameters
     ----------
@@ -656,9 +656,9 @@ def read_as(matrix: ScoreMatrix, scale: str) -> RowReading:
 class LocalCalibrator(PredictsByRule, ScoreEstimator):
     """Turns scores, labels and what else is known of each row into a rule.
 
-    A subclass declares its parameters and their limits, and what it needs beside new scores
-    (``_takes``). It writes ``fit`` with the arguments that it needs, by means of `_read` and
-    `_keep`.
+    A subclass is a dataclass whose fields are its parameters. It declares their limits, and what it
+    needs beside new scores (``_takes``). It writes ``fit`` with the arguments that it needs, by
+    means of `_read` and `_keep`.
 
     Attributes
     ----------

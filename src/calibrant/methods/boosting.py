@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -42,6 +42,7 @@ from calibrant.fitting.model_scores import (
 from calibrant.losses import sigmoid
 
 
+@dataclass(eq=False, repr=False)
 class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Boosting of stumps, trees or any classifier, with the exponential or the log loss.
 
@@ -156,6 +157,22 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [0.65, 0.63, 0.53, 0.56, 0.51, 0.52]
     """
 
+    estimator: Any = "stump"
+    _: KW_ONLY
+    votes: str = "hard"
+    on_perfect: str = "continue"
+    resample: bool = False
+    loss: str = "exponential"
+    n_estimators: int = 100
+    criterion: str | None = None
+    max_depth: int | None = None
+    ccp_alpha: float = 0.0
+    min_samples_leaf: int | None = None
+    leaf_smoothing: str = "none"
+    m: float = 2.0
+    weights: str = "importance"
+    random_state: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "votes": (OneOf(("hard", "soft")),),
         "on_perfect": (OneOf(("continue", "stop")),),
@@ -170,45 +187,6 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "m": (Number(0.0, open=True),),
         "weights": (WEIGHTS,),
     }
-
-    classes_: NDArray[Any]
-    estimators_: list[Any]
-    alphas_: Array
-    n_steps_: int
-    stopped_: str | None
-
-    def __init__(
-        self,
-        estimator: Any = "stump",
-        *,
-        votes: str = "hard",
-        on_perfect: str = "continue",
-        resample: bool = False,
-        loss: str = "exponential",
-        n_estimators: int = 100,
-        criterion: str | None = None,
-        max_depth: int | None = None,
-        ccp_alpha: float = 0.0,
-        min_samples_leaf: int | None = None,
-        leaf_smoothing: str = "none",
-        m: float = 2.0,
-        weights: str = "importance",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.votes = votes
-        self.on_perfect = on_perfect
-        self.resample = resample
-        self.loss = loss
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.ccp_alpha = ccp_alpha
-        self.min_samples_leaf = min_samples_leaf
-        self.leaf_smoothing = leaf_smoothing
-        self.m = m
-        self.weights = weights
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Boost for ``n_estimators`` rounds, or until a learner is no better than chance.
@@ -250,15 +228,15 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Array:
         """F = Σ αₜhₜ, shape (n,)."""
-        return self._last(X)[1]
+        return self._final_votes(X)[1]
 
     def raw_score(self, X: Any) -> Array:
         """f = Σ αₜ(1+hₜ)/2 / Σ αₜ, the weighted share of votes, in [0, 1] (½ without learners)."""
-        return share_of_votes(*self._last(X))
+        return share_of_votes(*self._final_votes(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities by the link of the loss, shape (n, 2), columns as ``classes_``."""
-        return self._link(self._last(X)[1])
+        return self._link(self._final_votes(X)[1])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class that F speaks for; the first in sorted order where F = 0."""
@@ -278,24 +256,24 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A step gives what ``n_estimators=step`` would have given. Steps after boosting stopped
             give its last state.
         """
-        return (F.copy() for _, F in self._stages(X, steps))
+        return (F.copy() for _, F in self._staged_votes(X, steps))
 
     def staged_raw_score(self, X: Any, *, steps: Sequence[int] | None = None) -> Iterator[Array]:
         """`raw_score` after some steps: see `staged_decision_function`."""
-        return (share_of_votes(total, F) for total, F in self._stages(X, steps))
+        return (share_of_votes(total, F) for total, F in self._staged_votes(X, steps))
 
     def staged_predict_proba(
         self, X: Any, *, steps: Sequence[int] | None = None
     ) -> Iterator[Array]:
         """`predict_proba` after some steps: see `staged_decision_function`."""
-        return (self._link(F) for _, F in self._stages(X, steps))
+        return (self._link(F) for _, F in self._staged_votes(X, steps))
 
-    def _last(self, X: Any) -> tuple[float, Array]:
+    def _final_votes(self, X: Any) -> tuple[float, Array]:
         check_is_fitted(self, "alphas_")
-        ((total, F),) = self._stages(X, [max(1, self.n_steps_)])
+        ((total, F),) = self._staged_votes(X, [max(1, self.n_steps_)])
         return total, F
 
-    def _stages(self, X: Any, steps: Sequence[int] | None) -> Iterator[tuple[float, Array]]:
+    def _staged_votes(self, X: Any, steps: Sequence[int] | None) -> Iterator[tuple[float, Array]]:
         """Σα and F after each of the steps; the next one changes F in place."""
         check_is_fitted(self, "alphas_")
         learner, _, rounds = self._fitted
@@ -310,9 +288,9 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "earlier steps, too."
                 )
             wanted = [int(step) for step in given]
-        return self._accumulate(learner, learner.read(self, X, reset=False), wanted)
+        return self._add_votes(learner, learner.read(self, X, reset=False), wanted)
 
-    def _accumulate(
+    def _add_votes(
         self, learner: Learner, X: Any, wanted: Iterable[int]
     ) -> Iterator[tuple[float, Array]]:
         total, F, done = 0.0, np.zeros(_num_samples(X)), 0
@@ -342,7 +320,8 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def share_of_votes(total: float, F: Array) -> Array:
-    """Eq. 4 of [1]_: Σ α(1+h)/2 / Σ α = (1 + F/Σα)/2."""
+    """The weighted share of votes for the second class, (1 + F/Σα)/2 (eq. 4 of Niculescu-Mizil and
+    Caruana 2005)."""
     if total == 0.0:
         return np.full(len(F), 0.5)
     return np.clip(0.5 + 0.5 * (F / total), 0.0, 1.0)
@@ -634,7 +613,7 @@ class Trees:
         return cls(votes=votes, **{**TREES[name], **own})
 
     def read(self, model: Any, X: Any, *, reset: bool) -> Any:
-        """The rows as this kind takes them.
+        """The rows, checked, in the form that this kind of learner takes.
 
         ``model`` remembers their columns if ``reset``; otherwise they must be those it remembers.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from calibrant.rules.base import Map
 from calibrant.rules.piecewise import Piecewise, flat_runs
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Isotonic(Calibrator):
     """The non-decreasing (or non-increasing) map with the least squared error (PAV).
 
@@ -74,6 +76,16 @@ class Isotonic(Calibrator):
     [0.5, 0.607]
     """
 
+    interpolation: str = "step"
+    smoothing: str = "none"
+    cut: str = "mid"
+    increasing: bool | str = True
+    y_min: float | None = None
+    y_max: float | None = None
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "interpolation": (OneOf(("step", "linear", "centred")),),
@@ -85,29 +97,6 @@ class Isotonic(Calibrator):
         "weights": (WEIGHTS,),
     }
 
-    def __init__(
-        self,
-        *,
-        interpolation: str = "step",
-        smoothing: str = "none",
-        cut: str = "mid",
-        increasing: bool | str = True,
-        y_min: float | None = None,
-        y_max: float | None = None,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.interpolation = interpolation
-        self.smoothing = smoothing
-        self.cut = cut
-        self.increasing = increasing
-        self.y_min = y_min
-        self.y_max = y_max
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
     def _fit(self, table: ScoreTable) -> Map:
         low = 0.0 if self.y_min is None else float(self.y_min)
         high = 1.0 if self.y_max is None else float(self.y_max)
@@ -116,7 +105,7 @@ class Isotonic(Calibrator):
                 f"y_min of Isotonic must be at most y_max, but {low:g} and {high:g} came."
             )
         self.increasing_ = (
-            goes_up(table) if isinstance(self.increasing, str) else bool(self.increasing)
+            rises_with_labels(table) if isinstance(self.increasing, str) else bool(self.increasing)
         )
         pseudo = SMOOTHING[self.smoothing]
         starts, values = isotonic_blocks(table, pseudo, falling=not self.increasing_)
@@ -136,7 +125,7 @@ class Isotonic(Calibrator):
         return Piecewise.linear(centres, values)
 
 
-def goes_up(table: ScoreTable) -> bool:
+def rises_with_labels(table: ScoreTable) -> bool:
     """Whether Spearman's ρ of scores and labels, weighted, is ≥ 0.
 
     Warns where the 95 % interval of ρ (Fisher's z) contains 0, since either may be true then.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -52,6 +52,7 @@ from calibrant.tensors import library_of
 FLATTEST = 1e-3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Temperature(OneScoreOrMany):
     """P = σ(z / T), or softmax(z / T), with one temperature T > 0, by maximum likelihood.
 
@@ -107,24 +108,16 @@ class Temperature(OneScoreOrMany):
     (1.674, [[0.75, 0.125, 0.125]])
     """
 
+    scale: str = "auto"
+    label_smoothing: float = 0.0
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
         "label_smoothing": (LABEL_SMOOTHING,),
     }
-
-    def __init__(
-        self,
-        *,
-        scale: str = "auto",
-        label_smoothing: float = 0.0,
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.scale = scale
-        self.label_smoothing = label_smoothing
-        self.pos_label = pos_label
-        self.classes = classes
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -193,6 +186,7 @@ def _root_mean_square(z: Array, weight: Array) -> float:
 LEAST_SHARE = 1e-9
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EnsembleTemperature(VectorCalibrator):
     """A temperature, mixed with the scores as they are and with equal probabilities (ETS).
 
@@ -244,11 +238,10 @@ class EnsembleTemperature(VectorCalibrator):
     ([0.0, 0.7, 0.3], [[0.8, 0.1, 0.1]])
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"scale": (SCALES,)}
+    scale: str = "auto"
+    classes: Any = None
 
-    def __init__(self, *, scale: str = "auto", classes: Any = None) -> None:
-        self.scale = scale
-        self.classes = classes
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"scale": (SCALES,)}
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
         return read_matrix(scores, y, sample_weight, self.classes, on_device=True)
@@ -302,9 +295,11 @@ class AffineCalibrator(VectorCalibrator):
 
     def _fit_and_gate(self, family: AffineFit, strength: Strength) -> Softmax:
         fit = family.fit(strength)
-        return self._gated(family, fit, family.judged(strength, fit.theta) if self.gate else None)
+        return self._keep_if_better(
+            family, fit, family.judged(strength, fit.theta) if self.gate else None
+        )
 
-    def _gated(self, family: AffineFit, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
+    def _keep_if_better(self, family: AffineFit, fit: SoftmaxFit, judged: Judged | None) -> Softmax:
         """The fitted map, or a simpler one if that does as well on rows held out."""
         self.converged_, self.n_iter_ = True, fit.steps
         self.gain_, self.gain_error_, self.kept_ = float("nan"), float("nan"), "fit"
@@ -322,6 +317,7 @@ class AffineCalibrator(VectorCalibrator):
 # --- Vector scaling: a factor and an offset for each class's logit --------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VectorScaling(AffineCalibrator):
     """P = softmax(v·z + b), a factor and an offset per class, by maximum likelihood.
 
@@ -378,18 +374,10 @@ class VectorScaling(AffineCalibrator):
     [1.0, 2.1, 1.0]
     """
 
-    def __init__(
-        self,
-        *,
-        scale: str = "auto",
-        label_smoothing: float = 0.0,
-        gate: bool = True,
-        classes: Any = None,
-    ) -> None:
-        self.scale = scale
-        self.label_smoothing = label_smoothing
-        self.gate = gate
-        self.classes = classes
+    scale: str = "auto"
+    label_smoothing: float = 0.0
+    gate: bool = True
+    classes: Any = None
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = read_as(matrix, self.scale)
@@ -403,12 +391,21 @@ class VectorScaling(AffineCalibrator):
 # --- A ridge on what is off the diagonal: matrix scaling, and Dirichlet calibration of ln p (ODIR)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeCalibrator(AffineCalibrator):
     """A full W with a ridge λ off its diagonal and a ridge μ on b, beside the mean log loss (ODIR).
 
     A subclass says by ``_inner`` how rows are read: None takes logits as they are, 1 normalises
     them to ln p first.
     """
+
+    lambda_: float | str = "auto"
+    mu: float | None = None
+    scale: str = "auto"
+    label_smoothing: float = 0.0
+    gate: bool = True
+    weights: str = "importance"
+    classes: Any = None
 
     _inner: ClassVar[float | None] = None
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
@@ -417,25 +414,6 @@ class RidgeCalibrator(AffineCalibrator):
         "mu": (OneOf((None,)), Number(0.0)),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "auto",
-        mu: float | None = None,
-        scale: str = "auto",
-        label_smoothing: float = 0.0,
-        gate: bool = True,
-        weights: str = "importance",
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.mu = mu
-        self.scale = scale
-        self.label_smoothing = label_smoothing
-        self.gate = gate
-        self.weights = weights
-        self.classes = classes
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = read_as(matrix, self.scale)
@@ -467,7 +445,7 @@ class RidgeCalibrator(AffineCalibrator):
             judged = part.held, trial
             if self.gate and family.judge is not part:
                 judged = family.judged(strength(value), fit.theta)
-            fitted = self._gated(family, fit, judged)
+            fitted = self._keep_if_better(family, fit, judged)
         else:
             value, mu = pairs**2 / n, k**2 / n if mu is None else mu
             fitted = self._fit_and_gate(family, strength(value))
@@ -623,6 +601,7 @@ class Dirichlet(RidgeCalibrator):
 # --- Structured scaling: temperature first, then small corrections, shrunk by their number --------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StructuredScaling(AffineCalibrator):
     """P = softmax((I + diag v + M)·x + b), x the log-probabilities at the best temperature.
 
@@ -688,6 +667,16 @@ class StructuredScaling(AffineCalibrator):
     [[0.23, 0.2, 0.57]]
     """
 
+    structure: str = "matrix"
+    lambda_intercept: float = 1.0
+    lambda_diagonal: float = 1.0
+    lambda_off_diagonal: float = 1.0
+    scale: str = "auto"
+    label_smoothing: float = 0.0
+    gate: bool = True
+    weights: str = "importance"
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         **AffineCalibrator._limits,
         "structure": (OneOf(("matrix", "vector")),),
@@ -696,29 +685,6 @@ class StructuredScaling(AffineCalibrator):
         "lambda_off_diagonal": (Number(0.0),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        structure: str = "matrix",
-        lambda_intercept: float = 1.0,
-        lambda_diagonal: float = 1.0,
-        lambda_off_diagonal: float = 1.0,
-        scale: str = "auto",
-        label_smoothing: float = 0.0,
-        gate: bool = True,
-        weights: str = "importance",
-        classes: Any = None,
-    ) -> None:
-        self.structure = structure
-        self.lambda_intercept = lambda_intercept
-        self.lambda_diagonal = lambda_diagonal
-        self.lambda_off_diagonal = lambda_off_diagonal
-        self.scale = scale
-        self.label_smoothing = label_smoothing
-        self.gate = gate
-        self.weights = weights
-        self.classes = classes
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
         # JAX has no float64 unless asked for it, and in float32 the fit could not end
@@ -844,7 +810,7 @@ class AffineFit:
 
     @cached_property
     def subsample(self) -> AffineFit:
-        """The family on as many of the rows as five folds can be made of."""
+        """The same family, on as many of the rows as five folds can be made of."""
         matrix = self.read.matrix
         step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
@@ -856,7 +822,7 @@ class AffineFit:
 
     @property
     def judge(self) -> AffineFit:
-        """The family whose folds say what a fit is worth.
+        """The family on whose folds a fit is judged.
 
         A sample is enough where rows are many. But a fit of many parameters needs all rows, so
         that it is judged by a single part of them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -68,6 +68,7 @@ class OneScore:
         return "None or a calibrator of one score or its name, such as Platt() or 'isotonic'"
 
 
+@dataclass(eq=False, repr=False)
 class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
     """A map for each segment, shrunk to the map of all rows.
 
@@ -143,6 +144,17 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
     [('de', 0.98), ('fr', 0.98), ('it', 0.98)]
     """
 
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    shrinkage: str | float = "cv"
+    min_rows: float = 10
+    min_events: float = 0
+    cv: int = 5
+    weights: str = "importance"
+    random_state: int = 0
+    pos_label: Any = None
+    classes: Any = None
+
     _takes: ClassVar[frozenset[str]] = frozenset({"segments"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "calibrator": (OneScore(),),
@@ -153,35 +165,6 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         "weights": (WEIGHTS,),
         "random_state": (Number(0, whole=True),),
     }
-
-    map_: Segmented
-    pos_label_: Any
-    segments_: tuple[Segment, ...]
-    shrinkage_: float | tuple[float, ...]
-    path_: tuple[Any, ...]
-
-    def __init__(
-        self,
-        calibrator: Calibrator | str | None = None,
-        *,
-        shrinkage: str | float = "cv",
-        min_rows: float = 10,
-        min_events: float = 0,
-        cv: int = 5,
-        weights: str = "importance",
-        random_state: int = 0,
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.shrinkage = shrinkage
-        self.min_rows = min_rows
-        self.min_events = min_events
-        self.cv = cv
-        self.weights = weights
-        self.random_state = random_state
-        self.pos_label = pos_label
-        self.classes = classes
 
     def fit(
         self,
@@ -217,7 +200,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
             )
         keys, codes = segment_codes(segments)
         check_lengths(scores=len(rows.scores), segments=len(codes))
-        parts = [coarsen_segments(keys, codes, size) for size in range(1, 1 + _columns(keys))]
+        parts = [coarsen_segments(keys, codes, size) for size in range(1, 1 + _count_columns(keys))]
         levels: list[tuple[Tables, Split | None]] = []
         for part in parts:
             by_key = rows_by_segment(*part)
@@ -226,7 +209,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
             if self._whole is not None:
                 tables = {key: table.part_of(self._whole) for key, table in tables.items()}
             dealt = groups is None and is_fold_count(self.cv)
-            split = partial(folds_of_rows, rows=rows, part=part, groups=groups, asked=self)
+            split = partial(split_segment_rows, rows=rows, part=part, groups=groups, asked=self)
             levels.append((tables, None if dealt else split))
         self._learn(levels, rows.classes, rows.pos_label)
         self._provenance |= rows.facts
@@ -248,8 +231,8 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
                 f"rows to split, but {self.cv!r} came."
             )
         labels = read_class_pair(self.classes, self.pos_label)
-        fine = read_tables(tables)
-        columns = _columns(list(fine))
+        fine = read_segment_tables(tables)
+        columns = _count_columns(list(fine))
         levels = [coarser_tables(fine, size) for size in range(1, columns)]
         return self._learn([(tables, None) for tables in (*levels, fine)], *labels)
 
@@ -270,7 +253,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         common = method.common(whole)
         done: list[FittedLevel] = []
         for segments, (_, split) in zip(columns, levels, strict=True):
-            done.append(fit_column(method, common, segments, split, done, self))
+            done.append(fit_segment_column(method, common, segments, split, done, self))
         own = {key: pair for level in done for key, pair in level.own.items()}
 
         def order(one: Segment) -> list[tuple[bool, Any]]:
@@ -303,7 +286,7 @@ class SegmentedCalibrator(PredictsByRule, ScoreEstimator):
         return self
 
 
-def _columns(keys: list[Any]) -> int:
+def _count_columns(keys: list[Any]) -> int:
     return len(keys[0]) if keys and isinstance(keys[0], tuple) else 1
 
 
@@ -385,7 +368,7 @@ class FittedLevel(NamedTuple):
     records: list[Segment]
 
 
-def fit_column(
+def fit_segment_column(
     method: SegmentMethod,
     common: Map,
     segments: SegmentTables,
@@ -410,12 +393,12 @@ def fit_column(
     else:
         judged = segments if split else segments.pooled()
         k, seed = FOLDS if asked.cv is None else asked.cv, int(asked.random_state)
-        folds = split(segments) if split else folds_of_tables(judged, k, seed)
-        path = cross_validate(method, judged, folds, wanted, done)
+        folds = split(segments) if split else deal_segment_folds(judged, k, seed)
+        path = try_shrinkages(method, judged, folds, wanted, done)
         # the largest that is behind the best by at most one standard error
         fit = [trial.shrinkage for trial in path if trial.behind <= trial.error]
         kappa = max(fit, default=float("inf"))
-    share = np.where(able, shares(rows, kappa), 0.0)
+    share = np.where(able, segment_shares(rows, kappa), 0.0)
     coarser = method.values(common, [level.own for level in done], segments)
     own = method.fit(segments, segments.counts, share, coarser)
     reasons = np.where(few, TOO_FEW, np.where(alone, ALONE, ALIKE))
@@ -427,10 +410,10 @@ def fit_column(
     return FittedLevel(own, wanted, kappa, path, records)
 
 
-def shares(rows: Array, shrinkage: float) -> Array:
+def segment_shares(rows: Array, shrinkage: float) -> Array:
     """λ = n / (n + κ); 1 for κ = 0 wherever there are rows.
 
-    >>> shares(np.array([0.0, 10.0, 30.0]), 10.0).tolist()
+    >>> segment_shares(np.array([0.0, 10.0, 30.0]), 10.0).tolist()
     [0.0, 0.5, 0.75]
     """
     if np.isinf(shrinkage):
@@ -446,7 +429,7 @@ def shares(rows: Array, shrinkage: float) -> Array:
 FINEST, FURTHEST = 0.5, 8.0
 
 
-def cross_validate(
+def try_shrinkages(
     method: SegmentMethod,
     segments: SegmentTables,
     folds: list[Fold],
@@ -465,12 +448,12 @@ def cross_validate(
     cell, positive = held.units
     if not len(cell):
         return ()
-    outputs = [_fit_fold(method, segments, rest, mine, coarser) for rest, _ in folds]
+    outputs = [_fit_segment_fold(method, segments, rest, mine, coarser) for rest, _ in folds]
     own, common, rows = (np.concatenate(column)[cell] for column in zip(*outputs, strict=True))
 
     def losses(kappa: float) -> Array:
         """−ln of the probability of the label; a wrong 0 or 1 counts as the nearest number."""
-        share = shares(rows, kappa)
+        share = segment_shares(rows, kappa)
         p = np.clip(share * own + (1.0 - share) * common, SMALLEST, LARGEST)
         return losses_of_units(p, positive)[0]
 
@@ -489,7 +472,7 @@ def cross_validate(
     return tuple(trials)
 
 
-def _fit_fold(
+def _fit_segment_fold(
     method: SegmentMethod,
     segments: SegmentTables,
     rest: CellColumns,
@@ -505,7 +488,7 @@ def _fit_fold(
         part = SegmentTables(coarser_tables(tables, size))
         rows = part.rows(part.counts)
         able = np.array([key in known.wanted for key in part.keys])
-        share = np.where(able, shares(rows, known.shrinkage), 0.0)
+        share = np.where(able, segment_shares(rows, known.shrinkage), 0.0)
         before = method.values(common, levels, part)
         levels.append(method.fit(part, part.counts, share, before))
     of_all = method.values(common, levels, segments)
@@ -537,7 +520,7 @@ class SegmentMethod:
 
     @property
     def input(self) -> str:
-        """What the map of a segment is given."""
+        """What the map of a segment reads: the common map's output ("default") or the score."""
         return "default" if self.calibrator is None else "score"
 
     def common(self, table: ScoreTable) -> Map:
@@ -630,14 +613,14 @@ def fit_sigmoids(segments: SegmentTables, counts: CellColumns, z: Array) -> tupl
         step = np.stack(((h11 * g0 - h01 * g1) / det, (h00 * g1 - h01 * g0) / det))
         return step, g0 * step[0] + g1 * step[1]
 
-    offset, tilt = _descend_together(loss_at, newton, mass)
+    offset, tilt = _descend_all_segments(loss_at, newton, mass)
     return offset - tilt * centre, 1.0 + tilt
 
 
-def _descend_together(
+def _descend_all_segments(
     loss_at: Callable[[Array], Array], newton: Callable[[Array], tuple[Array, Array]], mass: Array
 ) -> Array:
-    """The optimum of every segment, each with its own steps."""
+    """The parameters of least loss of every segment, by steps of their own."""
     theta = np.zeros((2, len(mass)))
     loss = loss_at(theta)
     moving = np.ones(len(mass), dtype=bool)
@@ -711,7 +694,7 @@ class SegmentTables:
 
     @property
     def events(self) -> Array:
-        """The same, of the rarer class."""
+        """The effective rows of each segment's rarer class."""
         n0, n1, q0, q1 = map(self.total, self.counts)
         return np.minimum(_effective_rows(n0, q0), _effective_rows(n1, q1))
 
@@ -723,7 +706,7 @@ class SegmentTables:
         return np.array([number[key] for key in first], dtype=np.intp)
 
     def cells(self, i: int) -> slice:
-        """Where the cells of a segment are."""
+        """The places of a segment's cells, as a slice."""
         return slice(int(self.starts[i]), int(self.starts[i] + self.sizes[i]))
 
     def table(self, i: int, counts: CellColumns) -> ScoreTable:
@@ -759,7 +742,7 @@ def _effective_rows(total: Array, squares: Array) -> Array:
     return np.asarray(total**2 / np.where(squares > 0.0, squares, 1.0))
 
 
-def read_tables(tables: Any) -> dict[SegmentKey, ScoreTable]:
+def read_segment_tables(tables: Any) -> dict[SegmentKey, ScoreTable]:
     """Tables by segment, keys as a file can hold them; segments without rows are left out."""
     if not isinstance(tables, Mapping):
         raise InputError(
@@ -807,7 +790,7 @@ Fold = tuple[CellColumns, CellColumns]
 Split = Callable[["SegmentTables"], list[Fold]]
 
 
-def folds_of_tables(segments: SegmentTables, k: int, seed: int) -> list[Fold]:
+def deal_segment_folds(segments: SegmentTables, k: int, seed: int) -> list[Fold]:
     """k folds, rows dealt class by class; fewer where a class has fewer rows, none below two."""
     k = limit_folds(k, segments.whole(segments.counts).rarest)
     if not k:
@@ -817,7 +800,7 @@ def folds_of_tables(segments: SegmentTables, k: int, seed: int) -> list[Fold]:
     return [(segments.counts.minus(held), held) for held in map(deal.held, range(k))]
 
 
-def folds_of_rows(
+def split_segment_rows(
     segments: SegmentTables,
     *,
     rows: Rows,
@@ -868,25 +851,26 @@ def rows_by_segment(keys: list[SegmentKey], codes: Index) -> Iterator[tuple[Segm
 # --- Predictions of a calibrator of segments for rows that it has not seen ------------------------
 
 
-def predict_held_out(
+def predict_segments(
     calibrator: SegmentedCalibrator, tables: Mapping[Any, ScoreTable], folds: int, seed: int = 0
 ) -> tuple[ScoreTable, PairedCells | None, int]:
-    """The table of predictions out of fold, these beside the scores of the same rows, and the
-    number of folds; empty and None where none can be made.
+    """Predictions out of fold: their table, the same beside the scores, and the number of folds.
+
+    Where there are no folds the table is empty and the second is None.
 
     Rows are dealt class by class over all segments; each fold fits everything anew to the others,
     the choice of shrinkage included.
 
     >>> t = ScoreTable.from_counts([0.2, 0.8], [30, 10], [10, 30])
-    >>> after, _, folds = predict_held_out(SegmentedCalibrator(shrinkage=10.0), {"a": t, "b": t}, 2)
+    >>> after, _, folds = predict_segments(SegmentedCalibrator(shrinkage=10.0), {"a": t, "b": t}, 2)
     >>> after.total, folds
     (160.0, 2)
     """
-    parts = SegmentTables(read_tables(tables))
+    parts = SegmentTables(read_segment_tables(tables))
     names = np.empty(len(parts.keys), dtype=object)
     for i, key in enumerate(parts.keys):  # at once, tuples would become a matrix
         names[i] = key
-    pairs = folds_of_tables(parts, folds, seed)
+    pairs = deal_segment_folds(parts, folds, seed)
     if not pairs:
         return ScoreTable.empty(), None, 0
     outputs = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from calibrant.solvers.logistic import (
 RIDGE = 1e-6
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Platt(Calibrator):
     """Sigmoid with two parameters, fitted by maximum likelihood with Platt's smoothed targets.
 
@@ -71,24 +73,16 @@ class Platt(Calibrator):
     Logistic(σ(-0.511971 +0.483596·x))
     """
 
+    scale: str = "auto"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        scale: str = "auto",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.scale = scale
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         on_logit = uses_logit_scale(self.scale, table)
@@ -119,6 +113,7 @@ CHOICES = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Beta(Calibrator):
     """P = 1 / (1 + 1 / (e^c · p^a / (1−p)^b)) with a, b ≥ 0, fitted by maximum likelihood.
 
@@ -162,24 +157,16 @@ class Beta(Calibrator):
     [0.07, 0.25, 0.55]
     """
 
+    parameters: str = "abm"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 15
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "parameters": (OneOf(("abm", "am", "ab")),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        parameters: str = "abm",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.parameters = parameters
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         margins = not table.looks_like_probabilities
@@ -247,6 +234,7 @@ SPAN = 4.0
 NARROW = 1e-4
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Quadratic(Calibrator):
     """P = σ(c + a·z + b·z²), z the logit of the score: Platt's sigmoid with a bend.
 
@@ -300,27 +288,18 @@ class Quadratic(Calibrator):
     [0.18, 0.49, 0.7]
     """
 
+    shrinkage: float | str = "none"
+    monotone: bool = False
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 15
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "shrinkage": (OneOf(("none", "identity")), Number(1e-6, 1e6)),
         "monotone": (OneOf((False, True)),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        shrinkage: float | str = "none",
-        monotone: bool = False,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.monotone = monotone
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         scale = _Scale.of(table)
@@ -427,7 +406,7 @@ class _Scale(NamedTuple):
             steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
             steep = min(steep, STEEPEST)
             link = -steep * middle, steep
-            both = sigmoid(_on_line(link, table.scores[[0, -1]]))
+            both = sigmoid(_line_values(link, table.scores[[0, -1]]))
             clip = (float(both[0]), float(both[1]))
             if not both[0] < both[1]:  # one score, or as good as one
                 clip = (0.25, 0.75)
@@ -441,10 +420,10 @@ class _Scale(NamedTuple):
         return cls(clip, link, mean, sd, bends, (first, last))
 
     def x(self, scores: Array) -> Array:
-        """x of the scores."""
+        """The standardised z of scores."""
 
         def of(s: Array) -> Array:
-            p = s if self.link is None else sigmoid(_on_line(self.link, s))
+            p = s if self.link is None else sigmoid(_line_values(self.link, s))
             return (logit(np.clip(p, *self.clip)) - self.mean) / self.sd
 
         return in_blocks(of, scores)
@@ -458,7 +437,7 @@ class _Scale(NamedTuple):
         return level - slope * m / s + b * m * m - bend, a, b
 
     def of_scores(self, c: float, a: float, b: float) -> tuple[float, float, float]:
-        """c, a, b of z; for margins those of the scores themselves."""
+        """The coefficients c, a, b for scores, from those for z; of probabilities the same."""
         if self.link is None:
             return c, a, b
         shift, k = self.link
@@ -470,8 +449,8 @@ class _Scale(NamedTuple):
             )
 
 
-def _on_line(link: tuple[float, float], s: Array) -> Array:
-    """The values of margins on a line."""
+def _line_values(link: tuple[float, float], s: Array) -> Array:
+    """The values shift + steep · s of margins s."""
     shift, steep = link
     with np.errstate(over="ignore"):
         return shift + steep * s
@@ -480,6 +459,7 @@ def _on_line(link: tuple[float, float], s: Array) -> Array:
 # --- Logistic correction: boosting's own sigmoid, with nothing to fit -----------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticCorrection(Calibrator):
     """P = 1 / (1 + exp(−2F)) for F = Σ αₜhₜ of AdaBoost with hₜ ∈ {−1, 1}.
 
@@ -511,11 +491,10 @@ class LogisticCorrection(Calibrator):
     [0.5, 0.881]
     """
 
-    score_method: ClassVar[str] = "decision_function"
+    pos_label: Any = None
+    classes: Any = None
 
-    def __init__(self, *, pos_label: Any = None, classes: Any = None) -> None:
-        self.pos_label = pos_label
-        self.classes = classes
+    score_method: ClassVar[str] = "decision_function"
 
     def _fit(self, table: ScoreTable) -> Map:
         return Logistic(0.0, (("x", 2.0),))

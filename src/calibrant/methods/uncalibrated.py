@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ from calibrant.rules.piecewise import Piecewise
 from calibrant.rules.sigmoids import Identity, Logistic
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Uncalibrated(Calibrator):
     """The scores as they are: probabilities unchanged, percentages divided by 100, margins through
     the sigmoid.
@@ -58,9 +59,8 @@ class Uncalibrated(Calibrator):
     [0.4]
     """
 
-    def __init__(self, *, pos_label: Any = None, classes: Any = None) -> None:
-        self.pos_label = pos_label
-        self.classes = classes
+    pos_label: Any = None
+    classes: Any = None
 
     def _fit(self, table: ScoreTable) -> Map:
         kind = table.scale.kind
@@ -77,6 +77,7 @@ class Uncalibrated(Calibrator):
 # --- The papers' rescalings of margins to [0, 1], by name -----------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Rescale(Calibrator):
     """Squeeze scores into [0, 1] without looking at the labels.
 
@@ -105,16 +106,13 @@ class Rescale(Calibrator):
     [0.0, 0.5, 0.75]
     """
 
+    formula: str = "sigmoid"
+    pos_label: Any = None
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "formula": (OneOf(("sigmoid", "minmax", "symmetric")),)
     }
-
-    def __init__(
-        self, *, formula: str = "sigmoid", pos_label: Any = None, classes: Any = None
-    ) -> None:
-        self.formula = formula
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         if self.formula == "sigmoid":
@@ -177,7 +175,7 @@ def choose_by_gate(rows: Rows, weights: str, name: str, fit: Fit, groups: Any) -
 def trial_before(
     rows: Rows, weights: str, held: HeldOutCells
 ) -> tuple[dict[str, Trial], float | None]:
-    """The scores of two classes as they came, and the p-value of the test that they are right."""
+    """The trial of scores as they came, and the p-value of the test that they are right."""
     trial = unchanged_trial(ScoreTable.from_rows(rows), held)
     grouped = held.sample.cluster is not None
     right = chance_that_right(held.predictions(trial), grouped=grouped, weights=weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -75,6 +75,8 @@ from calibrant.methods.segments import SegmentedCalibrator
 from calibrant.rules.base import RowInputs
 
 
+@refuse_foreign_names
+@dataclass(eq=False, repr=False)
 class CalibratedClassifier(ModelClassifier):
     """Any classifier, with probabilities that can be taken at their word.
 
@@ -186,36 +188,21 @@ class CalibratedClassifier(ModelClassifier):
     [1, 0, 1]
     """
 
+    estimator: Any = None
+    calibrator: AnyCalibrator | str | None = None
+    _: KW_ONLY
+    cv: Any = 3
+    ensemble: bool = False
+    decision: str = "calibrated"
+    response_method: Method = "auto"
+    segments: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "ensemble": (OneOf((True, False)),),
         "decision": (OneOf(("calibrated", "model")),),
     }
-    classes_: NDArray[Any]
-    members_: list[Member]
-
-    @refuse_foreign_names
-    def __init__(
-        self,
-        estimator: Any = None,
-        calibrator: AnyCalibrator | str | None = None,
-        *,
-        cv: Any = 3,
-        ensemble: bool = False,
-        decision: str = "calibrated",
-        response_method: Method = "auto",
-        segments: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.calibrator = calibrator
-        self.cv = cv
-        self.ensemble = ensemble
-        self.decision = decision
-        self.response_method = response_method
-        self.segments = segments
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def fit(
         self,

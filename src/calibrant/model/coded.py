@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -47,15 +47,14 @@ from calibrant.fitting.model_scores import (
 from calibrant.methods.codes.calibrator import (
     COMBINE,
     column_calibrator,
-    column_rows,
-    combination_of,
+    combination_name,
     combine_columns,
     fit_column,
-    map_of_one_side,
+    one_sided_map,
+    rows_per_column,
 )
 from calibrant.methods.codes.codes import Code, read_code
 from calibrant.rules.base import Map
-from calibrant.rules.combiners import Coded
 from calibrant.rules.sigmoids import Identity
 
 #: the two sides of a column, as its models know them
@@ -71,6 +70,8 @@ class ColumnModel:
     map: Map
 
 
+@refuse_foreign_names
+@dataclass(eq=False, repr=False)
 class CodedClassifier(KeepsRule, ModelClassifier):
     """Any binary classifier, for several classes: one model per column of a code matrix.
 
@@ -146,33 +147,17 @@ class CodedClassifier(KeepsRule, ModelClassifier):
     [[0.94, 0.06, 0.0], [0.03, 0.43, 0.55], [0.0, 0.0, 1.0]]
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
-    code_: Code
-    map_: Coded
-    estimators_: list[Any]
-    calibrators_: list[Calibrator | None]
+    estimator: Any = None
+    _: KW_ONLY
+    code: Any = "one_vs_rest"
+    calibrator: Any = "isotonic"
+    combine: str = "auto"
+    cv: Any = 3
+    response_method: Method = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
 
-    @refuse_foreign_names
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        code: Any = "one_vs_rest",
-        calibrator: Any = "isotonic",
-        combine: str = "auto",
-        cv: Any = 3,
-        response_method: Method = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.code = code
-        self.calibrator = calibrator
-        self.combine = combine
-        self.cv = cv
-        self.response_method = response_method
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Train and calibrate a model for each column.
@@ -210,7 +195,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
                 f"came: {plain(classes[present[0]])!r}."
             )
         code = read_code(self.code, len(classes))
-        combination_of(self.combine, code)  # a wrong pair is refused before any model is trained
+        combination_name(self.combine, code)  # a wrong pair is refused before any model is trained
         rows = Rows.unscored(X, codes, weight, classes)
         fits = ModelFits(estimator, self._method(estimator, calibrator))
         pairs = []
@@ -251,7 +236,7 @@ class CodedClassifier(KeepsRule, ModelClassifier):
         calibrator: Calibrator | None,
     ) -> None:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-        totals = column_rows(code.matrix[rows.codes], rows.weight, calibrator)
+        totals = rows_per_column(code.matrix[rows.codes], rows.weight, calibrator)
         self.map_ = combine_columns(self.combine, code, [column.map for column in columns], totals)
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
@@ -317,7 +302,7 @@ def _fit_column_model(
     kind: str,
 ) -> ColumnModel:
     """The model and the calibrator of one column, from the rows that play a part in it."""
-    always = map_of_one_side(signs, rows.weight, calibrator)
+    always = one_sided_map(signs, rows.weight, calibrator)
     if always is not None:
         return ColumnModel(None, None, always)
     data = Rows.unscored(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES)

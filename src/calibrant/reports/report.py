@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from calibrant.array_types import Array
 from calibrant.auto.advice import SAID_FIRST, advise_segments, advise_table
-from calibrant.auto.auto import KINDS, AutoCalibrator, all_fits, count_distinct
+from calibrant.auto.auto import KINDS, AutoCalibrator, class_fits, count_distinct
 from calibrant.auto.why import Leaderboard
 from calibrant.data.attributes import read_attributes as read_features
 from calibrant.data.columns import as_in_fit, plain
@@ -597,7 +597,7 @@ class SeveralClasses(ReportData):
 
     def fit_all(self, named: Mapping[str, Any], held: Any) -> dict[str, Trial]:
         """Calibrators fitted to the rest of each fold and to the whole, and judged on the folds."""
-        return try_all(all_fits(named, self.classes), held, self.matrix)
+        return try_all(class_fits(named, self.classes), held, self.matrix)
 
     def predicted(self, name: str, made: Any, held: Any) -> Array:
         """The probabilities of a map that was made before, or such probabilities themselves."""

@@ -21,10 +21,10 @@ from calibrant.export.onnx.model import (
     ML_OPSET,
     ONNX,
     OPSET,
-    add_map,
-    metadata_of,
+    add_map_to_graph,
+    onnx_metadata,
     read_options,
-    segment_inputs,
+    segment_input_types,
 )
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map
 from calibrant.rules.base import Map, VectorMap
@@ -95,18 +95,18 @@ def compose_onnx(
         calibrator = calibrator.to_fitted()
     map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     whole = load_model(model)
-    outputs = outputs_of(whole)
-    found, labels = score_output(outputs, output), label_output(outputs)
+    outputs = model_outputs(whole)
+    found, labels = find_score_output(outputs, output), find_label_output(outputs)
     dtype = read_options(input, found.bits if float is None else float)
     _check_scores(map_, fitted, found)
-    names = None if labels is None else label_table(fitted, labels)
+    names = None if labels is None else onnx_labels(fitted, labels)
     opset = _raise_opset(whole)
-    graph = Graph(dtype, opset, prefix=free_prefix(whole.graph))
-    source = _free_output_names(whole.graph, found, labels)
+    graph = Graph(dtype, opset, prefix=unused_name_prefix(whole.graph))
+    source = _free_tensor_names(whole.graph, found, labels)
     scores = _calibrator_scores(graph, source, found, map_, fitted, input)
     plan = map_.plan(ONNX, input)
     segments = _add_segment_inputs(whole, graph, plan)
-    p = add_map(map_, plan, scores, segments)
+    p = add_map_to_graph(map_, plan, scores, segments)
     if not isinstance(map_, VectorMap):
         pair = [1.0 - p, p] if fitted is None or fitted.positive_column else [p, 1.0 - p]
         p = graph.columns(pair)
@@ -125,7 +125,7 @@ def compose_onnx(
     _append_graph(whole.graph, graph, [*results, *kept])
     remove_unused_nodes(whole.graph)
     facts = {entry.key: entry.value for entry in whole.metadata_props}
-    facts |= metadata_of(map_.kind, fitted)
+    facts |= onnx_metadata(map_.kind, fitted)
     onnx.helper.set_model_props(whole, facts)
     return whole
 
@@ -156,7 +156,7 @@ def _check_scores(map_: Map, fitted: Fitted | None, found: ModelOutput) -> None:
         )
 
 
-def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
+def onnx_labels(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
     """The classes as an array that the model's output of labels can hold."""
     if fitted is None:
         raise InputError(
@@ -178,9 +178,9 @@ def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
 
 
 def _raise_opset(model: Any) -> int:
-    """The version of the model's operators, after older ones were converted to ours."""
-    versions = opsets_of(model)
-    set_opsets(model, versions)
+    """Convert a model of older operators to ours; return the version of its operators."""
+    versions = opset_versions(model)
+    set_opset_versions(model, versions)
     used = any(node.domain in ("", "ai.onnx") for node in model.graph.node)
     if used and versions.get("", 1) < OPSET:
         try:
@@ -192,12 +192,12 @@ def _raise_opset(model: Any) -> int:
                 "with a newer target_opset."
             ) from wrong
     versions[""] = max(versions.get("", OPSET), OPSET)
-    set_opsets(model, versions)
+    set_opset_versions(model, versions)
     model.ir_version = max(model.ir_version, IR)
     return versions[""]
 
 
-def opsets_of(*models: Any) -> dict[str, int]:
+def opset_versions(*models: Any) -> dict[str, int]:
     """The newest version of each domain's operators in some models."""
     versions: dict[str, int] = {}
     for opset in (own for model in models for own in model.opset_import):
@@ -207,7 +207,7 @@ def opsets_of(*models: Any) -> dict[str, int]:
     return versions
 
 
-def set_opsets(model: Any, versions: dict[str, int]) -> None:
+def set_opset_versions(model: Any, versions: dict[str, int]) -> None:
     """Replace the versions of operators that a model declares."""
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in versions.items())
@@ -216,22 +216,22 @@ def set_opsets(model: Any, versions: dict[str, int]) -> None:
 # --- joining ------------------------------------------------------------------------------------
 
 
-def free_prefix(graph: Any) -> str:
+def unused_name_prefix(graph: Any) -> str:
     """A prefix of names that the model does not use."""
-    names, count = used_names(graph), 1
+    names, count = graph_names(graph), 1
     while any(name.startswith(f"calibrant_{count}/") for name in names):
         count += 1
     return f"calibrant_{count}/"
 
 
-def _free_output_names(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> str:
-    """The name of the scores, after the names that the new outputs need were made free."""
+def _free_tensor_names(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> str:
+    """Rename tensors that have the names of new outputs; return the name of the scores then."""
     if any(value.name == RESULT for value in graph.input):
         raise InputError(
             f"the model must have no input called {RESULT!r}, for the output is called so. "
             "Rename the model's input."
         )
-    prefix = free_prefix(graph)
+    prefix = unused_name_prefix(graph)
     taken = [RESULT] if labels is None else [RESULT, labels.name]
     names = {name: f"{prefix}model/{name}" for name in taken}
     rename_tensors(graph, names)
@@ -258,17 +258,17 @@ def _calibrator_scores(
 
 
 def _add_segment_inputs(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
-    """The inputs for segments, added to the model where the calibrator has segments."""
-    inputs = segment_inputs(plan)
+    """Add the inputs for segments to the model; none where the calibrator has no segments."""
+    inputs = segment_input_types(plan)
     if not inputs:
         return []
-    taken = [name for name in inputs if name in used_names(model.graph)]
+    taken = [name for name in inputs if name in graph_names(model.graph)]
     if taken:
         raise InputError(
             f"the model must have nothing called {taken[0]!r}: the calibrator needs an input of "
             "that name. Rename the model's."
         )
-    versions = opsets_of(model)
+    versions = opset_versions(model)
     if versions.get(ML, ML_OPSET) < ML_OPSET and any(
         node.op_type == "LabelEncoder" for node in model.graph.node
     ):
@@ -276,7 +276,7 @@ def _add_segment_inputs(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
             f"the model's operators of {ML} must be of version {ML_OPSET} or newer, but are older. "
             "Export the model again with a newer target_opset."
         )
-    set_opsets(model, versions | {ML: max(versions.get(ML, ML_OPSET), ML_OPSET)})
+    set_opset_versions(model, versions | {ML: max(versions.get(ML, ML_OPSET), ML_OPSET)})
     model.graph.input.extend(tensor_info(name, kind, [None]) for name, kind in inputs.items())
     return [graph.input(name) for name in inputs]
 
@@ -296,7 +296,7 @@ def add_label_output(graph: Graph, p: Tensor, names: NDArray[Any] | None, output
 
 
 def _append_graph(model: Any, graph: Graph, outputs: Sequence[Any]) -> None:
-    """Put nodes behind a model's, and other outputs in place of its own."""
+    """Add the nodes of a graph to a model, and replace the model's outputs."""
     add_nodes(graph, model)
     del model.output[:]
     model.output.extend(outputs)
@@ -320,7 +320,7 @@ CONVERTERS = {
 
 
 def classifier_model(classifier: Any, input: str, float: int) -> Any:
-    """Features in, labels and calibrated probabilities out; see `to_onnx`."""
+    """A `CalibratedClassifier` as one model: features in, labels and probabilities out."""
     if input != "score":
         raise ParameterError(
             f"input must be 'score' for a model with its calibrator, but {input!r} came: the "
@@ -340,7 +340,7 @@ def classifier_model(classifier: Any, input: str, float: int) -> Any:
     graph = whole.graph
     labels = [value for value in graph.output if value.name != RESULT]
     if labels and labels[0].name != LABEL:  # what else has that name gets another
-        away = f"{free_prefix(graph)}model/{LABEL}"
+        away = f"{unused_name_prefix(graph)}model/{LABEL}"
         rename_tensors(graph, {LABEL: away, labels[0].name: LABEL})
         labels[0].name = LABEL
     return whole
@@ -382,7 +382,7 @@ def _converted_member(member: Any, classifier: Any) -> Any:
     except Exception as wrong:  # each converter has errors of its own
         raise InputError(
             f"{package} cannot convert {_model_name(model)} with {columns} columns of numbers: "
-            f"{_whole_sentences(str(wrong))} {_by_hand(classifier)}"
+            f"{_first_sentences(str(wrong))} {_by_hand(classifier)}"
         ) from wrong
     for value in whole.graph.output if margins else ():
         shape = value.type.tensor_type.shape
@@ -411,12 +411,12 @@ def _check_model(member: Any, model: Any) -> None:
         )
 
 
-def _whole_sentences(text: str, most: int = 200) -> str:
-    """The first line of a message, as far as its sentences are whole, and ending with a stop.
+def _first_sentences(text: str, most: int = 200) -> str:
+    """The whole sentences at the beginning of a message, from its first line.
 
-    >>> _whole_sentences("No column 'age'. This may happen because of much.", most=40)
+    >>> _first_sentences("No column 'age'. This may happen because of much.", most=40)
     "No column 'age'."
-    >>> _whole_sentences("cannot convert\\nsecond line"), _whole_sentences("a long one", most=7)
+    >>> _first_sentences("cannot convert\\nsecond line"), _first_sentences("a long one", most=7)
     ('cannot convert.', 'a long …')
     """
     line = text.strip().partition("\n")[0].rstrip()
@@ -427,7 +427,7 @@ def _whole_sentences(text: str, most: int = 200) -> str:
 
 
 def _by_hand(classifier: Any) -> str:
-    """What to do where no converter can be used."""
+    """Advice for where no converter can be used: to convert the model by hand."""
     whose = "model.members_[i]" if len(classifier.members_) > 1 else "model"
     return (
         "You can convert the model yourself, and put the calibrator behind it: "
@@ -445,27 +445,27 @@ def _model_name(model: Any) -> str:
 
 def _mean_of_models(models: Sequence[Any], fitted: Fitted) -> Any:
     """The mean of several models' probabilities, and the class in which it is highest."""
-    outputs = outputs_of(models[0])
-    labels = label_output(outputs)
+    outputs = model_outputs(models[0])
+    labels = find_label_output(outputs)
     found = next(output for output in outputs if output.name == RESULT)
-    whole, versions = models[0], opsets_of(*models)
+    whole, versions = models[0], opset_versions(*models)
     for number, model in enumerate(models, start=1):
         prefix, inputs = f"member_{number}/", {value.name for value in model.graph.input}
-        inner = used_names(model.graph) - inputs - {""}
+        inner = graph_names(model.graph) - inputs - {""}
         rename_tensors(model.graph, {name: prefix + name for name in inner})
         for node in model.graph.node:
             node.name = prefix + node.name
         if model is not whole:
             whole.graph.node.extend(model.graph.node)
             whole.graph.initializer.extend(model.graph.initializer)
-    set_opsets(whole, versions)
+    set_opset_versions(whole, versions)
     graph = Graph(found.dtype, versions[""], prefix="mean/")
     sources = [f"member_{number}/{RESULT}" for number in range(1, len(models) + 1)]
     p = graph.op("Mean", *(graph.input(source) for source in sources))
     graph.name(p, RESULT)
     results = [value for value in whole.graph.output if value.name == RESULT]
     if labels is not None:
-        results.insert(0, add_label_output(graph, p, label_table(fitted, labels), LABEL))
+        results.insert(0, add_label_output(graph, p, onnx_labels(fitted, labels), LABEL))
     _append_graph(whole.graph, graph, results)
     return whole
 
@@ -550,14 +550,14 @@ def load_model(model: Any) -> Any:
 
 
 def weight_files(model: Path) -> list[Path]:
-    """The files beside a model's file that hold some of its weights."""
+    """The files beside a model's own file that hold some of its weights."""
     damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
     try:
         whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
     except damaged:  # `load_model` reports it
         return []
     names: set[str] = set()
-    for part in graphs_of(whole.graph):
+    for part in nested_graphs(whole.graph):
         constants = list(part.initializer)
         for attribute in (own for node in part.node for own in node.attribute):
             constants += [attribute.t, *attribute.tensors]
@@ -566,8 +566,8 @@ def weight_files(model: Path) -> list[Path]:
     return [model.parent / name for name in sorted(names)]
 
 
-def outputs_of(model: Any) -> list[ModelOutput]:
-    """The outputs of a model, with the types and shapes that are known."""
+def model_outputs(model: Any) -> list[ModelOutput]:
+    """The outputs of a model, with their types and shapes as far as these are known."""
     makers = {name: node for node in model.graph.node for name in node.output}
     known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
     found: list[ModelOutput] = []
@@ -594,7 +594,7 @@ def outputs_of(model: Any) -> list[ModelOutput]:
     return found
 
 
-def score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
+def find_score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
     """The output of scores: the only one that can be, or the one of the given name."""
     known = ", ".join(map(str, outputs))
     floats = [output for output in outputs if output.dtype.name in FLOATS]
@@ -617,7 +617,7 @@ def score_output(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
     )
 
 
-def label_output(outputs: list[ModelOutput]) -> ModelOutput | None:
+def find_label_output(outputs: list[ModelOutput]) -> ModelOutput | None:
     """The output of labels, if there is one."""
     fit = [output for output in outputs if output.dtype.kind in "iubO"]
     if len(fit) > 1:
@@ -628,13 +628,13 @@ def label_output(outputs: list[ModelOutput]) -> ModelOutput | None:
 # --- changing -----------------------------------------------------------------------------------
 
 
-def graphs_of(graph: Any) -> Iterator[Any]:
+def nested_graphs(graph: Any) -> Iterator[Any]:
     """A graph and those inside its nodes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in _inner_graphs(attribute):
-                yield from graphs_of(inner)
+                yield from nested_graphs(inner)
 
 
 def _inner_graphs(attribute: Any) -> list[Any]:
@@ -642,10 +642,10 @@ def _inner_graphs(attribute: Any) -> list[Any]:
     return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
 
 
-def used_names(graph: Any) -> set[str]:
+def graph_names(graph: Any) -> set[str]:
     """Every name of a tensor or node."""
     names: set[str] = set()
-    for part in graphs_of(graph):
+    for part in nested_graphs(graph):
         for values in (part.input, part.output, part.value_info, part.initializer, part.node):
             names.update(value.name for value in values)
         for node in part.node:
@@ -656,7 +656,7 @@ def used_names(graph: Any) -> set[str]:
 
 def rename_tensors(graph: Any, names: Mapping[str, str]) -> None:
     """Rename tensors wherever they are used; the model's own outputs keep their names."""
-    for depth, part in enumerate(graphs_of(graph)):
+    for depth, part in enumerate(nested_graphs(graph)):
         inner = (part.input, part.output) if depth else ()
         for value in itertools.chain(part.value_info, part.initializer, *inner):
             value.name = names.get(value.name, value.name)
@@ -674,7 +674,7 @@ def remove_unused_nodes(graph: Any) -> None:
             kept.append(node)
             needed.update(node.input)
             inner = (g for attribute in node.attribute for g in _inner_graphs(attribute))
-            needed.update(name for g in inner for name in used_names(g))
+            needed.update(name for g in inner for name in graph_names(g))
     constants = [value for value in graph.initializer if value.name in needed]
     del graph.node[:], graph.initializer[:]
     graph.node.extend(reversed(kept))

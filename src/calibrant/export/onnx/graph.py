@@ -33,17 +33,17 @@ class OnnxNode(NamedTuple):
 
 
 def _operator_of_two(op: str) -> Callable[[Tensor, Operand], Tensor]:
-    """A method for an operation of a tensor and what stands to its right."""
+    """A method of `Tensor` for an ONNX operation, with the other operand on the right."""
     return lambda tensor, other: tensor.graph.op(op, tensor, other)
 
 
 def _swapped_operator(op: str) -> Callable[[Tensor, Operand], Tensor]:
-    """A method for an operation of what stands to the left of a tensor, and the tensor."""
+    """A method of `Tensor` for an ONNX operation, with the other operand on the left."""
     return lambda tensor, other: tensor.graph.op(op, other, tensor)
 
 
 def _operator_of_one(op: str) -> Callable[[Tensor], Tensor]:
-    """A method for an operation of a tensor alone."""
+    """A method of `Tensor` for an ONNX operation of one operand."""
     return lambda tensor: tensor.graph.op(op, tensor)
 
 
@@ -219,7 +219,7 @@ class Graph:
         )
 
     def _new_name(self, word: str) -> str:
-        """A name that is not in use."""
+        """A new name that begins with the prefix and a word, such as ``add_2``."""
         if self.parent is not None:
             return self.parent._new_name(word)
         word = word.lower()
@@ -245,7 +245,7 @@ class Graph:
         start: Sequence[Tensor],
         body: Callable[[Graph, Tensor, list[Tensor]], tuple[Tensor | None, Sequence[Tensor]]],
     ) -> list[Tensor]:
-        """The state after at most so many rounds.
+        """The state of a loop after at most ``most`` rounds.
 
         The body is given its own graph, the number of the round and the state; it returns whether
         to go on (None: always) and the new state.
@@ -263,7 +263,7 @@ class Graph:
         return self.ops("Loop", operands, len(start), {"body": inner})
 
     def name(self, x: Tensor, name: str) -> Tensor:
-        """A tensor under a given name, in this graph."""
+        """Give a tensor another name, by a node of this graph."""
         self.nodes.append(OnnxNode("Identity", (x.name,), (name,), {}))
         return Tensor(self, name)
 

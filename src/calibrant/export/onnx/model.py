@@ -124,15 +124,17 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         output = tensor_info("probabilities", dtype, ["n", map_.n_classes])
     plan = map_.plan(ONNX, input)
     opsets = {"": OPSET}
-    segments = [graph.input(name) for name in segment_inputs(plan)]
+    segments = [graph.input(name) for name in segment_input_types(plan)]
     if segments:
         opsets[ML] = ML_OPSET
-        inputs += [tensor_info(name, kind, ["n"]) for name, kind in segment_inputs(plan).items()]
-    graph.name(add_map(map_, plan, graph.input("score"), segments), output.name)
-    return model_of_graph(graph, inputs, output, opsets, IR, metadata_of(map_.kind, fitted))
+        inputs += [
+            tensor_info(name, kind, ["n"]) for name, kind in segment_input_types(plan).items()
+        ]
+    graph.name(add_map_to_graph(map_, plan, graph.input("score"), segments), output.name)
+    return build_onnx_model(graph, inputs, output, opsets, IR, onnx_metadata(map_.kind, fitted))
 
 
-def model_of_graph(
+def build_onnx_model(
     graph: Graph,
     inputs: Sequence[Any],
     output: Any,
@@ -154,7 +156,7 @@ def model_of_graph(
 
 
 def read_options(input: str, float: int) -> np.dtype[Any]:
-    """The NumPy type of a graph's numbers, after ``input`` and ``float`` were checked."""
+    """Check ``input`` and ``float`` of `to_onnx`; return the NumPy type of the graph's numbers."""
     if input not in INPUTS:
         raise ParameterError(f"input must be one of {INPUTS}, but {input!r} came.")
     if float not in TYPES:
@@ -162,7 +164,7 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
     return TYPES[float]
 
 
-def add_map(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
+def add_map_to_graph(map_: Map, plan: Node, scores: Tensor, segments: Sequence[Tensor]) -> Tensor:
     """The probabilities of a map, added to the graph of its scores (n,) or (n, k); NaN where a
     score is not finite."""
     finite, clean = finite_scores(scores)
@@ -178,7 +180,7 @@ def finite_scores(scores: Tensor) -> tuple[Tensor, Tensor]:
     return finite, finite.choose(scores, 0.0)
 
 
-def metadata_of(kind: str, fitted: Any) -> dict[str, str]:
+def onnx_metadata(kind: str, fitted: Any) -> dict[str, str]:
     """The metadata of a model: the kind of its map, and what is known of the fitted value, with
     labels as JSON."""
     facts = {"calibrant.version": __version__, "calibrant.map": kind}
@@ -196,7 +198,7 @@ def metadata_of(kind: str, fitted: Any) -> dict[str, str]:
 # --- Plans as graphs: a rule for each kind of node ------------------------------------------------
 
 
-def refuse_large(graph: Graph, *values: Array) -> None:
+def refuse_overflow(graph: Graph, *values: Array) -> None:
     """Refuse numbers whose products or differences would overflow in a graph of float32."""
     if graph.dtype == np.float64:
         return
@@ -208,7 +210,7 @@ def refuse_large(graph: Graph, *values: Array) -> None:
         )
 
 
-def segment_inputs(plan: Node) -> dict[str, np.dtype[Any]]:
+def segment_input_types(plan: Node) -> dict[str, np.dtype[Any]]:
     """The inputs that say which segment a row is in, and their types: int64, or object for
     strings. None where there are no segments."""
     if not isinstance(plan, nodes.BySegment) or not plan.keys:
@@ -258,11 +260,11 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return self._within(self.write(node.x), node.low, node.high)
 
     def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
-        """A tensor moved between two parameters."""
+        """A tensor clipped to an interval whose ends are parameters."""
         return x.within(self.number(low), self.number(high))
 
     def linear(self, node: nodes.Linear) -> Tensor:
-        refuse_large(self.graph, values_of(node.base), *(values_of(c) for c, _ in node.terms))
+        refuse_overflow(self.graph, values_of(node.base), *(values_of(c) for c, _ in node.terms))
         terms = [self.number(c) * self.write(term) for c, term in node.terms]
         return sum_of(terms if node.base == 0.0 else [self.number(node.base), *terms])
 
@@ -297,7 +299,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def _clipped(
         self, x: Node, kind: Callable[[Node], Node], function: Callable[[Array], Array]
     ) -> Tensor | None:
-        """A rising function of a clipped value: clipped after it."""
+        """A rising function of a clipped value, clipped after it; None for any other value."""
         if not isinstance(x, nodes.Clip):
             return None
         ends: list[Number] = []
@@ -318,19 +320,19 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
     def step_pieces(self, node: nodes.StepPieces) -> Tensor:
         """The value of the step on which each score lies."""
-        columns, at = pieces_of_numbers(node.places, node.values, self.score, self.code)
+        columns, at = search_pieces(node.places, node.values, self.score, self.code)
         return self.graph.gather(columns["value"], at)
 
     def line_pieces(self, node: nodes.LinePieces) -> Tensor:
         """The value of the line on which each number lies; float32 refuses numbers that are too
         large."""
         place = node.places[0]
-        refuse_large(self.graph, *(v for own in node.pieces for v in (own.left, own.right)))
+        refuse_overflow(self.graph, *(v for own in node.pieces for v in (own.left, own.right)))
         # knots that the number itself is compared with may be anywhere
         if place.function is not None and place.by_input:
-            refuse_large(self.graph, *(own.x for own in node.pieces))
+            refuse_overflow(self.graph, *(own.x for own in node.pieces))
         chooser = self.score if place.by_input else self.write(node.x)
-        columns, at = pieces_of_numbers(node.places, node.pieces, chooser, self.code)
+        columns, at = search_pieces(node.places, node.pieces, chooser, self.code)
         own = {name: self.graph.gather(column, at) for name, column in columns.items()}
         s, low, high = self.write(node.x), own["low"], own["high"]
         if (columns["scale"] != 1.0).any():
@@ -345,7 +347,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         graph, common = self.graph, self.write(node.common)
         if not node.keys or not self.segments:
             return common
-        code, count = _segment_code(node, self.segments), len(node.keys)
+        code, count = _segment_numbers(node, self.segments), len(node.keys)
         own = common
         for members, plan in stacked_plans(node.members, shared=(node.common,)):
             # rows of other groups read the first table, but their result is not used
@@ -390,7 +392,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
     def affine(self, node: nodes.Affine) -> Tensor:
         """W·x + b for each row."""
-        refuse_large(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
+        refuse_overflow(self.graph, node.matrix, np.zeros(1) if node.bias is None else node.bias)
         x = self.write(node.row)
         scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
         return scaled if node.bias is None else scaled + node.bias
@@ -405,7 +407,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return log_softmax(self.write(node.row))
 
     def combined(self, node: nodes.Combined) -> Tensor:
-        return combined_columns(node, self.write(node.row))
+        return combine_graph(node, self.write(node.row))
 
     def relative_power(self, node: nodes.RelativePower) -> Tensor:
         positive = self.write(node.row).at_least(0.0)
@@ -438,29 +440,29 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return sum_of([self.write(row) * weight for weight, row in node.terms])
 
 
-def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
-    """The number of each row's segment; how many there are for one that is not known.
+def _segment_numbers(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
+    """The number of each row's segment; for an unknown one, how many segments there are.
 
     With several columns: of the finest segment that is known.
     """
     count = len(node.keys)
     if node.columns == 1:
-        return encoded_keys(segments[0], node.keys, range(count), count).cast(np.int32)
+        return encode_keys(segments[0], node.keys, range(count), count).cast(np.int32)
     place = before = None
     for segment, step in zip(segments, column_steps(node.paths), strict=False):
-        value = encoded_keys(segment, step.values, range(len(step.values)), -1)
+        value = encode_keys(segment, step.values, range(len(step.values)), -1)
         pair = value if before is None else before * len(step.values) + value
         known = value >= 0 if before is None else (value >= 0) & (before >= 0)
         pair = known.choose(pair, -1)
-        found = encoded_keys(pair, step.pairs, step.places, -1)
-        before = encoded_keys(pair, step.pairs, step.numbers, -1)
+        found = encode_keys(pair, step.pairs, step.places, -1)
+        before = encode_keys(pair, step.pairs, step.numbers, -1)
         place = found if place is None else (found >= 0).choose(found, place)
     assert place is not None
     return (place >= 0).choose(place, count).cast(np.int32)
 
 
-def encoded_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
-    """The number that belongs to each key; keys are all text or all whole numbers."""
+def encode_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
+    """Replace each key by its number; keys are all text or all whole numbers."""
     strings = all(isinstance(key, str) for key in keys)
     attributes = {
         "keys_strings" if strings else "keys_int64s": list(keys),
@@ -471,7 +473,7 @@ def encoded_keys(x: Tensor, keys: Sequence[Any], values: Sequence[int], default:
 
 
 def _without_variables(node: Node) -> Node:
-    """The node behind a variable."""
+    """The node that a variable stands for; other nodes as they are."""
     while isinstance(node, nodes.Variable):
         node = node.value
     return node
@@ -503,7 +505,7 @@ def rounded_up(values: Array, dtype: Float) -> NDArray[Any]:
 
 
 def _piece_table(place: nodes.PieceChoice, own: Array | Pieces, dtype: Float) -> dict[str, Any]:
-    """The pieces in which numbers of the type can lie: the first number of each, and its columns.
+    """The pieces that hold numbers of the type: the first number of each, and its columns.
 
     Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
     ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
@@ -541,13 +543,13 @@ def _piece_table(place: nodes.PieceChoice, own: Array | Pieces, dtype: Float) ->
     }
 
 
-def pieces_of_numbers(
+def search_pieces(
     places: Sequence[nodes.PieceChoice],
     held: Sequence[Array | Pieces],
     chooser: Tensor,
     code: Tensor | None,
 ) -> tuple[dict[str, Array], Tensor]:
-    """The columns of all tables, one after the other, and the row in which each finite number lies.
+    """The columns of all tables of pieces, stacked, and the row of the piece of each number.
 
     ``code`` is the number of each row's own table, if there are several. The binary search is
     unrolled: the place moves ahead by 2ᵇ, …, 2, 1 rows wherever that row does not begin too high.
@@ -747,7 +749,7 @@ class _CouplingGraph:
     def round(
         self, inner: Graph, count: Tensor, state: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
-        """A step of every row that is not done."""
+        """One step of the descent, for every row that has not converged."""
         p, before, going = state
         open_ = going > 0.5
         v, u, factors = self.newton(p)
@@ -816,7 +818,7 @@ TINY = {np.dtype(np.float64): 1e-300, np.dtype(np.float32): 1e-30}
 LIGHTEST_IN_FLOAT32 = 1e-12
 
 
-def combined_columns(node: nodes.Combined, r: Tensor) -> Tensor:
+def combine_graph(node: nodes.Combined, r: Tensor) -> Tensor:
     """Class probabilities by the node's rule; classes that no column knows get nothing."""
     graph = r.graph
     if graph.dtype != np.float64 and node.weights.min() < LIGHTEST_IN_FLOAT32:
@@ -880,7 +882,7 @@ def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
 
     def body(inner: Graph, count: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         mu, low, high, _ = state
-        p, root = _root_of(r, n, mu)
+        p, root = _balanced_root(r, n, mu)
         excess = p.total() - 1.0
         open_ = (excess.abs() > 2.0 * fine * k) & (high - low > 4.5 * fine * mu.abs())
         short = excess < 0.0
@@ -895,7 +897,7 @@ def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
     return shares_of(graph.loop(ROUNDS, start, body)[3])
 
 
-def _root_of(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
+def _balanced_root(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
     """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
     n = mu.graph.constant(n_)
     q = n - mu
@@ -946,7 +948,7 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
     graph = Graph(dtype, TREES_OPSET)
     numeric = {j: c.name for j, c in enumerate(parts.columns) if c.categories is None}
     nominal = {j: c.name for j, c in enumerate(parts.columns) if c.categories is not None}
-    words = {j: _words_of_categories(parts.columns[j].categories or ()) for j in nominal}
+    words = {j: _category_words(parts.columns[j].categories or ()) for j in nominal}
     inputs = [tensor_info("score", dtype, ["n"])]
     if numeric:
         inputs.append(tensor_info("numbers", dtype, ["n", len(numeric)]))
@@ -957,28 +959,28 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
     codes = {}
     for i, (j, own) in enumerate(words.items()):
         column = graph.input("categories").column(i)
-        codes[j] = encoded_keys(column, list(own), list(own.values()), 0)
+        codes[j] = encode_keys(column, list(own), list(own.values()), 0)
     for first, last, factor in parts.ends:
-        z = factor * (z + _sum_of_trees(parts, first, last, z, list(numeric), codes))
+        z = factor * (z + _add_tree_ensemble(parts, first, last, z, list(numeric), codes))
     output = tensor_info("probability", dtype, ["n"])
     graph.name(finite.choose(sigmoid_of(z), np.nan), output.name)
-    facts = metadata_of("trees", parts.facts) | {
+    facts = onnx_metadata("trees", parts.facts) | {
         "calibrant.numbers": json.dumps(list(numeric.values())),
         "calibrant.categories": json.dumps(list(nominal.values())),
         "calibrant.words": json.dumps([list(own) for own in words.values()]),
         "calibrant.other_words": "count as missing categories",
     }
-    return model_of_graph(
+    return build_onnx_model(
         graph, inputs, output, {"": TREES_OPSET, ML: TREES_ML_OPSET}, TREES_IR, facts
     )
 
 
-def _sum_of_trees(
+def _add_tree_ensemble(
     parts: TreeParts, first: int, last: int, z: Tensor, numeric: list[int], codes: dict[int, Tensor]
 ) -> Tensor:
     """What the trees of a round add to the logit z, shape (n,). They look at numbers, at z, and for
     each set of categories at 1 for rows whose category is in it, else 0."""
-    graph, trees, columns = z.graph, _Ensemble(parts, first, last, numeric), [z]
+    graph, trees, columns = z.graph, _TreeEnsemble(parts, first, last, numeric), [z]
     for column, subset in trees.sets:
         inside = np.zeros(len(parts.columns[column].categories or ()) + 1)
         inside[[1 + code for code in parts.trees.sets[subset]]] = 1.0
@@ -987,8 +989,8 @@ def _sum_of_trees(
     return graph.op("TreeEnsemble", rows, attributes=trees.attributes(), domain=ML).squeeze(1)
 
 
-class _Ensemble:
-    """The trees of a round in the words of TreeEnsemble."""
+class _TreeEnsemble:
+    """The trees of a round as the attributes of the operator TreeEnsemble."""
 
     def __init__(self, parts: TreeParts, first: int, last: int, numeric: list[int]) -> None:
         self.trees = parts.trees
@@ -1000,13 +1002,14 @@ class _Ensemble:
         self.roots = [self._split(int(root)) for root in self.trees.roots[first:last]]
 
     def _leaf(self, node: int) -> int:
-        """The place of a leaf among all."""
+        """Add a leaf; return its place."""
         self.weights.append(float(self.trees.leaves[-1 - node]))
         return len(self.weights) - 1
 
     def _split(self, node: int) -> int:
-        """The place of a split among all: it comes before its left branch, and that before the
-        right. A leaf is written as a split whose ways both lead to it.
+        """Add a split and its branches, left before right; return its place.
+
+        A leaf is written as a split whose ways both lead to it.
 
         So is a leaf on the left of a split that has another on its right: ONNX Runtime before 1.30
         gives wrong sums of these.
@@ -1052,12 +1055,12 @@ class _Ensemble:
 TRUTH = {0: ("False", "false", "FALSE"), 1: ("True", "true", "TRUE")}
 
 
-def _words_of_categories(categories: tuple[Any, ...]) -> dict[str, int]:
+def _category_words(categories: tuple[Any, ...]) -> dict[str, int]:
     """The words that the model takes for the categories, and their codes from 1 on.
 
     Truth values and numbers come in all their usual spellings.
 
-    >>> list(_words_of_categories((False, True)))
+    >>> list(_category_words((False, True)))
     ['False', 'True', 'false', 'FALSE', '0', '0.0', 'true', 'TRUE', '1', '1.0']
     """
     plain = (int(c) if isinstance(c, float) and c.is_integer() else c for c in categories)

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
+import functools
+import inspect
 import keyword
-from textwrap import fill
+import re
+from collections import Counter
+from collections.abc import Iterable
+from textwrap import fill, indent
 from typing import Any
 
 import numpy as np
 
+from calibrant.array_types import Array
 from calibrant.errors import ParameterError
-from calibrant.export.python.printer import (
-    IMPORTS,
-    SCORE,
-    WIDTH,
-    Function,
-    PythonPrinter,
-    Text,
-    in_docstring,
-    number,
-    plan_function,
-    tree_module,
-)
+from calibrant.export.python import helpers
 from calibrant.fitting.fitted import Fitted, map_of, to_fitted_map, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
 from calibrant.rules.piecewise import read_probability
+from calibrant.rules.plan import nodes
 from calibrant.rules.plan.interpreter import evaluate
-from calibrant.rules.plan.nodes import BySegment, Constant, Node, PlanTarget, Row, StepPieces
-from calibrant.rules.plan.tables import find_borders
+from calibrant.rules.plan.nodes import Node, PlanPrinter, use_counts
+from calibrant.rules.plan.tables import TreeParts, find_borders
 from calibrant.version import __version__
 
 __all__ = ["to_python"]
 
-PYTHON = PlanTarget("Python", "Save it with calibrant.save and apply it with calibrant.load.")
+PYTHON = nodes.PlanTarget("Python", "Save it with calibrant.save and apply it with calibrant.load.")
 #: the longest label or name that a docstring shows whole
 LONGEST = 80
 
@@ -92,18 +89,18 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
                 "threshold must be None for a calibrator of trees, whose module gives "
                 f"probabilities, but {threshold!r} came. Compare what it gives."
             )
-        return tree_module(trees, name, PYTHON, _module_doc(trees.facts))
+        return tree_module(trees, name, _module_doc(trees.facts))
     map_, fitted = map_of(calibrator), to_fitted_map(calibrator)
     text, decision = Text(), None if at_least is None else map_.decision(at_least)
     plan = (map_ if decision is None else decision).plan(PYTHON)
     limit = at_least if decision is None else 1.0
-    if isinstance(plan, Row):
+    if isinstance(plan, nodes.Row):
         body = Function(text, ("scores: list[float]",), "list[float]")
         body.add(f"scores = _row(scores, {map_.n_columns})")
         if fitted is not None and isinstance(map_, VectorMap) and map_.reads == "probability":
             body.add("_check_distribution(scores)")
         body.add(f"return {PythonPrinter(body).write(plan)}")
-    elif isinstance(plan, BySegment):
+    elif isinstance(plan, nodes.BySegment):
         body = _function_of_segment(plan, limit, text)
     else:
         body = _function_of_score(plan, limit, text)
@@ -137,9 +134,9 @@ def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
     body.add("score = _finite(score)")
     if limit is None:
         body.add(f"return {PythonPrinter(body, plan).write(plan)}")
-    elif isinstance(plan, Constant):
+    elif isinstance(plan, nodes.Constant):
         body.add(f"return {evaluate(plan, np.zeros(1))[0] >= limit}")
-    elif isinstance(plan, StepPieces) and len(plan.places[0].regions.low) == 2:
+    elif isinstance(plan, nodes.StepPieces) and len(plan.places[0].regions.low) == 2:
         low, _, piece = plan.places[0].regions
         rises = plan.values[0][piece[1]] >= limit
         body.add(f"return score {'>=' if rises else '<'} {number(low[1])}")
@@ -148,7 +145,7 @@ def _function_of_score(plan: Node, limit: float | None, text: Text) -> Function:
     return body
 
 
-def _function_of_segment(plan: BySegment, limit: float | None, text: Text) -> Function:
+def _function_of_segment(plan: nodes.BySegment, limit: float | None, text: Text) -> Function:
     """The function of a score and its segment: first the common value, then that of the segment's
     own map."""
     names = plan.column_names
@@ -206,7 +203,7 @@ def _function_doc(plan: Node, map_: Map, fitted: Fitted | None, at_least: float 
     """The function's docstring: what it gives, and what it says of scores and segments."""
     known = None if fitted is None else fitted.score_range
     notes = "" if known is None else f"Scores must be {known.words()}. "
-    if isinstance(plan, BySegment):
+    if isinstance(plan, nodes.BySegment):
         segments = "1 segment is" if len(plan.keys) == 1 else f"{len(plan.keys)} segments are"
         others = "the map of all rows"
         if plan.columns > 1:
@@ -239,3 +236,432 @@ def _docstring(*paragraphs: str) -> str:
     """A docstring of some paragraphs."""
     filled = "\n\n".join(fill(text, WIDTH - 8, break_on_hyphens=False) for text in paragraphs)
     return f'"""{in_docstring(filled)}\n"""'
+
+
+# --- Plans of a score, or of a row of scores, as statements of a Python function ------------------
+
+
+#: the parameters of functions
+SCORE, FEATURES = "score: float", "features: dict | list"
+#: the most terms of one expression; a longer sum is several statements
+MANY = 8
+#: the names of variables that hold the value of a node
+HINTS: dict[type[Node], str] = {nodes.Logit: "z", nodes.Clip: "x"}
+#: nodes that no variable needs to hold; rows are kept by their rules
+PLAIN = (nodes.Constant, nodes.Input, nodes.Row)
+#: the helpers that compute functions
+HELPERS: dict[type[Node], str] = {
+    nodes.Sigmoid: "_sigmoid",
+    nodes.Logit: "_logit",
+    nodes.Log: "_ln",
+    nodes.MinusLogRest: "_minus_ln_rest",
+    nodes.Softplus: "_softplus",
+}
+
+
+def plan_function(plan: Node, text: Text, common: Node | None = None) -> str:
+    """The name of a private function of one score that evaluates a plan; with the value of a common
+    node as its second parameter, if there is such a node."""
+    known = {} if common is None else {common: "common"}
+    body = Function(text, (SCORE, *(f"{name}: float" for name in known.values())))
+    body.add(f"return {PythonPrinter(body, plan, known=known).write(plan)}")
+    return text.function(body)
+
+
+class PythonPrinter(PlanPrinter[str]):
+    """Writes plans into the body of a function of ``score``, or of the list ``scores``.
+
+    ``known`` are nodes that variables hold already.
+    """
+
+    def __init__(self, body: Function, *plans: Node, known: dict[Node, str] | None = None) -> None:
+        self.body, self.text = body, body.text
+        self.known = dict(known or {})
+        self.uses: Counter[Node] = use_counts(plans)
+
+    def write(self, node: Node) -> str:
+        """A node as an expression; the body gets the statements that it needs."""
+        if node not in self.known:
+            written = self.by_rule(node)
+            if self.uses[node] < 2 or isinstance(node, PLAIN):
+                return written
+            self.known[node] = self.body.keep(HINTS.get(type(node), "p"), written)
+        return self.known[node]
+
+    def input(self, node: nodes.Input) -> str:
+        return "score"
+
+    def constant(self, node: nodes.Constant) -> str:
+        return number(node.value)
+
+    def let(self, node: nodes.Let) -> str:
+        """The variable first, then what is made of it."""
+        self.variable(node.variable)
+        return self.write(node.body)
+
+    def variable(self, node: nodes.Variable, hint: str = "p") -> str:
+        """The name of the variable that holds a node's value."""
+        if node not in self.known:
+            self.known[node] = self.body.keep(hint, self.write(node.value))
+        return self.known[node]
+
+    def clip(self, node: nodes.Clip) -> str:
+        return f"min(max({self.write(node.x)}, {number(node.low)}), {number(node.high)})"
+
+    def linear(self, node: nodes.Linear) -> str:
+        """A sum as an expression; of many terms, as one statement for each."""
+        if len(node.terms) > MANY:
+            total = self.body.name("total")
+            self.body.add(f"{total} = {number(node.base)}", sets=total)
+            for c, term in node.terms:
+                self.body.add(f"{total} += {number(c)} * {self.write(term)}", sets=total)
+            return total
+        parts = [number(node.base)] if node.base or not node.terms else []
+        for c, term in node.terms:
+            part = f"{number(c)} * {self.write(term)}"
+            sign = "- " if part.startswith("-") else "+ "
+            parts.append(sign + part.removeprefix("-") if parts else part)
+        line = " ".join(parts)
+        return line if len(line) <= WIDTH - 30 else "\n" + indent("\n".join(parts), "    ") + "\n"
+
+    def rising(self, node: nodes.Rising) -> str:
+        return f"{HELPERS[type(node)]}({self.write(node.x)})"
+
+    def square(self, node: nodes.Square) -> str:
+        z = self.body.keep("z", self.write(node.x))
+        return f"({z} * {z})"
+
+    def step_pieces(self, node: nodes.StepPieces) -> str:
+        """A table of values and the search in it."""
+        [place], [values] = node.places, node.values
+        low, _, piece = place.regions
+        cuts = self.text.numbers("CUTS", low[1:], "the lowest scores of all steps but the first")
+        held = self.text.numbers("VALUES", values[piece], "the value of each step")
+        return f"{held}[bisect.bisect_right({cuts}, {self.write(node.input)})]"
+
+    def line_pieces(self, node: nodes.LinePieces) -> str:
+        """Tables of knots and values, and the call that finds the line."""
+        [pieces] = node.pieces
+        x = self.body.keep("x", self.write(node.x))
+        knots = self.text.numbers("KNOTS", pieces.x, "the knots, in ascending order")
+        if pieces.jumps:
+            left = self.text.numbers("LEFT", pieces.left, "what lines come to just before a knot")
+            right = self.text.numbers("RIGHT", pieces.right, "what lines start from at a knot")
+            chosen = self._piece_number(node)
+        else:  # at a knot both lines agree, so any side will do
+            left = right = self.text.numbers("VALUES", pieces.left, "the value at each knot")
+            chosen = f"bisect.bisect_right({knots}, {x})"
+        return f"_on_line({x}, {knots}, {left}, {right}, {chosen})"
+
+    def _piece_number(self, node: nodes.LinePieces) -> str:
+        """The number of the piece of x, as an expression of the score."""
+        low, _, piece = node.places[0].regions
+        cuts = self.text.numbers("CUTS", low[1:], "the scores at which each next piece begins")
+        found = f"bisect.bisect_right({cuts}, {self.write(node.input)})"
+        if np.array_equal(piece, np.arange(len(piece))):
+            return found
+        held = self.text.table("PIECES", map(str, piece.tolist()), "the pieces in that order")
+        return f"{held}[{found}]"
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def row_input(self, node: nodes.RowInput) -> str:
+        return "scores"
+
+    def in_variable(self, node: Node, hint: str = "x") -> str:
+        """The name of a variable that holds the value of a node."""
+        return self.body.keep(hint, self.write(node))
+
+    def each_column(self, node: nodes.EachColumn) -> str:
+        """A table of functions, one for each column, and their calls."""
+        items = [f"({column}, {plan_function(own, self.text)})" for column, own in node.members]
+        held = self.text.registry("MEMBERS", "()", items, "a column of the row, and its map")
+        return f"[member({self.in_variable(node.row)}[column]) for column, member in {held}]"
+
+    def within(self, node: nodes.Within) -> str:
+        low, high = number(node.low), number(node.high)
+        return f"[min(max(value, {low}), {high}) for value in {self.in_variable(node.row)}]"
+
+    def logarithms(self, node: nodes.Logarithms) -> str:
+        cut = f"min(max(value, {number(node.floor)}), 1.0)"
+        return f"[math.log({cut}) for value in {self.in_variable(node.row)}]"
+
+    def affine(self, node: nodes.Affine) -> str:
+        """A list comprehension by the form of the matrix: a number, a factor for each class, or
+        rows."""
+        x, text = self.in_variable(node.row), self.text
+        if node.bias is None:
+            return f"[{number(float(node.matrix))} * value for value in {x}]"
+        bias = text.numbers("BIAS", node.bias, "what is added to each class")
+        if node.matrix.ndim == 0:
+            factor = number(float(node.matrix))
+            return f"[{factor} * value + b for value, b in zip({x}, {bias})]"
+        if node.matrix.ndim == 1:
+            own = text.numbers("FACTORS", node.matrix, "the factor of each class")
+            return f"[w * value + b for w, value, b in zip({own}, {x}, {bias})]"
+        rows = [f"({', '.join(map(repr, row))})" for row in node.matrix.tolist()]
+        matrix = text.table("MATRIX", rows, "how much of each logit goes into each class")
+        row = f"sum(w * value for w, value in zip(row, {x})) + b"
+        return f"[{row} for row, b in zip({matrix}, {bias})]"
+
+    def log_softmax(self, node: nodes.LogSoftmax) -> str:
+        return f"_log_softmax({self.in_variable(node.row)})"
+
+    def softmax_row(self, node: nodes.SoftmaxRow) -> str:
+        return f"[math.exp(value) for value in _log_softmax({self.in_variable(node.row)})]"
+
+    def normalised(self, node: nodes.Normalised) -> str:
+        return f"_shares({self.write(node.row)})"
+
+    def relative_power(self, node: nodes.RelativePower) -> str:
+        """Powers of shares of the largest value."""
+        kept = self.body.keep("x", f"[max(value, 0.0) for value in {self.in_variable(node.row)}]")
+        peak = self.body.keep("peak", f"max({kept}) or 1.0")
+        shares = self.body.keep("x", f"[value / {peak} for value in {kept}]")
+        return f"[value ** {number(node.power)} for value in {shares}]"
+
+    def row_average(self, node: nodes.RowAverage) -> str:
+        """A weighted sum of lists."""
+        pairs = [f"({number(weight)}, {self.in_variable(row, 'p')})" for weight, row in node.terms]
+        rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
+        first = self.body.keep("first", f"{rows}[0][1]")
+        return f"[sum(weight * p[j] for weight, p in {rows}) for j in range(len({first}))]"
+
+    def largest_mapped(self, node: nodes.LargestMapped) -> str:
+        p = self.in_variable(node.row, "p")
+        return f"_with_largest({p}, {plan_function(node.member, self.text)}(max({p})))"
+
+    def combined(self, node: nodes.Combined) -> str:
+        """The call of a combiner; classes that no column knows get 0."""
+        r = self.in_variable(node.row, "r")
+        p = f"_{node.rule}({r})"
+        if node.rule in ("projected", "balanced"):
+            own = self.text.numbers("WEIGHTS", node.weights, "how much each class counts")
+            p = f"_{node.rule}({r}, {own})"
+        elif node.rule != "normalized":
+            items = []
+            for column, weight in zip(node.code.T, node.weights, strict=True):
+                sides = (tuple(np.flatnonzero(column == sign).tolist()) for sign in (1.0, -1.0))
+                items.append(f"({', '.join(map(str, sides))}, {number(weight)})")
+            says = "of each column the positive and negative classes, weight"
+            p = f"_{node.rule}({r}, {self.text.table('COLUMNS', items, says)}, {len(node.code)})"
+        if node.known.all():
+            return p
+        found = self.body.keep("p", p)
+        places = [str(int(node.known[:c].sum())) if k else "None" for c, k in enumerate(node.known)]
+        at = self.text.table("PLACES", places, "where each class is; some are never probable")
+        return f"[0.0 if i is None else {found}[i] for i in {at}]"
+
+
+# --- Trees on the columns of a row as a Python module ---------------------------------------------
+
+
+#: the tables of trees, and what the text says of them
+OF_TREES = {
+    "column": "which column each split looks at; the last one is the logit",
+    "threshold": "numbers up to this go left",
+    "missing_left": "whether missing numbers go left",
+    "subset": "which set of categories goes left; -1: a split of numbers",
+    "left": "the next split, or -1 - i for leaf i",
+    "right": "the same, for rows that go right",
+    "leaves": "what leaves add to the logit",
+    "roots": "the first split of each tree",
+}
+
+
+def tree_module(parts: TreeParts, name: str, doc: str) -> str:
+    """The text of a module with one function of a score and the columns of its row."""
+    text, trees = Text(), parts.trees
+    body = Function(text, (SCORE, FEATURES))
+    plan = parts.start.plan(PYTHON)
+    body.add("score = _finite(score)")
+    items = []
+    for column in parts.columns:
+        codes = None
+        if column.categories is not None:
+            codes = {category: float(code) for code, category in enumerate(column.categories)}
+        items.append(f"({column.name!r}, {codes!r})")
+    columns = text.table("COLUMNS", items, "the columns, and the codes of their categories")
+    body.add(f"row = _feature_row(features, {columns})")
+    body.add(f"z = _logit({PythonPrinter(body, plan).write(plan)})")
+    tables = [
+        text.table(field.upper(), map(repr, getattr(trees, field).tolist()), words)
+        for field, words in OF_TREES.items()
+    ]
+    sets = [f"frozenset({sorted(map(float, codes))!r})" for codes in trees.sets]
+    tables.append(text.table("SETS", sets, "sets of category codes"))
+    for first, last, factor in parts.ends:
+        leaves = f"_sum_of_leaves([*row, z], {first}, {last}, {', '.join(tables)})"
+        body.add(f"z = {number(factor)} * (z + {leaves})")
+    body.add("return _sigmoid(z)")
+    names = ", ".join(repr(one.name) for one in parts.columns)
+    said = (
+        '"""The calibrated probability for one score and the columns of its row.\n\n'
+        f"It looks at {in_docstring(names)}.\n"
+        '"""'
+    )
+    return text.source(doc, (), body.source(name, said))
+
+
+# --- The text of a module: tables, functions that share them, and the helpers that they need ------
+
+
+#: columns of a line
+WIDTH = 100
+#: modules of the standard library that the text may import
+IMPORTS = ("bisect", "math")
+
+
+def number(value: Any) -> str:
+    """A number as Python reads it back, bit for bit.
+
+    >>> number(0.1), number(-1)
+    ('0.1', '-1.0')
+    """
+    return repr(float(value))
+
+
+def in_docstring(words: str) -> str:
+    """Words escaped for a docstring, so that no name or label in them can end it.
+
+    >>> in_docstring('a "b"')
+    'a \\\\"b\\\\"'
+    """
+    return words.replace("\\", "\\\\").replace('"', '\\"')
+
+
+class Text:
+    """The module: tables of numbers, private functions, and tables of those functions."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._tables: dict[str, tuple[str, str]] = {}
+        self._functions: dict[str, str] = {}
+        self._registries: list[str] = []
+
+    def name(self, hint: str) -> str:
+        """A name that nothing else has: ``_KNOTS``, ``_KNOTS_2``, …"""
+        self._names[hint] = self._names.get(hint, 0) + 1
+        return f"_{hint}" if self._names[hint] == 1 else f"_{hint}_{self._names[hint]}"
+
+    def table(self, hint: str, items: Iterable[str], says: str) -> str:
+        """The name of a tuple of these items; equal ones are written once."""
+        written = _tuple_text(list(items))
+        if written not in self._tables:
+            self._tables[written] = self.name(hint), says
+        return self._tables[written][0]
+
+    def numbers(self, hint: str, values: Array, says: str) -> str:
+        """The name of a tuple of these numbers."""
+        return self.table(hint, map(repr, values.tolist()), says)
+
+    def function(self, made: Function) -> str:
+        """The name of a private function; those of equal text are written once."""
+        source = made.source("{name}")
+        if source not in self._functions:
+            self._functions[source] = self.name("map")
+        return self._functions[source]
+
+    def registry(self, hint: str, brackets: str, items: Iterable[str], says: str) -> str:
+        """The name of a container of functions, one to a line."""
+        name = self.name(hint)
+        lines = "".join(f"    {item},\n" for item in items)
+        self._registries.append(f"# {says}\n{name} = {brackets[0]}\n{lines}{brackets[1]}\n")
+        return name
+
+    def source(self, doc: str, classes: Iterable[object], main: str) -> str:
+        """The text of the whole module."""
+        functions = [w.replace("{name}", name, 1) for w, name in self._functions.items()]
+        code = [*functions, *self._registries, main]
+        needed = _names_used("\n".join(code))
+        imports = [f"import {name}\n" for name in IMPORTS if name in needed]
+        labels = [repr(label) for label in classes]
+        tables = [f"CLASSES = {_tuple_text(labels)}\n"] if labels else []
+        tables += [
+            f"# {says}\n{name} = {written}\n"
+            for written, (name, says) in self._tables.items()
+            if name in needed
+        ]
+        helping = [source for name, source in _helper_sources().items() if name in needed]
+        head = [f"{doc}\n", "from __future__ import annotations\n", "".join(imports), *tables]
+        return "\n".join(filter(None, head)) + "".join(f"\n\n{part}" for part in helping + code)
+
+
+class Function:
+    """A function that is being written: its parameters and statements."""
+
+    def __init__(self, text: Text, parameters: tuple[str, ...], returns: str = "float") -> None:
+        self.text = text
+        self._parameters, self._returns = parameters, returns
+        self._lines: list[tuple[str, str]] = []
+        self._names: dict[str, int] = {p.split(":", maxsplit=1)[0]: 1 for p in parameters}
+        self._kept: dict[str, str] = {}
+
+    def add(self, statement: str, sets: str = "") -> None:
+        """Add a statement. If all that it does is to set a variable, ``sets`` names the
+        variable."""
+        self._lines.append((statement, sets))
+
+    def name(self, hint: str) -> str:
+        """A variable that nothing else uses."""
+        self._names[hint] = self._names.get(hint, 0) + 1
+        return hint if self._names[hint] == 1 else f"{hint}_{self._names[hint]}"
+
+    def keep(self, hint: str, expression: str) -> str:
+        """The variable that holds an expression; the same one for the same expression."""
+        if expression.isidentifier():
+            return expression
+        if expression not in self._kept:
+            self._kept[expression] = self.name(hint)
+            self.add(f"{self._kept[expression]} = {expression}", sets=self._kept[expression])
+        return self._kept[expression]
+
+    def source(self, name: str, doc: str = "") -> str:
+        """The text of the function, without the variables that nothing reads."""
+        lines: list[str] = []
+        read: set[str] = set()
+        for statement, sets in reversed(self._lines):
+            if not sets or sets in read:
+                lines.append(statement)
+                read |= set(re.findall(r"\w+", statement))
+        head = f"def {name}({', '.join(self._parameters)}) -> {self._returns}:"
+        return "\n".join(
+            [head, indent("\n".join([*filter(None, [doc]), *lines[::-1]]), "    "), ""]
+        )
+
+
+def _tuple_text(items: list[str]) -> str:
+    """A tuple as text, on as many lines as it needs."""
+    short = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if len(short) <= WIDTH - 20:
+        return short
+    lines, line = [], ""
+    for item in items:
+        if line and len(line) + len(item) + 2 > WIDTH - 4:
+            lines.append(line)
+            line = ""
+        line += f"{' ' if line else ''}{item},"
+    return "(\n" + "\n".join(f"    {part}" for part in [*lines, line]) + "\n)"
+
+
+@functools.cache
+def _helper_sources() -> dict[str, str]:
+    """The text of each helper, in the order in which they stand."""
+    found = inspect.getmembers(helpers, inspect.isfunction)
+    lines = {name: inspect.getsourcelines(function) for name, function in found}
+    return {name: "".join(lines[name][0]) for name in sorted(lines, key=lambda n: lines[n][1])}
+
+
+def _names_used(code: str) -> set[str]:
+    """The names that code uses, and those that its helpers use in turn."""
+    found, new = set[str](), {code}
+    while new:
+        names = {
+            node.id
+            for part in new
+            for node in ast.walk(ast.parse(part))
+            if isinstance(node, ast.Name)
+        }
+        new = {source for name, source in _helper_sources().items() if name in names - found}
+        found |= names
+    return found

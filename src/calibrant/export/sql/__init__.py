@@ -42,7 +42,7 @@ from calibrant.export.sql.printer import (
     SqlRowPrinter,
     SqlWriter,
     without_overflow,
-    write_segmented,
+    write_segments,
 )
 from calibrant.fitting.fitted import Fitted, fingerprint, map_of, to_fitted_map, tree_parts_of
 from calibrant.rules.base import Map, VectorMap
@@ -175,7 +175,7 @@ def to_sql(
     columns = (column,) if isinstance(column, str) else tuple(column)
     if fitted is not None and isinstance(map_, VectorMap):
         columns = names_as_in_fit(columns, fitted.provenance, fitted.classes)
-    request = Request(
+    request = SqlRequest(
         map=map_,
         fitted=fitted,
         writer=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
@@ -190,28 +190,28 @@ def to_sql(
         decision=None if at_least is None else map_.decision(at_least),
     )
     request.check()
-    sql = _faster_form(request) if form == "auto" else request.written()
+    sql = _choose_form(request) if form == "auto" else request.written()
     request.check_dbt(sql)
     return sql
 
 
-def _faster_form(request: Request) -> Sql:
-    """An expression, or a lookup where there is one that is faster."""
+def _choose_form(request: SqlRequest) -> Sql:
+    """The SQL of the faster form: an expression, or a lookup."""
     dialect = request.writer.dialect
     other = replace(request, writer=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
     long = request.printed.size * (USUAL if several else LEAST) > dialect.longest
-    plain = None if long else _if_short(request)
+    plain = None if long else _sql_if_short_enough(request)
     if plain is not None and (several or len(plain) <= dialect.longest):
         return plain
-    looked_up = _if_short(other)
+    looked_up = _sql_if_short_enough(other)
     if looked_up is None:  # none is short enough for one query: the error of the first says so
         return request.written() if plain is None else plain
     return looked_up if plain is None or other.writer.joins else plain
 
 
-def _if_short(request: Request) -> Sql | None:
-    """The SQL, None where it would be too long for one query."""
+def _sql_if_short_enough(request: SqlRequest) -> Sql | None:
+    """The SQL; None where it would be too long for one query."""
     try:
         return request.written()
     except TooLongError:
@@ -231,11 +231,11 @@ COMPILED = 2_000
 
 
 class TooLongError(InputError):
-    """SQL that parsers do not take."""
+    """The error of SQL that is longer than parsers take."""
 
 
 @dataclass(frozen=True)
-class Request:
+class SqlRequest:
     """A map, the names of tables and columns in its SQL, and the writer that collects joins.
 
     ``decision`` is the map of 0 and 1 that stands for the comparison with the threshold.
@@ -264,10 +264,10 @@ class Request:
         """The name of the lookup table: as asked, or one that no other map has."""
         if self.lookup is not None:
             return self.lookup
-        return f"{self._lookup_stem}{fingerprint(self.printed)}"
+        return f"{self._lookup_prefix}{fingerprint(self.printed)}"
 
     @property
-    def _lookup_stem(self) -> str:
+    def _lookup_prefix(self) -> str:
         """The part of a lookup table's name that comes before the fingerprint."""
         own = re.sub(r"[^a-z0-9]+", "_", str(self.view or self.into).lower())
         own = own[-LONGEST_PART:].strip("_")
@@ -299,7 +299,7 @@ class Request:
             )
         check_segment_columns(self.segment, self.map.n_segment_columns)
 
-    def check_tables(self) -> None:
+    def check_lookup_name(self) -> None:
         """Refuse a lookup table that would replace the table of rows.
 
         Schemas count only where both names have them: the database may add the other's.
@@ -331,28 +331,28 @@ class Request:
         """The SQL: an expression, or a query with the tables that it needs, or a view."""
         plan, dialect = self.printed.plan(SQL), self.writer.dialect
         if isinstance(plan, Row):
-            steps = self._query_steps(self.columns if self.keep is None else self.keep)
+            steps = self._new_query(self.columns if self.keep is None else self.keep)
             scores = [self._score_column(own, "r") for own in self.columns]
             found = SqlRowPrinter(scores, steps).probabilities(plan)
             names = self._class_columns(len(found))
             last = [f"{p} AS {own}" for p, own in zip(found, names, strict=True)]
             query = _check_length(steps.query(last))
-            return self._whole_script(query, "The query: a probability for every class.")
+            return self._script(query, "The query: a probability for every class.")
         if not self.writer.lookup and self.view is None:
             text = _check_length(self._expression(plan, ""))
             return Sql(self._header(text) + text)
         value = _check_length(self._expression(plan, "r"))
-        query = self._query_steps(self.keep).query([f"{value} AS {new_name(self.into, dialect)}"])
+        query = self._new_query(self.keep).query([f"{value} AS {new_name(self.into, dialect)}"])
         new = "calibrated probability" if self.threshold is None else "decision"
-        return self._whole_script(query, f"The query: every row as it is, and its {new}.")
+        return self._script(query, f"The query: every row as it is, and its {new}.")
 
-    def _query_steps(self, kept: Sequence[str] | None) -> QuerySteps:
-        """The query that is being made, which keeps some columns of the table or all."""
+    def _new_query(self, kept: Sequence[str] | None) -> QuerySteps:
+        """A query to be written, which keeps some columns of the table or all."""
         dialect = self.writer.dialect
         keep = ["r.*"] if kept is None else [column_name(own, "r", dialect) for own in kept]
         is_dbt = isinstance(self.table, str) and DBT_TABLE.fullmatch(self.table)
         table = self.table if is_dbt else table_name(self.table, dialect)
-        prefix = _free_prefix((*(kept or ()), self.table))
+        prefix = _unused_step_prefix((*(kept or ()), self.table))
         return QuerySteps(self.writer, table, self.lookup_name, keep, prefix)
 
     def _score_column(self, own: str, source: str) -> str:
@@ -370,7 +370,7 @@ class Request:
         printer = SqlPrinter(self.writer, score, whole=whole)
         if isinstance(plan, BySegment):
             segments = [column_name(own, source, dialect) for own in self.segment]
-            text = write_segmented(plan, segments, printer)
+            text = write_segments(plan, segments, printer)
             known = " AND ".join([known, *(f"{own} IS NOT NULL" for own in segments)])
         else:
             text = printer.write(without_overflow(plan, dialect))
@@ -386,13 +386,13 @@ class Request:
         ends = [text.replace("${", "_{") for text in class_column_names("", labels)]
         return [new_name(f"{self.into}{end}", self.writer.dialect) for end in ends]
 
-    def _whole_script(self, query: str, about: str) -> Sql:
+    def _script(self, query: str, about: str) -> Sql:
         """A script: a comment, the statements that make tables in one transaction, and the query or
         the view of it."""
         dialect, header = self.writer.dialect, self._header(query)
         made = lookup_statements(self.writer.joins, self.lookup_name, dialect)
         if made:
-            self.check_tables()
+            self.check_lookup_name()
         head, last = header, [comment(about) + query]
         if self.view is not None:
             own, head = table_name(self.view, dialect), header if made else ""
@@ -429,7 +429,7 @@ class Request:
             are = "tables are" if len(names) > 1 else "table is"
             text += (
                 f" Its {are} {', '.join(names)}. Every fit has its own, and older ones stay: when "
-                f"no view or query reads them any more, DROP TABLE {self._lookup_stem}<their "
+                f"no view or query reads them any more, DROP TABLE {self._lookup_prefix}<their "
                 "fingerprint>."
             )
         slow = len(query) > COMPILED and not self.writer.joins
@@ -443,8 +443,8 @@ def _name_parts(table: str) -> list[str]:
     return [part.strip('"`[]').lower() for part in table.split(".")]
 
 
-def _free_prefix(taken: Sequence[str]) -> str:
-    """A prefix for the names of steps, so that none is among the names in use."""
+def _unused_step_prefix(taken: Sequence[str]) -> str:
+    """A prefix that makes the names of steps differ from names in use; empty if none is needed."""
     prefix, heads = "", "|".join(HEADS)
     while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
         prefix += "c_"

@@ -90,12 +90,12 @@ def quotient_number(x: float) -> str:
         return f"({sign}{whole}e0 {'/' if int(exponent) < 0 else '*'} 1e{abs(int(exponent))})"
     top, bottom = abs(x).as_integer_ratio()
     raised = max(top.bit_length() - 53, 0)
-    times, divided = _by_powers("*", raised), _by_powers("/", bottom.bit_length() - 1)
+    times, divided = _binary_factors("*", raised), _binary_factors("/", bottom.bit_length() - 1)
     return f"({sign}{top >> raised}e0{times}{divided})"
 
 
-def _by_powers(mark: str, power: int) -> str:
-    """A product or quotient by a power of two in factors that are written as one number each."""
+def _binary_factors(mark: str, power: int) -> str:
+    """Times or divided by a power of two, in factors that are written as one number each."""
     whole, rest = divmod(power, POWER)
     return f" {mark} {2**POWER}e0" * whole + (f" {mark} {2**rest}e0" if rest else "")
 

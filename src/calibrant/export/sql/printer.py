@@ -125,7 +125,9 @@ class SqlPrinter(PlanPrinter[str]):
         """A node as SQL that can be part of a product, of a comparison, or an argument."""
         text = self.write(node)
         plain = isinstance(node, nodes.Input) or node in self.known or re.fullmatch(WORD, text)
-        called = isinstance(node, nodes.Clip) and self.dialect.greatest and any(self._ends(node))
+        called = (
+            isinstance(node, nodes.Clip) and self.dialect.greatest and any(self._clip_ends(node))
+        )
         return text if plain or called else in_brackets("(", text, ")")
 
     def input(self, node: nodes.Input) -> str:
@@ -136,11 +138,11 @@ class SqlPrinter(PlanPrinter[str]):
 
     def clip(self, node: nodes.Clip) -> str:
         """A value between two ends; an end that it cannot pass is not written."""
-        text, ends = self.write(node.x), self._ends(node)
+        text, ends = self.write(node.x), self._clip_ends(node)
         return clamp(text, self.dialect, *ends) if any(ends) else text
 
-    def _ends(self, node: nodes.Clip) -> tuple[str | None, str | None]:
-        """The ends of an interval as SQL; None for an end that the value cannot pass."""
+    def _clip_ends(self, node: nodes.Clip) -> tuple[str | None, str | None]:
+        """The ends that a value is clipped to, as SQL; None for an end that it cannot pass."""
         least, most = self.reach(node.x)
         (_, low), (high, _) = nodes.ends_of(node.low), nodes.ends_of(node.high)
         return (
@@ -177,7 +179,7 @@ class SqlPrinter(PlanPrinter[str]):
         largest = max(map(abs, nodes.ends_of(coefficient)))
         inner = term.x if isinstance(term, nodes.Clip) else term
         tiny = isinstance(inner, nodes.Input) and low < TINY and high > -TINY and largest <= 0.5
-        return safe_factor(text, self.dialect) if tiny else text
+        return guarded_factor(text, self.dialect) if tiny else text
 
     def sigmoid(self, node: nodes.Sigmoid) -> str:
         return sigmoid_of(self.write(node.x), self.dialect, exp_is_finite(self.reach(node.x)))
@@ -229,7 +231,7 @@ class SqlPrinter(PlanPrinter[str]):
         found = self._reached_regions(node)
         if self.writer.lookup and sum(len(own.low) for own in found) > 1:
             columns = [{"value": own} for own in node.values]
-            return self.writer.look_up(found, columns, self.score, self.code)["value"]
+            return self.writer.join_pieces(found, columns, self.score, self.code)["value"]
         [own], [values] = found, node.values
         texts = [self.number(float(values[i])) for i in own.piece]
         return comparison_tree(self.score, own.low.tolist(), texts, self.dialect)
@@ -251,7 +253,7 @@ class SqlPrinter(PlanPrinter[str]):
         columns = nodes.line_columns(node.pieces, self.relative)
         if any(is_steep(own, node.x).any() for own in node.pieces):
             columns = [own | piece_bounds(node, i, found[i]) for i, own in enumerate(columns)]
-        joined = self.writer.look_up(found, columns, chooser, self.code)
+        joined = self.writer.join_pieces(found, columns, chooser, self.code)
         text = line_by_columns(self._factor_of(node.x, 0.0), joined)
         if "least" in joined:
             return clamp(text, self.dialect, joined["least"], joined["most"])
@@ -281,7 +283,7 @@ class SqlPrinter(PlanPrinter[str]):
             range_ = nodes.widened(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
             least, most = ends.get("least"), ends.get("most")
             if pieces.are_shares and not ends:
-                least, most = _ends_to_guard(node, piece, own.here if known else None, range_)
+                least, most = _ends_to_clamp(node, piece, own.here if known else None, range_)
             if (least, most) != (None, None):
                 text = clamp(text, self.dialect, least, most)
             leaves.append((float(low), text, range_))
@@ -320,7 +322,7 @@ class SqlPrinter(PlanPrinter[str]):
         return comparison_tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
 
 
-def safe_factor(value: str, dialect: Dialect) -> str:
+def guarded_factor(value: str, dialect: Dialect) -> str:
     """A value as a factor: where a product must not underflow, tiny values count as 0."""
     if not dialect.strict:
         return value
@@ -337,11 +339,11 @@ def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
     return in_brackets(f"{one} / ({one} + EXP(-(", f, ")))")
 
 
-def _ends_to_guard(
+def _ends_to_clamp(
     node: nodes.LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
 ) -> tuple[float | None, float | None]:
-    """0 and 1 as ends that a line must be cut at; None for an end that rounding cannot carry it
-    beyond."""
+    """The ends, 0 and 1, that a line must be clamped to; None for an end that rounding cannot carry
+    it beyond."""
     if here is not None and isinstance(node.x, nodes.Input):
         # each operation rises or falls with the score, and is the same in every engine
         values = nodes.on_line(np.array(here), piece)
@@ -355,7 +357,7 @@ def _ends_to_guard(
 # --- A plan per segment: a CASE; or, for many, a table of parameters and one of pieces ------------
 
 
-def write_segmented(plan: nodes.BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
+def write_segments(plan: nodes.BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
     """The plan of a score and of columns of segments as SQL."""
     dialect = printer.dialect
     used = np.flatnonzero(plan.shares > 0.0).tolist()
@@ -392,7 +394,7 @@ def write_segmented(plan: nodes.BySegment, segments: Sequence[str], printer: Sql
 def _segment_number(
     plan: nodes.BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
 ) -> tuple[Any, str]:
-    """The values that tell segments apart, and the SQL of the value of each row.
+    """The values that a lookup table has for segments, and the SQL of a row's own value.
 
     With several columns values are numbers: tables give that of the finest segment that is known.
     """
@@ -471,7 +473,7 @@ WIDE = 50
 
 @dataclass
 class QuerySteps:
-    """SELECTs that are computed one after another, each of the columns of the one before.
+    """A query in steps: each is a SELECT of the columns of the one before.
 
     Parameters
     ----------
@@ -503,12 +505,12 @@ class QuerySteps:
                 columns |= {f"{own}_{i}": text for i, text in enumerate(texts)}
         dialect, before = self.writer.dialect, ["r.*"] if self.steps else self.keep
         listed = ",\n".join([*before, *(f"{text} AS {name}" for name, text in columns.items())])
-        body = f"SELECT{dialect.top}\n{indented(listed)}\n{self._source_rows()}{dialect.limit}"
+        body = f"SELECT{dialect.top}\n{indented(listed)}\n{self._from_clause()}{dialect.limit}"
         step = f"{self.prefix}step_{len(self.steps) + 1} {dialect.step}"
         self.steps.append(f"{comment(about)}{step} (\n{indented(body)}\n)")
         return [f"r.{name}" for name in columns]
 
-    def _source_rows(self) -> str:
+    def _from_clause(self) -> str:
         """FROM the last step, or the table, with the lookups that no step has joined yet."""
         source = f"{self.prefix}step_{len(self.steps)}" if self.steps else self.table
         new = self.writer.joins[self.joined :]
@@ -524,7 +526,7 @@ class QuerySteps:
         """The whole query: all steps, and a SELECT of what is kept and of the last columns."""
         first = "WITH\n" + ",\n".join(self.steps) + "\n" if self.steps else ""
         ending = indented(",\n".join((*self.keep, *last)))
-        return f"{first}SELECT\n{ending}\n{self._source_rows()}"
+        return f"{first}SELECT\n{ending}\n{self._from_clause()}"
 
 
 class SqlRowPrinter(PlanPrinter[list[str]]):
@@ -573,7 +575,8 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         """A step with all columns between two numbers."""
         columns = self.write(node.row)
         cut = [
-            clamp(safe_factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns
+            clamp(guarded_factor(c, self.dialect), self.dialect, node.low, node.high)
+            for c in columns
         ]
         return self.steps.add("The same, none too small or too large.", x=cut)
 
@@ -602,7 +605,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The logits, scaled.", eta=sums)
 
     def softmax_row(self, node: nodes.SoftmaxRow) -> list[str]:
-        """Exponentials divided by their sum, which is a step."""
+        """Exponentials divided by their sum, which is a step of its own."""
         e, _ = self._relative_powers(node.row)
         [whole] = self.steps.add("The sum of those.", total=sum_of_terms(e))
         return [f"{c} / {whole}" for c in e]
@@ -619,7 +622,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         """exp(value − largest) for each value, and the largest."""
         z = self.write(node)
         [top] = self.steps.add("The largest of them.", largest=self._largest_of(z))
-        own = [_safe_exp(f"{c} - {top}", self.dialect) for c in z]
+        own = [_guarded_exp(f"{c} - {top}", self.dialect) for c in z]
         return self.steps.add("Their exponentials, as shares of the largest.", e=own), top
 
     def _largest_of(self, columns: Sequence[str]) -> str:
@@ -642,7 +645,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         powers = []
         for x in self.steps.add("All as shares of it.", x=shares):
             log = linear_sum(0.0, [(node.power, f"{self.dialect.ln}({x})")], self.dialect)
-            powers.append(case([(f"{x} > {zero}", _safe_exp(log, self.dialect))], zero))
+            powers.append(case([(f"{x} > {zero}", _guarded_exp(log, self.dialect))], zero))
         return self.steps.add("Their powers.", x=powers)
 
     def normalised(self, node: nodes.Normalised) -> list[str]:
@@ -684,7 +687,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         count = number(float(node.k))
         shares = [
             case([(f"{rest} > {zero}", f"{c} / {rest} * {left}")], f"{left} / ({count} - {ties})")
-            for c in (safe_factor(own, self.dialect) for own in others)
+            for c in (guarded_factor(own, self.dialect) for own in others)
         ]
         return [case([(f"{c} >= {top}", first)], own) for c, own in zip(p, shares, strict=True)]
 
@@ -701,7 +704,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         logs = add("The logarithms of all others.", z=logs)
         [second] = add("The largest of those.", largest=self._largest_of(logs))
         is_some = f"{second} > {number(NO_POWER)}"
-        shares = [_safe_exp(f"({log} - {second})", self.dialect) for log in logs]
+        shares = [_guarded_exp(f"({log} - {second})", self.dialect) for log in logs]
         shares = [case([(is_some, share)], number(0.0)) for share in shares]
         return add("All others, as shares of the second.", e=shares)
 
@@ -728,14 +731,14 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         r = self.steps.add("The probability of each class against all others.", r=own)
         [whole] = self.steps.add("Their sum.", total=sum_of_terms(r))
         zero, even = self.number(0.0), self.number(1.0 / len(r))
-        shares = [safe_factor(c, self.dialect) for c in r]
+        shares = [guarded_factor(c, self.dialect) for c in r]
         return [
             case([(f"{whole} > {zero}", f"{c} / {whole}"), (f"{whole} <= {zero}", even)])
             for c in shares
         ]
 
 
-def _safe_exp(power: str, dialect: Dialect) -> str:
+def _guarded_exp(power: str, dialect: Dialect) -> str:
     """exp as SQL; 0 where an engine refuses what underflows."""
     text = in_brackets("EXP(", power, ")")
     if dialect.infinite:
@@ -783,7 +786,7 @@ class SqlWriter:
     lookup: bool = False
     joins: list[LookupJoin] = field(default_factory=list)
 
-    def look_up(
+    def join_pieces(
         self,
         found: Sequence[Regions],
         columns: Sequence[Mapping[str, Array]],

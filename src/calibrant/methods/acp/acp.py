@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -27,14 +27,14 @@ from calibrant.methods.acp.intervals import (
 )
 from calibrant.methods.acp.rule import IntervalBins, RowBins, read_interval
 from calibrant.methods.uncalibrated import choose_by_gate, fit_score_map
-from calibrant.rules.base import Map, RowInputs
+from calibrant.rules.base import RowInputs
 
 #: what ``kept_`` says where bins are used
 BINS = "bins"
 
 
 class IntervalFunction:
-    """The limit of ``interval`` where it is no name: a function."""
+    """The limit of ``interval``: a function."""
 
     def allows(self, value: Any) -> bool:
         return callable(value)
@@ -43,6 +43,7 @@ class IntervalFunction:
         return "a function from a model and rows to (lower, upper)"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ACP(LocalCalibrator):
     """Adaptive calibration of predictions: each row is its own bin.
 
@@ -138,6 +139,15 @@ class ACP(LocalCalibrator):
     ([True], [6.0], [0.5])
     """
 
+    level: float = 0.95
+    scale: str = "probability"
+    interval: str | Callable[[Any, Any], Any] = "auto"
+    smoothing: str = "none"
+    gate: str | bool = "auto"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     _takes: ClassVar[frozenset[str]] = frozenset({"lower", "upper"})
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "level": (LEVEL,),
@@ -147,29 +157,6 @@ class ACP(LocalCalibrator):
         "gate": (OneOf(("auto", True, False)),),
         "weights": (WEIGHTS,),
     }
-
-    rule_: IntervalBins | Map
-
-    def __init__(
-        self,
-        *,
-        level: float = 0.95,
-        scale: str = "probability",
-        interval: str | Callable[[Any, Any], Any] = "auto",
-        smoothing: str = "none",
-        gate: str | bool = "auto",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.level = level
-        self.scale = scale
-        self.interval = interval
-        self.smoothing = smoothing
-        self.gate = gate
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def fit(
         self,
@@ -211,18 +198,18 @@ class ACP(LocalCalibrator):
         holds them out together.
         """
         rows = self._read(scores, y, sample_weight)
-        self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
+        self.kept_ = self._choose_kept(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
-            return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
+            return self._keep(self._fit_bins(rows, np.arange(len(rows.codes))), rows)
         return self._keep(fit_score_map(self.kept_, rows, self.weights), rows)
 
-    def _bins_of(self, rows: Rows, some: Index) -> IntervalBins:
-        """The rule of some of the rows."""
+    def _fit_bins(self, rows: Rows, some: Index) -> IntervalBins:
+        """The rule fitted to some of the rows."""
         sized = replace(rows, weight=row_sizes(rows, self.weights))
         table = ScoreTable.from_rows(sized.take(some))
         return IntervalBins(table.scores, table.negative, table.positive, SMOOTHING[self.smoothing])
 
-    def _gated(self, rows: Rows, inputs: RowInputs, groups: Any) -> str:
+    def _choose_kept(self, rows: Rows, inputs: RowInputs, groups: Any) -> str:
         """The name of what is kept, judged on rows held out: bins, or a map of the scores."""
         ends = {"lower": inputs.lower, "upper": inputs.upper}
         lacking = [name for name, given in ends.items() if given is None]
@@ -237,7 +224,7 @@ class ACP(LocalCalibrator):
         low, high = (end[rows.kept] for end in read_interval(inputs, len(rows.kept)))
 
         def fit(train: Index) -> Callable[[Index], Array]:
-            bins = self._bins_of(rows, train)
+            bins = self._fit_bins(rows, train)
 
             def probabilities_of(test: Index) -> Array:
                 inputs = RowInputs(lower=low[test], upper=high[test])

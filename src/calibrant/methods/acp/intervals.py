@@ -266,7 +266,7 @@ class IntervalsOfModel:
 
 @dataclass(frozen=True)
 class NoInputs:
-    """What a map of the score needs of new rows: nothing."""
+    """The companion of a map of the score, which needs nothing of new rows."""
 
     def __call__(self, X: Any) -> RowInputs:
         return RowInputs()
@@ -304,7 +304,7 @@ class Estimate(NamedTuple):
 
 
 def probability(model: Any, X: Any) -> Array:
-    """What a model says of ``classes_[1]``."""
+    """A model's probability of ``classes_[1]`` for each row."""
     return model_scores(model, X, model.classes_, 1, "predict_proba")
 
 
@@ -341,7 +341,7 @@ class Members:
     def __call__(self, X: Any) -> Estimate:
         p = probability(self.model, X)
         last, inner = last_model(self.model, X)
-        mean, sd = _moments(_member_probabilities(last, inner))
+        mean, sd = _mean_and_sd(_member_probabilities(last, inner))
         off = np.abs(mean - p) > AGREEMENT
         if off.any():
             row = int(np.argmax(off))
@@ -380,7 +380,7 @@ def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
         yield p[:, column[0]] if len(column) else np.zeros(len(p))
 
 
-def _moments(probabilities: Iterable[Array]) -> tuple[Array, Array]:
+def _mean_and_sd(probabilities: Iterable[Array]) -> tuple[Array, Array]:
     """Mean and standard deviation (n − 1) of each row, by Welford's formula: memory O(rows)."""
     mean = square = np.zeros(1)
     count = 0
@@ -442,7 +442,7 @@ class Delta:
         last, inner = last_model(model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
         w = expit(eta) * expit(-eta) * (1.0 if weight is None else weight)
-        rows = _matrix(inner)
+        rows = _float_matrix(inner)
         free = last.fit_intercept and last.solver != "liblinear"
         constant = float(last.intercept_scaling) if last.fit_intercept and not free else 0.0
         p = rows.shape[1] + (constant != 0.0)
@@ -480,7 +480,7 @@ class Delta:
     def __call__(self, X: Any) -> Estimate:
         last, inner = last_model(self.model, X)
         eta = np.asarray(last.decision_function(inner), dtype=np.float64)
-        blocks = _dense_blocks(_matrix(inner), self.constant)
+        blocks = _dense_blocks(_float_matrix(inner), self.constant)
         sd_logit = np.sqrt(np.concatenate([self._variance(block) for block in blocks]))
         known = np.isfinite(sd_logit)
         slope = expit(eta) * expit(-eta)
@@ -508,7 +508,7 @@ def _weighted_power_sums(X: Any, constant: float, w: Array, centre: Array, power
     return total
 
 
-def _matrix(X: Any) -> Any:
+def _float_matrix(X: Any) -> Any:
     return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 

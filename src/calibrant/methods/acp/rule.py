@@ -113,8 +113,8 @@ class IntervalBins(Rule):
         stop = np.searchsorted(self.scores, upper, side="right")
         empty = first == stop
         if empty.any():
-            first[empty], stop[empty] = self._nearest(scores[empty])
-        negative, positive = self._sums(first, stop)
+            first[empty], stop[empty] = self._nearest_range(scores[empty])
+        negative, positive = self._range_sums(first, stop)
         weight = negative + positive
         p = (positive + self.pseudo) / (weight + 2.0 * self.pseudo)
         return RowBins(p, weight, empty)
@@ -163,8 +163,11 @@ class IntervalBins(Rule):
     # --- sums over ranges -----------------------------------------------------------------------
 
     @cached_property
-    def _sums(self) -> Sums:
-        """Differences of cumulative sums where these are exact, else only additions."""
+    def _range_sums(self) -> Sums:
+        """A function that sums the weight of each class over ranges of cells.
+
+        It takes differences of cumulative sums where these are exact, and else only adds.
+        """
         cells = np.column_stack((self.negative, self.positive))
         if bool((cells == np.floor(cells)).all()) and cells.sum() < 2.0**53:
             upto = np.zeros((len(cells) + 1, 2))
@@ -200,7 +203,7 @@ class IntervalBins(Rule):
 
     # --- the nearest scores ---------------------------------------------------------------------
 
-    def _nearest(self, s: Array) -> tuple[Index, Index]:
+    def _nearest_range(self, s: Array) -> tuple[Index, Index]:
         """The range of the nearest cells whose weight is at least 10, ties at its edge included.
 
         The furthest of them is on the left or on the right of the score: each side gives a
@@ -213,13 +216,13 @@ class IntervalBins(Rule):
         with np.errstate(over="ignore"):  # an infinite end is beyond all cells
             for left, most in ((True, middle), (False, len(x) - middle)):
                 some = np.flatnonzero(most)
-                distance = self._distance(s[some], middle[some], most[some], left)
+                distance = self._nearest_distance(s[some], middle[some], most[some], left)
                 far[some] = np.minimum(far[some], distance)
             far *= 1.0 + TIE
             first = np.searchsorted(x, s - far, side="left")
             return first, np.searchsorted(x, s + far, side="right")
 
-    def _distance(self, s: Array, middle: Index, most: Index, left: bool) -> Array:
+    def _nearest_distance(self, s: Array, middle: Index, most: Index, left: bool) -> Array:
         """How far the nearest cell of one side is within whose distance cells weigh enough.
 
         It is found by doubling and bisection, and infinite if there is none.
@@ -235,7 +238,7 @@ class IntervalBins(Rule):
                 first, stop = middle - count, np.searchsorted(x, s + d, side="right")
             else:
                 first, stop = np.searchsorted(x, s - d, side="left"), middle + count
-            negative, positive = self._sums(first, stop)
+            negative, positive = self._range_sums(first, stop)
             return np.asarray(negative + positive >= ENOUGH)
 
         low, high = np.ones_like(most), np.ones_like(most)

@@ -1,4 +1,4 @@
-"""Kernels of binning: the average over all binnings, the best binning, and its prior."""
+"""Kernels of binning: the average over all binnings, and the best of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from calibrant.array_types import Array, Flags, Index
-from calibrant.errors import InputError
 from calibrant.solvers._jit import jit, part
 
 #: the forward rows of so many cells are kept at a time: they fit into the cache
 INNER = 32
 #: powers of θ up to this are products; larger or fractional ones take an exponential
 FEW = 8
-#: the largest total weight; every cell then takes 31,000 nodes
-HEAVIEST = 1e8
 #: more than MANY nodes are found by a series, except near the ends, where n·sin φ is below AWAY
 MANY, AWAY = 1000, 60.0
 
@@ -339,32 +336,6 @@ def _posterior(
         mass = np.dot(ones, back)
 
 
-def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tuple[Array, Array]:
-    """Rows θ, 1−θ, ln θ, ln(1−θ) at the nodes, and their weights, for an error of about ``tol``.
-
-    The narrowest posterior, of one bin with all the weight N, has the width 1/√N in the angle
-    2·arcsin √θ, in which the nodes are π/G apart: the error falls as e^{−2G²/N}/40. For whole
-    weights all integrands are polynomials of degree N+1 at most, so that N/2+2 nodes are exact.
-    Fractional weights put roots of θ and 1−θ into the integrand. The substitution θ = t²(3−2t)
-    smooths them, and takes half as many nodes again, at least 200. ``share`` takes only this share
-    of the nodes, to estimate the error.
-    """
-    if total > HEAVIEST:
-        raise InputError(
-            f"averaging over binnings takes √N nodes, so the total weight N must be at most "
-            f"{HEAVIEST:g}, but it is {total:g}. Divide weights that are no counts by their mean; "
-            "for more rows than that use BBQ or Isotonic, or SBB with a number for lambda_."
-        )
-    wanted = math.sqrt(max(math.log(1.0 / tol) - math.log(40.0), 4.0) / 2.0) * math.sqrt(total)
-    count = share * (min(wanted, total / 2.0 + 2.0) if whole else max(1.5 * wanted, 192.0)) + 8.0
-    t, weight = gauss_legendre(8 * math.ceil(count / 8.0))
-    theta, rest = t, t[::-1].copy()  # the nodes are symmetric, so that 1 − θ needs no subtraction
-    if not whole:
-        weight = weight * 6.0 * theta * rest
-        theta, rest = t * t * (1.0 + 2.0 * rest), rest * rest * (1.0 + 2.0 * t)
-    return np.stack((theta, rest, np.log(theta), np.log(rest))), weight
-
-
 # --- ABB's average as its paper's text has it (eq. 2.9): highest sub-scores in place of sums ------
 
 
@@ -411,22 +382,6 @@ def average_of_maxima(n0: Array, n1: Array, gaps: Array) -> Array:
     return np.cumsum(above)[:size] / np.cumsum(below)[:size]
 
 
-# --- The Poisson prior on bin boundaries: gaps between scores -------------------------------------
-
-
-def unit_gaps(scores: Array) -> Array:
-    """(x_{k+1} − x_k) / (x_D − x_1), safe from overflow.
-
-    >>> unit_gaps(np.array([0.0, 1.0, 4.0])).tolist()
-    [0.25, 0.75]
-    """
-    with np.errstate(over="ignore"):
-        span = scores[-1] - scores[0]
-    if np.isinf(span):
-        return np.asarray(np.diff(scores / 2.0) / (scores[-1] / 2.0 - scores[0] / 2.0))
-    return np.asarray(np.diff(scores) / span)
-
-
 # --- The best of all binnings (Naeini, Cooper and Hauskrecht 2015, §2.3), by branch and bound -----
 # Cells are 0 … D−1. With the prefix sums N₀, N₁ of the two classes, a bin of cells l … u−1 has the
 # log marginal likelihood B(l, u) = ln n₀! + ln n₁! − ln (n+1)! (eq. 2.4). The dynamic programme is
@@ -443,13 +398,6 @@ def unit_gaps(scores: Array) -> Array:
 
 
 LEAF = 16
-
-
-def log_factorials(total: float) -> Array:
-    """ln 0! … ln (total+1)!, for whole weights; empty asks for lnΓ at every use."""
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(np.arange(2.0, total + 4.0) - 1.0))
 
 
 @part
@@ -489,7 +437,7 @@ def best_binning(
     log_cut : array of shape (D − 1,)
         ln(1 − e^{−h}).
     table : array
-        `log_factorials`, or empty for weights that are not whole.
+        ln 0! … ln (N+1)!, or empty for weights that are not whole: lnΓ is then asked at every use.
     """
     size = len(n0)
     leaves = -(-size // LEAF)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,18 +16,16 @@ from scipy.special import gammaln
 from calibrant.array_types import Array, Flags, Index
 from calibrant.data.door import Each, Limit, Number, OneOf
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import CalibrationWarning, ParameterError, caller_level
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.losses import sigmoid
 from calibrant.methods.binning._kernel import (
     average_of_maxima,
     best_binning,
     chain_moments,
+    gauss_legendre,
     log_evidence,
-    log_factorials,
     posterior_rows,
-    quadrature,
-    unit_gaps,
 )
 from calibrant.rules.base import Map
 from calibrant.rules.chain import Interval
@@ -34,6 +34,8 @@ from calibrant.rules.piecewise import Piecewise, refined_lines
 from calibrant.solvers._kernel import simplify
 from calibrant.solvers.weights import SELECT, shares
 
+#: the largest total weight; every cell then takes 31,000 nodes
+HEAVIEST = 1e8
 #: the λ that are averaged: half a decade apart, of equal prior weight
 GRID = 10.0 ** np.arange(-1.0, 4.25, 0.5)
 #: λ with less weight than this are left out of the average
@@ -48,6 +50,7 @@ COARSE = 1e-4
 BAND_SCORES = 1024
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ABB(Calibrator):
     """The exact average over all 2^(D−1) binnings, each weighted by its posterior probability.
 
@@ -113,6 +116,15 @@ class ABB(Calibrator):
     [[0.01], [0.45]]
     """
 
+    lambda_: float | str = "average"
+    tol: float = 1e-10
+    levels: tuple[float, ...] = ()
+    variant: str = "exact"
+    cache: int | None = None
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
@@ -123,32 +135,11 @@ class ABB(Calibrator):
         "weights": (WEIGHTS,),
     }
 
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "average",
-        tol: float = 1e-10,
-        levels: tuple[float, ...] = (),
-        variant: str = "exact",
-        cache: int | None = None,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.tol = tol
-        self.levels = levels
-        self.variant = variant
-        self.cache = cache
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
     def _fit(self, table: ScoreTable) -> Map:
         n0, n1, whole = table.negative, table.positive, table.is_whole
         nodes, weight = quadrature(table.total, whole, self.tol)
         self.n_nodes_ = len(weight)
-        self.lambdas_, _ = _lambdas(table, self.lambda_)
+        self.lambdas_, _ = _choose_lambdas(table, self.lambda_)
         gaps = [unit_gaps(table.scores) * value for value in self.lambdas_]
         chains = [_Chain(gap, *chain_moments(n0, n1, gap, nodes, weight)) for gap in gaps]
         logs = np.array([chain.log_evidence for chain in chains])
@@ -167,7 +158,7 @@ class ABB(Calibrator):
             point, self.map_error_ = Piecewise.linear(table.scores, np.clip(value, 0.0, 1.0)), 0.0
         self.cache_error_ = None
         if self.cache is not None:
-            point, self.cache_error_ = _stored_in_cells(point, table.scores, self.cache)
+            point, self.cache_error_ = _steps_of_cells(point, table.scores, self.cache)
         return self._with_bands(point, table, nodes, weight) if self.levels else point
 
     def _with_bands(self, point: Map, table: ScoreTable, nodes: Array, weight: Array) -> Map:
@@ -198,7 +189,7 @@ class ABB(Calibrator):
         return point
 
 
-def _lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
+def _choose_lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
     """The λ to use and their weights: the one given, the likeliest, or those of the grid."""
     if not isinstance(wanted, str):
         return np.array([float(wanted)]), np.ones(1)
@@ -225,6 +216,45 @@ def _lambdas(table: ScoreTable, wanted: float | str) -> tuple[Array, Array]:
     )
     value = 10.0**found.x if -found.fun >= logs[best] else GRID[best]
     return np.array([float(value)]), np.ones(1)
+
+
+def unit_gaps(scores: Array) -> Array:
+    """(x_{k+1} − x_k) / (x_D − x_1), safe from overflow.
+
+    >>> unit_gaps(np.array([0.0, 1.0, 4.0])).tolist()
+    [0.25, 0.75]
+    """
+    with np.errstate(over="ignore"):
+        span = scores[-1] - scores[0]
+    if np.isinf(span):
+        return np.asarray(np.diff(scores / 2.0) / (scores[-1] / 2.0 - scores[0] / 2.0))
+    return np.asarray(np.diff(scores) / span)
+
+
+def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tuple[Array, Array]:
+    """Rows θ, 1−θ, ln θ, ln(1−θ) at the nodes, and their weights, for an error of about ``tol``.
+
+    The narrowest posterior, of one bin with all the weight N, has the width 1/√N in the angle
+    2·arcsin √θ, in which the nodes are π/G apart: the error falls as e^{−2G²/N}/40. For whole
+    weights all integrands are polynomials of degree N+1 at most, so that N/2+2 nodes are exact.
+    Fractional weights put roots of θ and 1−θ into the integrand. The substitution θ = t²(3−2t)
+    smooths them, and takes half as many nodes again, at least 200. ``share`` takes only this share
+    of the nodes, to estimate the error.
+    """
+    if total > HEAVIEST:
+        raise InputError(
+            f"averaging over binnings takes √N nodes, so the total weight N must be at most "
+            f"{HEAVIEST:g}, but it is {total:g}. Divide weights that are no counts by their mean; "
+            "for more rows than that use BBQ or Isotonic, or SBB with a number for lambda_."
+        )
+    wanted = math.sqrt(max(math.log(1.0 / tol) - math.log(40.0), 4.0) / 2.0) * math.sqrt(total)
+    count = share * (min(wanted, total / 2.0 + 2.0) if whole else max(1.5 * wanted, 192.0)) + 8.0
+    t, weight = gauss_legendre(8 * math.ceil(count / 8.0))
+    theta, rest = t, t[::-1].copy()  # the nodes are symmetric, so that 1 − θ needs no subtraction
+    if not whole:
+        weight = weight * 6.0 * theta * rest
+        theta, rest = t * t * (1.0 + 2.0 * rest), rest * rest * (1.0 + 2.0 * t)
+    return np.stack((theta, rest, np.log(theta), np.log(rest))), weight
 
 
 class _Chain(NamedTuple):
@@ -276,7 +306,7 @@ class _ChainAverage(NamedTuple):
         return self.of(chain.probability(i, share) for chain in self.chains)
 
     def of(self, parts: Iterable[Array]) -> Array:
-        """The average of something that each λ has."""
+        """The average of one array for each λ, by their weights."""
         return np.asarray(
             sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         )
@@ -329,7 +359,7 @@ def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
     return np.asarray(np.sin(np.interp(tails, upto / upto[-1], fine) / 2.0) ** 2)
 
 
-def _stored_in_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
+def _steps_of_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
     """The values of a map in the middle of equal-width cells (§2.4), and the largest error that
     this makes at the scores.
 
@@ -349,6 +379,7 @@ def _stored_in_cells(point: Piecewise, scores: Array, cells: int) -> tuple[Piece
 # --- SBB: the best binning of all -----------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SBB(Calibrator):
     """The binning of highest posterior probability among all 2^(D−1), found exactly for each λ.
 
@@ -394,28 +425,20 @@ class SBB(Calibrator):
     ([0.1, 0.45, 0.9], [0.143, 0.857])
     """
 
+    lambda_: float | str = "average"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
         "weights": (WEIGHTS,),
     }
 
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "average",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
     def _fit(self, table: ScoreTable) -> Map:
         gaps = unit_gaps(table.scores)
-        self.lambdas_, self.lambda_weights_ = _lambdas(table, self.lambda_)
+        self.lambdas_, self.lambda_weights_ = _choose_lambdas(table, self.lambda_)
         binnings = [Binning.most_probable(table, gaps * value) for value in self.lambdas_]
         self.bins_, self.log_score_ = binnings[int(np.argmax(self.lambda_weights_))]
         maps = tuple(Piecewise.step(bins.edges[1:-1], bins.value) for bins, _ in binnings)
@@ -445,6 +468,11 @@ class Binning(NamedTuple):
         return cls(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), score
 
 
+def log_factorials(total: float) -> Array:
+    """ln 0! … ln (total+1)!, for whole weights."""
+    return np.asarray(gammaln(np.arange(2.0, total + 4.0) - 1.0))
+
+
 # --- BBQ: an average over binnings of equal frequency ---------------------------------------------
 
 
@@ -452,6 +480,7 @@ class Binning(NamedTuple):
 MOST_BINS = 10_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BBQ(Calibrator):
     """Histograms with equal-frequency bins of many sizes, weighted by their Bayesian score.
 
@@ -500,24 +529,16 @@ class BBQ(Calibrator):
     [0.09, 0.47]
     """
 
+    models: str = "elbow"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "models": (OneOf(("elbow", "all", "best")),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        models: str = "elbow",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.models = models
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         binnings = _Binnings(table)
@@ -604,5 +625,5 @@ def bin_ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
 
 
 def _just_below_end(place: Array | Index | float, size: Array) -> Array:
-    """Where bins of a size end, a little earlier: sums of weights are rounded."""
+    """A little less than where a bin ends, because sums of weights are rounded."""
     return np.asarray(place * size * (1 - 1e-12))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,8 @@ from calibrant.rules.piecewise import Piecewise
 HEAVIEST = 1e9
 
 
+@refuse_foreign_names
+@dataclass(kw_only=True, eq=False, repr=False)
 class Histogram(Calibrator):
     """The fraction of positives in each of a few bins of the score.
 
@@ -66,6 +69,13 @@ class Histogram(Calibrator):
     [0.333, 1.0]
     """
 
+    bins: int | str = 10
+    binning: str = "mass"
+    smoothing: str = "none"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "bins": (Number(1, 1e7, whole=True), OneOf(("auto",))),
@@ -73,24 +83,6 @@ class Histogram(Calibrator):
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "weights": (WEIGHTS,),
     }
-
-    @refuse_foreign_names
-    def __init__(
-        self,
-        *,
-        bins: int | str = 10,
-        binning: str = "mass",
-        smoothing: str = "none",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.bins = bins
-        self.binning = binning
-        self.smoothing = smoothing
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         link = self.binning == "width" and not table.looks_like_probabilities

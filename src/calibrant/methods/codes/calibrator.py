@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +55,7 @@ class ColumnsCalibrator(ScoreEstimator):
 UNDECIDED = Piecewise.constant(0.5)
 
 
+@dataclass(eq=False, repr=False)
 class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
     """Calibrates the scores of several binary questions and combines them into a distribution.
 
@@ -102,24 +103,15 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
     [[0.71, 0.26, 0.04]]
     """
 
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    code: Any = "one_vs_rest"
+    combine: str = "auto"
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
 
-    map_: Coded
-    code_: Code
-    calibrators_: list[Calibrator | None]
-
-    def __init__(
-        self,
-        calibrator: Calibrator | str | None = None,
-        *,
-        code: Any = "one_vs_rest",
-        combine: str = "auto",
-        classes: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.code = code
-        self.combine = combine
-        self.classes = classes
+    map_: Coded = field(init=False)
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
@@ -145,18 +137,18 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
                 f"{plain(classes[0])!r}. Name all of them: classes=[...]."
             )
         code = read_code(self.code, len(classes))
-        combination_of(self.combine, code)  # a wrong pair is refused first
+        combination_name(self.combine, code)  # a wrong pair is refused first
         matrix = read_column_scores(scores, len(code), classes)
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
-        ends = ends_of_columns(matrix, weight)
+        ends = ends_of_scores(matrix, weight)
         scale = self._whole or ScoreScale(*ends)  # the scores of all columns are of one kind
         pairs = zip(matrix.T, signs.T, strict=True)
         fitted = [fit_column(calibrator, s, sides, weight, scale) for s, sides in pairs]
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
-        totals = column_rows(signs, weight, calibrator)
+        totals = rows_per_column(signs, weight, calibrator)
         self.map_ = combine_columns(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = ScoreRange.between(*ends)
@@ -167,6 +159,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, ReadsClassScores):
 # --- Labels that do not exclude each other --------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False)
 class MultiLabelCalibrator(ColumnsCalibrator):
     """One calibrator per label, where a row may have any number of labels.
 
@@ -202,13 +195,9 @@ class MultiLabelCalibrator(ColumnsCalibrator):
     [[0.6, 0.73]]
     """
 
-    map_: Columns
-    labels_: tuple[Any, ...]
-    calibrators_: list[Calibrator]
-
-    def __init__(self, calibrator: Calibrator | str | None = None, *, labels: Any = None) -> None:
-        self.calibrator = calibrator
-        self.labels = labels
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    labels: Any = None
 
     def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
@@ -245,7 +234,7 @@ class MultiLabelCalibrator(ColumnsCalibrator):
         fitted = [one for one in fits if one is not None]  # none lacks rows
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
-        self.score_range_ = ScoreRange.between(*ends_of_columns(matrix, weight))
+        self.score_range_ = ScoreRange.between(*ends_of_scores(matrix, weight))
         known = {"known_labels": int((signs != 0).sum()), **score_column_facts(scores)}
         self._provenance = row_provenance(counts) | known
         return self
@@ -289,6 +278,7 @@ def read_targets(Y: Any) -> tuple[NDArray[np.int8], list[str] | None]:
 # --- One calibrator for the confidence: is the most probable class the right one? -----------------
 
 
+@dataclass(eq=False, repr=False)
 class TopLabelCalibrator(VectorCalibrator):
     """Calibrate the largest probability of a row; the other classes share what is left.
 
@@ -345,25 +335,16 @@ class TopLabelCalibrator(VectorCalibrator):
     [[0.59, 0.21, 0.21]]
     """
 
+    calibrator: Calibrator | str | None = None
+    _: KW_ONLY
+    temperature: bool = True
+    scale: str = "auto"
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "temperature": (OneOf((True, False)),),
         "scale": (SCALES,),
     }
-
-    calibrator_: Calibrator
-
-    def __init__(
-        self,
-        calibrator: Calibrator | str | None = None,
-        *,
-        temperature: bool = True,
-        scale: str = "auto",
-        classes: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.temperature = temperature
-        self.scale = scale
-        self.classes = classes
 
     def _fit(self, matrix: ScoreMatrix) -> TopLabel:
         binary = column_calibrator(BLS() if self.calibrator is None else self.calibrator)
@@ -405,9 +386,9 @@ def _top_labels(
 # --- What is fitted to each column, and how columns are combined ----------------------------------
 
 
-def combination_of(combine: str, code: Code) -> str:
-    """The name of the way to combine a code's columns: the one given, or for "auto" normalisation
-    of one-vs-rest and coupling of other codes."""
+def combination_name(combine: str, code: Code) -> str:
+    """How the columns of a code are combined: as ``combine`` says, or for "auto" by normalisation
+    of one-vs-rest and by coupling of other codes."""
     matrix = code.matrix.astype(np.float64)
     if combine == "auto":
         return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
@@ -424,7 +405,7 @@ def combine_columns(combine: str, code: Code, maps: list[Map], totals: Array) ->
 
     A column without any rows counts nothing, however they are combined.
     """
-    how = combination_of(combine, code)
+    how = combination_name(combine, code)
     weights = None
     if how == "coupling" and np.ptp(totals) > 0:
         weights = totals
@@ -433,19 +414,19 @@ def combine_columns(combine: str, code: Code, maps: list[Map], totals: Array) ->
     return Coded(code.matrix.astype(np.float64), tuple(maps), how, weights)
 
 
-def column_rows(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
-    """The number of rows that each column is fitted to, as the calibrator reads weights."""
+def rows_per_column(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
+    """How many rows each column is fitted to, with weights read as the calibrator reads them."""
     size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
     counts = np.ones(len(signs)) if size is None else size
     return np.asarray(counts @ (signs != 0), dtype=np.float64)
 
 
-def map_of_one_side(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
+def one_sided_map(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
     """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
     used = signs != 0
     weight = None if weight is None else weight[used]
     positive, negative = (
-        float(column_rows(side[used], weight, calibrator)) for side in (signs > 0, signs < 0)
+        float(rows_per_column(side[used], weight, calibrator)) for side in (signs > 0, signs < 0)
     )
     if positive > 0 and negative > 0:
         return None
@@ -471,7 +452,7 @@ def column_calibrator(given: Any) -> Calibrator:
     return calibrator
 
 
-def ends_of_columns(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
+def ends_of_scores(scores: NDArray[Any], weight: Array | None) -> tuple[float, float]:
     """The least and the largest score of the rows that count."""
     used = scores if weight is None or weight.all() else scores[weight > 0]
     return float(used.min()), float(used.max())

@@ -123,12 +123,12 @@ class Code(Frozen):
     @property
     def row_separation(self) -> float:
         """The smallest distance between two rows; more is better."""
-        return _separation(self.matrix)
+        return _least_distance(self.matrix)
 
     @property
     def column_separation(self) -> float:
         """The smallest distance between two columns or their complements; more is better."""
-        return _separation(self.matrix.T, complements=True)
+        return _least_distance(self.matrix.T, complements=True)
 
     def __repr__(self) -> str:
         return (
@@ -150,7 +150,7 @@ def one_vs_rest(k: int) -> Code:
     >>> one_vs_rest(3).matrix.tolist()
     [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
     """
-    return Code(2 * np.eye(_classes(k), dtype=np.int8) - 1)
+    return Code(2 * np.eye(_read_class_count(k), dtype=np.int8) - 1)
 
 
 def all_pairs(k: int) -> Code:
@@ -166,7 +166,7 @@ def all_pairs(k: int) -> Code:
     >>> all_pairs(3).matrix.tolist()
     [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
     """
-    k = _classes(k)
+    k = _read_class_count(k)
     first, second = np.triu_indices(k, 1)
     matrix = np.zeros((k, len(first)), dtype=np.int8)
     columns = np.arange(len(first))
@@ -212,9 +212,9 @@ def ecoc(
     >>> ecoc(10, random_state=1) == ecoc(10, random_state=1)
     True
     """
-    k = _classes(k)
+    k = _read_class_count(k)
     if random_state is not None:
-        random_state = _whole("random_state", random_state, 0, " or None")
+        random_state = _read_whole("random_state", random_state, 0, " or None")
     if not isinstance(design, str) or design not in DESIGNS:
         hint = did_you_mean(design, DESIGNS)
         raise ParameterError(f"design must be one of {tuple(DESIGNS)}, but {design!r} came.{hint}")
@@ -258,7 +258,7 @@ def read_code(code: Any, k: int | None = None) -> Code:
 # --- How the kinds are made -----------------------------------------------------------------------
 
 
-def _whole(name: str, value: Any, least: int, meaning: str = "") -> int:
+def _read_whole(name: str, value: Any, least: int, meaning: str = "") -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
         raise ParameterError(
             f"{name} must be a whole number of at least {least}{meaning}, but {value!r} came."
@@ -266,11 +266,11 @@ def _whole(name: str, value: Any, least: int, meaning: str = "") -> int:
     return int(value)
 
 
-def _classes(k: Any) -> int:
-    return _whole("k", k, 2, ", the number of classes")
+def _read_class_count(k: Any) -> int:
+    return _read_whole("k", k, 2, ", the number of classes")
 
 
-def _all_questions(k: int, n_columns: int | None, random_state: int | None) -> Code:
+def _exhaustive_code(k: int, n_columns: int | None, random_state: int | None) -> Code:
     if k > MOST_EXHAUSTIVE:
         raise ParameterError(
             f"an exhaustive code of {k} classes would have {2 ** (k - 1) - 1} columns; it is "
@@ -303,15 +303,15 @@ def _best_random_code(
     usual = min(math.ceil(per_bit * math.log2(k)), questions(k))
     wanted = usual if n_columns is None else n_columns
     least = math.ceil(math.log2(k))
-    wanted = _whole("n_columns", wanted, least, f", or {k} classes could not be told apart")
+    wanted = _read_whole("n_columns", wanted, least, f", or {k} classes could not be told apart")
     rng = np.random.default_rng(0 if random_state is None else random_state)
     best, rank = None, (-1.0, -1.0)
     for _ in range(max(2, min(DRAWS, DIFFERENCES // (k * wanted * (k + wanted))))):
         matrix = _random_matrix(rng, k, wanted, chances)
-        rows = 0.0 if matrix is None else _separation(matrix)
+        rows = 0.0 if matrix is None else _least_distance(matrix)
         if matrix is None or rows < rank[0]:
             continue
-        separations = rows, _separation(matrix.T, complements=True)
+        separations = rows, _least_distance(matrix.T, complements=True)
         if separations > rank:
             best, rank = matrix, separations
     if best is None:  # so few columns that no draw was valid: binary numbers
@@ -335,7 +335,7 @@ def _random_matrix(
     return matrix if len(chosen) == columns and _error_in_code(matrix) is None else None
 
 
-def _separation(matrix: Matrix, *, complements: bool = False) -> float:
+def _least_distance(matrix: Matrix, *, complements: bool = False) -> float:
     """The smallest ½Σ|a − b| over pairs of rows a and b; b may be its complement if that is asked
     for."""
     rows, least = matrix.astype(np.int64), math.inf
@@ -380,7 +380,7 @@ def _error_in_code(matrix: Matrix) -> str | None:
 DESIGNS: dict[str, Callable[[int, int | None, int | None], Code]] = {
     "dense": partial(_best_random_code, (0.5, 0.0, 0.5), 10.0, lambda k: 2 ** (k - 1) - 1),
     "sparse": partial(_best_random_code, (0.25, 0.5, 0.25), 15.0, lambda k: (3**k + 1) // 2 - 2**k),
-    "exhaustive": _all_questions,
+    "exhaustive": _exhaustive_code,
 }
 NAMES: dict[str, Callable[[int], Code]] = {
     "one_vs_rest": one_vs_rest,
@@ -427,7 +427,7 @@ def normalize(r: Any, code: Any, *, weights: Any = None) -> Array:
     >>> normalize([[0.2, 0.6, 0.0], [0.0, 0.0, 0.0]], one_vs_rest(3)).round(3).tolist()
     [[0.25, 0.75, 0.0], [0.333, 0.333, 0.333]]
     """
-    return _combine("normalize", r, code, weights)
+    return _check_and_combine("normalize", r, code, weights)
 
 
 def least_squares(r: Any, code: Any, *, weights: Any = None) -> Array:
@@ -470,7 +470,7 @@ def least_squares(r: Any, code: Any, *, weights: Any = None) -> Array:
     >>> least_squares([[0.75, 0.6, 1 / 3]], all_pairs(3)).round(3).tolist()
     [[0.5, 0.167, 0.333]]
     """
-    return _combine("least_squares", r, code, weights)
+    return _check_and_combine("least_squares", r, code, weights)
 
 
 def coupling(r: Any, code: Any, *, weights: Any = None) -> Array:
@@ -525,7 +525,7 @@ def coupling(r: Any, code: Any, *, weights: Any = None) -> Array:
     >>> coupling([[0.75, 0.6, 1 / 3], [0.0, 0.0, 0.0]], all_pairs(3)).round(3).tolist()
     [[0.5, 0.167, 0.333], [0.0, 0.0, 1.0]]
     """
-    return _combine("coupling", r, code, weights)
+    return _check_and_combine("coupling", r, code, weights)
 
 
 def pairwise(r: Any, code: Any, *, weights: Any = None) -> Array:
@@ -562,11 +562,11 @@ def pairwise(r: Any, code: Any, *, weights: Any = None) -> Array:
     >>> pairwise([[0.75, 0.6, 1 / 3]], all_pairs(3)).round(3).tolist()
     [[0.5, 0.167, 0.333]]
     """
-    return _combine("pairwise", r, code, weights)
+    return _check_and_combine("pairwise", r, code, weights)
 
 
-def _combine(name: str, r: Any, code: Any, weights: Any) -> Array:
-    """Check all arguments, then combine."""
+def _check_and_combine(name: str, r: Any, code: Any, weights: Any) -> Array:
+    """The class probabilities by a named way to combine columns; all arguments are checked."""
     checked = read_code(code)
     matrix = checked.matrix.astype(np.float64)
     if name in NEEDS and not NEEDS[name].fits(matrix):
@@ -574,7 +574,9 @@ def _combine(name: str, r: Any, code: Any, weights: Any) -> Array:
             f"{name} needs {NEEDS[name].words} code, but {checked!r} is another. Use least_squares "
             "or coupling, which take any code."
         )
-    return combine_rows(name, _read_r(r, checked), matrix, _read_weights(weights, checked))
+    return combine_rows(
+        name, _read_probabilities(r, checked), matrix, _read_column_weights(weights, checked)
+    )
 
 
 class NeededCode(NamedTuple):
@@ -594,7 +596,7 @@ NEEDS: dict[str, NeededCode] = {
 }
 
 
-def _read_r(r: Any, code: Code) -> Array:
+def _read_probabilities(r: Any, code: Code) -> Array:
     array = to_matrix(r, "r")
     if array.dtype.kind not in "biuf":
         raise InputError(f"r must be numbers, but values of type {array.dtype} came.")
@@ -615,7 +617,7 @@ def _read_r(r: Any, code: Code) -> Array:
     )
 
 
-def _read_weights(weights: Any, code: Code) -> Array | None:
+def _read_column_weights(weights: Any, code: Code) -> Array | None:
     if weights is None:
         return None
     array = to_matrix(weights, "weights")

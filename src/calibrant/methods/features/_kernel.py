@@ -23,21 +23,21 @@ def _fill(out: Array, size: int, value: float) -> None:
 
 
 @part
-def _numbers(x: Array, size: int, most: float, left: Array, right: Array, out: Array) -> None:
+def _split_numbers(x: Array, size: int, most: float, left: Array, right: Array, out: Array) -> None:
     for i in range(size):
         a, b = left[i], right[i]
         out[i] = a if x[i] <= most else b  # a missing one is not: it goes right
 
 
 @part
-def _or_missing(x: Array, size: int, most: float, left: Array, right: Array, out: Array) -> None:
+def _split_missing(x: Array, size: int, most: float, left: Array, right: Array, out: Array) -> None:
     for i in range(size):
         a, b = left[i], right[i]
         out[i] = b if x[i] > most else a
 
 
 @part
-def _codes(
+def _split_categories(
     x: Array, size: int, inside: NDArray[Any], left: Array, right: Array, out: Array
 ) -> None:
     for i in range(size):
@@ -84,10 +84,10 @@ def add_leaves(
                     b = spare + 1
                 x, out = columns[column[k], first : first + size], buffer[k - begin]
                 if subset[k] >= 0:
-                    _codes(x, size, members[subset[k]], buffer[a], buffer[b], out)
+                    _split_categories(x, size, members[subset[k]], buffer[a], buffer[b], out)
                 elif missing_left[k]:
-                    _or_missing(x, size, threshold[k], buffer[a], buffer[b], out)
+                    _split_missing(x, size, threshold[k], buffer[a], buffer[b], out)
                 else:
-                    _numbers(x, size, threshold[k], buffer[a], buffer[b], out)
+                    _split_numbers(x, size, threshold[k], buffer[a], buffer[b], out)
             for i in range(size):
                 total[first + i] += buffer[0, i]

@@ -36,7 +36,7 @@ from calibrant.methods.features.rule import (
 from calibrant.methods.splines.bls import BLS
 from calibrant.methods.uncalibrated import SMOOTH, fit_score_map, trial_before
 from calibrant.result_tables import rows_in_words, shown_loss
-from calibrant.rules.base import Map, RowInputs
+from calibrant.rules.base import RowInputs
 from calibrant.solvers.logistic import LogisticProblem, Prior
 
 #: what may be kept beside a smooth curve and the scores as they came
@@ -47,6 +47,7 @@ MANY_ROWS, HELD_PART = 200_000, 0.25
 Judged = tuple[HeldOutCells, Mapping[str, Trial], float | None]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
     """Correct scores by boosted trees on the columns of a row, where that helps.
 
@@ -142,6 +143,20 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
     ('features', [0.5, 0.3])
     """
 
+    gate: bool = True
+    rounds: int | str = "auto"
+    trees: int = 27
+    leaves: int = 5
+    learning_rate: float = 0.1
+    min_rows: int = 160
+    ridge: float = 1.0
+    cv: Any = None
+    nominal: Any = None
+    random_state: int = 0
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "gate": (OneOf((True, False)),),
         "rounds": (Number(1, MOST_ROUNDS, whole=True), OneOf(("auto",))),
@@ -154,40 +169,6 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         "random_state": (Number(0, 2**31 - 1, whole=True),),
         "weights": (WEIGHTS,),
     }
-
-    rule_: TreeRounds | Map
-    trial_: FeatureTrial | None
-
-    def __init__(
-        self,
-        *,
-        gate: bool = True,
-        rounds: int | str = "auto",
-        trees: int = 27,
-        leaves: int = 5,
-        learning_rate: float = 0.1,
-        min_rows: int = 160,
-        ridge: float = 1.0,
-        cv: Any = None,
-        nominal: Any = None,
-        random_state: int = 0,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.gate = gate
-        self.rounds = rounds
-        self.trees = trees
-        self.leaves = leaves
-        self.learning_rate = learning_rate
-        self.min_rows = min_rows
-        self.ridge = ridge
-        self.cv = cv
-        self.nominal = nominal
-        self.random_state = random_state
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def fit(
         self,
@@ -231,7 +212,7 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         return self._fit_rows(rows, features, judge)
 
     def _fit_rows(self, rows: Rows, features: Any, judge: Callable[[], Any]) -> Self:
-        """`fit`, to rows that were read. ``judge`` gives the folds that decide, and the trials of
+        """Fit to rows that were read. ``judge`` gives the folds that decide, and the trials of
         the scores and the curve on them; None where nothing can be held out."""
         lightgbm()
         table, schema = self._read_features(features, rows, self.nominal)
@@ -310,7 +291,7 @@ class FeatureCalibrator(ReadsFeatures, LocalCalibrator):
         Says by how much the trees help on rows held out, from which columns, and for which groups.
         """
         check_is_fitted(self)
-        return f"{_headline(self)} {details_in_words(self)}".strip()
+        return f"{_choice_in_words(self)} {features_in_words(self)}".strip()
 
     def fit_rows(
         self,
@@ -472,7 +453,7 @@ def check_columns(schema: Schema, matrix: Array, positive: Flags) -> tuple[str, 
     for j, attribute in enumerate(schema.attributes):
         if attribute.title in same:
             continue
-        area = column_area(some[:, j], hit, nominal=attribute.nominal)
+        area = column_auc(some[:, j], hit, nominal=attribute.nominal)
         if area > LEAK:
             notes.append(
                 f"{attribute.title} alone tells the classes apart (AUC {area:.4f}). If it is known "
@@ -482,7 +463,7 @@ def check_columns(schema: Schema, matrix: Array, positive: Flags) -> tuple[str, 
     return tuple(notes)
 
 
-def column_area(column: Array, positive: Flags, *, nominal: bool) -> float:
+def column_auc(column: Array, positive: Flags, *, nominal: bool) -> float:
     """The share of pairs that a column puts in order, in the better of its two directions.
 
     Categories are ordered by their rates among half of the rows, and judged on the other half. So a
@@ -498,14 +479,14 @@ def column_area(column: Array, positive: Flags, *, nominal: bool) -> float:
         hits = np.bincount(codes[learn & positive], minlength=size)
         rate = positive[learn].mean()
         values = ((hits + rate) / (total + 1.0))[codes[~learn]]
-        return _area(values, positive[~learn])
+        return _auc(values, positive[~learn])
     present = ~np.isnan(column)
     values = np.where(present, column, np.inf)
-    area = _area(values, positive)
+    area = _auc(values, positive)
     return max(area, 1.0 - area)
 
 
-def _area(values: Array, positive: Flags) -> float:
+def _auc(values: Array, positive: Flags) -> float:
     """The area under the ROC curve: the share of pairs in order, ties counting half."""
     n1 = int(positive.sum())
     n0 = len(positive) - n1
@@ -561,7 +542,7 @@ def changed_groups(
     groups = []
     for name in [one for one in columns if one in titles][:MOST_COLUMNS]:
         j = titles.index(name)
-        for group, inside in _groups(schema.attributes[j], matrix[trial.held, j]):
+        for group, inside in _column_groups(schema.attributes[j], matrix[trial.held, j]):
             w = weight[inside]
             if int(inside.sum()) < FEWEST_ROWS or not w.sum() > 0:
                 continue
@@ -575,7 +556,7 @@ def changed_groups(
     return tuple(order[:MOST_GROUPS])
 
 
-def _groups(attribute: Attribute, values: Array) -> Iterator[tuple[str, Flags]]:
+def _column_groups(attribute: Attribute, values: Array) -> Iterator[tuple[str, Flags]]:
     """The groups that one column makes, and which rows are in each."""
     absent = np.isnan(values)
     if attribute.categories is not None:
@@ -589,13 +570,8 @@ def _groups(attribute: Attribute, values: Array) -> Iterator[tuple[str, Flags]]:
         return
     cuts = np.unique(np.quantile(values[~absent], (0.25, 0.5, 0.75)))
     for low, high in pairwise([-np.inf, *cuts.tolist(), np.inf]):
-        yield _range(low, high), (values > low) & (values <= high)
-
-
-def _range(low: float, high: float) -> str:
-    if np.isinf(low):
-        return f"up to {high:.4g}"
-    return f"above {low:.4g}" if np.isinf(high) else f"{low:.4g} to {high:.4g}"
+        words = f"above {low:.4g}" if np.isinf(high) else f"{low:.4g} to {high:.4g}"
+        yield f"up to {high:.4g}" if np.isinf(low) else words, (values > low) & (values <= high)
 
 
 # --- The result in words --------------------------------------------------------------------------
@@ -607,7 +583,7 @@ _KEPT = {BEFORE: "the scores stay as they are", SMOOTH: "a smooth curve of the s
 _NAME_SHORT = {BEFORE: "scores", SMOOTH: "smooth curve", FEATURES: "with columns"}
 
 
-def _headline(fitted: FeatureCalibrator) -> str:
+def _choice_in_words(fitted: FeatureCalibrator) -> str:
     kept, trial, losses, gains = fitted.kept_, fitted.trial_, fitted.losses_, fitted.gains_
     if trial is None or losses is None or gains is None:
         if kept == FEATURES:
@@ -651,7 +627,7 @@ def _are_points(fitted: FeatureCalibrator) -> bool:
     return ScoreScale(fitted.score_range_.low, fitted.score_range_.high).kind == "points"
 
 
-def details_in_words(fitted: FeatureCalibrator) -> str:
+def features_in_words(fitted: FeatureCalibrator) -> str:
     """From which columns the splits gain, which groups change most, and the notes."""
     named = [(name, share) for name, share in fitted.importances_.items() if share > 0.005]
     parts = []
@@ -730,7 +706,7 @@ class Growth:
         self.gains = np.zeros(self.matrix.shape[1])
 
     def without(self, test: Index, train: Index) -> Growth:
-        """The same on the rows ``train`` alone, as copies, with the rows ``test`` held out."""
+        """A growth on copies of the rows ``train`` alone, with the rows ``test`` held out."""
         rest, held = (np.asfortranarray(self.matrix[rows]) for rows in (train, test))
         positive, weight = self.positive[train], self.weight[train]
         return replace(self, matrix=rest, positive=positive, weight=weight, held=held)
@@ -798,7 +774,7 @@ def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[Small
             if node["missing_type"] == "NaN":  # missing numbers go as learnt
                 left = bool(node["default_left"])
             else:  # or with most rows if none was missing
-                left = _rows(node["left_child"]) >= _rows(node["right_child"])
+                left = _rows_of_node(node["left_child"]) >= _rows_of_node(node["right_child"])
             how = (float(node["threshold"]), left, -1)
         sides = read(node["left_child"]), read(node["right_child"])
         splits[place] = (node["split_feature"], *how, *sides, node["split_gain"])
@@ -819,5 +795,5 @@ def read_trees(described: Iterable[dict[str, Any]], columns: int) -> tuple[Small
     return SmallTrees(sets=tuple(sets), **fields), gains
 
 
-def _rows(node: dict[str, Any]) -> int:
+def _rows_of_node(node: dict[str, Any]) -> int:
     return int(node.get("internal_count", node.get("leaf_count", 0)))

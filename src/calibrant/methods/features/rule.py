@@ -185,15 +185,17 @@ class SmallTrees(Frozen):
         fields = {*WHOLE, *REAL, "missing_left", "sets"}
         complete = isinstance(state, Mapping) and set(state) == fields
         check_file(complete, "its trees are missing or of a wrong type.")
-        arrays: dict[str, Any] = {name: _numbers(state[name], name, whole=True) for name in WHOLE}
-        arrays |= {name: _numbers(state[name], name, whole=False) for name in REAL}
-        sides = _numbers(state["missing_left"], "missing_left", whole=True)
+        arrays: dict[str, Any] = {
+            name: _read_numbers(state[name], name, whole=True) for name in WHOLE
+        }
+        arrays |= {name: _read_numbers(state[name], name, whole=False) for name in REAL}
+        sides = _read_numbers(state["missing_left"], "missing_left", whole=True)
         check_file(np.isin(sides, (0, 1)).all(), "missing_left of its trees must hold 0 and 1.")
         arrays["missing_left"] = sides == 1
         sets = state["sets"]
         listed = isinstance(sets, list) and all(isinstance(codes, list) for codes in sets)
         check_file(listed, "its sets of categories are of a wrong type.")
-        known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
+        known = tuple(tuple(_read_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
         trees = cls(sets=known, **arrays)
         _check_trees(trees, categories)
         return trees
@@ -238,7 +240,7 @@ def _goes_left(layout: TreeLayout, k: int, x: Array) -> Flags:
 # --- Files ----------------------------------------------------------------------------------------
 
 
-def _numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
+def _read_numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
     """A list of a file as an array: of whole numbers of 32 bits, or of floats."""
     kind, words, dtype = (int, "whole numbers", np.int32) if whole else (float, "numbers", float)
     fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
@@ -374,7 +376,10 @@ class TreeRounds(Rule):
         return p
 
     def _arranged(self, features: Any, count: int) -> tuple[Schema, AttributeTable]:
-        """The columns of rows in order. Named ones that no tree looks at need not be there."""
+        """The columns of rows in the order of a schema, and that schema.
+
+        Named columns that no tree looks at may be left out.
+        """
         if not self.used:  # all trees split on the score
             return Schema((), named=True), AttributeTable((), [], count)
         names = [a.name for a in self.used] if self.schema.named else None
@@ -440,7 +445,7 @@ class TreeRounds(Rule):
 
 
 def _used_categories(schema: Schema, trees: SmallTrees) -> tuple[Schema, SmallTrees]:
-    """With only the categories that a tree names: all others go the same way as missing ones."""
+    """The schema and trees with only the categories that trees name; others count as missing."""
     named: dict[int, set[int]] = {}
     for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
         if subset >= 0:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +12,6 @@ from calibrant.array_types import Array
 from calibrant.solvers._jit import jit, part
 
 AnyIndex = NDArray[np.signedinteger[Any]]
-#: (log-likelihood, number of bins) → the criterion, smaller is better
-Criterion = Callable[[Any, Any], Any]
 
 #: models in a block of the lowest level, 2^THREE
 THREE = 3
@@ -23,12 +19,6 @@ THREE = 3
 #: logarithm, so that the remainder is below S·8⁻¹⁴
 TERMS = 14
 REACH = 0.125
-#: with fewer bins than this, the whole path is quicker than finding the part of it that matters
-FEW = 256
-#: halving intervals of the grid may take as long as so many solutions at its lowest point
-HALVINGS = 4
-#: the fewest models scored in a round that only looks for where the good ones are
-PROBES = 32
 
 
 # --- log-likelihoods ----------------------------------------------------------------------------
@@ -43,25 +33,21 @@ def log_likelihoods(
     """
     s, w = np.require(s, requirements="W"), np.require(w, requirements="W")
     d = np.require(d, requirements="W")  # frozen arrays would be compiled for once more
-    offset, centre, half = _blocks(lambdas)
-    series, result = np.zeros((offset[-1], TERMS)), np.zeros(len(lambdas))
-    _add_bins(s, w, d, low, high, lambdas, offset, centre, half, series, result)
-    _add_series(series, lambdas, offset, centre, half, np.empty(TERMS), result)
-    return result
-
-
-def _blocks(lambdas: Array) -> tuple[AnyIndex, Array, Array]:
-    """Where each level's blocks begin in one list, and every block's centre and half width."""
-    size, width, offset, ends = len(lambdas), 1 << THREE, [0], []
+    # where each level's blocks begin in one list, and every block's centre and half width
+    size, width, offsets, ends = len(lambdas), 1 << THREE, [0], []
     while True:
         first = np.arange(0, size, width)
-        offset.append(offset[-1] + len(first))
+        offsets.append(offsets[-1] + len(first))
         ends.append(lambdas[np.array((first, np.minimum(first + width, size) - 1))])
         if width >= size:
             break
         width *= 2
-    low, high = np.concatenate(ends, axis=1)
-    return np.array(offset), 0.5 * (low + high), 0.5 * (high - low)
+    least, most = np.concatenate(ends, axis=1)
+    offset, centre, half = np.array(offsets), 0.5 * (least + most), 0.5 * (most - least)
+    series, result = np.zeros((offset[-1], TERMS)), np.zeros(len(lambdas))
+    _add_bins(s, w, d, low, high, lambdas, offset, centre, half, series, result)
+    _add_series(series, lambdas, offset, centre, half, np.empty(TERMS), result)
+    return result
 
 
 @part
@@ -174,7 +160,8 @@ def _add_series(
 
 
 @jit
-def _log_likelihood(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> float:
+def log_likelihood_at(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> float:
+    """The log-likelihood of bins at one λ."""
     total = 0.0
     for i in range(len(s)):
         total += _bin_log_likelihood(s[i], w[i], d[i], lambda_)
@@ -206,150 +193,6 @@ def _add_sums_of_parents(parent: AnyIndex, sums: Array) -> None:
     for i in range(len(sums) - 1, -1, -1):
         if parent[i] >= 0:
             sums[i] += sums[parent[i]]
-
-
-# --- the part that matters ----------------------------------------------------------------------
-
-
-class PathPart(NamedTuple):
-    """The part of a path that can matter: the bins where it begins, the λ where it ends, the least
-    criterion found so far, and the log-likelihoods at some λ."""
-
-    begin: PathBins
-    end: float
-    best: float
-    lambdas: Array
-    logs: Array
-
-    @classmethod
-    def whole(cls, bins: PathBins) -> PathPart:
-        return cls(bins, np.inf, np.inf, np.zeros(1), np.zeros(1))
-
-
-class _PathPoint(NamedTuple):
-    """The bins at a λ, and their log-likelihood."""
-
-    bins: PathBins
-    log: float
-
-    @classmethod
-    def of(cls, bins: PathBins) -> _PathPoint:
-        return cls(bins, _log_likelihood(*bins[2:], bins.lambda_))
-
-    def __len__(self) -> int:
-        return len(self.bins.s)
-
-
-def _sampled_meetings(bins: PathBins) -> Array:
-    """The λ at which neighbours meet, for about a thousand pairs of them, ascending."""
-    at = np.arange(0, len(bins.s) - 1, (len(bins.s) + 998) // 1000)
-    s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
-    den = d[at + 1] * w[at] - d[at] * w[at + 1]
-    at, den = at[den != 0.0], den[den != 0.0]
-    with np.errstate(over="ignore"):
-        return np.sort((s[at] * w[at + 1] - s[at + 1] * w[at]) / den)
-
-
-def part_near_best(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
-    """The part of the path outside of which no model is within ``slack`` of the least criterion.
-
-    Both the log-likelihood L and the number of bins fall along the path. So between two λ the
-    criterion is at least that of the larger L with the smaller number of bins. This bound is
-    computed on a geometric grid; each of its points starts from the bins of the one before.
-    """
-    meetings = _sampled_meetings(bins) if len(bins.s) > FEW else np.empty(0)
-    if not len(meetings):
-        return PathPart.whole(bins)
-    step, lambda_ = 2.0, 2.3457 * float(np.median(meetings))
-    best, grid = np.inf, [bins]
-    while grid[-1].d.any():  # until the isotonic fit
-        grid.append(bins_at(grid[-1], lambda_))
-        with np.errstate(all="ignore"):
-            p = (grid[-1].s + lambda_ * grid[-1].d) / grid[-1].w
-        if not (p.min() > -1e-9 and p.max() < 1.0 + 1e-9):
-            return PathPart.whole(bins)  # weights of very different size may defeat `bins_at`
-        if best == np.inf:
-            end = bins_at(grid[-1], 2.0 * float(bins.w.sum()))
-            best = criterion(_log_likelihood(end.s, end.w, end.d * np.int8(0), 0.0), len(end.s))
-        while len(grid) > 1 and criterion(0.0, len(grid[1].s)) > best + slack:
-            del grid[0]
-        # where weights have heavy tails few bins meet in an octave, so take larger steps
-        step = step * step if len(grid) > 1 and len(grid[-1].s) > 0.7 * len(grid[-2].s) else 2.0
-        lambda_ *= min(step, 1e6)
-    return _narrow_to_best([_PathPoint.of(b) for b in grid], len(bins.s), best, criterion, slack)
-
-
-def _narrow_to_best(
-    points: list[_PathPoint], most: int, best: float, criterion: Criterion, slack: float
-) -> PathPart:
-    """The part from the first to the last interval of the grid that can matter.
-
-    These two intervals are halved as long as that saves enough merges.
-    """
-    budget = HALVINGS * len(points[0])
-    while True:
-        for point in points:
-            if len(point) < most:  # below the first breakpoint there is no model
-                best = min(best, criterion(point.log, len(point)))
-        matter = [
-            i
-            for i, (low, high) in enumerate(pairwise(points))
-            if len(low) > len(high) and not criterion(low.log, len(high)) > best + slack
-        ]
-        if not matter:
-            return PathPart.whole(points[0].bins)
-        first, last = matter[0], matter[-1]
-        drops = {i: len(points[i]) - len(points[i + 1]) for i in (last, first)}
-        at = max(drops, key=lambda i: drops[i])
-        low, high = points[at].bins, points[at + 1].bins
-        small = drops[at] <= FEW + len(low.s) // 16
-        middle = 0.0 if small or budget < len(low.s) else _lambda_between(low, high.lambda_)
-        if not middle:
-            known = points[first : last + 2]
-            end = known[-1].bins.lambda_ if last + 2 < len(points) else np.inf
-            lambdas, logs = [p.bins.lambda_ for p in known], [p.log for p in known]
-            return PathPart(known[0].bins, end, best, np.array(lambdas), np.array(logs))
-        points.insert(at + 1, _PathPoint.of(bins_at(low, middle)))
-        budget -= len(low.s)
-
-
-def _lambda_between(low: PathBins, high: float) -> float:
-    """A λ above that of the bins and below ``high`` that separates their meetings; 0 if there is
-    none, since all meet at once."""
-    inside = _sampled_meetings(low)
-    inside = inside[(inside > low.lambda_) & (inside < high)]
-    if len(inside) > 100 and inside[-1] <= inside[0] * (1.0 + 1e-9):
-        return 0.0
-    return math.sqrt(max(low.lambda_, high / 4.0) * high)
-
-
-def score_models(tree: Tree, criterion: Criterion, slack: float, part: PathPart) -> Array:
-    """The criterion of every model within ``slack`` of the least; infinite for those left out.
-
-    The log-likelihood falls along the path, so a model's criterion is at least that of its number
-    of bins with the log-likelihood of any model before it. First, rounds of a few models spread
-    over the candidates narrow these down; then all that remain are scored.
-    """
-    lambdas, df, best = tree.lambdas, tree.df, part.best
-    scores, todo = np.full(len(lambdas), np.inf), np.ones(len(lambdas), dtype=bool)
-    above = part.logs[np.searchsorted(part.lambdas, lambdas, side="right") - 1]
-    left = 4 * len(lambdas)
-    while True:
-        bound = criterion(above, df)
-        candidates = np.flatnonzero(todo & ~(bound > best + slack))
-        if not len(candidates):
-            return scores
-        chosen, probes = candidates, PROBES + len(candidates) // 512
-        if 2 * probes < len(candidates) <= left // 2:
-            chosen = candidates[np.linspace(0, len(candidates) - 1, probes).astype(np.intp)]
-        left = len(candidates)
-        low, high = np.searchsorted(chosen, tree.birth), np.searchsorted(chosen, tree.death)
-        logs = log_likelihoods(tree.s, tree.w, tree.d, low, high, lambdas[chosen])
-        scores[chosen] = criterion(logs, df[chosen])
-        best = min(best, float(scores[chosen].min()))
-        todo[chosen] = False
-        above[chosen] = logs
-        above = np.minimum.accumulate(above)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -406,17 +249,17 @@ class Tree(NamedTuple):
     parent: Index
 
 
-def _joined(lambda_: float, value: Array, first: Index, s: Array, w: Array) -> PathBins:
+def _pooled_bins(lambda_: float, value: Array, first: Index, s: Array, w: Array) -> PathBins:
     """The bins at λ, where neighbours of equal value are one."""
     value, first, s, w = value.copy(), first.copy(), s.copy(), w.copy()
     d = np.zeros(len(s), np.int8)
-    n = _join(value, first, s, w, d)
+    n = _pool_in_place(value, first, s, w, d)
     return PathBins(lambda_, first[:n].copy(), s[:n].copy(), w[:n].copy(), d[:n].copy())
 
 
 @jit
-def _join(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -> int:
-    """Bring the columns to the bins, in place; their number.
+def _pool_in_place(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -> int:
+    """Pool neighbours of equal value in place; return how many bins are left.
 
     A violation on its left lifts a bin, one on its right lowers it.
     """
@@ -440,7 +283,7 @@ def _join(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -
 def pool_equal(n0: Array, n1: Array) -> PathBins:
     """The bins at λ = 0: neighbouring cells of equal rate are one."""
     w = n0 + n1
-    return _joined(0.0, n1 / w, np.arange(len(w), dtype=np.int32), n1, w)
+    return _pooled_bins(0.0, n1 / w, np.arange(len(w), dtype=np.int32), n1, w)
 
 
 # --- one λ ----------------------------------------------------------------------------------------
@@ -452,7 +295,7 @@ def bins_at(bins: PathBins, lambda_: float) -> PathBins:
     low, value = np.empty((2, size))
     x, bend = np.empty((2, 2 * size + 2))
     _values_at_lambda(bins.s, bins.w, lambda_, low, value, x, bend)
-    return _joined(lambda_, value, bins.first, bins.s, bins.w)
+    return _pooled_bins(lambda_, value, bins.first, bins.s, bins.w)
 
 
 @jit
@@ -499,7 +342,7 @@ def _values_at_lambda(
 
 
 @part
-def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
+def _meeting_lambda(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
     """The λ at which neighbours a and b are of one value; infinite if they never are (eq. 8)."""
     ours, theirs = s[a] * w[b], s[b] * w[a]
     den = d[b] * w[a] - d[a] * w[b]
@@ -566,7 +409,7 @@ def _merge_bins(
     now: float,
     end: float,
 ) -> tuple[int, int]:
-    """Fill the tree after its first bins; the numbers of models and of bins.
+    """Fill the tree after its first bins; return the numbers of models and of bins.
 
     A merge takes one meeting off the heap and adds at most two.
     """
@@ -596,7 +439,7 @@ def _merge_bins(
             one, other = low, new
             if side == 1:
                 one, other = new, high
-            met = _meeting(one, other, s, w, d, lam) if min(one, other) >= 0 else np.inf
+            met = _meeting_lambda(one, other, s, w, d, lam) if min(one, other) >= 0 else np.inf
             if met < np.inf:
                 _heap_push(key, left, right, count, met, one, other)
                 count += 1
@@ -619,7 +462,7 @@ def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
     lambdas, df = np.empty(n), np.empty(n, np.int32)
     before, after = np.arange(-1, size - 1, dtype=np.int32), np.arange(1, size + 1, dtype=np.int32)
     after[n - 1] = -1
-    heap = _first_heap(bins)
+    heap = _first_meetings(bins)
     arguments = [*heap, before, after, lambdas, df, *columns, bins.lambda_, float(end)]
     models, used = _merge_bins(*arguments)
     if not models:
@@ -629,8 +472,8 @@ def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
     return Tree(bins.lambda_, end, lambdas[:models].copy(), df[:models].copy(), *trimmed)
 
 
-def _first_heap(bins: PathBins) -> tuple[Array, Index, Index, int]:
-    """The meetings of neighbours with their left and right bins, ascending, and their number.
+def _first_meetings(bins: PathBins) -> tuple[Array, Index, Index, int]:
+    """The λ at which neighbours meet, ascending, with their left and right bins, and how many.
 
     There is room for all meetings to come.
     """

@@ -189,7 +189,7 @@ def solve_rows(
     y = np.where(low < np.inf, 0.5 * (high - low), high - np.sqrt(first))
     up, down = first / (high - y), first / (low + y)
     room_up, room_down = high - y, low + y  # kept beside y: near a bound they would round to zero
-    unknowns, rows, band = system_of_rows(hess, coef, start)
+    unknowns, rows, band = banded_system(hess, coef, start)
     given, both, sign = np.zeros((3, len(band)))
     given[unknowns], both[unknowns], both[rows] = grad, f, y
     sign[unknowns], sign[rows] = 1.0, -1.0
@@ -200,7 +200,7 @@ def solve_rows(
     return both[unknowns], both[rows], up, down, np.minimum(room_up, room_down)
 
 
-def system_of_rows(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
+def banded_system(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
     """The places of unknowns and of rows in one system, and [H Rᵀ; R 0] there as a lower band.
 
     Each row follows the last unknown that it uses.
@@ -387,7 +387,7 @@ def barrier_steps(
 
 @jit
 def starts_of_close(x: Array, least: float, out: Index) -> int:
-    """Write the first indices of groups of ascending x; their number.
+    """Write where each group of close points of ascending x begins; return how many groups.
 
     All points of a group are within ``least`` of its first.
     """
@@ -405,15 +405,6 @@ def starts_of_close(x: Array, least: float, out: Index) -> int:
 
 #: points per block; the sums of a block often save a pass over its points
 BLOCK = 32
-
-
-class PathFit(NamedTuple):
-    """The solution for one λ and μ."""
-
-    at: Index  # its bends (jumps, first points of steps), the ends among them
-    value: Array  # p there; for parabolas the B-spline coefficients
-    df: int
-    gap: float  # relative duality gap; 0 where there is nothing to iterate
 
 
 class Programme(NamedTuple):
@@ -593,10 +584,10 @@ def prices_bounded(
 
 
 @jit
-def line_terms(
+def line_costs(
     x: Array, at: Index, f: Array, hess: Array, grad: Array, lam: float, mu: float
 ) -> tuple[float, float, float]:
-    """For values f at the candidates: gᵀf, fᵀHf, and the penalty."""
+    """gᵀf, fᵀHf and the penalty of a line with the values f at the candidates."""
     fit, square = grad[0] * f[0], hess[0, 0] * f[0] * f[0]
     bent, fallen, before = 0.0, 0.0, 0.0
     for j in range(1, len(at)):
@@ -610,25 +601,3 @@ def line_terms(
             fallen -= step
         before = slope
     return fit, square, lam * bent + (mu * fallen if mu < np.inf else 0.0)
-
-
-# --- Where a curve may bend: new candidates that are not next to one already there ----------------
-
-
-def away_from(x: Array, new: Index, kept: Index, close: float, least: float) -> tuple[Flags, float]:
-    """Which of the new places are further than ``close`` from those kept, and ``close`` itself.
-
-    Where none is, ``close`` is divided by ten, and from ``least`` on it is 0. −1 is no place.
-
-    >>> x = np.linspace(0, 1, 11)
-    >>> far, close = away_from(x, np.array([1, 5]), np.array([0, 10]), 0.2, 0.01)
-    >>> far.tolist(), close
-    ([False, True], 0.2)
-    """
-    right = np.searchsorted(kept, new).clip(1)
-    gap = np.minimum(x[new] - x[kept[right - 1]], x[kept[right]] - x[new])
-    while True:
-        far = (new >= 0) & (gap > close)
-        if far.any() or close == 0.0:
-            return far, close
-        close = 0.1 * close if close > least else 0.0

@@ -5,23 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.array_types import Array, Index
-from calibrant.methods.near_isotonic._kernel_lines import (
-    PathFit,
-    away_from,
-    least_squares,
-    solve_rows,
-)
 from calibrant.solvers._jit import jit
-from calibrant.solvers.knots import divide_intervals
-
-#: the complementarity gap that the solver may leave on the candidates, relative to the objective
-INNER = 1e-12
-#: the most rounds of adding candidates, and in how many of them candidates may be dropped
-ROUNDS, DROPS = 200, 20
-#: candidates are further apart than CLOSE, or than less if the gap cannot be closed so
-CLOSE, LEAST = 1e-4, 1e-7
-#: an objective this small per unit of weight is a perfect fit: below it gaps are absolute
-FIT = 1e-7
 
 
 @jit
@@ -52,7 +36,7 @@ def normal_equations(x: Array, w: Array, z: Array, at: Index) -> tuple[Array, Ar
 
 @jit
 def curvatures(t: Array, coef: Array) -> Array:
-    """p″ between the knots."""
+    """The second derivative of a curve between its knots."""
     out = np.empty(len(t) - 1)
     for j in range(len(t) - 1):
         width = t[j + 1] - t[j]
@@ -84,7 +68,7 @@ def jump_rows(t: Array) -> tuple[Array, Index, Array]:
 
 @jit
 def curve_values(x: Array, at: Index, coef: Array) -> Array:
-    """p at all points."""
+    """The values of a curve at all points."""
     out = np.empty(len(x))
     t = x[at]
     for j in range(len(at) - 1):
@@ -95,7 +79,7 @@ def curve_values(x: Array, at: Index, coef: Array) -> Array:
 
 
 @jit
-def sweep(
+def largest_curve_prices(
     x: Array, w: Array, z: Array, p: Array, at: Index, u: Array, lam: float
 ) -> tuple[Index, Array]:
     """Between candidates, the point of the largest |u| (−1 where none exceeds λ), and this |u|.
@@ -119,78 +103,7 @@ def sweep(
     return where, worst
 
 
-class Curves:
-    """Weighted points, x ascending from 0 to 1, to put curves through."""
-
-    def __init__(self, x: Array, w: Array, z: Array) -> None:
-        self.x, self.w, self.z = x, w, z
-        self.energy, self.total = float((w * z * z).sum()), float(w.sum())
-        self.ends: Index = np.array([0, len(x) - 1])
-
-    def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on the curve is one parabola."""
-        hess, grad = normal_equations(self.x, self.w, self.z, self.ends)
-        p = curve_values(self.x, self.ends, least_squares(hess, grad))
-        return float(sweep(self.x, self.w, self.z, p, self.ends, np.zeros(2), 0.0)[1][0])
-
-    def line(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
-        """The curve for λ. It begins at the curve of a λ nearby, if there is one."""
-        at = before.at if before else self.ends
-        best = PathFit(at, np.zeros(len(at) + 1), 3, np.inf)
-        close = CLOSE
-        for rounds in range(ROUNDS):
-            coef, where, gap = self._trial(lam, at)
-            jumps = np.abs(np.diff(curvatures(self.x[at], coef)))
-            real = np.concatenate(([True], jumps > 1e-6 * jumps.max(initial=0.0), [True]))
-            if gap < best.gap:
-                best = PathFit(at, coef, int(real.sum()) + 1, gap)
-            if gap <= tol or not len(where):
-                break
-            kept = at[real] if rounds < DROPS else at
-            new, close = away_from(self.x, where, kept, close, LEAST)
-            if not new.any():
-                break
-            at = np.union1d(kept, where[new])
-        return best
-
-    def values(self, curve: PathFit) -> Array:
-        """p at all points."""
-        return curve_values(self.x, curve.at, curve.value)
-
-    def polygon(self, curve: PathFit, tol: float) -> tuple[Array, Array]:
-        """Places and values of a polygon within tol of the curve."""
-        t = self.x[curve.at]
-        width = np.diff(t)
-        bow = np.abs(curvatures(t, curve.value)) * width * width / 8.0
-        pieces = np.ceil(np.sqrt(bow / tol)).clip(1, 10_000).astype(np.intp)
-        places = divide_intervals(t, pieces)
-        known = np.searchsorted(places, t)
-        return places, curve_values(places, known, curve.value)
-
-    def _trial(self, lam: float, at: Index) -> tuple[Array, Index, float]:
-        """The best coefficients, the points whose prices ask for a jump, and the duality gap."""
-        hess, grad = normal_equations(self.x, self.w, self.z, at)
-        rows, start, scale = jump_rows(self.x[at])
-        bound = lam * scale
-        f, y, _, _, _ = solve_rows(hess, grad, rows, start, bound, bound, self.energy, INNER)
-        u = np.zeros(len(at))
-        u[1:-1] = y / scale
-        p = curve_values(self.x, at, f)
-        where, worst = sweep(self.x, self.w, self.z, p, at, u, lam)
-        error = float((self.w * (self.z - p) ** 2).sum())
-        fit = float((self.w * self.z * p).sum())
-        penalty = lam * float(np.abs(np.diff(curvatures(self.x[at], f))).sum())
-        primal, share = 0.5 * error + penalty, lam / max(lam, float(worst.max()))
-        dual = share * (self.energy - fit) - 0.5 * share * share * error
-        gap = max(primal - dual, 0.0) / max(primal, FIT * self.total)
-        return f, where[where >= 0], gap
-
-
 # --- Steps of least squares with a price on every rise and every fall, exactly, in O(n) -----------
-
-
-#: a step this small is rounding
-LEVEL = 1e-11
 
 
 @jit
@@ -244,31 +157,10 @@ def fused(w: Array, z: Array, rise: float, fall: float) -> Array:
 
 @jit
 def fused_lambda(w: Array, z: Array, mu: float) -> float:
-    """The least λ for which prices λ on rises and λ + μ on falls leave no step."""
+    """The least λ at which the prices λ on rises and λ + μ on falls leave a constant."""
     mean = np.sum(w * z) / np.sum(w)
     u, top = 0.0, 0.0
     for i in range(len(z) - 1):
         u += w[i] * (mean - z[i])
         top = max(top, u, -u - mu)
     return top
-
-
-class FusedPoints:
-    """Weighted points to put steps through."""
-
-    def __init__(self, x: Array, w: Array, z: Array) -> None:
-        self.x, self.w, self.z = x, w, z
-
-    def largest_lambda(self, mu: float) -> float:
-        """λ_max, from which on there is one step."""
-        return float(fused_lambda(self.w, self.z, mu))
-
-    def line(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
-        """The steps for λ and μ; there is nothing to begin from or to tolerate."""
-        p = fused(self.w, self.z, lam, lam + mu)
-        first = np.append(0, np.flatnonzero(np.abs(np.diff(p)) > LEVEL) + 1)
-        return PathFit(first, p[first], len(first), 0.0)
-
-    def values(self, steps: PathFit) -> Array:
-        """p at all points."""
-        return np.repeat(steps.value, np.diff(np.append(steps.at, len(self.x))))

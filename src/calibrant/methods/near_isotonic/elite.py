@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,23 +18,31 @@ from calibrant.losses import logit
 from calibrant.methods.near_isotonic._kernel import log_likelihood
 from calibrant.methods.near_isotonic._kernel_lines import (
     BLOCK,
-    PathFit,
     Programme,
-    away_from,
     fill_programme,
     largest_prices,
-    line_terms,
+    least_squares,
+    line_costs,
     prices_bounded,
     row_values,
     solve_for_signs,
     solve_rows,
     starts_of_close,
 )
-from calibrant.methods.near_isotonic._kernel_paper import Curves, FusedPoints
+from calibrant.methods.near_isotonic._kernel_paper import (
+    curvatures,
+    curve_values,
+    fused,
+    fused_lambda,
+    jump_rows,
+    largest_curve_prices,
+    normal_equations,
+)
 from calibrant.rules.base import Map
 from calibrant.rules.mixture import Mixture
 from calibrant.rules.piecewise import Piecewise
 from calibrant.solvers._kernel import simplify
+from calibrant.solvers.knots import divide_intervals
 from calibrant.solvers.weights import CRITERIA, SELECT, shares
 
 #: the smallest λ as a share of the largest
@@ -48,6 +57,7 @@ MUS = (1 / 16, 1 / 4, 1.0, np.inf)
 CURVE_ERROR = 1e-5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ELiTE(Calibrator):
     """Piecewise linear maps along the path of linear trend filtering, averaged by AICc.
 
@@ -124,6 +134,19 @@ class ELiTE(Calibrator):
     [0.09, 0.47]
     """
 
+    falls: str = "free"
+    mu: float | str = "average"
+    scale: str = "auto"
+    criterion: str = "aicc"
+    models: str = "all"
+    clip: str = "counts"
+    tails: str = "flat"
+    degree: int = 1
+    n_lambdas: int = 50
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "falls": (OneOf(("free", "priced", "forbidden")),),
@@ -138,35 +161,6 @@ class ELiTE(Calibrator):
         "weights": (WEIGHTS,),
     }
 
-    def __init__(
-        self,
-        *,
-        falls: str = "free",
-        mu: float | str = "average",
-        scale: str = "auto",
-        criterion: str = "aicc",
-        models: str = "all",
-        clip: str = "counts",
-        tails: str = "flat",
-        degree: int = 1,
-        n_lambdas: int = 50,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.falls = falls
-        self.mu = mu
-        self.scale = scale
-        self.criterion = criterion
-        self.models = models
-        self.clip = clip
-        self.tails = tails
-        self.degree = degree
-        self.n_lambdas = n_lambdas
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
     def _fit(self, table: ScoreTable) -> Map:
         if self.degree == 2 and self.falls != "free":
             raise ParameterError(
@@ -176,8 +170,7 @@ class ELiTE(Calibrator):
         on_logit = uses_logit_scale(self.scale, table)
         cells = TrendCells.of(logit(table.scores) if on_logit else table.scores, table)
         degree = min(self.degree, len(cells.place) - 1)  # one score has no line, two no parabola
-        solver, draw = DEGREES[degree]
-        points = solver(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
+        points = DEGREES[degree](cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
         mus: tuple[float, ...] = (np.inf if self.falls == "forbidden" else 0.0,)
         if self.falls == "priced" and not isinstance(self.mu, str):
             mus = (float(self.mu),)
@@ -191,11 +184,11 @@ class ELiTE(Calibrator):
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
         input_ = "logit" if on_logit else "score"
-        page = MapOfFit(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
-        self.models_ = tuple(draw(page, points, fit) for fit in fits)
+        drawing = Drawing(cells.x, (least, 1.0 - least), self.tails == "linear", input_)
+        self.models_ = tuple(points.map_of(fit, drawing) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
-        return page.thinned(average) if degree == 2 else average
+        return drawing.thinned(average) if degree == 2 else average
 
     def _weigh(
         self, cells: TrendCells, points: Any, fits: list[Any], least: float, n: float
@@ -221,6 +214,15 @@ class ELiTE(Calibrator):
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )
+
+
+class PathFit(NamedTuple):
+    """The solution for one λ and μ."""
+
+    at: Index  # its bends (jumps, first points of steps), the ends among them
+    value: Array  # p there; for parabolas the B-spline coefficients
+    df: int
+    gap: float  # relative duality gap; 0 where there is nothing to iterate
 
 
 class TrendCells(NamedTuple):
@@ -263,7 +265,7 @@ def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array
         bends = steepest > 1e-12 * points.w.sum()  # else the simplest model fits exactly
         for step in range(n_lambdas if bends else 1):
             lam = steepest * LEAST_LAMBDA ** (step / (n_lambdas - 1)) if bends else 1.0
-            fit = points.line(lam, mu, before, GAP)
+            fit = points.best_fit(lam, mu, before, GAP)
             if (
                 before is not None
                 and np.array_equal(fit.at, before.at)
@@ -281,7 +283,7 @@ def fit_path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array
 # --- Fits as maps --------------------------------------------------------------------------------
 
 
-class MapOfFit(NamedTuple):
+class Drawing(NamedTuple):
     """How fits become maps: the scores of the cells, the bounds of p, whether tails go on, and
     whether scores or their logits are read."""
 
@@ -289,24 +291,6 @@ class MapOfFit(NamedTuple):
     bounds: tuple[float, float]
     drawn_on: bool
     input: str
-
-    def steps(self, _: FusedPoints, fit: PathFit) -> Piecewise:
-        """Steps halfway between neighbouring cells."""
-        low, high = self.x[fit.at[1:] - 1], self.x[fit.at[1:]]
-        half = low / 2 + high / 2
-        cuts = np.where(half > low, half, high)
-        return Piecewise.step(cuts, np.clip(fit.value, *self.bounds), self.input)
-
-    def line(self, _: TrendPoints, fit: PathFit) -> Piecewise:
-        """A broken line."""
-        return self.polygon(self.x[fit.at], fit.value)
-
-    def curve(self, points: Curves, fit: PathFit) -> Piecewise:
-        """Parabolas, as a polygon."""
-        place, value = points.polygon(fit, CURVE_ERROR / 2)
-        x = self.x[0] * (1.0 - place) + self.x[-1] * place
-        _, first = np.unique(x, return_index=True)
-        return self.polygon(x[first], value[first])
 
     def polygon(self, x: Array, value: Array) -> Piecewise:
         """The polygon as a map: clipped to the bounds, with a knot wherever it meets one."""
@@ -331,7 +315,7 @@ class MapOfFit(NamedTuple):
         return Piecewise.linear(x, value, input=self.input)
 
     def thinned(self, average: Piecewise) -> Piecewise:
-        """An average of polygons, with the knots that it needs."""
+        """An average of polygons with as few knots as its error allows."""
         x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
         kept = simplify(x, average.left, CURVE_ERROR / 2)
         return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
@@ -413,7 +397,7 @@ class TrendPoints:
             coef[bends:, 0], coef[bends:, 1] = -1.0, 1.0
         return moments, Programme(hess, grad, coef, start, low, high)
 
-    def line(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
+    def best_fit(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
         """The line for λ and μ. It begins at the line of a λ nearby, if there is one."""
         at, signs = self.ends, np.empty(0)
         if before:
@@ -431,7 +415,7 @@ class TrendPoints:
             kept = (
                 trial.candidates_to_keep() if rounds < DROPS else np.ones(len(trial.at), dtype=bool)
             )
-            new, close = away_from(self.x, where, trial.at[kept], close, SAME)
+            new, close = distant_places(self.x, where, trial.at[kept], close, SAME)
             if not new.any():
                 break
             at = np.concatenate((trial.at[kept], where[new]))
@@ -442,7 +426,7 @@ class TrendPoints:
         return best.line()
 
     def values(self, line: PathFit) -> Array:
-        """p at all points."""
+        """The fitted probability at all points."""
         first, count = line.at[:-1], np.diff(line.at)
         count[-1] += 1  # the last piece contains its right end
         slope = np.diff(line.value) / np.diff(self.x[line.at])
@@ -450,6 +434,10 @@ class TrendPoints:
         p *= np.repeat(slope, count)
         p += np.repeat(line.value[:-1], count)
         return p
+
+    def map_of(self, line: PathFit, drawing: Drawing) -> Piecewise:
+        """The broken line."""
+        return drawing.polygon(drawing.x[line.at], line.value)
 
 
 class CandidateLine:
@@ -520,7 +508,7 @@ class CandidateLine:
         return found
 
     def prices(self) -> tuple[Index, Array]:
-        """`sweep`, without the flat stretches where prices on falls can keep u within bounds."""
+        """What `sweep` finds, but for flat stretches where prices on falls keep u within bounds."""
         where, worst = self.sweep(self.lam)
         if not self.flat.any():
             return where, worst
@@ -555,8 +543,8 @@ class CandidateLine:
         return self.relative_gap(0.5 * error + penalty)
 
     def costs(self, at: Index, f: Array, hess: Array, grad: Array) -> tuple[float, float, float]:
-        """Σwzp, the squared error and the penalty of a line."""
-        fit, square, penalty = line_terms(self.points.x, at, f, hess, grad, self.lam, self.mu)
+        """Σwzp, the squared error and the penalty of a line through values at these places."""
+        fit, square, penalty = line_costs(self.points.x, at, f, hess, grad, self.lam, self.mu)
         return fit, max(self.points.energy - 2.0 * fit + square, 0.0), penalty
 
     def relative_gap(self, primal: float) -> float:
@@ -611,9 +599,144 @@ class CandidateLine:
         return self.relative_gap(0.5 * error + penalty)
 
 
-#: by degree: the solver, and how its fits are drawn
-DEGREES: tuple[tuple[Callable[[Array, Array, Array], Any], Callable[..., Piecewise]], ...] = (
-    (FusedPoints, MapOfFit.steps),
-    (TrendPoints, MapOfFit.line),
-    (Curves, MapOfFit.curve),
-)
+# --- Where a curve may bend: new candidates that are not next to one already there ----------------
+
+
+def distant_places(
+    x: Array, new: Index, kept: Index, close: float, least: float
+) -> tuple[Flags, float]:
+    """Which of the new places are further than ``close`` from those kept, and ``close`` itself.
+
+    Where none is, ``close`` is divided by ten, and from ``least`` on it is 0. −1 is no place.
+
+    >>> x = np.linspace(0, 1, 11)
+    >>> far, close = distant_places(x, np.array([1, 5]), np.array([0, 10]), 0.2, 0.01)
+    >>> far.tolist(), close
+    ([False, True], 0.2)
+    """
+    right = np.searchsorted(kept, new).clip(1)
+    gap = np.minimum(x[new] - x[kept[right - 1]], x[kept[right]] - x[new])
+    while True:
+        far = (new >= 0) & (gap > close)
+        if far.any() or close == 0.0:
+            return far, close
+        close = 0.1 * close if close > least else 0.0
+
+
+# --- The paper's other degrees: steps, and parabolas that join smoothly -------------------------
+
+
+#: a step this small is rounding
+LEAST_STEP = 1e-11
+#: the most rounds of adding candidates to a curve
+CURVE_ROUNDS = 200
+#: candidates of a curve are this far apart, or the second, or less, if the gap cannot be closed so
+CURVE_CLOSE, CURVE_LEAST = 1e-4, 1e-7
+
+
+class FusedPoints:
+    """Weighted points to put steps through."""
+
+    def __init__(self, x: Array, w: Array, z: Array) -> None:
+        self.x, self.w, self.z = x, w, z
+
+    def largest_lambda(self, mu: float) -> float:
+        """λ_max, from which on there is one step."""
+        return float(fused_lambda(self.w, self.z, mu))
+
+    def best_fit(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
+        """The steps for λ and μ; there is nothing to begin from or to tolerate."""
+        p = fused(self.w, self.z, lam, lam + mu)
+        first = np.append(0, np.flatnonzero(np.abs(np.diff(p)) > LEAST_STEP) + 1)
+        return PathFit(first, p[first], len(first), 0.0)
+
+    def values(self, steps: PathFit) -> Array:
+        """The fitted probability at all points."""
+        return np.repeat(steps.value, np.diff(np.append(steps.at, len(self.x))))
+
+    def map_of(self, steps: PathFit, drawing: Drawing) -> Piecewise:
+        """Steps halfway between neighbouring cells."""
+        low, high = drawing.x[steps.at[1:] - 1], drawing.x[steps.at[1:]]
+        half = low / 2 + high / 2
+        cuts = np.where(half > low, half, high)
+        return Piecewise.step(cuts, np.clip(steps.value, *drawing.bounds), drawing.input)
+
+
+class Curves:
+    """Weighted points, x ascending from 0 to 1, to put parabolas through that join smoothly."""
+
+    def __init__(self, x: Array, w: Array, z: Array) -> None:
+        self.x, self.w, self.z = x, w, z
+        self.energy, self.total = float((w * z * z).sum()), float(w.sum())
+        self.ends: Index = np.array([0, len(x) - 1])
+
+    def largest_lambda(self, mu: float) -> float:
+        """λ_max, from which on the curve is one parabola."""
+        hess, grad = normal_equations(self.x, self.w, self.z, self.ends)
+        p = curve_values(self.x, self.ends, least_squares(hess, grad))
+        return float(
+            largest_curve_prices(self.x, self.w, self.z, p, self.ends, np.zeros(2), 0.0)[1][0]
+        )
+
+    def best_fit(self, lam: float, mu: float, before: PathFit | None, tol: float) -> PathFit:
+        """The curve for λ. It begins at the curve of a λ nearby, if there is one."""
+        at = before.at if before else self.ends
+        best = PathFit(at, np.zeros(len(at) + 1), 3, np.inf)
+        close = CURVE_CLOSE
+        for rounds in range(CURVE_ROUNDS):
+            coef, where, gap = self._trial(lam, at)
+            jumps = np.abs(np.diff(curvatures(self.x[at], coef)))
+            real = np.concatenate(([True], jumps > 1e-6 * jumps.max(initial=0.0), [True]))
+            if gap < best.gap:
+                best = PathFit(at, coef, int(real.sum()) + 1, gap)
+            if gap <= tol or not len(where):
+                break
+            kept = at[real] if rounds < DROPS else at
+            new, close = distant_places(self.x, where, kept, close, CURVE_LEAST)
+            if not new.any():
+                break
+            at = np.union1d(kept, where[new])
+        return best
+
+    def values(self, curve: PathFit) -> Array:
+        """The fitted probability at all points."""
+        return curve_values(self.x, curve.at, curve.value)
+
+    def polygon(self, curve: PathFit, tol: float) -> tuple[Array, Array]:
+        """Places and values of a polygon within tol of the curve."""
+        t = self.x[curve.at]
+        width = np.diff(t)
+        bow = np.abs(curvatures(t, curve.value)) * width * width / 8.0
+        pieces = np.ceil(np.sqrt(bow / tol)).clip(1, 10_000).astype(np.intp)
+        places = divide_intervals(t, pieces)
+        known = np.searchsorted(places, t)
+        return places, curve_values(places, known, curve.value)
+
+    def map_of(self, curve: PathFit, drawing: Drawing) -> Piecewise:
+        """The parabolas, as a polygon."""
+        place, value = self.polygon(curve, CURVE_ERROR / 2)
+        x = drawing.x[0] * (1.0 - place) + drawing.x[-1] * place
+        _, first = np.unique(x, return_index=True)
+        return drawing.polygon(x[first], value[first])
+
+    def _trial(self, lam: float, at: Index) -> tuple[Array, Index, float]:
+        """The best coefficients, the points whose prices ask for a jump, and the duality gap."""
+        hess, grad = normal_equations(self.x, self.w, self.z, at)
+        rows, start, scale = jump_rows(self.x[at])
+        bound = lam * scale
+        f, y, _, _, _ = solve_rows(hess, grad, rows, start, bound, bound, self.energy, INNER)
+        u = np.zeros(len(at))
+        u[1:-1] = y / scale
+        p = curve_values(self.x, at, f)
+        where, worst = largest_curve_prices(self.x, self.w, self.z, p, at, u, lam)
+        error = float((self.w * (self.z - p) ** 2).sum())
+        fit = float((self.w * self.z * p).sum())
+        penalty = lam * float(np.abs(np.diff(curvatures(self.x[at], f))).sum())
+        primal, share = 0.5 * error + penalty, lam / max(lam, float(worst.max()))
+        dual = share * (self.energy - fit) - 0.5 * share * share * error
+        gap = max(primal - dual, 0.0) / max(primal, FIT * self.total)
+        return f, where[where >= 0], gap
+
+
+#: by degree: points that fits are made for
+DEGREES = (FusedPoints, TrendPoints, Curves)

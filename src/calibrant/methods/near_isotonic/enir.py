@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import heapq
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,13 +21,15 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitting.base import WEIGHTS, Calibrator
 from calibrant.losses import sigmoid
-from calibrant.methods.near_isotonic import _kernel
 from calibrant.methods.near_isotonic._kernel import (
-    PathPart,
+    AnyIndex,
+    PathBins,
     Tree,
     average_leaves,
+    bins_at,
+    log_likelihood_at,
+    log_likelihoods,
     merge_path,
-    part_near_best,
     pool_equal,
 )
 from calibrant.rules.base import Map
@@ -33,7 +37,7 @@ from calibrant.rules.chain import after_sigmoid
 from calibrant.rules.piecewise import Piecewise, flat_runs
 from calibrant.solvers.weights import CRITERIA, SELECT_ENIR, shares
 
-AnyIndex = NDArray[np.signedinteger[Any]]
+#: (log-likelihood, number of bins) → the criterion, smaller is better
 Criterion = Callable[[Any, Any], Any]
 
 #: models whose criterion is this much (and 2 ln of their number) above the least have, all
@@ -49,6 +53,7 @@ PRESETS = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ENIR(Calibrator):
     """An average over near-isotonic regressions of all strengths, weighted by their BIC.
 
@@ -112,6 +117,16 @@ class ENIR(Calibrator):
     True
     """
 
+    variant: str = "default"
+    criterion: str = "bic"
+    penalty: str = "auto"
+    models: str = "all"
+    interpolation: str = "auto"
+    smoothing: str = "auto"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "variant": (OneOf(tuple(PRESETS)),),
@@ -122,29 +137,6 @@ class ENIR(Calibrator):
         "smoothing": (OneOf(("auto", *SMOOTHING)),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        variant: str = "default",
-        criterion: str = "bic",
-        penalty: str = "auto",
-        models: str = "all",
-        interpolation: str = "auto",
-        smoothing: str = "auto",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.variant = variant
-        self.criterion = criterion
-        self.penalty = penalty
-        self.models = models
-        self.interpolation = interpolation
-        self.smoothing = smoothing
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
         if self.variant == "authors":
@@ -159,16 +151,16 @@ class ENIR(Calibrator):
             part = part_near_best(bins, criterion, slack)
         tree = merge_path(part.begin, part.end)
         self.path_ = cells.path(tree)
-        scores = _kernel.score_models(tree, criterion, slack, part)
+        scores = score_models(tree, criterion, slack, part)
         self.weights_ = self._weights(scores)
         self.n_models_scored_ = int(np.isfinite(scores).sum())
         pseudo = SMOOTHING[self._option("smoothing")] / cells.unit
         values = average_leaves(tree, self.weights_, pseudo)[: len(part.begin.s)]
         kind = self._option("interpolation")
-        return map_of_runs(table, part.begin.first, np.clip(values, 0.0, 1.0), kind)
+        return map_of_bins(table, part.begin.first, np.clip(values, 0.0, 1.0), kind)
 
     def _option(self, name: str) -> str:
-        """An option, where "auto" is what the variant takes it for."""
+        """The value of an option, with "auto" replaced by what the variant takes."""
         value: str = getattr(self, name)
         return PRESETS[self.variant][name] if value == "auto" else value
 
@@ -207,12 +199,12 @@ class ENIR(Calibrator):
         values = np.zeros(len(table))
         for weight, model in zip(weights, models, strict=True):
             values += weight * model.value
-        line = map_of_runs(table, np.arange(len(table)), np.clip(values, 0.0, 1.0), "linear")
+        line = map_of_bins(table, np.arange(len(table)), np.clip(values, 0.0, 1.0), "linear")
         return after_sigmoid(line) if link else line
 
 
-def map_of_runs(table: ScoreTable, first: AnyIndex, values: Array, kind: str) -> Map:
-    """The map of runs of scores that begin at ``first``, without those inside a flat stretch.
+def map_of_bins(table: ScoreTable, first: AnyIndex, values: Array, kind: str) -> Map:
+    """The map of bins that begin at the scores ``first``; neighbours of equal value are one.
 
     A "step" map has cuts halfway between scores, a "linear" one straight lines between them.
     """
@@ -220,6 +212,158 @@ def map_of_runs(table: ScoreTable, first: AnyIndex, values: Array, kind: str) ->
     if kind == "step":
         return Piecewise.step(table.cuts(first[new[1:]] - 1), values[new])
     return flat_runs(table.scores, first[new], values[new])
+
+
+# --- The part of the path that can matter, and the models in it ----------------------------------
+
+
+#: with fewer bins than this, the whole path is quicker than finding the part of it that matters
+FEW = 256
+#: halving intervals of the grid may take as long as so many solutions at its lowest point
+HALVINGS = 4
+#: the fewest models scored in a round that only looks for where the good ones are
+PROBES = 32
+
+
+class PathPart(NamedTuple):
+    """The part of a path that can matter: the bins where it begins, the λ where it ends, the least
+    criterion found so far, and the log-likelihoods at some λ."""
+
+    begin: PathBins
+    end: float
+    best: float
+    lambdas: Array
+    logs: Array
+
+    @classmethod
+    def whole(cls, bins: PathBins) -> PathPart:
+        return cls(bins, np.inf, np.inf, np.zeros(1), np.zeros(1))
+
+
+class _PathPoint(NamedTuple):
+    """The bins at a λ, and their log-likelihood."""
+
+    bins: PathBins
+    log: float
+
+    @classmethod
+    def of(cls, bins: PathBins) -> _PathPoint:
+        return cls(bins, log_likelihood_at(*bins[2:], bins.lambda_))
+
+    def __len__(self) -> int:
+        return len(self.bins.s)
+
+
+def _sampled_meetings(bins: PathBins) -> Array:
+    """The λ at which neighbours meet, for about a thousand pairs of them, ascending."""
+    at = np.arange(0, len(bins.s) - 1, (len(bins.s) + 998) // 1000)
+    s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
+    den = d[at + 1] * w[at] - d[at] * w[at + 1]
+    at, den = at[den != 0.0], den[den != 0.0]
+    with np.errstate(over="ignore"):
+        return np.sort((s[at] * w[at + 1] - s[at + 1] * w[at]) / den)
+
+
+def part_near_best(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
+    """The part of the path outside of which no model is within ``slack`` of the least criterion.
+
+    Both the log-likelihood L and the number of bins fall along the path. So between two λ the
+    criterion is at least that of the larger L with the smaller number of bins. This bound is
+    computed on a geometric grid; each of its points starts from the bins of the one before.
+    """
+    meetings = _sampled_meetings(bins) if len(bins.s) > FEW else np.empty(0)
+    if not len(meetings):
+        return PathPart.whole(bins)
+    step, lambda_ = 2.0, 2.3457 * float(np.median(meetings))
+    best, grid = np.inf, [bins]
+    while grid[-1].d.any():  # until the isotonic fit
+        grid.append(bins_at(grid[-1], lambda_))
+        with np.errstate(all="ignore"):
+            p = (grid[-1].s + lambda_ * grid[-1].d) / grid[-1].w
+        if not (p.min() > -1e-9 and p.max() < 1.0 + 1e-9):
+            return PathPart.whole(bins)  # weights of very different size may defeat `bins_at`
+        if best == np.inf:
+            end = bins_at(grid[-1], 2.0 * float(bins.w.sum()))
+            best = criterion(log_likelihood_at(end.s, end.w, end.d * np.int8(0), 0.0), len(end.s))
+        while len(grid) > 1 and criterion(0.0, len(grid[1].s)) > best + slack:
+            del grid[0]
+        # where weights have heavy tails few bins meet in an octave, so take larger steps
+        step = step * step if len(grid) > 1 and len(grid[-1].s) > 0.7 * len(grid[-2].s) else 2.0
+        lambda_ *= min(step, 1e6)
+    return _narrow_to_best([_PathPoint.of(b) for b in grid], len(bins.s), best, criterion, slack)
+
+
+def _narrow_to_best(
+    points: list[_PathPoint], most: int, best: float, criterion: Criterion, slack: float
+) -> PathPart:
+    """The part from the first to the last interval of the grid that can matter.
+
+    These two intervals are halved as long as that saves enough merges.
+    """
+    budget = HALVINGS * len(points[0])
+    while True:
+        for point in points:
+            if len(point) < most:  # below the first breakpoint there is no model
+                best = min(best, criterion(point.log, len(point)))
+        matter = [
+            i
+            for i, (low, high) in enumerate(pairwise(points))
+            if len(low) > len(high) and not criterion(low.log, len(high)) > best + slack
+        ]
+        if not matter:
+            return PathPart.whole(points[0].bins)
+        first, last = matter[0], matter[-1]
+        drops = {i: len(points[i]) - len(points[i + 1]) for i in (last, first)}
+        at = max(drops, key=lambda i: drops[i])
+        low, high = points[at].bins, points[at + 1].bins
+        small = drops[at] <= FEW + len(low.s) // 16
+        middle = 0.0 if small or budget < len(low.s) else _lambda_between(low, high.lambda_)
+        if not middle:
+            known = points[first : last + 2]
+            end = known[-1].bins.lambda_ if last + 2 < len(points) else np.inf
+            lambdas, logs = [p.bins.lambda_ for p in known], [p.log for p in known]
+            return PathPart(known[0].bins, end, best, np.array(lambdas), np.array(logs))
+        points.insert(at + 1, _PathPoint.of(bins_at(low, middle)))
+        budget -= len(low.s)
+
+
+def _lambda_between(low: PathBins, high: float) -> float:
+    """A λ above that of the bins and below ``high`` that separates their meetings; 0 if there is
+    none, since all meet at once."""
+    inside = _sampled_meetings(low)
+    inside = inside[(inside > low.lambda_) & (inside < high)]
+    if len(inside) > 100 and inside[-1] <= inside[0] * (1.0 + 1e-9):
+        return 0.0
+    return math.sqrt(max(low.lambda_, high / 4.0) * high)
+
+
+def score_models(tree: Tree, criterion: Criterion, slack: float, part: PathPart) -> Array:
+    """The criterion of every model within ``slack`` of the least; infinite for those left out.
+
+    The log-likelihood falls along the path, so a model's criterion is at least that of its number
+    of bins with the log-likelihood of any model before it. First, rounds of a few models spread
+    over the candidates narrow these down; then all that remain are scored.
+    """
+    lambdas, df, best = tree.lambdas, tree.df, part.best
+    scores, todo = np.full(len(lambdas), np.inf), np.ones(len(lambdas), dtype=bool)
+    above = part.logs[np.searchsorted(part.lambdas, lambdas, side="right") - 1]
+    left = 4 * len(lambdas)
+    while True:
+        bound = criterion(above, df)
+        candidates = np.flatnonzero(todo & ~(bound > best + slack))
+        if not len(candidates):
+            return scores
+        chosen, probes = candidates, PROBES + len(candidates) // 512
+        if 2 * probes < len(candidates) <= left // 2:
+            chosen = candidates[np.linspace(0, len(candidates) - 1, probes).astype(np.intp)]
+        left = len(candidates)
+        low, high = np.searchsorted(chosen, tree.birth), np.searchsorted(chosen, tree.death)
+        logs = log_likelihoods(tree.s, tree.w, tree.d, low, high, lambdas[chosen])
+        scores[chosen] = criterion(logs, df[chosen])
+        best = min(best, float(scores[chosen].min()))
+        todo[chosen] = False
+        above[chosen] = logs
+        above = np.minimum.accumulate(above)
 
 
 # --- The path of near-isotonic regressions --------------------------------------------------------
@@ -328,7 +472,7 @@ class NearIsotonicPath(Frozen):
         """The Bernoulli log-likelihood of the fit at each breakpoint."""
         low, high = (np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death))
         bins = self.positive, self.weight, self.direction
-        return read_only(_kernel.log_likelihoods(*bins, low, high, self.lambdas))
+        return read_only(log_likelihoods(*bins, low, high, self.lambdas))
 
     @functools.cached_property
     def bic(self) -> Array:
@@ -473,7 +617,7 @@ class _AuthorsPath:
         return self.value[i] + self.slope[i] * (now - self.made[i])
 
     def meet(self, a: int, b: int, now: float) -> None:
-        """Note when neighbours a, b meet, if they do (eq. 8)."""
+        """Add the meeting of neighbours a and b to the heap, if they ever meet (eq. 8)."""
         if a < 0 or b < 0:
             return
         gap, closing = self.at(a, now) - self.at(b, now), self.slope[b] - self.slope[a]

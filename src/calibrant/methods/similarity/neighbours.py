@@ -89,7 +89,7 @@ class Neighbours(Rule):
 
     @cached_property
     def cells(self) -> Array:
-        """The distinct calibration rows as `points_of` gives them."""
+        """The distinct calibration rows as `search_points` gives them."""
         codes = np.where(self.codes == MISSING, np.nan, self.codes)
         return np.column_stack((np.where(self.absent, np.nan, self.numeric), codes))
 
@@ -104,7 +104,7 @@ class Neighbours(Rule):
         """The probabilities of the classes, shape (n, classes)."""
         attributes = self.schema.read(rows.features)
         door.check_lengths(scores=len(scores), features=len(attributes))
-        queries = points_of(self.schema, attributes, scores if self.score_columns else None)
+        queries = search_points(self.schema, attributes, scores if self.score_columns else None)
         result = np.empty((len(queries), self.n_classes))
         for found in self.search.find(queries, self.k, progress=rows.progress):
             mass = np.cumsum(self.search.weight[found.index], axis=1)
@@ -161,7 +161,7 @@ class Neighbours(Rule):
         return cls(schema=schema, k=state["k"], **fields)
 
 
-def points_of(schema: Schema, attributes: Array, scores: Array | None) -> Array:
+def search_points(schema: Schema, attributes: Array, scores: Array | None) -> Array:
     """Rows as the search sees them: numeric attributes, then scores, then categories by number.
 
     NaN stands for what is missing. ``attributes`` are those of `Schema.matrix`; without ``scores``
@@ -280,7 +280,7 @@ class Search:
     def _search_block(
         self, points: Array, block: Index, gaps: Flags, first: int, need: float
     ) -> Iterator[FoundRows]:
-        """The same for one block: queries that are not settled ask for twice as many candidates."""
+        """What `find` gives for one block; unsettled queries ask for twice as many candidates."""
         waiting = [(block, first)]
         while waiting:
             rows, count = waiting.pop()
@@ -300,7 +300,7 @@ class Search:
     def _candidates(
         self, points: Array, rows: Index, gaps: Flags, count: int, need: float
     ) -> tuple[FoundRows, Flags]:
-        """Candidates from the index, and for which queries no other row can matter."""
+        """The candidates that the index gives, and for which queries they suffice."""
         index, longest = self._index(gaps)
         some = points[rows]
         embedded = self.space.embed_queries(some, gaps)
@@ -342,7 +342,7 @@ class Search:
         return np.asarray((np.abs(embedded) ** self.space.power).sum(axis=1))
 
     def _measure_all(self, points: Array, rows: Index, need: float) -> Iterator[FoundRows]:
-        """Every calibration row is measured."""
+        """The neighbours of queries by their distances from all calibration rows."""
         n = len(self.space)
         height = max(1, ALL_PAIRS // n)
         for start in range(0, len(rows), height):
@@ -350,14 +350,14 @@ class Search:
             near = self.space.all_distances(points[part])
             count = min(n, int(np.ceil(need * n / self.weight.sum() * 1.25)) + 4)
             while True:
-                index = _smallest(near, count)
+                index = _places_of_smallest(near, count)
                 some = np.take_along_axis(near, index, axis=1)
                 mass = np.cumsum(self.weight[index], axis=1)
                 if count == n or (mass[:, -1] >= need * (1 - TIE)).all():
                     break
                 count = min(n, 2 * count)
             within = near <= distance_of_weight(some, mass, need)[:, None]
-            index = _smallest(near, int(within.sum(axis=1).max()))
+            index = _places_of_smallest(near, int(within.sum(axis=1).max()))
             yield FoundRows(part, index, np.take_along_axis(near, index, axis=1))
 
 
@@ -392,25 +392,23 @@ class AllPairs:
     def __call__(self, queries: Array, codes: Array, count: int) -> Index:
         """Which rows are the nearest."""
         height = max(1, PAIRS // len(self.cells))
-        starts = range(0, len(queries), height)
-        return np.concatenate(
-            [self._some(queries[s : s + height], codes[s : s + height], count) for s in starts]
-        )
-
-    def _some(self, queries: Array, codes: Array, count: int) -> Index:
-        near = queries @ self.cells.T
-        near *= -2.0
-        near += self.length
-        for asked, own, weight in zip(codes.T, self.codes.T, self.weight, strict=True):
-            np.subtract(near, weight, out=near, where=asked[:, None] == own)
-        return _smallest(near, count)
+        found = []
+        for start in range(0, len(queries), height):
+            block = slice(start, start + height)
+            near = queries[block] @ self.cells.T
+            near *= -2.0
+            near += self.length
+            for asked, own, weight in zip(codes[block].T, self.codes.T, self.weight, strict=True):
+                np.subtract(near, weight, out=near, where=asked[:, None] == own)
+            found.append(_places_of_smallest(near, count))
+        return np.concatenate(found)
 
 
 Asked = IndexSearch | AllPairs
 
 
-def _smallest(near: Array, count: int) -> Index:
-    """Where the smallest values of each row are, in order.
+def _places_of_smallest(near: Array, count: int) -> Index:
+    """The columns of the smallest values of each row, smallest first.
 
     Columns are put into groups. The count-th smallest of the groups' minima is no less than the
     count-th smallest value. So larger values can be dropped, and few are left to be sorted.
@@ -532,19 +530,19 @@ class Space:
         )
 
     def _scaled(self, points: Array) -> Array:
-        """Min–max scaled values."""
+        """The numeric columns, scaled to [0, 1] by the range of the calibration rows."""
         _, low, inverse = self._units
         return np.asarray((self.numbers(points) - low) * inverse)
 
     # --- the distance ---------------------------------------------------------------------------
 
     def all_distances(self, points: Array) -> Array:
-        """From each query to every calibration row."""
+        """The distances from each query to every calibration row."""
         shape = len(points), len(self)
         return self._distances(points, shape, lambda column: column[None, :])
 
     def distances(self, points: Array, index: Index) -> Array:
-        """From each query to its own candidates, index of shape (queries, candidates)."""
+        """The distances from each query to its own candidates, ``index`` (queries, candidates)."""
         return self._distances(points, index.shape, lambda column: column[index])
 
     def _distances(self, points: Array, shape: tuple[int, ...], pick: Pick) -> Array:

@@ -28,15 +28,16 @@ from calibrant.methods.similarity.neighbours import (
     FoundRows,
     Neighbours,
     distance_of_weight,
-    points_of,
+    search_points,
 )
 from calibrant.methods.uncalibrated import choose_by_gate, fit_score_map
-from calibrant.rules.base import Map, RowInputs
+from calibrant.rules.base import RowInputs
 
 #: what ``kept_`` says where similar rows are used
 NEIGHBOURS = "neighbours"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SimilarityBinning(ReadsFeatures, LocalCalibrator):
     """The class frequencies among the k calibration rows most like a row, its score included.
 
@@ -146,6 +147,19 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
     [0.25, 1.0]
     """
 
+    k: int | str = 10
+    neighbour_weights: str = "uniform"
+    attribute_weights: Any = None
+    metric: str = "ibk"
+    smoothing: str = "none"
+    use_scores: bool = True
+    nominal: Any = None
+    progress: bool = False
+    gate: bool = True
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     multiclass: ClassVar[bool] = True
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "k": (Number(1, whole=True), OneOf(("auto",))),
@@ -157,37 +171,6 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         "progress": (OneOf((True, False)),),
         "gate": (OneOf((True, False)),),
     }
-
-    rule_: Neighbours | Map
-
-    def __init__(
-        self,
-        *,
-        k: int | str = 10,
-        neighbour_weights: str = "uniform",
-        attribute_weights: Any = None,
-        metric: str = "ibk",
-        smoothing: str = "none",
-        use_scores: bool = True,
-        nominal: Any = None,
-        progress: bool = False,
-        gate: bool = True,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.k = k
-        self.neighbour_weights = neighbour_weights
-        self.attribute_weights = attribute_weights
-        self.metric = metric
-        self.smoothing = smoothing
-        self.use_scores = use_scores
-        self.nominal = nominal
-        self.progress = progress
-        self.gate = gate
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     def fit(
         self, scores: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None
@@ -225,10 +208,14 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         table, schema = self._read_features(X, rows, self.nominal)
         if not self.use_scores and not len(schema):
             raise InputError("features must have columns where scores are not used, but none came.")
-        points = points_of(schema, schema.matrix(table), rows.scores if self.use_scores else None)
-        columns = _columns_of(points, int(schema.nominal.sum()))
+        points = search_points(
+            schema, schema.matrix(table), rows.scores if self.use_scores else None
+        )
+        gone, plain = np.isnan(points), points.shape[1] - int(schema.nominal.sum())
+        category = np.where(gone, MISSING, points)[:, plain:].astype(np.int32)
+        columns = np.where(gone, 0.0, points)[:, :plain], gone[:, :plain], category
         size = row_sizes(rows, self.weights)
-        weight, times = self._weigh(schema, columns, rows, size)
+        weight, times = self._attribute_weights(schema, columns, rows, size)
         cells, cell, counts = _distinct_rows(columns, rows, size)
         owner, n = None, len(rows.codes)
         if groups is not None:
@@ -239,8 +226,8 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         left_out = LeaveOneOut.of_counts(rule)
         if owner is not None and n < len(owner):
             left_out = LeaveOneOut.of_rows(rule, cell, rows.codes, size, owner)
-        rule, losses = self._choose(left_out, n)
-        self.kept_ = self._gated(rows, table, groups)
+        rule, losses = self._choose_k(left_out, n)
+        self.kept_ = self._choose_kept(rows, table, groups)
         kept = rule if self.kept_ == NEIGHBOURS else fit_score_map(self.kept_, rows, self.weights)
         self._keep(kept, rows)
         self.k_, self.k_losses_ = rule.k, losses
@@ -248,7 +235,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
         self._keep_names(schema)
         return self
 
-    def _gated(self, rows: Rows, table: AttributeTable, groups: Any) -> str:
+    def _choose_kept(self, rows: Rows, table: AttributeTable, groups: Any) -> str:
         """The name of what is kept: neighbours, or a map of the scores that the gate prefers."""
         if not self.gate:
             return NEIGHBOURS
@@ -275,7 +262,7 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
 
         return choose_by_gate(rows, self.weights, NEIGHBOURS, fit, groups)
 
-    def _weigh(
+    def _attribute_weights(
         self, schema: Schema, columns: Columns, rows: Rows, size: Array
     ) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
@@ -294,20 +281,20 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
             numeric, absent, codes = columns
             nominal = np.append(schema.nominal, np.zeros(scores, dtype=bool))
             levels = [column.astype(np.intp) + 1 for column in codes.T]
-            bins = [_bins(*pair, size) for pair in zip(numeric.T, absent.T, strict=True)]
+            bins = [_equal_bins(*pair, size) for pair in zip(numeric.T, absent.T, strict=True)]
             weight = np.empty(len(times))
             weight[nominal] = [mutual_information(one, rows.codes, size) for one in levels]
             weight[~nominal] = [mutual_information(one, rows.codes, size) for one in bins]
             weight = weight if weight.any() else np.ones(len(times))
         else:
-            weight = given_weights(self.attribute_weights, len(schema), scores)
+            weight = read_attribute_weights(self.attribute_weights, len(schema), scores)
         weight = weight / weight.max()
         return weight * (times.sum() / (weight @ times)), times
 
     def _rule(
         self, schema: Schema, cells: Columns, counts: Array, weight: Array, n: int
     ) -> Neighbours:
-        """The rule of distinct rows, made of n rows."""
+        """The rule made of distinct rows, for which ``n`` rows were given."""
         total = float(counts.sum())
         k = 1 if isinstance(self.k, str) else int(self.k)
         if k > total * (1 + TIE):
@@ -331,7 +318,9 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
             smoothing=self.smoothing,
         )
 
-    def _choose(self, left_out: LeaveOneOut, n: int) -> tuple[Neighbours, dict[int, float] | None]:
+    def _choose_k(
+        self, left_out: LeaveOneOut, n: int
+    ) -> tuple[Neighbours, dict[int, float] | None]:
         """The rule with its k, and the losses if it was chosen."""
         rule = left_out.rule
         if self.k != "auto":
@@ -351,14 +340,6 @@ class SimilarityBinning(ReadsFeatures, LocalCalibrator):
 
 #: the columns of rows: numbers (0 where absent), which of them are absent, and category numbers
 Columns = tuple[Array, Flags, NDArray[np.int32]]
-
-
-def _columns_of(points: Array, nominal: int) -> Columns:
-    """The columns of `points_of`, of which the last ``nominal`` are categories."""
-    size = points.shape[1] - nominal
-    gone = np.isnan(points)
-    codes = np.where(gone, MISSING, points)[:, size:].astype(np.int32)
-    return np.where(gone, 0.0, points)[:, :size], gone[:, :size], codes
 
 
 def _distinct_rows(columns: Columns, rows: Rows, size: Array) -> tuple[Columns, Index, Array]:
@@ -385,7 +366,7 @@ def _distinct_rows(columns: Columns, rows: Rows, size: Array) -> tuple[Columns, 
 BINS = 10
 
 
-def given_weights(weights: Any, features: int, scores: int) -> Array:
+def read_attribute_weights(weights: Any, features: int, scores: int) -> Array:
     """One weight per feature (scores get 1), or per feature and score column, checked."""
     array = to_matrix(weights, "attribute_weights")
     if array.dtype.kind not in "biuf" or array.ndim != 1:
@@ -426,7 +407,7 @@ def mutual_information(levels: Index, y: Index, weight: Array) -> float:
     return max(0.0, plug_in + correction)
 
 
-def _bins(values: Array, absent: Flags, weight: Array) -> Index:
+def _equal_bins(values: Array, absent: Flags, weight: Array) -> Index:
     """Bins of equal weight that never split equal values, counted from 1; 0 is absent."""
     result = np.zeros(len(values), dtype=np.intp)
     if absent.all():

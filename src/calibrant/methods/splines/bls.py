@@ -74,6 +74,7 @@ class BLSMember:
     nodes: tuple[float, ...]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BLS(Calibrator):
     """Bayesian-averaged logit splines: our default. Smooth, monotone, nothing to choose.
 
@@ -160,6 +161,14 @@ class BLS(Calibrator):
     'platt'
     """
 
+    monotone: bool = True
+    levels: tuple[float, ...] = ()
+    power: float = 0.5
+    moderation: float = 0.25
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "monotone": (OneOf((True, False)),),
@@ -169,25 +178,6 @@ class BLS(Calibrator):
         "weights": (WEIGHTS,),
     }
 
-    def __init__(
-        self,
-        *,
-        monotone: bool = True,
-        levels: tuple[float, ...] = (),
-        power: float = 0.5,
-        moderation: float = 0.25,
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.monotone = monotone
-        self.levels = levels
-        self.power = power
-        self.moderation = moderation
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
         axis = ScoreAxis.of(table)
@@ -195,13 +185,19 @@ class BLS(Calibrator):
         cells = AxisCells.of(table, axis, places, min(table.total, MOST_WEIGHT))
         fits = fit_members(cells)
         self.evidences_ = np.array([fit.log_evidence for fit in fits])
-        self.weights_ = _weights(fits, self.power)
+        self.weights_ = _member_weights(fits, self.power)
         self.members_ = tuple(
             fit.member(weight) for fit, weight in zip(fits, self.weights_.tolist(), strict=True)
         )
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
         average = MemberAverage(cells, *_main_members(fits, self.weights_), self.moderation)
-        a, v = self._pieces(average)
+        # the average as straight pieces: places on the axis, and the log-odds there
+        ends = axis.ends
+        a = np.unique(np.concatenate((ends, average.corners())))
+        a = a[(a >= ends[0]) & (a <= ends[-1])]
+        v = average(a)
+        a, _, v = refined_lines(average.__call__, a, v, v, MAP_ERROR / 2)
+        v = isotonic_log_odds(a, v, cells) if self.monotone else v
         size = float(np.abs(a).max()) or 1.0  # widths could overflow
         kept = few_knots((a / size).tolist(), v.tolist(), MAP_ERROR / 2)
         drawn_at = in_blocks(lambda part: interpolate(part, a[kept], v[kept]), places)
@@ -213,7 +209,7 @@ class BLS(Calibrator):
         point = np.interp(at, a, v)
         # the identity is certain of itself, and would leave a band without any width
         others = [fit for fit in fits if fit.name != "identity"]
-        counted, shares = _main_members(others, _weights(others, BAND_POWER * self.power))
+        counted, shares = _main_members(others, _member_weights(others, BAND_POWER * self.power))
         doubting = average._replace(fits=counted, weights=shares)
         for level in sorted(float(level) for level in self.levels):
             low, high = (doubting.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
@@ -222,18 +218,9 @@ class BLS(Calibrator):
             drawn = Interval(lower, upper, drawn, level)
         return drawn
 
-    def _pieces(self, average: MemberAverage) -> tuple[Array, Array]:
-        """The average as straight pieces: places on the axis, and the log-odds there."""
-        ends = average.cells.axis.ends
-        a = np.unique(np.concatenate((ends, average.corners())))
-        a = a[(a >= ends[0]) & (a <= ends[-1])]
-        v = average(a)
-        a, _, v = refined_lines(average.__call__, a, v, v, MAP_ERROR / 2)
-        return a, isotonic_log_odds(a, v, average.cells) if self.monotone else v
 
-
-def _weights(fits: Sequence[MemberFit], power: float) -> Array:
-    """Prior times evidence^power, summing to 1."""
+def _member_weights(fits: Sequence[MemberFit], power: float) -> Array:
+    """The weights of members: prior times evidence^power, of sum 1."""
     evidence = np.array([fit.log_evidence for fit in fits])
     prior = np.array([PRIOR.get(fit.name, 1.0) for fit in fits])
     share = prior * np.exp(power * (evidence - evidence.max()))
@@ -317,15 +304,15 @@ class ScoreAxis(NamedTuple):
     def even(self, a: Array) -> Array:
         """The coordinate in which ranks are interpolated: margins as they are, log-odds with a
         logarithmic scale beyond ±15."""
-        return _beyond(a, np.log1p) if self.on_logit else a
+        return _rescale_tails(a, np.log1p) if self.on_logit else a
 
     def of_even(self, e: Array) -> Array:
         """The inverse of `even`."""
-        return _beyond(e, np.expm1) if self.on_logit else e
+        return _rescale_tails(e, np.expm1) if self.on_logit else e
 
 
-def _beyond(x: Array, scale: Callable[[Array], Array]) -> Array:
-    """Numbers whose distances beyond ±15 are put on another scale."""
+def _rescale_tails(x: Array, scale: Callable[[Array], Array]) -> Array:
+    """Numbers with what lies beyond ±15 put on another scale."""
     inner = np.clip(x, -FURTHEST, FURTHEST)
     rest = x - inner
     return np.asarray(inner + np.sign(rest) * scale(np.abs(rest)))
@@ -358,7 +345,7 @@ class AxisCells(NamedTuple):
         Weights are scaled to the sum ``size``. Where there are too many, neighbours are merged.
         """
         share = table.weight / table.total
-        starts = _first_of_equal(table.scores, a, axis)
+        starts = _equal_starts(table.scores, a, axis)
         few = len(starts) <= CELLS
         starts = starts if few else _cell_starts(table, axis)
         ends = np.append(starts[1:], len(a)) - 1
@@ -379,10 +366,10 @@ class AxisCells(NamedTuple):
             linear, even = mean(in_blocks(axis.linear, a)), mean(in_blocks(axis.even, a))
             a = axis.of_even(even)
         plain = cls(axis, a, linear, even, whole, n0, n1, ndtri(_mid_ranks(whole)))
-        middle, spread = _moments(linear, whole)
+        middle, spread = _mean_and_sd(linear, whole)
         spread = max(spread, LEAST_SPREAD) if axis.on_logit else spread or 1.0
         plain = plain._replace(mean=middle, spread=spread)
-        middle, spread = _moments(plain.bowl(linear), whole)
+        middle, spread = _mean_and_sd(plain.bowl(linear), whole)
         return plain._replace(bowl_mean=middle, bowl_spread=max(spread, LEAST_BOWL))
 
     @property
@@ -408,7 +395,7 @@ class AxisCells(NamedTuple):
         return np.asarray((bent - self.bowl_mean) / self.bowl_spread)
 
 
-def _moments(value: Array, share: Array) -> tuple[float, float]:
+def _mean_and_sd(value: Array, share: Array) -> tuple[float, float]:
     """Mean and standard deviation."""
     mean = float(value @ share)
     return mean, float(np.sqrt((value - mean) ** 2 @ share))
@@ -419,8 +406,8 @@ def _mid_ranks(share: Array) -> Array:
     return np.clip(np.cumsum(share) - share / 2.0, 1e-300, 1.0 - 2.0**-53)
 
 
-def _first_of_equal(s: Array, a: Array, axis: ScoreAxis) -> Index:
-    """First indices of scores s that are equal but for rounding, such as .3 and .1 + .2.
+def _equal_starts(s: Array, a: Array, axis: ScoreAxis) -> Index:
+    """Where runs of scores begin that are equal but for rounding, such as .3 and .1 + .2.
 
     Places a on the axis are equal where the logit made them so. A long chain of close neighbours is
     cut where it becomes wider than rounding.
@@ -653,7 +640,7 @@ class MemberFit(NamedTuple):
         return cells.axis.of_linear(nodes * cells.spread + cells.mean)
 
     def member(self, weight: float) -> BLSMember:
-        """What is told of the member; ``weight`` is its share in the average."""
+        """The public record of this member; ``weight`` is its share in the average."""
         theta = () if self.posterior is None else tuple(self.posterior.theta.tolist())
         nodes = () if self.band is None else tuple(self.band.nodes.tolist())
         known = (self.name, self.coordinate, self.freedom, self.log_evidence)
@@ -671,7 +658,7 @@ def _sigmoid_columns(name: str, cells: AxisCells, linear: Array) -> Array:
 
 
 def fit_members(cells: AxisCells) -> list[MemberFit]:
-    """All members, fitted to the cells."""
+    """The members of the average, fitted to the cells."""
     unknown = (cells.base, SLOPE)
     fits, coordinate, centre, shapes = [], "margin", unknown, SHAPES
     if cells.axis.on_logit:
@@ -703,13 +690,13 @@ def _knot_lines(
 ) -> Iterator[MemberFit]:
     """Lines that bend at knots at equal steps of the mid-rank, and among the events."""
     size = float(cells.n0.sum() + cells.n1.sum())
-    knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
+    knots = _weight_quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
     knots = np.concatenate((x[:1], knots, _event_knots(cells, x, knots), x[-1:]))
     bending = BrokenLine.bending(_distant_nodes(np.sort(knots)), x)
     yield from _fit_lines(cells, bending, coordinate, centre)
 
 
-def _quantiles(x: Array, share: Array, count: int) -> Array:
+def _weight_quantiles(x: Array, share: Array, count: int) -> Array:
     """Places that cut the weight into count + 1 equal parts."""
     return np.asarray(np.interp(np.arange(1, count + 1) / (count + 1), _mid_ranks(share), x))
 
@@ -726,7 +713,7 @@ def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
     if not some.any() or cells.n0.sum() == cells.n1.sum():
         return np.empty(0)
     count = int(min(np.sqrt(events), MOST_EVENT_KNOTS))
-    more = _quantiles(x[some], rare[some] / events, count)
+    more = _weight_quantiles(x[some], rare[some] / events, count)
     gap = np.searchsorted(knots, more)
     return np.asarray(more[np.bincount(gap, minlength=1)[gap] >= 3])
 

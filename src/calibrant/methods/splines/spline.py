@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ ROUNDING = 2.0**-48
 SURE = 800.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Spline(Calibrator):
     """P = σ(f(z)) with a cubic spline f of the logit z, its bends penalised.
 
@@ -132,6 +133,14 @@ class Spline(Calibrator):
     True
     """
 
+    penalty: float | str = "evidence"
+    knots: int | str = "auto"
+    monotone: bool = False
+    tails: str = "flat"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 10  # with few it is Platt's method
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "penalty": (OneOf(("evidence", "cv")), Number(1e-8, 1e12)),
@@ -140,25 +149,6 @@ class Spline(Calibrator):
         "tails": (OneOf(("flat", "linear")),),
         "weights": (WEIGHTS,),
     }
-
-    def __init__(
-        self,
-        *,
-        penalty: float | str = "evidence",
-        knots: int | str = "auto",
-        monotone: bool = False,
-        tails: str = "flat",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.penalty = penalty
-        self.knots = knots
-        self.monotone = monotone
-        self.tails = tails
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
@@ -195,7 +185,7 @@ class Spline(Calibrator):
         return self._straightened(axis, basis.spline(kept.theta))
 
     def _constant(self, axis: _Axis, cells: ScoreTable) -> Map:
-        """All scores are equal: the smoothed base rate."""
+        """The map where all scores are equal: the smoothed base rate."""
         n0, n1 = cells.total_negative, cells.total_positive
         t0, t1 = smoothed_targets(np.array(n0), np.array(n1), platt_smoothing(n0, n1))
         level = float(np.log(t1 / t0))
@@ -324,13 +314,13 @@ class _Smoothing(NamedTuple):
         return self.problem(penalty).least(self.flat(), cone=cone)
 
     def log_evidence(self, fit: LogisticPoint, penalty: float) -> float:
-        """Laplace: both the prior and the posterior are Gaussian in the coordinates d."""
+        """The log evidence by Laplace's approximation; prior and posterior are Gaussian."""
         bends = len(fit.theta) - 2
         volume = 0.5 * bends * np.log(penalty) - 0.5 * fit.log_determinant
         return float(-fit.objective + volume + np.log(2.0 * np.pi))
 
     def effective_df(self, fit: LogisticPoint, penalty: float) -> float:
-        """tr H⁻¹(H − λ·1 on the bends)."""
+        """The degrees of freedom that a fit uses, tr H⁻¹(H − λ·1 on the bends)."""
         inverse = np.linalg.pinv(fit.hessian, hermitian=True)
         return float(len(fit.theta) - penalty * np.trace(inverse[2:, 2:]))
 

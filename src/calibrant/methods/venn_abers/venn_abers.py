@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from calibrant.rules.chain import Interval
 from calibrant.rules.piecewise import Piecewise
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VennAbers(Calibrator):
     """A lower and an upper probability for every score, and one between them (Venn–Abers).
 
@@ -89,6 +91,12 @@ class VennAbers(Calibrator):
     [[0.0, 0.333, 0.667], [0.5, 0.667, 1.0]]
     """
 
+    cv: int | None = None
+    merge: str = "log"
+    weights: str = "importance"
+    pos_label: Any = None
+    classes: Any = None
+
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "cv": (OneOf((None,)), Number(2, 100, whole=True)),
@@ -96,25 +104,10 @@ class VennAbers(Calibrator):
         "weights": (WEIGHTS,),
     }
 
-    def __init__(
-        self,
-        *,
-        cv: int | None = None,
-        merge: str = "log",
-        weights: str = "importance",
-        pos_label: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.cv = cv
-        self.merge = merge
-        self.weights = weights
-        self.pos_label = pos_label
-        self.classes = classes
-
     def _fit(self, table: ScoreTable) -> Map:
         if self.cv is None:
             return _average_folds(
-                [_two_maps(table.scores, table.negative, table.positive)], self.merge
+                [_maps_of_both_labels(table.scores, table.negative, table.positive)], self.merge
             )
         # whole weights are repetitions, so that they must be dealt as such
         deal = TableFolds(table, int(self.cv), repetitions=True)
@@ -124,12 +117,14 @@ class VennAbers(Calibrator):
             in_fold = (held.negative > 0) | (held.positive > 0)
             if in_fold.any():
                 columns = (table.scores, held.negative, held.positive)
-                pairs.append(_two_maps(*(column[in_fold] for column in columns)))
+                pairs.append(_maps_of_both_labels(*(column[in_fold] for column in columns)))
         return _average_folds(pairs, self.merge)
 
 
-def _two_maps(scores: Array, negative: Array, positive: Array) -> tuple[Piecewise, Piecewise]:
-    """p₀ and p₁ as steps."""
+def _maps_of_both_labels(
+    scores: Array, negative: Array, positive: Array
+) -> tuple[Piecewise, Piecewise]:
+    """p₀ and p₁ as step maps."""
     p0, p1 = venn_abers(negative, positive)
     with np.errstate(over="ignore"):  # above the largest float
         above = np.nextafter(scores, np.inf) + 0.0

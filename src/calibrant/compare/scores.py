@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.data.columns import to_gappy_matrix
@@ -230,18 +229,14 @@ def average_ranks(scores: Any, *, larger_is_better: bool, names: Any = None) -> 
     """
     larger = check_flag("larger_is_better", larger_is_better)
     values, called = read_scores(scores, names)
-    ranks, same = rank_rows(-values if larger else values)
+    signed = -values if larger else values
+    less = np.count_nonzero(signed[:, None, :] < signed[:, :, None], axis=2)
+    same = np.count_nonzero(signed[:, None, :] == signed[:, :, None], axis=2)
+    ranks = less + (same + 1) / 2.0  # within each row: equals share a rank
     tied = int((same * same - 1).sum())  # each of t equal scores adds t² − 1
     best = (values == (values.max if larger else values.min)(axis=1)[:, None]).sum(axis=0)
     mean = ranks.sum(axis=0) / len(ranks)
     return Ranks(called, tuple(mean.tolist()), len(ranks), tied, tuple(best.tolist()))
-
-
-def rank_rows(values: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Ranks within each row, 1 for the smallest and shared by equals; and how many are equal."""
-    less = np.count_nonzero(values[:, None, :] < values[:, :, None], axis=2)
-    same = np.count_nonzero(values[:, None, :] == values[:, :, None], axis=2)
-    return less + (same + 1) / 2.0, same
 
 
 def ranks_of(scores: Any, larger_is_better: bool, names: Any) -> Ranks:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from calibrant.array_types import Array, Index
-from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
+from calibrant.data.door import Rows, read_labels, read_scores, read_weight
 from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
@@ -31,6 +31,7 @@ from calibrant.metrics.tables import (
     last_cells,
     read_column,
     read_generator,
+    read_rows,
     read_table,
     run_means,
     squares,
@@ -366,11 +367,7 @@ def read_raw(y: Any, raw: Any, sample_weight: Any, pos_label: Any) -> ScoreTable
             "raw must be a ScoreTable where y is one, since a table has no rows to pair it with, "
             f"but {type(raw).__name__} came. Build it with ScoreTable.from_arrays(raw, labels)."
         )
-    labels = read_labels(y, pos_label=pos_label)
-    scores = read_column(raw, labels, name="raw", read=read_scores)
-    check_lengths(raw=len(scores), y=len(labels.positive))
-    weight = read_weight(sample_weight, len(scores))
-    rows = Rows(scores, labels.positive, weight, labels.classes, labels.pos_label)
+    rows = read_rows(y, raw, sample_weight, pos_label, name="raw", read=read_scores)
     return ScoreTable.from_rows(rows)
 
 
@@ -405,13 +402,11 @@ def rows_by_name(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> dict[str
     predictions = p if isinstance(p, Mapping) else {ONLY: p}
     _refuse_same_names(predictions)
     labels = read_labels(y, pos_label=pos_label)
-    weight = read_weight(sample_weight, len(labels.positive))
+    rows = replace(labels, weight=read_weight(sample_weight, len(labels.positive)))
     found = {}
     for name, given in predictions.items():
         called = f"predictions[{name!r}]" if isinstance(p, Mapping) else "p"
-        clean = read_column(given, labels, name=called)
-        check_lengths(**{called: len(clean), "y": len(labels.positive)})
-        found[str(name)] = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+        found[str(name)] = replace(rows, scores=read_column(given, labels, name=called))
     return found
 
 

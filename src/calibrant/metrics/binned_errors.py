@@ -35,7 +35,6 @@ from calibrant.metrics.tables import (
     read_generator,
     read_rows,
     read_table,
-    refuse_positive,
     residuals,
     squared_residuals,
     squares,
@@ -207,9 +206,8 @@ def _read(
             'ties="rows" needs the rows in their order, but a ScoreTable came, which has none. '
             'Pass labels and probabilities, or take ties="together".'
         )
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if several:
-        refuse_positive(pos_label)
         return top_rows(read_classes(y, p, sample_weight, classes).matrix)
     read = read_table if isinstance(y, ScoreTable) else read_rows
     return read(y, p, sample_weight, pos_label, classes)
@@ -468,7 +466,11 @@ class ErrorRule(NamedTuple):
         check_bins(self.bins, self.binning, self.ties)
         check_weights(self.weights)
         if isinstance(self.norm, (bool, str)) or self.norm not in (1, 2):
-            raise ParameterError(_norm_error(self.norm))
+            largest = self.norm in ("max", "inf", math.inf, -math.inf)
+            raise ParameterError(
+                f"norm must be 1 (mean) or 2 (root mean square), but {self.norm!r} came."
+                f"{' The largest error of a bin is mce.' if largest else ''}"
+            )
         check_flag("debias", self.debias)
         if self.debias and self.ties != "together":
             raise ParameterError(
@@ -490,12 +492,6 @@ class ErrorRule(NamedTuple):
         """The error; what was debiased may have fallen below 0, and is 0 then."""
         power = max(mean_power, 0.0)
         return power if self.norm == 1 else math.sqrt(power)
-
-
-def _norm_error(norm: Any) -> str:
-    wanted = f"norm must be 1 (mean) or 2 (root mean square), but {norm!r} came."
-    largest = norm in ("max", "inf") or (isinstance(norm, float) and math.isinf(norm))
-    return f"{wanted} The largest error of a bin is mce." if largest else wanted
 
 
 def _gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:

@@ -39,7 +39,6 @@ from calibrant.metrics.tables import (
     read_column,
     read_rows,
     read_table,
-    refuse_positive,
     table_for_test,
 )
 from calibrant.result_tables import Readable
@@ -517,9 +516,8 @@ def _read(
         if given is None:
             raise InputError(f"{name} must be given: the predicted probabilities, one per row.")
     q = reorder_columns(q, column_names(p))
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if several:
-        refuse_positive(pos_label)
         both = ((p, "p"), (q, "q"))
         seen = (read_classes(y, m, classes=classes, name=name).matrix for m, name in both)
         return [losses_of_rows(matrix, loss, clip) for matrix in seen], None
@@ -527,7 +525,6 @@ def _read(
     losses = []
     for name, given in (("p", p), ("q", q)):
         clean = read_column(given, labels, classes, name=name)
-        check_lengths(**{"y": len(labels.positive), name: len(clean)})
         if clip is not None:
             clean = np.clip(clean, clip, 1.0 - clip)
         of_negative, of_positive = LOSSES[loss](clean)

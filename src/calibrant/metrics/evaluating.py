@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
 from calibrant.data.columns import column_names, is_lazy_frame, plain, reorder_columns
-from calibrant.data.door import check_lengths, read_scores
+from calibrant.data.door import read_scores
 from calibrant.data.frozen import Frozen
 from calibrant.data.lazy import CellsOption, LazyRows, Names, lazy_frame, read_lazy
 from calibrant.data.score_table import ScoreTable
@@ -50,7 +50,6 @@ from calibrant.metrics.tables import (
     read_raw_classes,
     read_rows,
     read_table,
-    refuse_positive,
 )
 from calibrant.result_tables import (
     PrintsAsTable,
@@ -318,16 +317,14 @@ def evaluate(
     if not isinstance(cells, str) or cells != "auto":
         raise InputError(f"cells goes with a frame and label=, but {cells!r} came without them.")
     raw = reorder_columns(raw, column_names(p))
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if several:
-        refuse_positive(pos_label)
         if features is not None:
             raise InputError(FEATURES_NEED_TWO)
         wanted = chosen_records(CLASS_MEASURES, measures)
         return evaluate_classes(y, p, raw, bins, sample_weight, classes, options, wanted)
     wanted = chosen_records(MEASURES, measures)
-    pair: PairedCells | None = None
-    groups: Multicalibration | None = None
+    pair = groups = None
     if isinstance(y, ScoreTable):
         table = read_table(y, p, sample_weight, pos_label, classes)
         scored = None if raw is None else _raw_table(table, raw)
@@ -336,7 +333,6 @@ def evaluate(
         table, scored = ScoreTable.from_rows(rows), None
         if raw is not None:
             scores = read_column(raw, rows, classes, name="raw", read=read_scores)
-            check_lengths(y=len(rows.scores), raw=len(scores))
             pair = PairedCells.of_rows(rows, scores)
             scored = ScoreTable.from_rows(replace(rows, scores=scores))
         if features is not None:
@@ -680,8 +676,13 @@ class EvaluationTable(PrintsAsTable, Frozen):
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite value is the string "inf", a date its text."""
-        return {name: _FORMS.get(name, json_ready)(value) for name, value in self._items()}
+        """A JSON-ready object; an infinite value is the string "inf", an unknown end null."""
+        ends = ("difference", "low", "high")
+        known = {name: json_ready(value) for name, value in self._items()}
+        if self.change is not None:
+            pairs = self.change.items()
+            known["change"] = {name: dict(zip(ends, parts, strict=True)) for name, parts in pairs}
+        return known
 
     def verdict(self, name: str) -> Verdict:
         """Which way a measure went: "better", "worse", "unclear" or "same".
@@ -756,14 +757,6 @@ class EvaluationTable(PrintsAsTable, Frozen):
 
 def _shown_span(span: tuple[float, float] | None) -> str:
     return "–" if span is None else f"{shown_value(span[0])} to {shown_value(span[1])}"
-
-
-def _named_ends(changes: Changes | None) -> dict[str, dict[str, float | None]] | None:
-    """Changes for JSON; an end that is not known is null."""
-    if changes is None:
-        return None
-    words = ("difference", "low", "high")
-    return {name: dict(zip(words, parts, strict=True)) for name, parts in changes.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -885,6 +878,12 @@ class MulticlassEvaluation(EvaluationTable):
     praise: bool = True
     _measures = CLASS_MEASURES
 
+    def to_dict(self) -> dict[str, Any]:
+        """As that of two classes; a label that JSON does not know, such as a date, is its text."""
+        known = (str, int, float)
+        labels = [label if isinstance(label, known) else str(label) for label in self.labels]
+        return super().to_dict() | {"labels": labels}
+
     def _below(self) -> list[str]:
         sizes = [value for value in self.by_class["weight"] if value is not None]
         spread = f"from {min(sizes):.10g} to {max(sizes):.10g} each"
@@ -913,15 +912,6 @@ def with_look(made: AnyEvaluation, look: Any) -> AnyEvaluation:
     """The evaluation with what the predictions themselves show."""
     made = replace(made, look=look)
     return without_praise(made) if look.useless else made
-
-
-def _plain_labels(labels: tuple[Any, ...]) -> list[Any]:
-    """Labels that JSON knows, or their text (a date, say)."""
-    return [label if isinstance(label, (str, int, float)) else str(label) for label in labels]
-
-
-#: fields that JSON has in a form of their own
-_FORMS: dict[str, Callable[[Any], Any]] = {"change": _named_ends, "labels": _plain_labels}
 
 
 # --- Predictions out of fold: all measures, AUC as one map has it, and the map's values -----------

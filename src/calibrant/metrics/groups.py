@@ -245,11 +245,7 @@ def _result(
     notes: list[str],
 ) -> Multicalibration:
     replicates = len(drawn.statistic)
-    gap = sums.observed - sums.predicted
-    # infinite where chance has no part and something is off
-    root = signed_root(np.clip(sums.observed, 0.0, 1.0), sums.predicted, sums.trials)
-    off = np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0)
-    statistic = np.where(sums.chance > 0.0, root, off)
+    gap, statistic = sums.observed - sums.predicted, sums.statistic
     null = np.sort(drawn.statistic)
     above = replicates - np.searchsorted(null, np.abs(statistic) * (1.0 - ROUNDING), side="left")
     p_values = np.where(np.isinf(statistic), 0.0, (1.0 + above) / (1.0 + replicates))
@@ -385,6 +381,17 @@ class GroupSums:
     @property
     def observed(self) -> Array:
         return self.events / self.weight
+
+    @property
+    def statistic(self) -> Array:
+        """The signed root of each group's deviance.
+
+        It is infinite where nothing is left to chance and the predictions are off.
+        """
+        gap = self.observed - self.predicted
+        root = signed_root(np.clip(self.observed, 0.0, 1.0), self.predicted, self.trials)
+        off = np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0)
+        return np.where(self.chance > 0.0, root, off)
 
     @property
     def trials(self) -> Array:

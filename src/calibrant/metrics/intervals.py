@@ -37,10 +37,9 @@ from calibrant.metrics.chance import (
     row_moments,
     share_interval,
 )
-from calibrant.metrics.point_measures import area, losses_of_rows
+from calibrant.metrics.point_measures import TableFacts, area, losses_of_rows
 from calibrant.metrics.smooth_curve import OfCurve, chance_of_curve
 from calibrant.metrics.tables import Bins, class_sizes, class_table, top_labels, top_table
-from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, offset_intercept
 
 #: the total weight and the effective number of rows may differ by this factor without a note
 WORTH_SAYING = 1.25
@@ -122,7 +121,7 @@ class TableIntervals(MeasureIntervals):
     """The intervals of a table of predictions of two classes.
 
     ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came,
-    and ``sample`` the table with its weights in units of rows.
+    and ``sample`` the table with its weights in units of rows, of which the ``facts`` are.
     ``redrawn`` are the measures whose intervals come from tables drawn again, ``of_curve`` those
     of curves drawn again.
     """
@@ -139,6 +138,7 @@ class TableIntervals(MeasureIntervals):
     ) -> None:
         self.table, self.ranked = table, ranked
         self.sample = table_in_rows(table, options.weights)
+        self.facts = TableFacts(self.sample, bins)
         super().__init__(values, self.sample.effective_size, bins, options)
         drawn = ", ".join((*redrawn, *of_curve))
         if not self.enough or not drawn:
@@ -159,16 +159,6 @@ class TableIntervals(MeasureIntervals):
     def _moments(self, loss: str) -> Moments:
         losses = LOSSES[loss](self.sample.scores)
         return moments(self.sample.scores, self.sample.columns, losses)
-
-    @cached_property
-    def line(self) -> CoxLine:
-        """Cox's line, with the standard errors of its coefficients."""
-        return cox_line(self.sample)
-
-    @cached_property
-    def offset(self) -> Coefficient:
-        """The intercept at slope 1."""
-        return offset_intercept(self.sample)
 
     @cached_property
     def binned(self) -> Binned:

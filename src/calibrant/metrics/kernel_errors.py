@@ -424,7 +424,8 @@ class TablePairs:
         self.table = table_for_test(table, weights)
         self.impossible = impossible(table)
         p = self.table.scores
-        self.bandwidth = _median(p[_evenly(len(p)), None]) if bandwidth is None else bandwidth
+        even = np.unique(np.linspace(0, len(p) - 1, min(len(p), SAMPLE)).round().astype(np.intp))
+        self.bandwidth = _median(p[even, None]) if bandwidth is None else bandwidth
         with np.errstate(over="ignore"):
             self._decay = np.exp(-np.diff(p, prepend=p[0]) / self.bandwidth)
         total = self.table.total
@@ -571,10 +572,6 @@ def _blocks(n: int, random: Random) -> list[Index]:
 
 def _some(n: int, random: Random) -> Index:
     return np.arange(n) if n <= SAMPLE else random.choice(n, SAMPLE, replace=False)
-
-
-def _evenly(n: int) -> Index:
-    return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(np.intp))
 
 
 def _median(p: Array) -> float:

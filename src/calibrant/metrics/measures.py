@@ -287,7 +287,7 @@ def _ratio_pull(side: RowPredictions) -> Array:
 # --- the line -----------------------------------------------------------------------------------
 
 
-Fit = Callable[[TableFacts | TableIntervals], Coefficient]
+Fit = Callable[[TableFacts], Coefficient]
 
 
 def _of_fit(name: str, fit: Fit, facts: TableFacts) -> Found:
@@ -306,15 +306,15 @@ def _of_fit(name: str, fit: Fit, facts: TableFacts) -> Found:
 
 
 def _fit_interval(fit: Fit, intervals: TableIntervals) -> Span | None:
-    found = fit(intervals)
+    found = fit(intervals.facts)
     return found.interval(intervals.level) if math.isfinite(found.value) else None
 
 
 def _fit_change(name: str, fit: Fit, changes: ChangeIntervals) -> Span | None:
     def pull(side: RowPredictions) -> Array:
-        return fit(side.intervals).pull(side.p, side.positive, side.intervals.sample.total)
+        return fit(side.intervals.facts).pull(side.p, side.positive, side.intervals.sample.total)
 
-    both = (fit(side.intervals).value for side in (changes.after, changes.before))
+    both = (fit(side.intervals.facts).value for side in (changes.after, changes.before))
     return changes.moved(name, pull) if all(map(math.isfinite, both)) else None
 
 

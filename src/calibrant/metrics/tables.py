@@ -35,20 +35,10 @@ def read_predictions(
     y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
 ) -> ScoreTable | LabelledMatrix:
     """A table for two classes; a matrix and its labels where p has three columns or more."""
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if not several:
         return read_table(y, p, sample_weight, pos_label, classes)
-    refuse_positive(pos_label)
     return read_classes(y, p, sample_weight, classes)
-
-
-def refuse_positive(pos_label: Any) -> None:
-    """Refuse pos_label where there are several classes: none of them is the positive one."""
-    if pos_label is not None:
-        raise InputError(
-            "pos_label must not be given beside a column for each of several classes, but "
-            f"{pos_label!r} came. Pass that class's column alone, and y == {pos_label!r}."
-        )
 
 
 def read_table(
@@ -70,16 +60,24 @@ def read_table(
     return y
 
 
-def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None) -> Rows:
-    """Labels, probabilities of the positive class and weights of the same rows."""
+def read_rows(
+    y: Any,
+    p: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    classes: Any = None,
+    *,
+    name: str = "p",
+    read: Callable[..., Array] = read_probabilities,
+) -> Rows:
+    """Labels, weights and probabilities of the positive class, or what ``read`` reads."""
     if p is None:
         raise InputError(
             "p must be given beside the labels y: the predicted probabilities, one per row. (Only "
             "a ScoreTable in place of y brings its own.)"
         )
     rows = read_labels(y, pos_label=pos_label, classes=classes)
-    clean = read_column(p, rows, classes)
-    check_lengths(y=len(rows.codes), p=len(clean))
+    clean = read_column(p, rows, classes, name=name, read=read)
     return replace(rows, scores=clean, weight=read_weight(sample_weight, len(clean)))
 
 
@@ -91,13 +89,15 @@ def read_column(
     name: str = "p",
     read: Callable[..., Array] = read_probabilities,
 ) -> Array:
-    """One number for each row: a probability of the positive class, or what ``read`` reads.
+    """A number for each row: the probability of the positive class, or what ``read`` reads.
 
     Two columns are those of both classes, in sorted order or in that of ``classes``.
     """
     known = list(labels.classes if classes is None else classes)
     column = 0 if known[0] == labels.pos_label else 1
-    return read(given, positive_column=column, name=name, classes=known)
+    numbers = read(given, positive_column=column, name=name, classes=known)
+    check_lengths(**{"y": len(labels.codes), name: len(numbers)})
+    return numbers
 
 
 def check_flag(name: str, value: Any) -> bool:
@@ -174,21 +174,26 @@ class LabelledMatrix(NamedTuple):
     labels: NDArray[Any]
 
 
-def has_several(y: Any, p: Any) -> tuple[bool, Any]:
+def has_several(y: Any, p: Any, pos_label: Any = None) -> tuple[bool, Any]:
     """Whether p has a column for each of three classes or more; and p itself.
 
-    It comes back as an array, but for a frame, whose names may be those of the classes.
+    It comes back as an array, but for a frame, whose names may be those of the classes. pos_label
+    is refused beside several classes: none of them is the positive one.
 
     >>> has_several([0, 1], [[0.2, 0.8], [0.4, 0.6]])[0], has_several([0], [[0.1, 0.2, 0.7]])[0]
     (False, True)
     """
-    if isinstance(y, ScoreMatrix):
-        return True, p
-    if p is None or isinstance(y, ScoreTable) or isinstance(p, ScoreTable):
-        return False, p
-    columns = to_matrix(p, "p")
-    named = columns.ndim == 2 and (hasattr(p, "columns") or hasattr(p, "column_names"))
-    return columns.ndim == 2 and columns.shape[1] > 2, p if named else columns
+    several = isinstance(y, ScoreMatrix)
+    if not (several or p is None or isinstance(y, ScoreTable) or isinstance(p, ScoreTable)):
+        columns = to_matrix(p, "p")
+        named = columns.ndim == 2 and (hasattr(p, "columns") or hasattr(p, "column_names"))
+        several, p = columns.ndim == 2 and columns.shape[1] > 2, p if named else columns
+    if several and pos_label is not None:
+        raise InputError(
+            "pos_label must not be given beside a column for each of several classes, but "
+            f"{pos_label!r} came. Pass that class's column alone, and y == {pos_label!r}."
+        )
+    return several, p
 
 
 def read_classes(

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from calibrant.array_types import Array
 from calibrant.data.documents import brief
-from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
+from calibrant.data.door import Rows, check_lengths, read_scores
 from calibrant.data.score_table import WEIGHTS, ScoreTable, rows_count_once
 from calibrant.data.segments import Key, refuse_several_columns, segment_codes, segment_key
 from calibrant.errors import InputError
@@ -37,7 +37,6 @@ from calibrant.metrics.chance import RisingBand
 from calibrant.metrics.tables import (
     check_number,
     check_weights,
-    read_column,
     read_rows,
     read_table,
     table_for_test,
@@ -338,17 +337,14 @@ class Monitor:
         if (p is None) == (scores is None):
             raise InputError("pass either the probabilities p, or scores=..., and not both.")
         state = self._state
+        labels = state.pos_label, state.classes
         if state.band is None:
             if p is None:
                 p = self._known_calibrator().calibrate(scores)
-            return read_rows(y, p, sample_weight, state.pos_label, state.classes)
+            return read_rows(y, p, sample_weight, *labels)
         if scores is None:
             raise InputError("with old rows as the reference, pass their kind of scores: scores=.")
-        found = read_labels(y, pos_label=state.pos_label, classes=state.classes)
-        clean = read_column(scores, found, name="scores", read=read_scores)
-        check_lengths(y=len(found.positive), scores=len(clean))
-        weight = read_weight(sample_weight, len(clean))
-        return Rows(clean, found.positive, weight, found.classes, found.pos_label)
+        return read_rows(y, scores, sample_weight, *labels, name="scores", read=read_scores)
 
     # --- answers --------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
-from scipy.special import ndtri
 
 from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
@@ -26,6 +25,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.fitted import Fitted, refuse_models
 from calibrant.losses import LARGEST, logit, shift_odds, sigmoid
+from calibrant.metrics.chance import normal
+from calibrant.metrics.tables import check_number
 from calibrant.result_tables import PlainFields
 from calibrant.rules.base import Map, VectorMap
 
@@ -532,7 +533,7 @@ def estimate_rate(
     rate 0.125 (0.03719 to 0.2318 at 95 %) among rows of weight 100; 0.5 in training
     """
     train = float(check_rates(train_rate, "train_rate", ProbabilityKind()))
-    z = _normal_deviate(level)
+    z = normal(check_number("level", level, 0.0, 1.0))
     if not isinstance(p, ScoreTable):
         clean = read_probabilities(p)
         weight = _weights(sample_weight, len(clean))
@@ -601,7 +602,7 @@ def estimate_rates(
     clean = read_distributions(p)
     n, k = clean.shape
     train = check_rates(train_rate, "train_rate", ProbabilityKind(k, distribution=True))
-    z = None if level is None else _normal_deviate(level)
+    z = None if level is None else normal(check_number("level", level, 0.0, 1.0))
     weight = _weights(sample_weight, n)
     if (clean == clean[0]).all():
         _warn_of_equal_rows(str(clean[0].tolist()[:6]))
@@ -632,13 +633,6 @@ def _effective_rows(weight: Array) -> float:
     """How many rows of equal weight some weights are worth, (Σw)²/Σw²."""
     share = weight / weight.max()  # squares of tiny weights would vanish
     return float(share.sum() ** 2 / (share @ share))
-
-
-def _normal_deviate(level: float) -> float:
-    """The normal deviate z with the probability ``level`` between −z and z."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
-        raise ParameterError(f"level must be a number between 0 and 1, but {level!r} came.")
-    return float(ndtri((1.0 + level) / 2))
 
 
 def _warn_of_equal_rows(value: str) -> None:

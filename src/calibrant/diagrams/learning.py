@@ -120,7 +120,7 @@ class LearningCurve(PlainFields, Frozen):
         NaN where both are infinite.
         """
         with np.errstate(invalid="ignore"):
-            gaps = self.values[self._place(a)] - self.values[self._place(b)]
+            gaps = self.values[self._number_of(a)] - self.values[self._number_of(b)]
         return _summary(gaps, self.level)
 
     def crossing(self, a: str, b: str) -> int | None:
@@ -133,7 +133,7 @@ class LearningCurve(PlainFields, Frozen):
         first = int(behind[-1]) + 1 if len(behind) else 0
         return int(self.sizes[first]) if first < len(self.sizes) else None
 
-    def _place(self, name: str) -> int:
+    def _number_of(self, name: str) -> int:
         if name not in self.names:
             known = ", ".join(repr(n) for n in self.names)
             hint = did_you_mean(name, self.names)
@@ -308,7 +308,7 @@ def learning_curve(
         values[:, s, k], one = trials.values(order[:n])
         one_class[s] += one
     names = (BEFORE, *named)
-    notes = _notes(dropped, one_class, trials.whole, names, values, judge)
+    notes = _notes_on_draws(dropped, one_class, trials.whole, names, values, judge)
     return LearningCurve(
         names,
         np.asarray(kept, dtype=np.int64),
@@ -324,7 +324,7 @@ def learning_curve(
     )
 
 
-def _notes(
+def _notes_on_draws(
     dropped: list[int],
     one_class: NDArray[np.int64],
     whole: ScoreTable,
@@ -363,9 +363,9 @@ SMALLEST_TEST = 0.05
 BINS = 10
 
 
-def _value_of(measure: Measure, table: ScoreTable) -> float:
+def _table_value(measure: Measure, table: ScoreTable) -> float:
     """A measure of a table whose scores may be margins."""
-    value, reason = measure.found(TableFacts(table, BINS))
+    value, reason = measure.value_of(TableFacts(table, BINS))
     if value is None:
         raise InputError(
             f"{reason} in the rows left to test on. Pass smaller sizes, or another measure."
@@ -408,8 +408,8 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
             )
         if known.better == "closer":  # a mean of values on both sides of the target says nothing
             label = f"|{known.label} − {known.target:g}|" if known.target else f"|{known.label}|"
-            return Judge(label, "smaller", lambda table: known.badness(_value_of(known, table)))
-        return Judge(known.label, known.better, partial(_value_of, known), ranks=known.ranks)
+            return Judge(label, "smaller", lambda table: known.badness(_table_value(known, table)))
+        return Judge(known.label, known.better, partial(_table_value, known), ranks=known.ranks)
     if not callable(measure):
         allowed = ", ".join(repr(name) for name in MEASURES)
         raise ParameterError(

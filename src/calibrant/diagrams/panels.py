@@ -174,6 +174,7 @@ def boosting_panels(
 
 
 def _checked_maps(maps: Any, predictions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The maps by the names of predictions, which they must have."""
     if maps is None:
         return {}
     known = ", ".join(repr(name) for name in predictions)
@@ -474,6 +475,7 @@ def _columns_shown(seen: LabelledMatrix, show: Any) -> Index:
 
 
 def _tables_of_panels(matrix: ScoreMatrix, columns: Index, top_label: bool) -> Iterator[ScoreTable]:
+    """The table of the top label, if it is shown, and that of each class, one at a time."""
     if top_label:
         yield top_table(matrix)
     for column in columns:

@@ -37,7 +37,7 @@ from calibrant.metrics.measures import (
     Verdict,
     chosen_records,
     measure_all,
-    measured,
+    measure_table,
 )
 from calibrant.metrics.point_measures import ClassFacts
 from calibrant.metrics.tables import (
@@ -327,7 +327,7 @@ def evaluate(
     pair = groups = None
     if isinstance(y, ScoreTable):
         table = read_table(y, p, sample_weight, pos_label, classes)
-        scored = None if raw is None else _raw_table(table, raw)
+        scored = None if raw is None else _table_of_raw(table, raw)
     else:
         rows = read_rows(y, p, sample_weight, pos_label, classes)
         table, scored = ScoreTable.from_rows(rows), None
@@ -339,12 +339,13 @@ def evaluate(
             groups = multicalibration_of_rows(
                 rows, features, None, level or LEVEL, replicates, random_state, weights
             )
-    old = None if scored is None else measured(scored, bins, wanted)
-    found = evaluation_of(measured(table, bins, wanted), old, bins, options, pair)
+    old = None if scored is None else measure_table(scored, bins, wanted)
+    found = evaluation_of(measure_table(table, bins, wanted), old, bins, options, pair)
     return found if groups is None else replace(found, groups=groups)
 
 
-def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
+def _table_of_raw(table: ScoreTable, raw: Any) -> ScoreTable:
+    """The table of the raw scores, which must be of the same rows as that of the probabilities."""
     if not isinstance(raw, ScoreTable):
         raise InputError(
             f"raw must be a ScoreTable beside a table, but {type(raw).__name__} came. Pass labels, "
@@ -424,8 +425,8 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     word = "ECE" if ece == "ece" else "top-label ECE"
     if before is None or "log_loss" not in before:
         return f"Log loss is {short_value(after['log_loss'])}, {word} {short_value(after[ece])}."
-    parts = [_loss(before["log_loss"], after["log_loss"])]
-    parts[0] += f"{_error(parts[0], word, before[ece], after[ece])}."
+    parts = [_log_loss_in_words(before["log_loss"], after["log_loss"])]
+    parts[0] += f"{_ece_in_words(parts[0], word, before[ece], after[ece])}."
     if "auc" in after and "auc" in before:
         old, new = before["auc"], after["auc"]
         kept = abs(new - old) < SAME_ORDER
@@ -441,7 +442,8 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     return " ".join(parts)
 
 
-def _loss(old: float, new: float) -> str:
+def _log_loss_in_words(old: float, new: float) -> str:
+    """What the log loss did, and by how many percent."""
     if math.isinf(new) or math.isinf(old):
         return f"Log loss went {from_to(old, new)}"
     if math.isclose(old, new, rel_tol=5e-4):
@@ -450,8 +452,8 @@ def _loss(old: float, new: float) -> str:
     return f"Log loss {'fell' if new < old else 'rose'} {from_to(old, new)}{change}"
 
 
-def _error(loss: str, word: str, old: float, new: float) -> str:
-    """What the error did, without a verb where it did what the sentence on the ``loss`` says."""
+def _ece_in_words(loss: str, word: str, old: float, new: float) -> str:
+    """What the ECE did, without a verb where it did the same as the ``loss`` in its sentence."""
     stayed = short_value(old) == short_value(new)
     did = "stayed" if stayed else "fell" if new < old else "rose"
     ends = f"at {short_value(new)}" if stayed else from_to(old, new)
@@ -461,7 +463,7 @@ def _error(loss: str, word: str, old: float, new: float) -> str:
 
 
 def from_to(old: float, new: float) -> str:
-    """Two values, as sentences have them."""
+    """Two values in a sentence: "from 0.3 to 0.25"."""
     return f"from {short_value(old)} to {short_value(new)}"
 
 
@@ -504,7 +506,7 @@ def _intervals(records: Records, of: MeasureIntervals) -> Spans:
         if math.isfinite(value):
             span = of.redrawn(name) if measure.interval is None else measure.interval(of)
             if span is not None:
-                found[name] = measure.around(value, span)
+                found[name] = measure.cut_span(value, span)
     return found
 
 
@@ -523,10 +525,10 @@ def evaluation_of(
     pair: PairedCells | None = None,
     apart: str = "two tables do not tell which rows belong together",
 ) -> Evaluation:
-    """After, and perhaps before, with intervals if there are options.
+    """The evaluation of measures after calibration, and of those before it if they came.
 
-    ``pair`` are the rows of both, if they are known. ``apart`` says why the change has no intervals
-    where there are none.
+    It has intervals if there are options. ``pair`` are the rows of both, if they are known.
+    ``apart`` says why the change has no intervals where there are none.
     """
     notes, old_notes = list(new.notes), [] if old is None else list(old.notes)
     found = before = changes = None
@@ -565,7 +567,7 @@ def evaluation_of(
 
 
 def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
-    """The notes on either side, with those on both of them around."""
+    """All notes: how raw scores were read, those of either side, and on ties that are new."""
     if read := old.scale.words():
         notes = [f"raw scores {read}", *notes]
     if not new.counted or len(new.table) >= len(old.ranked):
@@ -756,6 +758,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
 
 
 def _shown_span(span: tuple[float, float] | None) -> str:
+    """An interval as a cell of a table, a dash without one."""
     return "–" if span is None else f"{shown_value(span[0])} to {shown_value(span[1])}"
 
 
@@ -959,8 +962,8 @@ def evaluate_held_out(
     """
     options = IntervalOptions(level, REPLICATES, "importance", 0)
     records = chosen_records(MEASURES, measures)
-    old = None if before is None else measured(before, BINS, records)
-    made = evaluation_of(measured(after, BINS, records), old, BINS, options, pair)
+    old = None if before is None else measure_table(before, BINS, records)
+    made = evaluation_of(measure_table(after, BINS, records), old, BINS, options, pair)
     if aucs is None:
         return made
     old_auc, new_auc = aucs
@@ -969,7 +972,7 @@ def evaluate_held_out(
     if made.before is None:
         if new_auc is None or "auc" not in made.after:
             return made
-        spans = _moved(made.intervals, new_auc - made.after["auc"])
+        spans = _moved_auc(made.intervals, new_auc - made.after["auc"])
         return replace(made, after={**made.after, "auc": new_auc}, intervals=spans)
     # ties of the folds' maps are not those of the one map
     notes = [note for note in made.notes if not isinstance(note, TiesNote)]
@@ -1002,14 +1005,15 @@ def with_auc_within_folds(
         made,
         after={**made.after, "auc": new},
         before={**before, "auc": old},
-        intervals=_moved(made.intervals, new - made.after["auc"]),
-        intervals_before=_moved(made.intervals_before, old - before["auc"]),
+        intervals=_moved_auc(made.intervals, new - made.after["auc"]),
+        intervals_before=_moved_auc(made.intervals_before, old - before["auc"]),
         change=change,
         notes=(*made.notes, _HOW),
     )
 
 
-def _moved(spans: Spans | None, by: float) -> Spans | None:
+def _moved_auc(spans: Spans | None, by: float) -> Spans | None:
+    """The intervals with that of the AUC moved, and cut to [0, 1]."""
     if spans is None or "auc" not in spans:
         return spans
     low, high = spans["auc"]

@@ -26,16 +26,16 @@ from calibrant.metrics.intervals import (
     MeasureIntervals,
     RowPredictions,
     TableIntervals,
-    against_curve,
-    curve_against_base,
+    discrimination_influence,
+    miscalibration_influence,
 )
 from calibrant.metrics.point_measures import (
     ClassFacts,
     TableFacts,
     area,
-    not_whole,
     one_class,
-    too_many,
+    why_not_whole,
+    why_too_many,
     window_error,
 )
 from calibrant.metrics.smooth_curve import CurveGaps, OfCurve
@@ -78,7 +78,7 @@ Found = float | ValueWithNote
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of predicted probabilities. A new measure is one more record in `registry`.
+    """A measure of predicted probabilities. A new measure is one more record in `RECORDS`.
 
     Attributes
     ----------
@@ -148,8 +148,8 @@ class Measure:
             return None
         return replace(self, needs_table="", **self.of_classes)
 
-    def found(self, facts: Any) -> ValueWithNote:
-        """The value, with what there is to say about it."""
+    def value_of(self, facts: Any) -> ValueWithNote:
+        """The value that these facts give, with what there is to say about it."""
         if self.of is None:
             raise ValueError(f"{self.name} is a measure of several classes")
         found = self.of(facts)
@@ -170,7 +170,7 @@ class Measure:
             return abs(value - self.target)
         return value if self.better == "smaller" else -value
 
-    def around(self, value: float, span: Span) -> Span:
+    def cut_span(self, value: float, span: Span) -> Span:
         """The interval cut to the range of the measure, and widened to hold the value itself."""
         low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
         return min(low, value), max(high, value)
@@ -214,12 +214,12 @@ class Measure:
         if math.isfinite(after - before):
             if not judged:
                 return "lower" if after < before else "higher"
-            moved = self._moved(change, sides)
+            moved = self._badness_change(change, sides)
             if moved is None or moved[0] <= 0.0 <= moved[1]:
                 return "unclear"
         return "better" if self.badness(after) < self.badness(before) else "worse"
 
-    def _moved(self, change: Span | None, sides: tuple[Span, Span] | None) -> Span | None:
+    def _badness_change(self, change: Span | None, sides: tuple[Span, Span] | None) -> Span | None:
         """The least and the largest change of the badness that the intervals allow.
 
         Where closer is better, that is over all pairs of values within both sides whose difference
@@ -277,7 +277,7 @@ def _observed_expected(facts: PredictionFacts) -> Found:
     return float(groups.positive.sum()) / expected
 
 
-def _ratio_pull(side: RowPredictions) -> Array:
+def _ratio_influence(side: RowPredictions) -> Array:
     table = side.intervals.sample
     expected = float(table.weight @ table.scores)
     ratio = side.intervals.values["observed_expected"]
@@ -290,8 +290,8 @@ def _ratio_pull(side: RowPredictions) -> Array:
 Fit = Callable[[TableFacts], Coefficient]
 
 
-def _of_fit(name: str, fit: Fit, facts: TableFacts) -> Found:
-    """A coefficient, with a note where some predictions have no log-odds: one for all of them."""
+def _coefficient(name: str, fit: Fit, facts: TableFacts) -> Found:
+    """A coefficient; its note is the same for all that leave out predictions without log-odds."""
     found = fit(facts)
     if not math.isfinite(found.value):
         return ValueWithNote(None, one_class(facts.table, name) or f"{name} {found.missing}")
@@ -311,11 +311,12 @@ def _fit_interval(fit: Fit, intervals: TableIntervals) -> Span | None:
 
 
 def _fit_change(name: str, fit: Fit, changes: ChangeIntervals) -> Span | None:
-    def pull(side: RowPredictions) -> Array:
-        return fit(side.intervals.facts).pull(side.p, side.positive, side.intervals.sample.total)
+    def influence(side: RowPredictions) -> Array:
+        of = side.intervals
+        return fit(of.facts).influence(side.p, side.positive, of.sample.total)
 
     both = (fit(side.intervals.facts).value for side in (changes.after, changes.before))
-    return changes.moved(name, pull) if all(map(math.isfinite, both)) else None
+    return changes.mean_change(name, influence) if all(map(math.isfinite, both)) else None
 
 
 def _fit_measure(
@@ -326,6 +327,7 @@ def _fit_measure(
     target: float = 0.0,
     groups: tuple[str, ...] = ("clinical",),
 ) -> Measure:
+    """A measure that is a coefficient of Cox's line, with its interval and that of its change."""
     return Measure(
         name,
         label,
@@ -334,7 +336,7 @@ def _fit_measure(
         target=target,
         range=(-math.inf, math.inf),
         groups=groups,
-        of=partial(_of_fit, name, fit),
+        of=partial(_coefficient, name, fit),
         needs_table=FITTED,
         interval=partial(_fit_interval, fit),
         change=partial(_fit_change, name, fit),
@@ -344,18 +346,19 @@ def _fit_measure(
 # --- the smooth curve ---------------------------------------------------------------------------
 
 
-def _of_gaps(of: OfCurve, facts: TableFacts) -> float:
+def _curve_error(of: OfCurve, facts: TableFacts) -> float:
     return float(of(facts.curve_gaps)[0])
 
 
 def _curve_measure(name: str, label: str, meaning: str, of: OfCurve) -> Measure:
+    """A measure of the distances from the smooth curve, whose interval is drawn."""
     return Measure(
         name,
         label,
         meaning,
         "smaller",
         groups=("clinical",),
-        of=partial(_of_gaps, of),
+        of=partial(_curve_error, of),
         needs_table=FITTED,
         of_curve=of,
     )
@@ -382,7 +385,7 @@ CLINICAL = (
         groups=("standard", "clinical"),
         of=_observed_expected,
         interval=lambda intervals: ratio_interval(intervals.sample, intervals.level),
-        change=lambda changes: changes.moved("observed_expected", _ratio_pull),
+        change=lambda changes: changes.mean_change("observed_expected", _ratio_influence),
     ),
     _fit_measure(
         "calibration_slope",
@@ -453,7 +456,7 @@ def _calbin(facts: PredictionFacts) -> Found:
     table = facts.table
     if table is None:
         raise ValueError("CalBin needs the table")
-    if reason := not_whole(table) or too_many(table.total):
+    if reason := why_not_whole(table) or why_too_many(table.total):
         return ValueWithNote(None, reason)
     return window_error(table)
 
@@ -617,7 +620,7 @@ RECORDS = (
         "mean squared distance from the frequency on the ROC hull",
         "smaller",
         of=lambda facts: facts.hull.calibration,
-        change=lambda changes: changes.curve("calibration_loss", against_curve),
+        change=lambda changes: changes.curve("calibration_loss", miscalibration_influence),
         of_redrawn=RedrawnTables.calibration_loss,
     ),
     Measure(
@@ -626,7 +629,7 @@ RECORDS = (
         "part of the Brier score that an increasing map could remove",
         "smaller",
         of=lambda facts: facts.hull.calibration + facts.hull.ordering,
-        change=lambda changes: changes.curve("miscalibration", against_curve),
+        change=lambda changes: changes.curve("miscalibration", miscalibration_influence),
         of_redrawn=RedrawnTables.miscalibration,
     ),
     Measure(
@@ -638,7 +641,7 @@ RECORDS = (
         of=_discrimination,
         # chance adds as much to it as to miscalibration
         change=lambda changes: changes.curve(
-            "discrimination", curve_against_base, "miscalibration"
+            "discrimination", discrimination_influence, "miscalibration"
         ),
         of_redrawn=RedrawnTables.discrimination,
     ),
@@ -707,7 +710,7 @@ def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[st
         if measure.needs_table and facts.table is None:
             notes.append(f"{name} was left out: {measure.needs_table}")
             continue
-        value, note = measure.found(facts)
+        value, note = measure.value_of(facts)
         if value is not None:
             values[name] = value
         if note and note not in notes:
@@ -745,7 +748,7 @@ class Measured(NamedTuple):
         return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
 
 
-def measured(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
+def measure_table(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
     """The measures of a table, in order.
 
     Percentages and margins are read as probabilities; of points only the order is measured.

@@ -266,6 +266,7 @@ def read_raw_classes(
 
 
 def _as_distributions(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    """Scores in [0, 1] as they are, others through the softmax; and whether that was needed."""
     blocks = list(row_blocks(*raw.shape))
     if all(raw[rows].min() >= 0.0 and raw[rows].max() <= 1.0 for rows in blocks):
         return raw, False
@@ -280,7 +281,7 @@ def _as_distributions(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
 
 def class_rows(matrix: ScoreMatrix, column: int) -> Rows:
     """The rows of one class against the rest."""
-    return _rows(matrix, matrix.scores[:, column], matrix.codes == column)
+    return _binary_rows(matrix, matrix.scores[:, column], matrix.codes == column)
 
 
 def class_table(matrix: ScoreMatrix, column: int) -> ScoreTable:
@@ -296,7 +297,7 @@ def class_tables(matrix: ScoreMatrix) -> Iterator[ScoreTable]:
 def top_rows(matrix: ScoreMatrix) -> Rows:
     """The probability of each row's most probable class, and whether that class came."""
     top, confidence = top_labels(matrix)
-    return _rows(matrix, confidence, matrix.codes == top)
+    return _binary_rows(matrix, confidence, matrix.codes == top)
 
 
 def top_table(matrix: ScoreMatrix) -> ScoreTable:
@@ -315,7 +316,8 @@ def top_labels(matrix: ScoreMatrix) -> tuple[Index, Array]:
     return top, confidence
 
 
-def _rows(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> Rows:
+def _binary_rows(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> Rows:
+    """Rows of two classes, from a probability for each row and whether what it is of came."""
     clean = p.astype(np.float64) + 0.0  # −0.0 joins 0.0
     return Rows(clean, hit, matrix.weight, np.array([False, True]), True)
 
@@ -363,7 +365,7 @@ def group(
 ) -> Groups:
     """The sums of each bin, ties divided as ``ties`` says; ``"auto"`` divides none."""
     if binning == "mass" and not isinstance(bins, str):
-        return _by_mass(*_cells(seen, ties), bins)
+        return _mass_groups(*_ordered_cells(seen, ties), bins)
     table = as_table(seen)
     starts = group_starts(table, bins)
     columns = (table.weight, table.positive, table.weight * table.scores)
@@ -399,7 +401,7 @@ def class_groups(
     return [Groups(*columns[:, columns[0] > 0]) for columns in classes]
 
 
-def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
+def _mass_groups(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
     """Groups of equal mass: a cell that a border divides is divided in proportion."""
     mass = np.append(0.0, np.cumsum(weight))
     borders = mass_borders(mass[-1], whole, bins)
@@ -410,7 +412,7 @@ def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: i
     return Groups(*(sums[present] for sums in groups))
 
 
-def _cells(seen: ScoreTable | Rows, ties: str) -> Cells:
+def _ordered_cells(seen: ScoreTable | Rows, ties: str) -> Cells:
     """Cells in the order of their predictions, those of equal ones as ``ties`` says."""
     if ties == "rows" and isinstance(seen, Rows):  # in the order in which they came
         order = np.argsort(seen.scores, kind="stable")
@@ -506,12 +508,12 @@ def sweep_starts(table: ScoreTable) -> Index:
     """
     upto = np.cumsum(table.weight), np.cumsum(table.positive)
     cells = np.arange(len(table))
-    if _rises(*upto, cells):  # then any bins of whole cells rise
+    if _frequencies_rise(*upto, cells):  # then any bins of whole cells rise
         return equal_mass_starts(upto[0], MOST)
     found = cells[:1]
     for bins in range(2, MOST + 1):
         starts = equal_mass_starts(upto[0], bins)
-        if not _rises(*upto, starts):
+        if not _frequencies_rise(*upto, starts):
             break
         found = starts
     return found
@@ -527,7 +529,7 @@ def equal_mass_starts(mass: Array, bins: int) -> Index:
     return starts_at(inner, len(mass))
 
 
-def _rises(mass: Array, positive: Array, starts: Index) -> bool:
+def _frequencies_rise(mass: Array, positive: Array, starts: Index) -> bool:
     """Whether the frequency of positives never falls from a bin to the next."""
     ends = last_cells(starts, len(mass))
     n, hits = (np.diff(column[ends], prepend=0.0) for column in (mass, positive))
@@ -557,7 +559,7 @@ def raised(x: Array, power: int = 3) -> Array:
 
 
 def check_weights(weights: str) -> None:
-    """Refuse a reading of weights that does not exist."""
+    """Refuse words for ``weights=`` but "importance" and "counts"."""
     check_word("weights", weights, WEIGHTS)
 
 

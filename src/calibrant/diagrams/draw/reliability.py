@@ -200,6 +200,7 @@ def _styles_of(
 
 
 def _refuse_beside(what: str, **given: Any) -> None:
+    """Refuse options that only a single prediction has."""
     for name, value in given.items():
         if value is not None:
             raise ParameterError(
@@ -544,6 +545,7 @@ def class_diagram(
 
 
 def _drawing_of(panels: Panels | Segments) -> CurveDrawing:
+    """What is drawn of panels, and how: a column for each prediction, class or segment."""
     if isinstance(panels, Segments):
         styles, curves = curve_styles(panels.predictions), panels.curves
         pairs = zip(panels.names, panels.panels, strict=True)

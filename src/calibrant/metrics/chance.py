@@ -120,13 +120,11 @@ def log_losses(p: Array) -> tuple[Array, Array]:
         return -np.log1p(-p), -np.log(p)
 
 
-def brier_losses(p: Array) -> tuple[Array, Array]:
-    """(y − p)² of a negative and of a positive."""
-    return p**2, (1.0 - p) ** 2
-
-
 #: what negatives and positives lose at some predictions
-LOSSES = {"log": log_losses, "brier": brier_losses}
+LOSSES: dict[str, Callable[[Array], tuple[Array, Array]]] = {
+    "log": log_losses,
+    "brier": lambda p: (p**2, (1.0 - p) ** 2),
+}
 
 
 def moments(p: Array, columns: CellColumns, losses: tuple[Array, Array]) -> Moments:

@@ -482,7 +482,11 @@ class MatrixPairs:
         rows, self._weight = _row_weights(matrix, weights)
         own = matrix.scores[np.arange(len(matrix)), matrix.codes]
         self.impossible = bool((own == 0.0).any())
-        self.bandwidth = bandwidth or _median_gap(self._distributions(_sample(len(matrix), random)))
+        if bandwidth is None:
+            n = len(matrix)
+            some = np.arange(n) if n <= SAMPLE else random.choice(n, SAMPLE, replace=False)
+            bandwidth = _median_gap(self._distributions(some))
+        self.bandwidth = bandwidth
         self._blocks = [rows[part] for part in _blocks(len(rows), random)]
         parts = (self._weight[rows] for rows in self._blocks)
         self.pairs = sum(float(w.sum() ** 2 - w @ w) for w in parts)
@@ -571,11 +575,6 @@ def _blocks(n: int, random: Random) -> list[Index]:
     if n <= most:
         return [np.arange(n)]
     return np.array_split(random.permutation(n), math.ceil(n / most))
-
-
-def _sample(n: int, random: Random) -> Index:
-    """The numbers of all rows, or of a sample of them."""
-    return np.arange(n) if n <= SAMPLE else random.choice(n, SAMPLE, replace=False)
 
 
 def _median_gap(p: Array) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -290,35 +289,6 @@ def _ratio_influence(side: RowPredictions) -> Array:
 Fit = Callable[[TableFacts], Coefficient]
 
 
-def _coefficient(name: str, fit: Fit, facts: TableFacts) -> Found:
-    """A coefficient; its note is the same for all that leave out predictions without log-odds."""
-    found = fit(facts)
-    if not math.isfinite(found.value):
-        return ValueWithNote(None, one_class(facts.table, name) or f"{name} {found.missing}")
-    if not facts.certain:
-        return found.value
-    share = 100.0 * facts.certain / facts.table.total
-    return ValueWithNote(
-        found.value,
-        f"calibration slope and intercepts leave out predictions of exactly 0 or 1, {share:.3g} % "
-        "of all, which have no log-odds",
-    )
-
-
-def _fit_interval(fit: Fit, intervals: TableIntervals) -> Span | None:
-    found = fit(intervals.facts)
-    return found.interval(intervals.level) if math.isfinite(found.value) else None
-
-
-def _fit_change(name: str, fit: Fit, changes: ChangeIntervals) -> Span | None:
-    def influence(side: RowPredictions) -> Array:
-        of = side.intervals
-        return fit(of.facts).influence(side.p, side.positive, of.sample.total)
-
-    both = (fit(side.intervals.facts).value for side in (changes.after, changes.before))
-    return changes.mean_change(name, influence) if all(map(math.isfinite, both)) else None
-
-
 def _fit_measure(
     name: str,
     label: str,
@@ -327,27 +297,43 @@ def _fit_measure(
     target: float = 0.0,
     groups: tuple[str, ...] = ("clinical",),
 ) -> Measure:
-    """A measure that is a coefficient of Cox's line, with its interval and that of its change."""
-    return Measure(
-        name,
-        label,
-        meaning,
-        "closer",
-        target=target,
-        range=(-math.inf, math.inf),
-        groups=groups,
-        of=partial(_coefficient, name, fit),
-        needs_table=FITTED,
-        interval=partial(_fit_interval, fit),
-        change=partial(_fit_change, name, fit),
-    )
+    """A measure that is a fitted coefficient, with its interval and that of its change.
+
+    The note on predictions without log-odds is the same for all such measures.
+    """
+
+    def value(facts: TableFacts) -> Found:
+        found, certain = fit(facts), facts.certain
+        if not math.isfinite(found.value):
+            return ValueWithNote(None, one_class(facts.table, name) or f"{name} {found.missing}")
+        if not certain:
+            return found.value
+        share = f"{100.0 * certain / facts.table.total:.3g} % of all"
+        return ValueWithNote(
+            found.value,
+            f"calibration slope and intercepts leave out predictions of exactly 0 or 1, {share}, "
+            "which have no log-odds",
+        )
+
+    def interval(intervals: TableIntervals) -> Span | None:
+        found = fit(intervals.facts)
+        return found.interval(intervals.level) if math.isfinite(found.value) else None
+
+    def change(changes: ChangeIntervals) -> Span | None:
+        both = (fit(side.intervals.facts).value for side in (changes.after, changes.before))
+        return changes.mean_change(name, influence) if all(map(math.isfinite, both)) else None
+
+    def influence(side: RowPredictions) -> Array:
+        of = side.intervals
+        return fit(of.facts).influence(side.p, side.positive, of.sample.total)
+
+    unlimited = (-math.inf, math.inf)
+    fields: dict[str, Any] = {"of": value, "interval": interval, "change": change}
+    fields |= {"target": target, "groups": groups, "range": unlimited, "needs_table": FITTED}
+    return Measure(name, label, meaning, "closer", **fields)
 
 
 # --- the smooth curve ---------------------------------------------------------------------------
-
-
-def _curve_error(of: OfCurve, facts: TableFacts) -> float:
-    return float(of(facts.curve_gaps)[0])
 
 
 def _curve_measure(name: str, label: str, meaning: str, of: OfCurve) -> Measure:
@@ -358,18 +344,10 @@ def _curve_measure(name: str, label: str, meaning: str, of: OfCurve) -> Measure:
         meaning,
         "smaller",
         groups=("clinical",),
-        of=partial(_curve_error, of),
+        of=lambda facts: float(of(facts.curve_gaps)[0]),
         needs_table=FITTED,
         of_curve=of,
     )
-
-
-def _median(gaps: CurveGaps) -> Array:
-    return gaps.quantile(0.5)
-
-
-def _ninth_decile(gaps: CurveGaps) -> Array:
-    return gaps.quantile(0.9)
 
 
 # --- the records --------------------------------------------------------------------------------
@@ -409,8 +387,13 @@ CLINICAL = (
         attrgetter("offset"),
     ),
     _curve_measure("ici", "ICI", "mean |p − smooth calibration curve|", CurveGaps.mean),
-    _curve_measure("e50", "E50", "median of those distances", _median),
-    _curve_measure("e90", "E90", "the distance that 90 % of cases do not exceed", _ninth_decile),
+    _curve_measure("e50", "E50", "median of those distances", lambda gaps: gaps.quantile(0.5)),
+    _curve_measure(
+        "e90",
+        "E90",
+        "the distance that 90 % of cases do not exceed",
+        lambda gaps: gaps.quantile(0.9),
+    ),
     _curve_measure("emax", "Emax", "the largest of those distances", CurveGaps.largest),
 )
 
@@ -464,11 +447,6 @@ def _calbin(facts: PredictionFacts) -> Found:
 def _class_calbin(facts: ClassFacts) -> Found:
     _, windows, reason = facts.columns
     return ValueWithNote(None, reason) if reason else float(np.mean(windows))
-
-
-def _discrimination(facts: PredictionFacts) -> float:
-    rate = facts.base_rate
-    return max(rate * (1.0 - rate) - facts.hull.refinement, 0.0)  # rounding
 
 
 # --- the records --------------------------------------------------------------------------------
@@ -638,7 +616,9 @@ RECORDS = (
         "Brier score gained over the base rate if well calibrated",
         "larger",
         range=(0.0, 0.25),  # the Brier score of a base rate of ½
-        of=_discrimination,
+        of=lambda facts: max(
+            facts.base_rate * (1.0 - facts.base_rate) - facts.hull.refinement, 0.0
+        ),  # rounding
         # chance adds as much to it as to miscalibration
         change=lambda changes: changes.curve(
             "discrimination", discrimination_influence, "miscalibration"

@@ -131,7 +131,11 @@ def multilabel_measures(
     bins = check_whole("bins", bins, 1)
     labels, known = _read_labels(Y)
     predictions = _read_matrix(P, labels.shape)
-    called = _column_names(Y, names, labels.shape[1])
+    k = labels.shape[1]
+    given = getattr(Y, "columns", range(k)) if names is None else names
+    called = tuple(str(name) for name in given)
+    if len(called) != k or isinstance(names, str):
+        raise InputError(f"names must be {k}, one for each column, but {names!r} came.")
     check_class_columns(P, called, "P")
     weight = read_weight(sample_weight, len(labels))
     if weight is not None and not weight.all():
@@ -342,11 +346,3 @@ def _read_matrix(P: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     for j in range(shape[1]):
         read_probabilities(array[:, j], name=f"column {j} of P")
     return array
-
-
-def _column_names(Y: Any, names: Any, k: int) -> tuple[str, ...]:
-    given = getattr(Y, "columns", range(k)) if names is None else names
-    called = tuple(str(name) for name in given)
-    if len(called) != k or isinstance(names, str):
-        raise InputError(f"names must be {k}, one for each column, but {names!r} came.")
-    return called

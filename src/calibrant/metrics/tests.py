@@ -137,7 +137,8 @@ def cox(
     check_number("level", level, 0.0, 1.0)
     given = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
     table, left_out = inner_cells(given)
-    statistic, df = _score_test(table)
+    along = [float(residuals(table) @ each) for each in score_directions(table)]
+    statistic, df = float(sum(each * each for each in along)), len(along)  # each**2 may overflow
     p_value = float(chdtrc(df, statistic)) if df else 1.0
     if impossible(given):  # also where no other prediction is left to test
         statistic, p_value = math.inf, 0.0
@@ -164,15 +165,6 @@ def _observed_expected(table: ScoreTable, level: float) -> tuple[float, Span]:
     if expected > 0.0:
         return table.total_positive / expected, ratio_interval(table, level)
     return (math.inf if table.total_positive else math.nan), (0.0, math.inf)
-
-
-def _score_test(table: ScoreTable) -> tuple[float, int]:
-    """SᵀV⁻¹S of the residuals along 1 and the log-odds, and its degrees of freedom."""
-    if not len(table):
-        return 0.0, 0
-    directions = score_directions(table)
-    along = [float(residuals(table) @ each) for each in directions]
-    return sum(each * each for each in along), len(directions)  # each**2 may be an OverflowError
 
 
 def score_directions(table: ScoreTable) -> list[Array]:
@@ -301,13 +293,6 @@ def _line_moves(
     return np.where(inner, total * left * (first + second * z), 0.0)
 
 
-def _offset_moves(a: float, information: float, p: Array, positive: Flags, total: float) -> Array:
-    """How far each row moves the intercept at slope 1; ``information`` is Σw·q(1 − q)."""
-    inner = (p > 0.0) & (p < 1.0)
-    q = sigmoid(a + logit(np.where(inner, p, 0.5)))
-    return np.where(inner, total / information * (positive - q), 0.0)
-
-
 def offset_intercept(table: ScoreTable) -> Coefficient:
     """The intercept a of logit P(y) = a + logit p: what the log-odds lack on average.
 
@@ -332,7 +317,13 @@ def offset_intercept(table: ScoreTable) -> Coefficient:
     _, _, q0, q1 = table.columns
     promised, seen = squares(table) @ (q * rest), q0 @ q**2 + q1 @ rest**2
     error = math.sqrt(float(max(promised, seen))) / information
-    return Coefficient(a, error, partial(_offset_moves, a, information))
+
+    def influence(p: Array, positive: Flags, total: float) -> Array:
+        inner = (p > 0.0) & (p < 1.0)
+        q = sigmoid(a + logit(np.where(inner, p, 0.5)))
+        return np.where(inner, total / information * (positive - q), 0.0)
+
+    return Coefficient(a, error, influence)
 
 
 # --- observed by expected -----------------------------------------------------------------------
@@ -689,13 +680,11 @@ def _three_tests(
     if len(three.starts) < len(table):
         drawn = [redraw(CellRows.of(table), three.starts, replicates, random)]
     seen = np.concatenate([three.statistics(left) for left in (three.left(table), *drawn)])
-    each = np.column_stack([_share_as_far(column) for column in seen.T])
+    each = np.column_stack([_p_values(column) for column in seen.T])
     # from the middle of the steps, so that no p-value is 1
     together = (1.0 / np.tan(np.pi * (each - 0.5 / (replicates + 1)))).sum(axis=1)
     cox, spiegelhalter, grouped = each[0].tolist()
-    return CalibrationTest(
-        float(_share_as_far(together)[0]), cox, spiegelhalter, grouped, replicates
-    )
+    return CalibrationTest(float(_p_values(together)[0]), cox, spiegelhalter, grouped, replicates)
 
 
 class _Statistics(NamedTuple):
@@ -740,10 +729,10 @@ class _Statistics(NamedTuple):
         return np.asarray(np.minimum(found, LARGEST))
 
 
-def _share_as_far(values: Array) -> Array:
-    """The share of samples whose value is at least as large as that of each sample.
+def _p_values(values: Array) -> Array:
+    """The p-value of each sample among all: the share of values that are at least as large.
 
-    >>> _share_as_far(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
+    >>> _p_values(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
     [0.5, 1.0, 0.5, 0.75]
     """
     largest = float(np.abs(values).max(initial=0.0, where=np.isfinite(values)))
@@ -869,7 +858,12 @@ def hosmer_lemeshow(
     statistic = float(parts.sum())
     low, high = table.scores[groups.starts], table.scores[last_cells(groups.starts, len(table))]
     used = int(((high > 0) & (low < 1) | (parts > 0)).sum())
-    df = _degrees_of_freedom(used, fitted)
+    if fitted and used < 3:
+        raise InputError(
+            f"with fitted=True at least 3 groups with something to test are needed, but {used} "
+            "came. Ask for more bins, or use binning='mass'."
+        )
+    df = used - 2 if fitted else used
     if fitted or replicates is None:
         p_value = float(chdtrc(df, statistic)) if df else 1.0
         return HosmerLemeshow(statistic, df, p_value, used, bins - used)
@@ -905,17 +899,6 @@ class RiskGroups(NamedTuple):
         rounding = np.where(self.variance == 0.0, 1e-12 * self.weight, 0.0)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             return np.where(np.abs(residual) <= rounding, 0.0, residual**2 / self.variance)
-
-
-def _degrees_of_freedom(used: int, fitted: bool) -> int:
-    if not fitted:
-        return used
-    if used < 3:
-        raise InputError(
-            f"with fitted=True at least 3 groups with something to test are needed, but {used} "
-            "came. Ask for more bins, or use binning='mass'."
-        )
-    return used - 2
 
 
 @dataclass(frozen=True, repr=False)

@@ -219,6 +219,7 @@ def _exact_p_value(ranks: Array, smaller: float) -> float:
 
 
 def _normal_p_value(ranks: Array, smaller: float) -> float:
+    """The same by the normal distribution, for many ranks."""
     z = (smaller - float(ranks.sum()) / 2.0) / (float(np.linalg.norm(ranks)) / 2.0)
     return min(1.0, math.erfc(abs(z) / math.sqrt(2.0)))
 

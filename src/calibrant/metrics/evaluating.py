@@ -731,6 +731,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
         return ResultTable(self._columns(), rows, self._below())
 
     def _columns(self) -> list[TableColumn]:
+        """The titles, and what a narrow terminal leaves out."""
         # a narrow terminal leaves out the interval of the change, then which way is good
         good = TableColumn("good is", "left", may_break=False, expendable=1)
         named = [TableColumn("measure", "left", may_break=False), good]

@@ -266,6 +266,7 @@ class CellSums(Question):
 
     @np.errstate(over="ignore")  # of frames in memory
     def ask(self, rows: LazyRows) -> Columns:
+        """The sums of each cell and fine bin, made where the rows are."""
         import narwhals as nw
 
         x, d, f, loss = (nw.col(name) for name in ("x", "d", "f", "loss"))
@@ -301,6 +302,7 @@ class CellSums(Question):
         return p, self.cells(x), f
 
     def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
+        """Add the rows of a batch to the sums."""
         p, group, f = self._locate(x)
         group += f  # both only grow with x, so their sum tells both
         group += self.cells.count // 2 + 1
@@ -342,6 +344,7 @@ class CellSums(Question):
         self.sums |= {"low": np.full(count, np.inf), "high": np.full(count, -np.inf)}
 
     def found(self) -> Columns | None:
+        """The sums of all batches; None where there were no rows, or a sigmoid fell somewhere."""
         if not self.sums or not self.sums["weight"].any():
             return None
         held = np.flatnonzero(self.sums["low"] <= self.sums["high"])

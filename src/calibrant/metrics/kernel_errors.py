@@ -218,6 +218,7 @@ def skce_test(
 
 
 def _read_bandwidth(bandwidth: Any) -> float | None:
+    """The bandwidth, which must be above 0; None where it is to be chosen."""
     return None if bandwidth is None else check_number("bandwidth", bandwidth, 0.0)
 
 
@@ -509,10 +510,12 @@ class MatrixPairs:
         return totals / self.pairs
 
     def _row_blocks(self) -> Iterator[_RowBlock]:
+        """The blocks of rows, one at a time."""
         for rows in self._blocks:
             yield _RowBlock(self._distributions(rows), self._weight[rows], self.bandwidth)
 
     def _distributions(self, rows: Index) -> Array:
+        """The probabilities of some rows, with the sum 1 in each."""
         p = self.matrix.scores[rows].astype(np.float64)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 

@@ -277,6 +277,7 @@ def _observed_expected(facts: PredictionFacts) -> Found:
 
 
 def _ratio_influence(side: RowPredictions) -> Array:
+    """How far each row moves observed/expected."""
     table = side.intervals.sample
     expected = float(table.weight @ table.scores)
     ratio = side.intervals.values["observed_expected"]

@@ -228,6 +228,7 @@ def _measures_of(
 
 
 def _notes(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
+    """Notes on columns without labels, with one class, or with an infinite log loss."""
     pairs = list(zip(names, each, strict=True))
     empty = [name for name, c in pairs if not c.values]
     single = [name for name, c in pairs if bool(c.positive) != bool(c.negative)]
@@ -326,6 +327,7 @@ def _read_labels(Y: Any) -> tuple[Flags, Flags]:
 
 
 def _label_as_number(value: Any) -> float:
+    """A label from a column of objects: a number, or NaN where it is not known."""
     if isinstance(value, (Real, np.bool_)):
         return float(value)
     if value is None or type(value).__name__ == "NAType":  # pandas.NA, without pandas
@@ -336,6 +338,7 @@ def _label_as_number(value: Any) -> float:
 
 
 def _read_matrix(P: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The probabilities, which must have the shape of the labels."""
     array = to_matrix(P, "P")
     if array.ndim != 2 or array.shape[1] != shape[1]:
         raise InputError(

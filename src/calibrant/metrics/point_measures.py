@@ -63,11 +63,13 @@ class ScoringRule(NamedTuple):
 
 
 def _kullback_leibler(r: Array, p: Array) -> Array:
+    """What p costs more than the true r by the log loss."""
     apart = xlogy(r, r) - xlogy(r, p) + xlog1py(1.0 - r, -r) - xlog1py(1.0 - r, -p)
     return np.where(r == p, 0.0, np.maximum(apart, 0.0))
 
 
 def _log_change(n0: Array, n1: Array, p: Array, q: Array) -> Array:
+    """The log loss of p less that of q, on so many negatives and positives."""
     q = np.clip(q, SMALLEST, LARGEST)  # a frequency may have been rounded to 0 or 1
     return np.asarray(xlogy(n1, q) - xlogy(n1, p) + xlog1py(n0, -q) - xlog1py(n0, -p))
 
@@ -877,10 +879,12 @@ class TableFacts:
 
     @property
     def root_of_square(self) -> float:
+        """√mean (y − p)²."""
         return math.sqrt(self.square)
 
     @cached_property
     def groups(self) -> Groups:
+        """The sums of each bin."""
         return group(self.table, self.bins)
 
     @cached_property
@@ -906,14 +910,17 @@ class TableFacts:
 
     @property
     def base_rate(self) -> float:
+        """The share of positives."""
         return self.table.total_positive / self.table.total
 
     @cached_property
     def line(self) -> CoxLine:
+        """Cox's line through the log-odds."""
         return cox_line(self.table)
 
     @cached_property
     def offset(self) -> Coefficient:
+        """The intercept at slope 1."""
         return offset_intercept(self.table)
 
     @cached_property
@@ -923,6 +930,7 @@ class TableFacts:
 
     @cached_property
     def curve_gaps(self) -> CurveGaps:
+        """The distances of the predictions from the smooth curve."""
         return curve_gaps(self.table, smooth_curve(self.table))
 
 
@@ -974,6 +982,7 @@ class ClassFacts:
         return self._weighted_mean(top_labels(self.matrix)[0] == self.matrix.codes)
 
     def _weighted_mean(self, values: NDArray[Any]) -> float:
+        """The mean of a value of each row."""
         weight = self.matrix.weight
         return float(values.mean() if weight is None else weight @ values / self.matrix.total)
 

@@ -161,6 +161,7 @@ def cox(
 
 
 def _observed_expected(table: ScoreTable, level: float) -> tuple[float, Span]:
+    """Positives that came for each that was expected, and the interval."""
     expected = float(table.weight @ table.scores)
     if expected > 0.0:
         return table.total_positive / expected, ratio_interval(table, level)

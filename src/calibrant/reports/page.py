@@ -808,6 +808,7 @@ _LIKELY = "Calibrate these scores with {}, although the gain alone may be noise.
 def _verdict_to_keep(
     raw: Method, rest: tuple[Method, ...], level: float, where: str
 ) -> tuple[str, str]:
+    """The two sentences where the scores as they are stay, with what the best method had."""
     others = [m for m in rest if m.gain is not None]
     first = "Keep the scores as they are: no method improves on them beyond noise."
     if raw.name == ONE_RATE:

@@ -46,7 +46,7 @@ def test_means_are_students_interval_moved_for_skewness(rows):
     table = ScoreTable.from_arrays(p, y, w, classes=[False, True])
     columns = table_in_rows(table, "counts").columns
     m = interval_formulas.moments(
-        table.scores, columns, interval_formulas.brier_losses(table.scores)
+        table.scores, columns, interval_formulas.LOSSES["brier"](table.scores)
     )
     loss = np.repeat((y - p) ** 2, w)
     expected = np.repeat(p * (1 - p) * (1 - 2 * p) ** 2, w).sum() / len(loss) ** 2

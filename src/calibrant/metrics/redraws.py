@@ -77,12 +77,12 @@ def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Gen
     exact = replicates * len(rows.p) <= EXACT
     for b, (start, end) in enumerate(zip(starts, ends, strict=True)):
         part = rows.part(slice(int(start), int(end)))
-        draw = _cell_by_cell if exact or end - start == 1 else _cheapest_way(part)
+        draw = _cell_by_cell if exact or end - start == 1 else _cheapest(part)
         sums[:, b] = draw(part, replicates, random)
     return sums
 
 
-def _cheapest_way(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], Array]:
+def _cheapest(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], Array]:
     """How to draw the sum of many cells."""
     chance = rows.p * (1.0 - rows.p)
     if rows.moment(3) @ chance <= SMALL * (rows.moment(2) @ chance) ** 1.5 * (1.0 + 1e-12):
@@ -90,7 +90,7 @@ def _cheapest_way(rows: CellRows) -> Callable[[CellRows, int, np.random.Generato
     inner = (rows.p > 0.0) & (rows.p < 1.0)
     smaller = np.minimum(rows.p, 1.0 - rows.p)[inner]
     events = float(-np.log1p(-smaller) @ rows.size[inner])
-    return _by_events if events <= min(EVENTS, len(rows.p) / DEAR) else _cell_by_cell
+    return _thinned if events <= min(EVENTS, len(rows.p) / DEAR) else _cell_by_cell
 
 
 def _cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
@@ -158,7 +158,7 @@ def _refined_normal(rows: CellRows, replicates: int, random: np.random.Generator
     return np.asarray(drawn)
 
 
-def _by_events(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
     """Events of a Poisson process of rate −ln(1 − q) at each row; a row is hit by one or more.
 
     q is the smaller of p and 1 − p, so a row is hit with probability q: exact, and the work grows

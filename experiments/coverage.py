@@ -136,7 +136,7 @@ def _evaluations(
     world: str, weights: str, n: int, runs: int, replicates: int, random: np.random.Generator
 ) -> Iterator[tuple[cal.metrics.Evaluation, Array]]:
     mean, deviation = WORLDS[world]
-    for _ in range(runs):
+    for number in range(runs):
         z = random.normal(mean, deviation, n)
         y = random.random(n) < expit(z)
         weight = weight_of(z, random.normal(size=n)) if weights == "importance" else None
@@ -151,6 +151,7 @@ def _evaluations(
             bins=BINS,
             level=LEVEL,
             replicates=replicates,
+            random_state=number,  # with one seed, chance would move all samples' intervals alike
             weights="counts" if weight is None else weights,
         )
         if isinstance(e, cal.metrics.Evaluation):

@@ -24,8 +24,8 @@ MEASURES = ("calbin", "calibration_loss", "miscalibration", "discrimination")
 #: what a process of either checkout prints: how often intervals held the truth, and their width
 PROGRAM = """
 import json, sys
-folder = sys.argv[2]
-sys.path[:0] = [folder + "/src", folder]
+folder, study = sys.argv[2:]
+sys.path[:0] = [folder + "/src", study]
 import calibrant
 from experiments.coverage import coverage
 if not calibrant.__file__.startswith(folder + "/src/"):
@@ -48,8 +48,8 @@ Poisson number of cases in each cell, 46 windows, and 20·∛n cells where the s
 
 
 def judged(folder: Path, *question: Any) -> dict[str, dict[str, list[float]]]:
-    """The tallies of one world and size, by the code of a checkout."""
-    command = [sys.executable, "-c", PROGRAM, json.dumps(question), str(folder)]
+    """The tallies of one world and size: the intervals of a checkout, the study of this one."""
+    command = [sys.executable, "-c", PROGRAM, json.dumps(question), str(folder), str(Path.cwd())]
     threads = {"OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         command, cwd=folder, env=os.environ | threads, check=True, capture_output=True, text=True

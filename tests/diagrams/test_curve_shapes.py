@@ -17,9 +17,9 @@ from calibrant.diagrams.curve import (
     CurveOptions,
     Frame,
     band_of_drawn,
-    cells_of,
     compare_curves,
     frame_of,
+    merged_cells,
     reliability_curve,
 )
 from calibrant.diagrams.panels import (
@@ -195,7 +195,7 @@ def test_cells_hold_the_table(n, half, seed):
     p = random.beta(0.3, 2, n)
     table = ScoreTable.from_arrays(p, random.random(n) < p, random.gamma(1, 1, n) + 0.01)
     keep = np.unique(random.integers(0, len(table), 3))
-    cells = cells_of(table, keep=keep, half=half)
+    cells = merged_cells(table, keep=keep, half=half)
     assert cells.weight.sum() == pytest.approx(table.total)
     assert cells.square.sum() == pytest.approx(table.negative_sq.sum() + table.positive_sq.sum())
     assert cells.weight @ cells.p == pytest.approx(table.weight @ table.scores)
@@ -213,7 +213,7 @@ def test_bands_of_cells_are_those_of_the_rows(curve, monkeypatch):
     y, p = simulate(4000)
     options = {"curve": curve, "band": "consistency", "replicates": 400}
     merged = reliability_curve(y, p, **options)
-    monkeypatch.setattr("calibrant.diagrams.curve.cells_of.__defaults__", (None, 5000))
+    monkeypatch.setattr("calibrant.diagrams.curve.merged_cells.__defaults__", (None, 5000))
     whole = reliability_curve(y, p, **options)
     at = np.linspace(0.03, 0.97, 40)
     width = np.interp(at, whole.x, whole.upper - whole.lower)

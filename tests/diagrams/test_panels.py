@@ -131,7 +131,7 @@ def test_panels_are_a_value():
         ({}, "with one entry or more, but none came"),
         ({"a": [0.1, 0.5], "b": [0.1, 5]}, r"predictions\['b'\] must be probabilities in \[0, 1\]"),
         ({"a": [0.1, float("nan")]}, r"predictions\['a'\] must be finite"),
-        ({"a": [0.1]}, r"predictions\['a'\] has 1 and y has 2"),
+        ({"a": [0.1]}, r"y has 2 and predictions\['a'\] has 1"),
     ],
 )
 def test_bad_predictions(predictions, message):

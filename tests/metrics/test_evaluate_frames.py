@@ -16,7 +16,7 @@ from calibrant import metrics
 from calibrant.data.lazy import Names, lazy_frame, read_lazy, run_steps
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.evaluating import evaluate_rows
-from calibrant.metrics.frames import OutsideError, _measuring, _start
+from calibrant.metrics.frames import OutsideError, _first_pass, _measure
 from calibrant.metrics.measures import MEASURES, REDRAWN, chosen_records
 from lazy_frames import KINDS
 from lazy_frames import frame as frame_of
@@ -276,7 +276,7 @@ def test_few_rows_are_fetched_of_good_predictions(raw):
     made = read_lazy(lazy_frame(frame.lazy()), Names(raw or "p", "y"), run=run)
     with divided(FEW=2**14, EACH=32, MOST=2**14):
         (e,) = run_steps(
-            (made, _measuring(made, _start(made, 2**10), 10, chosen_records(MEASURES)))
+            (made, _measure(made, _first_pass(made, 2**10), 10, chosen_records(MEASURES)))
         )
     assert max(fetched) < 0.1 * n
     assert len(fetched) <= (9 if raw else 6)

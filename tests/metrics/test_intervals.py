@@ -47,7 +47,7 @@ def test_means_are_students_interval_moved_for_skewness(rows):
     table = ScoreTable.from_arrays(p, y, w, classes=[False, True])
     columns = table_in_rows(table, "counts").columns
     m = interval_formulas.moments(
-        table.scores, columns, interval_formulas.brier_losses(table.scores)
+        table.scores, columns, interval_formulas.LOSSES["brier"](table.scores)
     )
     loss = np.repeat((y - p) ** 2, w)
     expected = np.repeat(p * (1 - p) * (1 - 2 * p) ** 2, w).sum() / len(loss) ** 2
@@ -128,11 +128,11 @@ def test_the_error_of_an_ece_is_that_of_signed_rows():
     squares = [((Q - Y) ** 2)[place == i].sum() for i in range(10)]
     expected = [(Q * (1 - Q))[place == i].sum() for i in range(10)]
     spread = np.maximum(squares, expected).sum() / 400 - np.abs(gaps).sum() ** 2
-    assert b.together**2 == pytest.approx(spread / 400)
+    assert b.ece_error**2 == pytest.approx(spread / 400)
     rows = np.sign(gaps)[place] * (Q - Y)
-    assert b.together**2 == pytest.approx(rows.var() / 400, rel=0.1)
+    assert b.ece_error**2 == pytest.approx(rows.var() / 400, rel=0.1)
     low, high = metrics.evaluate(Y, Q).intervals["ece"]
-    assert high == pytest.approx(np.abs(gaps).sum() + 1.959964 * b.together)
+    assert high == pytest.approx(np.abs(gaps).sum() + 1.959964 * b.ece_error)
     assert low < np.abs(gaps).sum()
 
 

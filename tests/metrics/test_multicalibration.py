@@ -14,7 +14,7 @@ from calibrant import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import evaluate, multicalibration
 from calibrant.metrics import groups as redrawn_groups
-from calibrant.metrics.groups import GroupSums, _interval
+from calibrant.metrics.groups import GroupSums, _difference_interval
 from calibrant.solvers._kernel import add_to_groups
 from twins import groups as naive
 
@@ -102,7 +102,7 @@ def test_intervals_are_the_twins():
                 )
             )
         )
-        low, high = _interval(sums, 2.7)
+        low, high = _difference_interval(sums, 2.7)
         expected = naive.interval(range(40), y, p, w, 2.7)
         assert (low[0], high[0]) == pytest.approx(expected, abs=1e-9)
 

@@ -553,7 +553,7 @@ def test_estimates_are_targets():
 
 @pytest.mark.parametrize("level", [0.0, 1.0, True, "0.95"], ids=str)
 def test_levels(level):
-    with pytest.raises(cal.errors.ParameterError, match="level must be a number between 0 and 1"):
+    with pytest.raises(cal.errors.ParameterError, match="level must be a finite number"):
         estimate_rate([0.1, 0.2], train_rate=0.1, level=level)
 
 

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.array_types import Array
 from calibrant.data.columns import to_gappy_matrix
@@ -83,6 +82,7 @@ def shown_number(value: float | None, digits: int = 3) -> str:
 
 
 def percent(level: float) -> str:
+    """A level as people write it, such as "95 %"."""
     return f"{100 * level:g} %"
 
 
@@ -164,13 +164,13 @@ class Ranks(Result):
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "datasets", int(count))
         if self.tied is not None:
-            _check_whole("tied", self.tied, int(count) * (k**3 - k))
+            _check_count("tied", self.tied, int(count) * (k**3 - k))
             object.__setattr__(self, "tied", int(self.tied))
         if self.best is not None:
             if len(self.best) != k:
                 raise InputError(f"best must have {k} entries, but {len(self.best)} came.")
             for wins in self.best:
-                _check_whole("best", wins, int(count))
+                _check_count("best", wins, int(count))
             object.__setattr__(self, "best", tuple(int(wins) for wins in self.best))
 
     def __len__(self) -> int:
@@ -188,7 +188,8 @@ class Ranks(Result):
         return tuple(sorted(range(len(self.mean)), key=self.mean.__getitem__))
 
 
-def _check_whole(name: str, value: Any, most: int) -> None:
+def _check_count(name: str, value: Any, most: int) -> None:
+    """Refuse what is no whole number from 0 to ``most``."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or not 0 <= int(value) <= most:
         raise InputError(f"{name} must be whole, from 0 to {most}, but {value!r} came.")
@@ -230,18 +231,14 @@ def average_ranks(scores: Any, *, larger_is_better: bool, names: Any = None) -> 
     """
     larger = check_flag("larger_is_better", larger_is_better)
     values, called = read_scores(scores, names)
-    ranks, same = rank_rows(-values if larger else values)
+    signed = -values if larger else values
+    less = np.count_nonzero(signed[:, None, :] < signed[:, :, None], axis=2)
+    same = np.count_nonzero(signed[:, None, :] == signed[:, :, None], axis=2)
+    ranks = less + (same + 1) / 2.0  # within each row: equals share a rank
     tied = int((same * same - 1).sum())  # each of t equal scores adds t² − 1
     best = (values == (values.max if larger else values.min)(axis=1)[:, None]).sum(axis=0)
     mean = ranks.sum(axis=0) / len(ranks)
     return Ranks(called, tuple(mean.tolist()), len(ranks), tied, tuple(best.tolist()))
-
-
-def rank_rows(values: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Ranks within each row, 1 for the smallest and shared by equals; and how many are equal."""
-    less = np.count_nonzero(values[:, None, :] < values[:, :, None], axis=2)
-    same = np.count_nonzero(values[:, None, :] == values[:, :, None], axis=2)
-    return less + (same + 1) / 2.0, same
 
 
 def ranks_of(scores: Any, larger_is_better: bool, names: Any) -> Ranks:
@@ -270,7 +267,7 @@ def read_scores(
 
     They have a row for each dataset and a column for each method, whose names come with them.
     """
-    values, found = _columns(scores)
+    values, found = _score_columns(scores)
     if found is not None and names is not None:
         raise InputError(
             "names are for arrays, but a frame or mapping came with names of its own: "
@@ -295,7 +292,8 @@ def read_scores(
     return values, called
 
 
-def _columns(scores: Any) -> tuple[Array, list[str] | None]:
+def _score_columns(scores: Any) -> tuple[Array, list[str] | None]:
+    """Scores as an array, and the names of their columns if they came with any."""
     if not isinstance(scores, Mapping):
         try:
             values, found = to_gappy_matrix(scores, "scores")
@@ -336,6 +334,7 @@ def check_names(names: Any, columns: int) -> tuple[str, ...]:
 
 
 def _check_known(values: Array, names: Sequence[str], finite: bool) -> None:
+    """Refuse scores that are missing or, where they must be ``finite``, infinite."""
     bad = ~np.isfinite(values) if finite else np.isnan(values)
     if bad.any():
         row, column = (int(place) for place in np.argwhere(bad)[0])

@@ -180,11 +180,11 @@ def _signed_ranks(first: Array, second: Array, zeros: str) -> WilcoxonResult:
     some = np.abs(difference) > noise
     size = np.where(some, np.abs(difference), 0.0)
     ranked = some if zeros == "drop" else np.ones(len(some), dtype=bool)
-    all_ranks, known = _ranks(size[ranked], noise[ranked]), some[ranked]
+    all_ranks, known = _ranks_of_sizes(size[ranked], noise[ranked]), some[ranked]
     ranks, more = all_ranks[known], difference[some] > 0.0
     plus, minus = float(ranks[more].sum()), float(ranks[~more].sum())
     exact = len(ranks) <= EXACT
-    p = (_exact if exact else _normal)(ranks, min(plus, minus))
+    p = (_exact_p_value if exact else _normal_p_value)(ranks, min(plus, minus))
     if zeros == "split":
         half = float(all_ranks[~known].sum()) / 2.0
         plus, minus = plus + half, minus + half
@@ -192,7 +192,7 @@ def _signed_ranks(first: Array, second: Array, zeros: str) -> WilcoxonResult:
     return WilcoxonResult(median, p, min(plus, minus), plus, minus, n, len(some) - n, exact)
 
 
-def _ranks(size: Array, noise: Array) -> Array:
+def _ranks_of_sizes(size: Array, noise: Array) -> Array:
     """Ranks from 1; sizes within their noise of the next are equal and share a mean rank."""
     order = np.argsort(size, kind="stable")
     near, known = size[order], noise[order]
@@ -207,7 +207,7 @@ def _ranks(size: Array, noise: Array) -> Array:
     return ranks
 
 
-def _exact(ranks: Array, smaller: float) -> float:
+def _exact_p_value(ranks: Array, smaller: float) -> float:
     """Twice the chance of a rank sum of at most the smaller one, over all signs."""
     steps = np.rint(2.0 * ranks).astype(int)  # ranks are halves
     chance = np.zeros(int(steps.sum()) + 1)
@@ -218,7 +218,8 @@ def _exact(ranks: Array, smaller: float) -> float:
     return min(1.0, 2.0 * float(chance[: round(2.0 * smaller) + 1].sum()))
 
 
-def _normal(ranks: Array, smaller: float) -> float:
+def _normal_p_value(ranks: Array, smaller: float) -> float:
+    """The same by the normal distribution, for many ranks."""
     z = (smaller - float(ranks.sum()) / 2.0) / (float(np.linalg.norm(ranks)) / 2.0)
     return min(1.0, math.erfc(abs(z) / math.sqrt(2.0)))
 
@@ -493,14 +494,14 @@ def nemenyi(
         q * error,
         q,
         level,
-        _groups(ranks, q * error),
+        _groups_alike(ranks, q * error),
         tuple(tuple(row) for row in chance.tolist()),
         ranks.datasets,
         bool(larger_is_better),
     )
 
 
-def _groups(ranks: Ranks, difference: float) -> tuple[tuple[str, ...], ...]:
+def _groups_alike(ranks: Ranks, difference: float) -> tuple[tuple[str, ...], ...]:
     """Runs of the ordered ranks that span less than the difference and lie in no longer run."""
     order = ranks.order
     groups, reached = [], 0
@@ -760,7 +761,7 @@ def friedman(
     ranks = ranks_of(scores, larger_is_better, names)
     n, k = ranks.datasets, len(ranks)
     # everything times Nk(k + 1): rank sums are halves, so that all is exact
-    spread = 12.0 * sum((_rank_sum(mean, n) - n * (k + 1) / 2.0) ** 2 for mean in ranks.mean)
+    spread = 12.0 * sum((_exact_rank_sum(mean, n) - n * (k + 1) / 2.0) ** 2 for mean in ranks.mean)
     most = float(n * n * k * (k * k - 1))
     if corrected:
         if ranks.tied is None:
@@ -778,7 +779,7 @@ def friedman(
     return FriedmanResult(chi2, float(chdtrc(k - 1, chi2)), k - 1, f, f_p, f_df, ranks, corrected)
 
 
-def _rank_sum(mean: float, n: int) -> float:
+def _exact_rank_sum(mean: float, n: int) -> float:
     """N times the mean: a half of a whole number, unless the mean was rounded."""
     total = mean * n
     half = round(2.0 * total) / 2.0

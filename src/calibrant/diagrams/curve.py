@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from calibrant.array_types import Array, Index
-from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
+from calibrant.data.door import Rows, read_labels, read_scores, read_weight
 from calibrant.data.frozen import Frozen, read_only
 from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
@@ -32,6 +32,7 @@ from calibrant.metrics.tables import (
     last_cells,
     read_column,
     read_generator,
+    read_rows,
     read_table,
     run_means,
     squares,
@@ -266,8 +267,8 @@ class Frame:
         >>> Frame(0.001, 0.02, "logit").ticks()
         [0.001, 0.002, 0.005, 0.01, 0.02]
         """
-        shown = self._among(DECADES)
-        shown = self._among(STOPS) if len(shown) < 3 else shown
+        shown = self._ticks_inside(DECADES)
+        shown = self._ticks_inside(STOPS) if len(shown) < 3 else shown
         middle = shown.index(0.5) if 0.5 in shown else 0
         for step in range(-(-len(shown) // most), len(shown) + 1):
             kept = [tick for place, tick in enumerate(shown) if (place - middle) % step == 0]
@@ -275,7 +276,7 @@ class Frame:
                 return kept
         return shown[:1]
 
-    def _among(self, ticks: Sequence[float]) -> list[float]:
+    def _ticks_inside(self, ticks: Sequence[float]) -> list[float]:
         return [t for t in ticks if self.low * (1 - SLACK) <= t <= self.high * (1 + SLACK)]
 
 
@@ -301,7 +302,7 @@ def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
             last = min(end, last)
         ends.append((float(table.scores[first]), float(table.scores[last])))
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    return window(low, high) if axes == "probability" else round_odds(low, high)
+    return probability_window(low, high) if axes == "probability" else round_odds(low, high)
 
 
 def cell_edges(low: float, high: float, count: int, *, odds: bool) -> Array:
@@ -325,7 +326,7 @@ def frame_of(curves: Sequence[Curve]) -> Frame:
             for column in (c.bulk, c.x, c.y, c.lower, c.upper)
             if column is not None
         ]
-        return Frame(*window(min(map(min, columns)), max(map(max, columns))))
+        return Frame(*probability_window(min(map(min, columns)), max(map(max, columns))))
     low = min(c.histogram_edges[0] for c in curves)
     high = max(c.histogram_edges[-1] for c in curves)
     for c in curves:  # of groups that hold at least half an effective row of each class
@@ -367,11 +368,7 @@ def read_raw(y: Any, raw: Any, sample_weight: Any, pos_label: Any) -> ScoreTable
             "raw must be a ScoreTable where y is one, since a table has no rows to pair it with, "
             f"but {type(raw).__name__} came. Build it with ScoreTable.from_arrays(raw, labels)."
         )
-    labels = read_labels(y, pos_label=pos_label)
-    scores = read_column(raw, labels, name="raw", read=read_scores)
-    check_lengths(raw=len(scores), y=len(labels.positive))
-    weight = read_weight(sample_weight, len(scores))
-    rows = Rows(scores, labels.positive, weight, labels.classes, labels.pos_label)
+    rows = read_rows(y, raw, sample_weight, pos_label, name="raw", read=read_scores)
     return ScoreTable.from_rows(rows)
 
 
@@ -406,13 +403,11 @@ def rows_by_name(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> dict[str
     predictions = p if isinstance(p, Mapping) else {ONLY: p}
     _refuse_same_names(predictions)
     labels = read_labels(y, pos_label=pos_label)
-    weight = read_weight(sample_weight, len(labels.positive))
+    rows = replace(labels, weight=read_weight(sample_weight, len(labels.positive)))
     found = {}
     for name, given in predictions.items():
         called = f"predictions[{name!r}]" if isinstance(p, Mapping) else "p"
-        clean = read_column(given, labels, name=called)
-        check_lengths(**{called: len(clean), "y": len(labels.positive)})
-        found[str(name)] = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+        found[str(name)] = replace(rows, scores=read_column(given, labels, name=called))
     return found
 
 
@@ -448,7 +443,7 @@ MIDDLE = 2.5631
 
 
 class Shape(NamedTuple):
-    """The groups of rows, the line through them, and its band."""
+    """What a kind of curve computes: groups of rows, the line through them, and its band."""
 
     edges: Array
     mean_p: Array
@@ -465,6 +460,7 @@ class Shape(NamedTuple):
 
 
 def _binned_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
+    """A point for each bin: the mean prediction and the fraction of positives."""
     starts, edges = bins_of(table, rule)
     bins = grouped(table, starts)
     groups = (edges, bins.scores, bins.rate, bins.weight, effective(bins))
@@ -482,7 +478,7 @@ def _isotonic_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     edges = np.column_stack((table.scores[starts], last))
     ends, values = edges.ravel(), np.repeat(blocks.rate, 2)
     corners = ends[np.linspace(0, len(ends) - 1, min(len(ends), MOST_ENDS)).astype(np.intp)]
-    x = np.unique(np.concatenate((corners, cells_of(table, half=GRID).p)))
+    x = np.unique(np.concatenate((corners, merged_cells(table, half=GRID).p)))
     y = np.interp(x, ends, values)
     size = effective(blocks)
     groups = (edges, blocks.scores, blocks.rate, blocks.weight, size)
@@ -493,7 +489,7 @@ def _isotonic_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
         return Shape(*groups, x, y, np.minimum(low, y), np.maximum(high, y))
     # at its ends a curve varies row by row: no cells are made there
     few = np.arange(min(END_ROWS, len(table)))
-    cells = cells_of(table, keep=np.union1d(few, len(table) - 1 - few))
+    cells = merged_cells(table, keep=np.union1d(few, len(table) - 1 - few))
     probability = cells.p
     if rule.band == "confidence":  # blocks of a single class are not taken for certain
         smoothed = (size * blocks.rate + 1.0) / (size + 2.0)
@@ -525,7 +521,7 @@ def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: Curve
 
 def _smooth_shape(table: ScoreTable, rule: CurveOptions) -> Shape:
     """Means of predictions and labels under a kernel that moves along the log-odds."""
-    cells = cells_of(table)
+    cells = merged_cells(table)
     place = logit(np.clip(cells.p, CLIP, 1 - CLIP))
     sigma = kernel_width(table, place, cells.weight) if rule.sigma is None else float(rule.sigma)
     chosen = np.arange(len(place))
@@ -641,11 +637,11 @@ def histogram_of(table: ScoreTable, edges: Array) -> Array:
     return np.diff(mass[np.concatenate(([0], inner, [len(table)]))])
 
 
-def window(low: float, high: float) -> tuple[float, float]:
+def probability_window(low: float, high: float) -> tuple[float, float]:
     """[0, 1], or a corner [0, u] or [1 − u, 1] with a round u ≤ 0.2, whichever holds low and high.
 
-    >>> window(0.001, 0.017), window(0.96, 1.0), window(0.1, 0.3)
-    ((0.0, 0.02), (0.96, 1.0), (0.0, 1.0))
+    >>> probability_window(0.001, 0.017), probability_window(0.1, 0.3)
+    ((0.0, 0.02), (0.0, 1.0))
     """
     for reach, mirrored in ((high, False), (1.0 - low, True)):
         if 0.0 < reach <= CORNER:
@@ -684,7 +680,7 @@ def band_of(
         fraction = np.where(some, positive / np.where(some, total, 1.0), bins.rate)
         lower, upper = np.quantile(fraction, (rule.tail, 1 - rule.tail), axis=0)
         return lower, upper
-    cells = cells_of(table, keep=starts)
+    cells = merged_cells(table, keep=starts)
     drawn = cells.draw(cells.p, rule.replicates, random) * cells.weight
     inner = np.searchsorted(cells.starts, starts)
     fraction = np.add.reduceat(drawn, inner, axis=1) / bins.weight
@@ -749,11 +745,11 @@ class MergedCells:
         return np.asarray(hits / trials, dtype=np.float64)
 
 
-def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> MergedCells:
+def merged_cells(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> MergedCells:
     """At most 2·half cells, and those that begin in ``keep``; of few scores, a cell for each.
 
     >>> table = ScoreTable.from_counts([0.1, 0.2, 0.9], [1, 0, 0], [0, 2, 1])
-    >>> cells_of(table).p.tolist(), cells_of(table, half=1).p.round(3).tolist()
+    >>> merged_cells(table).p.tolist(), merged_cells(table, half=1).p.round(3).tolist()
     ([0.1, 0.2, 0.9], [0.35])
     """
     starts = np.arange(len(table))
@@ -1039,7 +1035,7 @@ class Curve(PlainFields, Frozen):
     def __str__(self) -> str:
         span = self.histogram_edges[-1] - self.histogram_edges[0]
         places = 3 + math.ceil(-math.log10(span))
-        columns = [["predictions", *self._names(places)]]
+        columns = [["predictions", *self._group_names(places)]]
         columns.append(["mean", *(f"{value:.{places}f}" for value in self.mean_p)])
         columns.append(["fraction", *(f"{value:.{places}f}" for value in self.fraction)])
         if self.lower is not None and self.upper is not None and self.level is not None:
@@ -1055,7 +1051,7 @@ class Curve(PlainFields, Frozen):
             lines.append(f"({len(chosen)} of {len(self)} {groups})")
         return "\n".join(lines)
 
-    def _names(self, places: int) -> list[str]:
+    def _group_names(self, places: int) -> list[str]:
         if self.curve != "binned":
             return [f"{low:.{places}f} to {high:.{places}f}" for low, high in self.edges]
         names = [f"[{low:.4g}, {high:.4g})" for low, high in self.edges]
@@ -1207,7 +1203,7 @@ def map_curve(
     MapCurve(score from -1.8 to 1.8, 2 knots)
     """
     check_choice("axes", axes, AXES)
-    fitted_map = map_of(fitted)
+    fitted_map = map_to_draw(fitted)
     start, end = fitted_map.span
     domain = "probability" if start >= 0.0 and end <= 1.0 else "score"
     odds = axes == "logit" and domain == "probability"
@@ -1238,8 +1234,8 @@ def map_curve(
     return MapCurve(x[order], fitted_map(at)[order], lower, upper, level, knots, domain, axes)
 
 
-def map_of(fitted: Any) -> Map:
-    """The map of one score inside a Map, a Fitted or anything with ``map_``."""
+def map_to_draw(fitted: Any) -> Map:
+    """The map of one score of a Map, a Fitted or anything with ``map_``; others are refused."""
     inner = fitted.rule if isinstance(fitted, Fitted) else getattr(fitted, "map_", fitted)
     if isinstance(inner, VectorMap):
         raise InputError(

@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 from calibrant import metrics
 from calibrant.array_types import Array, Index
 from calibrant.data.door import Rows, read_binary
-from calibrant.data.frozen import Frozen, read_only
+from calibrant.data.frozen import Frozen
 from calibrant.data.scale import IN_SHORT
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve import printed_columns
@@ -120,7 +120,7 @@ class LearningCurve(PlainFields, Frozen):
         NaN where both are infinite.
         """
         with np.errstate(invalid="ignore"):
-            gaps = self.values[self._place(a)] - self.values[self._place(b)]
+            gaps = self.values[self._number_of(a)] - self.values[self._number_of(b)]
         return _summary(gaps, self.level)
 
     def crossing(self, a: str, b: str) -> int | None:
@@ -133,7 +133,7 @@ class LearningCurve(PlainFields, Frozen):
         first = int(behind[-1]) + 1 if len(behind) else 0
         return int(self.sizes[first]) if first < len(self.sizes) else None
 
-    def _place(self, name: str) -> int:
+    def _number_of(self, name: str) -> int:
         if name not in self.names:
             known = ", ".join(repr(n) for n in self.names)
             hint = did_you_mean(name, self.names)
@@ -308,7 +308,7 @@ def learning_curve(
         values[:, s, k], one = trials.values(order[:n])
         one_class[s] += one
     names = (BEFORE, *named)
-    notes = _notes(dropped, one_class, trials.whole, names, values, judge)
+    notes = _notes_on_draws(dropped, one_class, trials.whole, names, values, judge)
     return LearningCurve(
         names,
         np.asarray(kept, dtype=np.int64),
@@ -324,7 +324,7 @@ def learning_curve(
     )
 
 
-def _notes(
+def _notes_on_draws(
     dropped: list[int],
     one_class: NDArray[np.int64],
     whole: ScoreTable,
@@ -363,9 +363,9 @@ SMALLEST_TEST = 0.05
 BINS = 10
 
 
-def _value_of(measure: Measure, table: ScoreTable) -> float:
+def _table_value(measure: Measure, table: ScoreTable) -> float:
     """A measure of a table whose scores may be margins."""
-    value, reason = measure.found(TableFacts(table, BINS))
+    value, reason = measure.value_of(TableFacts(table, BINS))
     if value is None:
         raise InputError(
             f"{reason} in the rows left to test on. Pass smaller sizes, or another measure."
@@ -408,8 +408,8 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
             )
         if known.better == "closer":  # a mean of values on both sides of the target says nothing
             label = f"|{known.label} − {known.target:g}|" if known.target else f"|{known.label}|"
-            return Judge(label, "smaller", lambda table: known.badness(_value_of(known, table)))
-        return Judge(known.label, known.better, partial(_value_of, known), ranks=known.ranks)
+            return Judge(label, "smaller", lambda table: known.badness(_table_value(known, table)))
+        return Judge(known.label, known.better, partial(_table_value, known), ranks=known.ranks)
     if not callable(measure):
         allowed = ", ".join(repr(name) for name in MEASURES)
         raise ParameterError(
@@ -446,21 +446,13 @@ def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
 class Trials:
     """Methods judged on the rows that a draw leaves, after they are fitted to those drawn.
 
-    Rows are sorted once: those that are left become a table without another sort. None among the
-    ``methods`` stands for the scores as they came.
+    None among the ``methods`` stands for the scores as they came.
     """
 
     def __init__(self, rows: Rows, methods: Sequence[Any], judge: Judge) -> None:
         self.rows, self.methods, self.judge = rows, methods, judge
         order = np.argsort(rows.scores, kind="stable")
-        x = rows.scores[order]
-        self.place = np.empty(len(x), dtype=np.intp)  # of each row in that order
-        self.place[order] = np.arange(len(x))
-        self.starts = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
-        self.distinct = x[self.starts]
-        weight = np.ones(len(x)) if rows.weight is None else rows.weight[order]
-        self.positive = np.where(rows.positive[order], weight, 0.0)
-        self.negative = weight - self.positive
+        self.ordered, self.place = rows.take(order), np.argsort(order)  # soon made a table
 
     @cached_property
     def whole(self) -> ScoreTable:
@@ -488,18 +480,18 @@ class Trials:
             self.as_they_came if method is None else method.fit_table(table).map_
             for method in self.methods
         ]
+        left = np.ones(len(self.place), dtype=bool)
         if self.judge.of_table is None:
-            found = self._of_rows(maps, drawn)
+            left[drawn] = False
+            found = self._of_rows(maps, self.rows.take(left))
         else:
-            left, of_table = self._left(drawn), self.judge.of_table
-            found = [of_table(_predicted_table(left, apply(left.scores))) for apply in maps]
+            left[self.place[drawn]] = False
+            others = ScoreTable.from_rows(self.ordered.take(left))
+            found = [self.judge.of_table(others.through(apply)) for apply in maps]
         return found, not (table.total_positive and table.total_negative)
 
-    def _of_rows(self, maps: Iterable[Callable[[Array], Array]], drawn: Index) -> list[float]:
+    def _of_rows(self, maps: Iterable[Callable[[Array], Array]], rows: Rows) -> list[float]:
         """The values of a measure that reads rows."""
-        left = np.ones(len(self.rows.scores), dtype=bool)
-        left[drawn] = False
-        rows = self.rows.take(left)
         y, judge = rows.positive.astype(np.int64), self.judge
         values = []
         for apply in maps:
@@ -507,30 +499,7 @@ class Trials:
             if not isinstance(found, Real) or math.isnan(found):
                 raise InputError(
                     f"measure must return a number, but {judge.label} returned {found!r} after "
-                    f"calibration with {len(drawn)} rows."
+                    f"calibration with {len(self.rows.scores) - len(rows.scores)} rows."
                 )
             values.append(float(found))
         return values
-
-    def _left(self, drawn: Index) -> ScoreTable:
-        """The table of all other rows. Σw² is not kept: measures do not read it."""
-        keep = np.ones(len(self.place))
-        keep[self.place[drawn]] = 0.0
-        n0, n1 = self.negative * keep, self.positive * keep
-        if len(self.starts) < len(keep):
-            n0, n1 = np.add.reduceat(n0, self.starts), np.add.reduceat(n1, self.starts)
-        some = n0 + n1 > 0
-        n0, n1 = read_only(n0[some]), read_only(n1[some])
-        return ScoreTable(read_only(self.distinct[some]), n0, n1, n0, n1)
-
-
-def _predicted_table(table: ScoreTable, p: Array) -> ScoreTable:
-    """The table with each score replaced by its prediction, equal ones joined."""
-    if not (p[1:] >= p[:-1]).all():
-        return ScoreTable.from_counts(p, table.negative, table.positive)
-    starts = np.flatnonzero(np.append(True, p[1:] != p[:-1]))  # most maps rise: nothing to sort
-    n0, n1 = table.negative, table.positive
-    if len(starts) < len(p):
-        p, n0, n1 = p[starts], np.add.reduceat(n0, starts), np.add.reduceat(n1, starts)
-        n0, n1 = read_only(n0), read_only(n1)
-    return ScoreTable(read_only(p), n0, n1, n0, n1)

@@ -25,7 +25,6 @@ from calibrant.diagrams.curve import (
     read_several,
     rows_by_name,
     span_of,
-    window,
 )
 from calibrant.errors import InputError, ParameterError, refuse_foreign_names
 from calibrant.metrics.tables import (
@@ -175,6 +174,7 @@ def boosting_panels(
 
 
 def _checked_maps(maps: Any, predictions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The maps by the names of predictions, which they must have."""
     if maps is None:
         return {}
     known = ", ".join(repr(name) for name in predictions)
@@ -451,7 +451,7 @@ def classes_by(
         raw = reorder_columns(raw, column_names(p))
         before, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
         sides.append(before)
-    spans = [_common_span(one, columns, top_label, rule) for one in sides]
+    spans = [span_of(_tables_of_panels(one, columns, top_label), rule.axes) for one in sides]
     span = min(low for low, _ in spans), max(high for _, high in spans)
     after, *others = (
         tuple(curve_of(table, rule, span) for table in _tables_of_panels(one, columns, top_label))
@@ -474,21 +474,8 @@ def _columns_shown(seen: LabelledMatrix, show: Any) -> Index:
     return np.array([known.index(label) for label in wanted], dtype=np.intp)
 
 
-def _common_span(
-    matrix: ScoreMatrix, columns: Index, top_label: bool, rule: CurveOptions
-) -> tuple[float, float]:
-    """The part of the axis that holds the predictions shown."""
-    if rule.axes == "logit":
-        return span_of(_tables_of_panels(matrix, columns, top_label), rule.axes)
-    scores = matrix.scores
-    ends = [(scores[:, column].min(), scores[:, column].max()) for column in columns]
-    if top_label:
-        confidence = top_table(matrix).scores
-        ends.append((confidence[0], confidence[-1]))
-    return window(float(min(low for low, _ in ends)), float(max(high for _, high in ends)))
-
-
 def _tables_of_panels(matrix: ScoreMatrix, columns: Index, top_label: bool) -> Iterator[ScoreTable]:
+    """The table of the top label, if it is shown, and that of each class, one at a time."""
     if top_label:
         yield top_table(matrix)
     for column in columns:

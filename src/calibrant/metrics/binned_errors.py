@@ -35,7 +35,6 @@ from calibrant.metrics.tables import (
     read_generator,
     read_rows,
     read_table,
-    refuse_positive,
     residuals,
     squared_residuals,
     squares,
@@ -157,7 +156,7 @@ def ece(
     (0.5303, 0.5083)
     """
     rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
-    seen = _read(y, p, binning, ties, sample_weight, pos_label, classes)
+    seen = _read_two_or_top(y, p, binning, ties, sample_weight, pos_label, classes)
     return rule.root(rule.mean_power(seen))
 
 
@@ -194,11 +193,11 @@ def mce(
     0.3125
     """
     check_bins(bins, binning, ties)
-    seen = _read(y, p, binning, ties, sample_weight, pos_label, classes)
+    seen = _read_two_or_top(y, p, binning, ties, sample_weight, pos_label, classes)
     return group(seen, bins, binning, ties).largest_gap()
 
 
-def _read(
+def _read_two_or_top(
     y: Any, p: Any, binning: str, ties: str, sample_weight: Any, pos_label: Any, classes: Any
 ) -> ScoreTable | Rows:
     """The probabilities of two classes, or those of the most probable of several."""
@@ -207,9 +206,8 @@ def _read(
             'ties="rows" needs the rows in their order, but a ScoreTable came, which has none. '
             'Pass labels and probabilities, or take ties="together".'
         )
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if several:
-        refuse_positive(pos_label)
         return top_rows(read_classes(y, p, sample_weight, classes).matrix)
     read = read_table if isinstance(y, ScoreTable) else read_rows
     return read(y, p, sample_weight, pos_label, classes)
@@ -412,7 +410,7 @@ def classwise_mce(
 ROUNDING = 1e-12
 
 
-class Places:
+class CellsInBins:
     """Which cells lie in one bin, and how the others are shared between bins.
 
     ``first`` is the bin in which each cell begins. ``whole`` are the numbers of the cells that end
@@ -468,7 +466,11 @@ class ErrorRule(NamedTuple):
         check_bins(self.bins, self.binning, self.ties)
         check_weights(self.weights)
         if isinstance(self.norm, (bool, str)) or self.norm not in (1, 2):
-            raise ParameterError(_norm_error(self.norm))
+            largest = self.norm in ("max", "inf", math.inf, -math.inf)
+            raise ParameterError(
+                f"norm must be 1 (mean) or 2 (root mean square), but {self.norm!r} came."
+                f"{' The largest error of a bin is mce.' if largest else ''}"
+            )
         check_flag("debias", self.debias)
         if self.debias and self.ties != "together":
             raise ParameterError(
@@ -481,7 +483,7 @@ class ErrorRule(NamedTuple):
         """The mean |gap|^norm over the cases, without what chance adds if that is asked for."""
         if not self.debias:
             return group(seen, self.bins, self.binning, self.ties).mean_power(self.norm)
-        share, gap, variance = _gaps(as_table(seen), self)
+        share, gap, variance = _bin_gaps(as_table(seen), self)
         if self.norm == 2:
             return float(share @ (gap**2 - variance))
         return float(share @ (2.0 * gap - folded_mean(gap, np.sqrt(np.maximum(variance, 0.0)))))
@@ -492,13 +494,7 @@ class ErrorRule(NamedTuple):
         return power if self.norm == 1 else math.sqrt(power)
 
 
-def _norm_error(norm: Any) -> str:
-    wanted = f"norm must be 1 (mean) or 2 (root mean square), but {norm!r} came."
-    largest = norm in ("max", "inf") or (isinstance(norm, float) and math.isinf(norm))
-    return f"{wanted} The largest error of a bin is mce." if largest else wanted
-
-
-def _gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
+def _bin_gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
     """For each bin its share of the weight, |mean of y − p|, and the variance of that mean.
 
     A row that a border divides counts in each bin with its part of the weight. With such weights a
@@ -506,9 +502,9 @@ def _gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
     is unbiased (and may be below 0 where weights differ). A bin of one row tells nothing of it:
     the square of its gap is taken for chance.
     """
-    places, sample = Places(table, rule.bins, rule.binning), table_for_test(table, rule.weights)
-    weight, apart = places.sums(sample.weight), places.sums(residuals(sample))
-    square, noise = places.sums(squares(sample), 2), places.sums(squared_residuals(sample), 2)
+    cells, sample = CellsInBins(table, rule.bins, rule.binning), table_for_test(table, rule.weights)
+    weight, apart = cells.sums(sample.weight), cells.sums(residuals(sample))
+    square, noise = cells.sums(squares(sample), 2), cells.sums(squared_residuals(sample), 2)
     some = weight > 0.0
     weight, gap = weight[some], np.abs(apart[some]) / weight[some]
     single, noise = square[some] / weight**2, noise[some] / weight**2
@@ -680,8 +676,8 @@ def ece_test(
     random = read_generator(random_state)
     table = read_table(y, p, sample_weight, pos_label)
     in_rows = table_for_test(table, weights)
-    places = Places(table, bins, binning)
-    drawn = np.abs(_redrawn(places, CellRows.of(in_rows), replicates, random)) / in_rows.total
+    cells = CellsInBins(table, bins, binning)
+    drawn = np.abs(_redrawn_bins(cells, CellRows.of(in_rows), replicates, random)) / in_rows.total
     null = drawn.sum(axis=1)
     value = group(table, bins, binning).mean_gap()
     return ECETest(
@@ -689,21 +685,23 @@ def ece_test(
         float(null.mean()),
         float(np.quantile(null, level)),
         0.0 if impossible(table) else share_as_far(null, value),
-        without_chance(value, places.gaps(table), drawn.mean(axis=0)),
+        without_chance(value, cells.gaps(table), drawn.mean(axis=0)),
         level,
         replicates,
     )
 
 
-def _redrawn(places: Places, rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
+def _redrawn_bins(
+    cells: CellsInBins, rows: CellRows, replicates: int, random: np.random.Generator
+) -> Array:
     """Σ w(y* − p) of each bin in each redrawing, shape (replicates, bins)."""
-    gaps = np.zeros((replicates, places.bins))
-    if len(places.whole):
-        inside = places.first[places.whole]
+    gaps = np.zeros((replicates, cells.bins))
+    if len(cells.whole):
+        inside = cells.first[cells.whole]
         starts = np.flatnonzero(np.diff(inside, prepend=-1))
-        gaps[:, inside[starts]] = redraw(rows.part(places.whole), starts, replicates, random)
-    if len(places.shared):
-        each = np.arange(len(places.shared))
-        drawn = redraw(rows.part(places.shared), each, replicates, random)
-        gaps += drawn @ places.shares
+        gaps[:, inside[starts]] = redraw(rows.part(cells.whole), starts, replicates, random)
+    if len(cells.shared):
+        each = np.arange(len(cells.shared))
+        drawn = redraw(rows.part(cells.shared), each, replicates, random)
+        gaps += drawn @ cells.shares
     return gaps

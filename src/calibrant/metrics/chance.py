@@ -124,13 +124,11 @@ def log_losses(p: Array) -> tuple[Array, Array]:
         return -np.log1p(-p), -np.log(p)
 
 
-def brier_losses(p: Array) -> tuple[Array, Array]:
-    """(y − p)² of a negative and of a positive."""
-    return p**2, (1.0 - p) ** 2
-
-
 #: what negatives and positives lose at some predictions
-LOSSES = {"log": log_losses, "brier": brier_losses}
+LOSSES: dict[str, Callable[[Array], tuple[Array, Array]]] = {
+    "log": log_losses,
+    "brier": lambda p: (p**2, (1.0 - p) ** 2),
+}
 
 
 def moments(p: Array, columns: CellColumns, losses: tuple[Array, Array]) -> Moments:
@@ -207,10 +205,10 @@ def area_interval(sample: ScoreTable, level: float) -> Span:
     size0, size1 = total0**2 / float(q0.sum()), total1**2 / float(q1.sum())
     spread0 = float(q0 @ (above - area) ** 2) / total0**2 * size0 / max(size0 - 1.0, 0.5)
     spread1 = float(q1 @ (below - area) ** 2) / total1**2 * size1 / max(size1 - 1.0, 0.5)
-    return area_span(area, spread0 + spread1, size0, size1, level)
+    return wilson_area(area, spread0 + spread1, size0, size1, level)
 
 
-def area_span(area: float, variance: float, size0: float, size1: float, level: float) -> Span:
+def wilson_area(area: float, variance: float, size0: float, size1: float, level: float) -> Span:
     """Wilson's interval for the number of cases that would give this variance.
 
     The number is at most the one behind Hanley and McNeil's variance near an area of 1: a perfect
@@ -221,16 +219,16 @@ def area_span(area: float, variance: float, size0: float, size1: float, level: f
     return share_interval(area, size, level)
 
 
-def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
+def auc_influence(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
     """How far each row moves the AUC.
 
     A positive counts the negatives below it, a negative the positives above it.
     """
-    return placed(table, np.searchsorted(table.scores, scores), positive, area)
+    return cell_influence(table, np.searchsorted(table.scores, scores), positive, area)
 
 
-def placed(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
-    """`placements` of rows whose cell of the table is known."""
+def cell_influence(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Array:
+    """`auc_influence` of rows whose cell of the table is known."""
     n0, n1 = table.negative, table.positive
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
     above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
@@ -245,7 +243,7 @@ def placed(table: ScoreTable, cell: Index, positive: Flags, area: float) -> Arra
 class Binned(NamedTuple):
     """For each non-empty bin: Σ(p − y)w/Σw and its error, cases, frequency and mean prediction.
 
-    ``borders`` are the predictions with which all bins but the first begin, ``together`` is the
+    ``borders`` are the predictions with which all bins but the first begin, ``ece_error`` is the
     standard error of Σ|gap|.
     """
 
@@ -255,19 +253,19 @@ class Binned(NamedTuple):
     size: Array
     rate: Array
     predicted: Array
-    together: float
+    ece_error: float
 
     @property
-    def full(self) -> float:
-        """Σ|gap|: the ECE."""
+    def ece(self) -> float:
+        """Σ|gap|."""
         return float(np.abs(self.gap).sum())
 
     @property
-    def pure(self) -> float:
+    def cautious_ece(self) -> float:
         """Σ|gap| less what chance adds, and at least 0: not above the true Σ|gap| on average."""
         return max(float(cautious_gap(self.gap, self.error).sum()), 0.0)
 
-    def pull(self, p: Array, positive: Flags) -> Array:
+    def influence(self, p: Array, positive: Flags) -> Array:
         """How far each row of a prediction p moves Σ|gap|."""
         sign = np.sign(self.gap)[np.searchsorted(self.borders, p, side="right")]
         return sign * (p - positive)
@@ -301,7 +299,7 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
     variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, expected) / total**2
     mean = float(np.abs(gap).sum())
     spread = float(np.maximum(seen, expected).sum()) - 2.0 * mean * float(np.sign(gap) @ pull)
-    together = max(spread + mean**2 * whole, 0.0) / total**2
+    ece_error = max(spread + mean**2 * whole, 0.0) / total**2
     rate, predicted = add(n1) / weight, add(n * p) / weight
     return Binned(
         p[starts[1:]],
@@ -310,7 +308,7 @@ def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
         np.divide(weight**2, squares, out=np.ones_like(weight), where=squares > 0.0),
         rate,
         predicted,
-        math.sqrt(together),
+        math.sqrt(ece_error),
     )
 
 
@@ -563,8 +561,8 @@ def chance_between(
     In the world ``right`` the predictions are right, in the other a curve of the data is.
     """
     random = options.rng
-    drawn, true = _measured(measures, right, max(options.replicates // 4, 2), random)
-    drawn_curve, true_curve = _measured(measures, curve, options.replicates, random)
+    drawn, true = _values_in_world(measures, right, max(options.replicates // 4, 2), random)
+    drawn_curve, true_curve = _values_in_world(measures, curve, options.replicates, random)
     centre = drawn_curve.mean(axis=0)
     bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
     tail = (1.0 - options.level) / 2
@@ -574,7 +572,7 @@ def chance_between(
     return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
 
 
-def _measured(
+def _values_in_world(
     measures: Mapping[str, Callable[[Any], Array]],
     world: World,
     replicates: int,
@@ -646,7 +644,7 @@ class RisingBand(NamedTuple):
         n = effective_rows(weight, square)
         came = np.add.reduceat(table.positive, starts) * (n / weight)
         first, last = table.scores[starts], table.scores[last_cells(starts, len(table))]
-        lower, upper = _limits(n, came, level)
+        lower, upper = _limits_of_runs(n, came, level)
         # a group limits the curve at scores from its last one up, and from its first one down
         scores = np.unique(np.concatenate(([-np.inf], last, np.nextafter(first, np.inf))))
         largest = np.nextafter(np.append(scores[1:], np.inf), -np.inf)  # of each piece
@@ -663,7 +661,7 @@ class RisingBand(NamedTuple):
         return self.p[place], self.low[place], self.high[place]
 
 
-def _limits(n: Array, came: Array, level: float) -> tuple[Array, Array]:
+def _limits_of_runs(n: Array, came: Array, level: float) -> tuple[Array, Array]:
     """The best lower limit of all runs that end with a group, and the best upper limit of all runs
     that begin with it, for each group."""
     size = np.append(0.0, np.cumsum(n))

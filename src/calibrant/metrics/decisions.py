@@ -39,7 +39,6 @@ from calibrant.metrics.tables import (
     read_column,
     read_rows,
     read_table,
-    refuse_positive,
     table_for_test,
 )
 from calibrant.result_tables import Readable
@@ -114,7 +113,7 @@ def profit(
     if not gain.ndim and not loss.ndim:
         table = read_table(y, p, sample_weight, pos_label)
         acts = table.scores * gain > loss
-        return _result(acts, table.positive, table.negative, gain, loss)
+        return _profit(acts, table.positive, table.negative, gain, loss)
     if isinstance(y, ScoreTable):
         raise InputError(
             "benefit and cost must be single numbers with a table, which no longer knows its rows, "
@@ -126,10 +125,11 @@ def profit(
             check_lengths(**{"y": len(rows.scores), name: len(amount)})
     weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
     positive = np.where(rows.positive, weight, 0.0)
-    return _result(rows.scores * gain > loss, positive, weight - positive, gain, loss)
+    return _profit(rows.scores * gain > loss, positive, weight - positive, gain, loss)
 
 
-def _result(acts: Flags, positive: Array, negative: Array, gain: Array, loss: Array) -> Profit:
+def _profit(acts: Flags, positive: Array, negative: Array, gain: Array, loss: Array) -> Profit:
+    """The profit of acting on some rows, or cells, beside that of acting on all and the best."""
     on_positive, on_negative = (gain - loss) * positive, -loss * negative
     each = on_positive + on_negative
     best = np.maximum(on_positive, 0.0) + np.maximum(on_negative, 0.0)
@@ -469,13 +469,13 @@ def loss_difference(
             "y must be labels: a table or matrix in its place does not know which rows of p and q "
             "belong together. Pass labels and both predictions."
         )
-    (first, second), positive = _read(y, p, q, loss, clip, pos_label, classes)
+    (first, second), positive = _losses_of_both(y, p, q, loss, clip, pos_label, classes)
     weight = read_weight(sample_weight, len(first))
     if weight is None:
         weight = np.ones(len(first))
     kept = weight > 0.0
-    codes = None if groups is None else _codes(groups, len(first))[kept]
-    few = "" if positive is None else _few(positive[kept], weight[kept], weights)
+    codes = None if groups is None else _group_codes(groups, len(first))[kept]
+    few = "" if positive is None else _few_rows_note(positive[kept], weight[kept], weights)
     first, second, weight = first[kept], second[kept], weight[kept]
     share = weight / weight.sum()
     means = float(share @ first), float(share @ second)
@@ -509,7 +509,7 @@ _INFINITE = {
 # --- the losses of each row ---------------------------------------------------------------------
 
 
-def _read(
+def _losses_of_both(
     y: Any, p: Any, q: Any, loss: str, clip: float | None, pos_label: Any, classes: Any
 ) -> tuple[list[Array], Flags | None]:
     """Losses of all rows, those of weight zero among them; and, of two classes, the positives."""
@@ -517,9 +517,8 @@ def _read(
         if given is None:
             raise InputError(f"{name} must be given: the predicted probabilities, one per row.")
     q = reorder_columns(q, column_names(p))
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if several:
-        refuse_positive(pos_label)
         both = ((p, "p"), (q, "q"))
         seen = (read_classes(y, m, classes=classes, name=name).matrix for m, name in both)
         return [losses_of_rows(matrix, loss, clip) for matrix in seen], None
@@ -527,7 +526,6 @@ def _read(
     losses = []
     for name, given in (("p", p), ("q", q)):
         clean = read_column(given, labels, classes, name=name)
-        check_lengths(**{"y": len(labels.positive), name: len(clean)})
         if clip is not None:
             clean = np.clip(clean, clip, 1.0 - clip)
         of_negative, of_positive = LOSSES[loss](clean)
@@ -565,7 +563,7 @@ def _error_of_mean(
     return rows.error(apart), rows.size - 1.0
 
 
-def _codes(groups: Any, n: int) -> Index:
+def _group_codes(groups: Any, n: int) -> Index:
     """A number for each different group."""
     column = to_column(groups, "groups")
     check_lengths(y=n, groups=len(column))
@@ -575,7 +573,7 @@ def _codes(groups: Any, n: int) -> Index:
     return np.fromiter((seen.setdefault(g, len(seen)) for g in column.tolist()), np.intp, n)
 
 
-def _few(positive: Flags, weight: Array, weights: str) -> str:
+def _few_rows_note(positive: Flags, weight: Array, weights: str) -> str:
     """A note where too few rows of a class came for interval and p-value to be trusted."""
     for word, w in (("positives", weight[positive]), ("negatives", weight[~positive])):
         size = RowWeights.of(w, len(w), weights).size if len(w) else 0.0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
 from calibrant.data.columns import column_names, is_lazy_frame, plain, reorder_columns
-from calibrant.data.door import check_lengths, read_scores
+from calibrant.data.door import read_scores
 from calibrant.data.frozen import Frozen
 from calibrant.data.lazy import CellsOption, LazyRows, Names, lazy_frame, read_lazy
 from calibrant.data.score_table import ScoreTable
@@ -37,7 +37,7 @@ from calibrant.metrics.measures import (
     Verdict,
     chosen_records,
     measure_all,
-    measured,
+    measure_table,
 )
 from calibrant.metrics.point_measures import ClassFacts
 from calibrant.metrics.tables import (
@@ -50,7 +50,6 @@ from calibrant.metrics.tables import (
     read_raw_classes,
     read_rows,
     read_table,
-    refuse_positive,
 )
 from calibrant.result_tables import (
     PrintsAsTable,
@@ -318,37 +317,35 @@ def evaluate(
     if not isinstance(cells, str) or cells != "auto":
         raise InputError(f"cells goes with a frame and label=, but {cells!r} came without them.")
     raw = reorder_columns(raw, column_names(p))
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if several:
-        refuse_positive(pos_label)
         if features is not None:
             raise InputError(FEATURES_NEED_TWO)
         wanted = chosen_records(CLASS_MEASURES, measures)
         return evaluate_classes(y, p, raw, bins, sample_weight, classes, options, wanted)
     wanted = chosen_records(MEASURES, measures)
-    pair: PairedCells | None = None
-    groups: Multicalibration | None = None
+    pair = groups = None
     if isinstance(y, ScoreTable):
         table = read_table(y, p, sample_weight, pos_label, classes)
-        scored = None if raw is None else _raw_table(table, raw)
+        scored = None if raw is None else _table_of_raw(table, raw)
     else:
         rows = read_rows(y, p, sample_weight, pos_label, classes)
         table, scored = ScoreTable.from_rows(rows), None
         if raw is not None:
             scores = read_column(raw, rows, classes, name="raw", read=read_scores)
-            check_lengths(y=len(rows.scores), raw=len(scores))
             pair = PairedCells.of_rows(rows, scores)
             scored = ScoreTable.from_rows(replace(rows, scores=scores))
         if features is not None:
             groups = multicalibration_of_rows(
                 rows, features, None, level or LEVEL, replicates, random_state, weights
             )
-    old = None if scored is None else measured(scored, bins, wanted)
-    found = evaluation_of(measured(table, bins, wanted), old, bins, options, pair)
+    old = None if scored is None else measure_table(scored, bins, wanted)
+    found = evaluation_of(measure_table(table, bins, wanted), old, bins, options, pair)
     return found if groups is None else replace(found, groups=groups)
 
 
-def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
+def _table_of_raw(table: ScoreTable, raw: Any) -> ScoreTable:
+    """The table of the raw scores, which must be of the same rows as that of the probabilities."""
     if not isinstance(raw, ScoreTable):
         raise InputError(
             f"raw must be a ScoreTable beside a table, but {type(raw).__name__} came. Pass labels, "
@@ -428,8 +425,8 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     word = "ECE" if ece == "ece" else "top-label ECE"
     if before is None or "log_loss" not in before:
         return f"Log loss is {short_value(after['log_loss'])}, {word} {short_value(after[ece])}."
-    parts = [_loss(before["log_loss"], after["log_loss"])]
-    parts[0] += f"{_error(parts[0], word, before[ece], after[ece])}."
+    parts = [_log_loss_in_words(before["log_loss"], after["log_loss"])]
+    parts[0] += f"{_ece_in_words(parts[0], word, before[ece], after[ece])}."
     if "auc" in after and "auc" in before:
         old, new = before["auc"], after["auc"]
         kept = abs(new - old) < SAME_ORDER
@@ -445,7 +442,8 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     return " ".join(parts)
 
 
-def _loss(old: float, new: float) -> str:
+def _log_loss_in_words(old: float, new: float) -> str:
+    """What the log loss did, and by how many percent."""
     if math.isinf(new) or math.isinf(old):
         return f"Log loss went {from_to(old, new)}"
     if math.isclose(old, new, rel_tol=5e-4):
@@ -454,8 +452,8 @@ def _loss(old: float, new: float) -> str:
     return f"Log loss {'fell' if new < old else 'rose'} {from_to(old, new)}{change}"
 
 
-def _error(loss: str, word: str, old: float, new: float) -> str:
-    """What the error did, without a verb where it did what the sentence on the ``loss`` says."""
+def _ece_in_words(loss: str, word: str, old: float, new: float) -> str:
+    """What the ECE did, without a verb where it did the same as the ``loss`` in its sentence."""
     stayed = short_value(old) == short_value(new)
     did = "stayed" if stayed else "fell" if new < old else "rose"
     ends = f"at {short_value(new)}" if stayed else from_to(old, new)
@@ -465,7 +463,7 @@ def _error(loss: str, word: str, old: float, new: float) -> str:
 
 
 def from_to(old: float, new: float) -> str:
-    """Two values, as sentences have them."""
+    """Two values in a sentence: "from 0.3 to 0.25"."""
     return f"from {short_value(old)} to {short_value(new)}"
 
 
@@ -508,7 +506,7 @@ def _intervals(records: Records, of: MeasureIntervals) -> Spans:
         if math.isfinite(value):
             span = of.redrawn(name) if measure.interval is None else measure.interval(of)
             if span is not None:
-                found[name] = measure.around(value, span)
+                found[name] = measure.cut_span(value, span)
     return found
 
 
@@ -527,10 +525,10 @@ def evaluation_of(
     pair: PairedCells | None = None,
     apart: str = "two tables do not tell which rows belong together",
 ) -> Evaluation:
-    """After, and perhaps before, with intervals if there are options.
+    """The evaluation of measures after calibration, and of those before it if they came.
 
-    ``pair`` are the rows of both, if they are known. ``apart`` says why the change has no intervals
-    where there are none.
+    It has intervals if there are options. ``pair`` are the rows of both, if they are known.
+    ``apart`` says why the change has no intervals where there are none.
     """
     notes, old_notes = list(new.notes), [] if old is None else list(old.notes)
     found = before = changes = None
@@ -569,7 +567,7 @@ def evaluation_of(
 
 
 def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
-    """The notes on either side, with those on both of them around."""
+    """All notes: how raw scores were read, those of either side, and on ties that are new."""
     if read := old.scale.words():
         notes = [f"raw scores {read}", *notes]
     if not new.counted or len(new.table) >= len(old.ranked):
@@ -680,8 +678,13 @@ class EvaluationTable(PrintsAsTable, Frozen):
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite value is the string "inf", a date its text."""
-        return {name: _FORMS.get(name, json_ready)(value) for name, value in self._items()}
+        """A JSON-ready object; an infinite value is the string "inf", an unknown end null."""
+        ends = ("difference", "low", "high")
+        known = {name: json_ready(value) for name, value in self._items()}
+        if self.change is not None:
+            pairs = self.change.items()
+            known["change"] = {name: dict(zip(ends, parts, strict=True)) for name, parts in pairs}
+        return known
 
     def verdict(self, name: str) -> Verdict:
         """Which way a measure went: "better", "worse", "unclear" or "same".
@@ -728,6 +731,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
         return ResultTable(self._columns(), rows, self._below())
 
     def _columns(self) -> list[TableColumn]:
+        """The titles, and what a narrow terminal leaves out."""
         # a narrow terminal leaves out the interval of the change, then which way is good
         good = TableColumn("good is", "left", may_break=False, expendable=1)
         named = [TableColumn("measure", "left", may_break=False), good]
@@ -755,15 +759,8 @@ class EvaluationTable(PrintsAsTable, Frozen):
 
 
 def _shown_span(span: tuple[float, float] | None) -> str:
+    """An interval as a cell of a table, a dash without one."""
     return "–" if span is None else f"{shown_value(span[0])} to {shown_value(span[1])}"
-
-
-def _named_ends(changes: Changes | None) -> dict[str, dict[str, float | None]] | None:
-    """Changes for JSON; an end that is not known is null."""
-    if changes is None:
-        return None
-    words = ("difference", "low", "high")
-    return {name: dict(zip(words, parts, strict=True)) for name, parts in changes.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -885,6 +882,12 @@ class MulticlassEvaluation(EvaluationTable):
     praise: bool = True
     _measures = CLASS_MEASURES
 
+    def to_dict(self) -> dict[str, Any]:
+        """As that of two classes; a label that JSON does not know, such as a date, is its text."""
+        known = (str, int, float)
+        labels = [label if isinstance(label, known) else str(label) for label in self.labels]
+        return super().to_dict() | {"labels": labels}
+
     def _below(self) -> list[str]:
         sizes = [value for value in self.by_class["weight"] if value is not None]
         spread = f"from {min(sizes):.10g} to {max(sizes):.10g} each"
@@ -913,15 +916,6 @@ def with_look(made: AnyEvaluation, look: Any) -> AnyEvaluation:
     """The evaluation with what the predictions themselves show."""
     made = replace(made, look=look)
     return without_praise(made) if look.useless else made
-
-
-def _plain_labels(labels: tuple[Any, ...]) -> list[Any]:
-    """Labels that JSON knows, or their text (a date, say)."""
-    return [label if isinstance(label, (str, int, float)) else str(label) for label in labels]
-
-
-#: fields that JSON has in a form of their own
-_FORMS: dict[str, Callable[[Any], Any]] = {"change": _named_ends, "labels": _plain_labels}
 
 
 # --- Predictions out of fold: all measures, AUC as one map has it, and the map's values -----------
@@ -969,8 +963,8 @@ def evaluate_held_out(
     """
     options = IntervalOptions(level, REPLICATES, "importance", 0)
     records = chosen_records(MEASURES, measures)
-    old = None if before is None else measured(before, BINS, records)
-    made = evaluation_of(measured(after, BINS, records), old, BINS, options, pair)
+    old = None if before is None else measure_table(before, BINS, records)
+    made = evaluation_of(measure_table(after, BINS, records), old, BINS, options, pair)
     if aucs is None:
         return made
     old_auc, new_auc = aucs
@@ -979,7 +973,7 @@ def evaluate_held_out(
     if made.before is None:
         if new_auc is None or "auc" not in made.after:
             return made
-        spans = _moved(made.intervals, new_auc - made.after["auc"])
+        spans = _moved_auc(made.intervals, new_auc - made.after["auc"])
         return replace(made, after={**made.after, "auc": new_auc}, intervals=spans)
     # ties of the folds' maps are not those of the one map
     notes = [note for note in made.notes if not isinstance(note, TiesNote)]
@@ -1012,14 +1006,15 @@ def with_auc_within_folds(
         made,
         after={**made.after, "auc": new},
         before={**before, "auc": old},
-        intervals=_moved(made.intervals, new - made.after["auc"]),
-        intervals_before=_moved(made.intervals_before, old - before["auc"]),
+        intervals=_moved_auc(made.intervals, new - made.after["auc"]),
+        intervals_before=_moved_auc(made.intervals_before, old - before["auc"]),
         change=change,
         notes=(*made.notes, _HOW),
     )
 
 
-def _moved(spans: Spans | None, by: float) -> Spans | None:
+def _moved_auc(spans: Spans | None, by: float) -> Spans | None:
+    """The intervals with that of the AUC moved, and cut to [0, 1]."""
     if spans is None or "auc" not in spans:
         return spans
     low, high = spans["auc"]

@@ -37,7 +37,7 @@ from calibrant.data.score_table import Cells, ScoreTable, fine_cells_for, sums_o
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.metrics.intervals import PairedCells
-from calibrant.metrics.measures import Measured, Records, measure_all, measured
+from calibrant.metrics.measures import Measured, Records, measure_all, measure_table
 from calibrant.metrics.point_measures import FlachMatsubara, TableFacts, hull_blocks
 from calibrant.metrics.tables import Bins, Groups, bins_note, group, group_starts, to_cells
 
@@ -56,22 +56,22 @@ def measured_rows(
 
     Predictions and raw scores go side by side, in the same passes where rows can be read here.
     """
-    after = rows, _measuring(rows, _start(rows, cells), bins, records, probabilities=True)
+    after = (rows, _measure(rows, _first_pass(rows, cells), bins, records, probabilities=True))
     if raw is None:
         return run_steps(after)[0], None
-    start, percent = _start(raw, cells), False
+    start, percent = _first_pass(raw, cells), False
     if isinstance(start, Cells) and start.centre is not None:
-        percent = ScoreScale(*_extent(raw)).kind == "percentages"
+        percent = ScoreScale(*_score_range(raw)).kind == "percentages"
         if percent:
             import narwhals as nw
 
             divided = raw.source.with_columns(nw.col(raw.score) * 0.01)
             raw, start = replace(raw, source=divided), Cells(start.count)
-    new, old = run_steps(after, (raw, _measuring(raw, start, bins, records, percent=percent)))
+    new, old = run_steps(after, (raw, _measure(raw, start, bins, records, percent=percent)))
     return new, old
 
 
-def _start(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
+def _first_pass(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
     """One column by score where it has few, else the cells to begin with."""
 
     def count(weight: float) -> int:
@@ -80,7 +80,7 @@ def _start(rows: LazyRows, cells: CellsOption) -> Columns | Cells:
     return rows.checked(lambda: rows.by_score_or_cells(cells, count))
 
 
-def _extent(rows: LazyRows) -> tuple[float, float]:
+def _score_range(rows: LazyRows) -> tuple[float, float]:
     """The smallest and the largest score of rows with weight."""
     import narwhals as nw
 
@@ -91,7 +91,7 @@ def _extent(rows: LazyRows) -> tuple[float, float]:
     return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
 
 
-def _measuring(
+def _measure(
     rows: LazyRows,
     start: Columns | Cells,
     bins: Bins,
@@ -108,14 +108,14 @@ def _measuring(
         x = start["x"]
         if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
             refuse_outside(rows)
-        return measured(grouped_table(None, start), bins, records)
+        return measure_table(grouped_table(None, start), bins, records)
     whole = 1 if isinstance(bins, str) else bins
     fine = whole * max(math.ceil(FINE / whole), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
     cells, grouped = yield from zoomed(
         start, lambda cells: CellSums.of(rows, cells, fine, probabilities)
     )
-    groups = Sums.of(cells, grouped, fine)
+    groups = GroupedSums.of(cells, grouped, fine)
     hull = yield from hull_of(cells, grouped, groups)
     values, notes = measure_all(records, GroupFacts(groups, hull, fine, bins))
     notes.append(
@@ -151,7 +151,7 @@ def paired_cells(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
 
 
 class _Points(NamedTuple):
-    """Groups of rows, in columns as in `Sums`; groups with an equal ``key`` are one prediction.
+    """Groups of rows, in columns as in `GroupedSums`; an equal ``key`` is one prediction.
 
     ``x`` is the smallest score of a group. ``hidden``: the order inside the group is not known.
     """
@@ -165,13 +165,15 @@ class _Points(NamedTuple):
     hidden: Flags
 
 
-def hull_of(cells: Cells, grouped: Columns, g: Sums) -> Steps[Hull]:
-    """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
+def hull_of(cells: Cells, grouped: Columns, g: GroupedSums) -> Steps[Hull]:
+    """The hull, after a look into the cells that may hold one of its corners.
+
+    How they are found is in `calibrant.data.refine`.
 
     Pieces of a cell come with Σw and Σwp only. The parts of the Brier score need Σwp² and Σwpy
     only as sums over all blocks, so the sums of whole cells are enough.
     """
-    link = link_of(cells)
+    link = link_function(cells)
     kept, scores = yield from narrowed(cells, grouped, link, lambda x: predicted(x, cells))
     whole = kept["depth"] == 0
     starts, unit = unit_starts(link(kept["low"]), link(kept["high"]))
@@ -210,10 +212,10 @@ def hull_of(cells: Cells, grouped: Columns, g: Sums) -> Steps[Hull]:
     del first, piece, single, kept, scores, key, starts, unit  # there may be millions of them
     share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
     ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
-    return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)
+    return Hull(_split_brier(points, within, product), ranked, float(share0 @ share1) / 2)
 
 
-def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
+def _split_brier(points: _Points, within: float, product: float) -> FlachMatsubara:
     """`flach_matsubara` of points, with Σw(p − mean)² inside all of them and Σwy(p − c)."""
     order = np.argsort(points.key, kind="stable")
     key, c, n0, n1, d = (
@@ -255,7 +257,7 @@ class CellSums(Question):
 
     @classmethod
     def of(cls, rows: LazyRows, cells: Cells, fine: int, probabilities: bool) -> Self:
-        """For cells of some rows; OutsideError if those must be ``probabilities`` and are not."""
+        """No sums yet; OutsideError if the scores must be ``probabilities`` and are not."""
         if cells.centre is not None and not refuse_outside(rows, probabilities):
             return cls(Cells(cells.count), fine, inside=True)
         return cls(cells, fine)
@@ -264,12 +266,13 @@ class CellSums(Question):
 
     @np.errstate(over="ignore")  # of frames in memory
     def ask(self, rows: LazyRows) -> Columns:
+        """The sums of each cell and fine bin, made where the rows are."""
         import narwhals as nw
 
         x, d, f, loss = (nw.col(name) for name in ("x", "d", "f", "loss"))
         prediction = predicted(x, self.cells)
         if self.inside:
-            prediction = _choose((x < 0.0, nw.lit(0.0)), (x > 1.0, nw.lit(1.0)), last=x)
+            prediction = _case((x < 0.0, nw.lit(0.0)), (x > 1.0, nw.lit(1.0)), last=x)
         frame = _with_bins(rows.coded().with_columns(p=prediction), self.fine)
         frame = _with_losses(frame.with_columns(e=d * d))
         if rows.names.weight:
@@ -288,9 +291,9 @@ class CellSums(Question):
 
     # --- here, batch by batch -------------------------------------------------------------------
 
-    def _place(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
-        """Predictions, their cells and their fine bins."""
-        p = np.clip(x, 0.0, 1.0) if self.inside else link_of(self.cells)(x)
+    def _locate(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+        """The probability, the cell and the fine bin of each score."""
+        p = np.clip(x, 0.0, 1.0) if self.inside else link_function(self.cells)(x)
         f = (p * float(self.fine)).astype(np.int64)
         borders = np.arange(self.fine + 2) / self.fine
         f -= p < borders[f]  # p·n is rounded, f/n is the very border that `ece` has
@@ -299,7 +302,8 @@ class CellSums(Question):
         return p, self.cells(x), f
 
     def add(self, x: Array, y: NDArray[np.int64], w: Array | None) -> None:
-        p, group, f = self._place(x)
+        """Add the rows of a batch to the sums."""
+        p, group, f = self._locate(x)
         group += f  # both only grow with x, so their sum tells both
         group += self.cells.count // 2 + 1
         if not self.sums:
@@ -340,6 +344,7 @@ class CellSums(Question):
         self.sums |= {"low": np.full(count, np.inf), "high": np.full(count, -np.inf)}
 
     def found(self) -> Columns | None:
+        """The sums of all batches; None where there were no rows, or a sigmoid fell somewhere."""
         if not self.sums or not self.sums["weight"].any():
             return None
         held = np.flatnonzero(self.sums["low"] <= self.sums["high"])
@@ -348,7 +353,7 @@ class CellSums(Question):
             names = APART.get(name, (name,))
             for own, column in zip(names, values.reshape(-1, len(names)).T, strict=True):
                 columns[own] = column[held]
-        (_, k, f), (_, top, last) = self._place(columns["low"]), self._place(columns["high"])
+        (_, k, f), (_, top, last) = (self._locate(columns["low"]), self._locate(columns["high"]))
         if (k != top).any() or (f != last).any():  # a sigmoid that falls somewhere
             return None
         return {**columns, "k": k, "f": f}
@@ -380,7 +385,7 @@ def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
 # --- rows where they are ------------------------------------------------------------------------
 
 
-def _choose(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
+def _case(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
     """The value of the first condition that holds."""
     import narwhals as nw
 
@@ -401,9 +406,9 @@ def _with_bins(rows: nw.LazyFrame[Any], fine: int) -> nw.LazyFrame[Any]:
     # the number as a column: an engine may multiply by 1/n in place of dividing by a constant
     rows = rows.with_columns(f=(p * float(fine)).floor(), n=p * 0.0 + float(fine))
     # p·n is rounded, f/n is the very border that `ece` has
-    rows = rows.with_columns(f=_choose((f / n > p, f - 1.0), ((f + 1.0) / n <= p, f + 1.0), last=f))
-    rows = rows.with_columns(f=_choose((p <= 0.0, first), (p >= 1.0, last), last=f))
-    border = _choose((f < 0.0, nw.lit(0.0)), (f < fine / 2, f), (f < fine, f + 1.0), last=last)
+    rows = rows.with_columns(f=_case((f / n > p, f - 1.0), ((f + 1.0) / n <= p, f + 1.0), last=f))
+    rows = rows.with_columns(f=_case((p <= 0.0, first), (p >= 1.0, last), last=f))
+    border = _case((f < 0.0, nw.lit(0.0)), (f < fine / 2, f), (f < fine, f + 1.0), last=last)
     return rows.with_columns(d=p - border / n)
 
 
@@ -453,7 +458,7 @@ def _losses(p: Array, y: NDArray[np.int64]) -> Array:
 # --- what is made of them -----------------------------------------------------------------------
 
 
-class Sums(NamedTuple):
+class GroupedSums(NamedTuple):
     """Sums of groups of rows, in the order of their scores.
 
     ``x`` is the smallest score, ``low`` and ``high`` are the ends as probabilities, ``c`` is the
@@ -478,7 +483,7 @@ class Sums(NamedTuple):
     loss: Array
 
     @classmethod
-    def of(cls, cells: Cells, found: Columns, fine: int) -> Sums:
+    def of(cls, cells: Cells, found: Columns, fine: int) -> GroupedSums:
         """The groups that have weight; a group of one prediction needs no sums."""
         order = np.lexsort((found["f"], found["k"]))
         sums = sums_of(found)
@@ -487,7 +492,7 @@ class Sums(NamedTuple):
         names = ("low", "high", "d0", "d1", "e", "loss")
         x, top, d0, d1, e, loss = (np.asarray(found[n], np.float64)[order] for n in names)
         k, f = (np.asarray(found[name][order], np.int64) for name in ("k", "f"))
-        low, high = (link_of(cells)(ends) for ends in (x, top))
+        low, high = (link_function(cells)(ends) for ends in (x, top))
         for at, p in ((f < 0, 0.0), (f >= fine, 1.0)):
             low, high = np.where(at, p, low), np.where(at, p, high)
         one = low == high
@@ -513,13 +518,13 @@ class Sums(NamedTuple):
         return ScoreTable.from_counts(scores, self.n0, self.n1, self.q0, self.q1)
 
 
-def link_of(cells: Cells) -> Callable[[Array], Array]:
-    """Scores to probabilities."""
+def link_function(cells: Cells) -> Callable[[Array], Array]:
+    """The function that makes probabilities of scores in these cells."""
     return np.asarray if cells.centre is None else sigmoid
 
 
 def predicted(x: nw.Expr, cells: Cells) -> nw.Expr:
-    """The probability of a score, as an expression for the place where the rows are."""
+    """The probability of a score, as an expression of narwhals."""
     return x if cells.centre is None else 1.0 / (1.0 + (x * -1.0).exp())
 
 
@@ -544,7 +549,7 @@ class GroupFacts:
 
     table: None = None
 
-    def __init__(self, g: Sums, hull: Hull, fine: int, bins: Bins) -> None:
+    def __init__(self, g: GroupedSums, hull: Hull, fine: int, bins: Bins) -> None:
         self.hull, self.ranked, self.hidden_area = hull
         self.groups = _bins(g, fine, bins)
         total, positive = float(g.n.sum()), float(g.n1.sum())
@@ -564,7 +569,7 @@ class GroupFacts:
         return TableFacts(self._sums.at(self._sums.mean)).why_infinite()
 
 
-def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
+def _bins(g: GroupedSums, fine: int, bins: Bins) -> Groups:
     """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
     if isinstance(bins, str):
         return group(g.at(g.mean), bins)

@@ -215,18 +215,19 @@ def multicalibration_of_rows(
         notes.append(
             f"more than {MOST_CROSSED} columns came: they were crossed with the prediction only"
         )
-    notes += _impossible(rows)
+    notes += _impossible_notes(rows)
     cells = sum_groups(weighed, counted, crossings)
     enough = (cells.size >= rule.min_rows * (1.0 - 1e-9)) & (cells.weight > 0.0)
     enough[0] = True  # all rows
     kept = crossings.keep(enough, cells.rows)
     sums = cells.take(kept)
-    draw = partial(_drawn, weighed, counted, random)
+    draw = partial(_redrawn_labels, weighed, counted, random)
     drawn = redraw_groups(draw, len(rows.scores), crossings, sums, replicates)
-    return _result(crossings.parts(kept), sums, drawn, rows, level, notes)
+    return _test_of_groups(crossings.parts(kept), sums, drawn, rows, level, notes)
 
 
-def _impossible(rows: Rows) -> list[str]:
+def _impossible_notes(rows: Rows) -> list[str]:
+    """A note on rows that had the probability 0 of what came."""
     never = int((rows.positive & (rows.scores == 0.0)).sum())
     always = int((~rows.positive & (rows.scores == 1.0)).sum())
     words = ((never, "happened that had the probability 0"), (always, "did not happen that had 1"))
@@ -236,7 +237,7 @@ def _impossible(rows: Rows) -> list[str]:
 # --- the result -----------------------------------------------------------------------------------
 
 
-def _result(
+def _test_of_groups(
     parts: list[tuple[str, ...]],
     sums: GroupSums,
     drawn: RedrawnGroups,
@@ -245,17 +246,13 @@ def _result(
     notes: list[str],
 ) -> Multicalibration:
     replicates = len(drawn.statistic)
-    gap = sums.observed - sums.predicted
-    # infinite where chance has no part and something is off
-    root = signed_root(np.clip(sums.observed, 0.0, 1.0), sums.predicted, sums.trials)
-    off = np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0)
-    statistic = np.where(sums.chance > 0.0, root, off)
+    gap, statistic = sums.observed - sums.predicted, sums.statistic
     null = np.sort(drawn.statistic)
     above = replicates - np.searchsorted(null, np.abs(statistic) * (1.0 - ROUNDING), side="left")
     p_values = np.where(np.isinf(statistic), 0.0, (1.0 + above) / (1.0 + replicates))
     last = int(np.ceil(level * (replicates + 1))) - 1
     critical = float(null[last]) if last < replicates else np.inf
-    low, high = _interval(sums, critical)
+    low, high = _difference_interval(sums, critical)
     clearest = np.argsort(-np.abs(statistic), kind="stable")
     wrong = p_values <= 1.0 - level + 1e-12
     same = _same_as(parts, sums, clearest[wrong[clearest]].tolist(), critical)
@@ -263,7 +260,7 @@ def _result(
     unit = total / sums.weight[0]  # weights as they came, not in units of rows
     groups = [
         GroupError(
-            _name(parts[g]),
+            _group_name(parts[g]),
             int(sums.rows[g]),
             float(sums.weight[g] * unit),
             float(sums.predicted[g]),
@@ -273,7 +270,7 @@ def _result(
             float(high[g]),
             float(p_values[g]),
             bool(wrong[g]),
-            None if g not in same else _name(parts[same[g]]),
+            None if g not in same else _group_name(parts[same[g]]),
         )
         for g in clearest.tolist()
     ]
@@ -286,7 +283,7 @@ def _result(
         looked_at=len(groups),
         wrong=int(wrong.sum()),
         repeats=len(same),
-        p_value=0.0 if _impossible(rows) else float(p_values.min()),
+        p_value=0.0 if _impossible_notes(rows) else float(p_values.min()),
         largest=float(np.abs(gap).max()),
         largest_expected=float(drawn.largest.mean()),
         sure=max(one.sure for one in groups),
@@ -299,11 +296,12 @@ def _result(
     )
 
 
-def _name(parts: tuple[str, ...]) -> str:
+def _group_name(parts: tuple[str, ...]) -> str:
+    """Such as "age 61 to 90 & country = de"."""
     return " & ".join(parts) or ALL_ROWS
 
 
-def _interval(sums: GroupSums, critical: float) -> tuple[Array, Array]:
+def _difference_interval(sums: GroupSums, critical: float) -> tuple[Array, Array]:
     """The differences from the prediction that are not refused: both ends by halving."""
     share, trials = np.clip(sums.observed, 0.0, 1.0), sums.safe_trials
     ends = []
@@ -387,6 +385,17 @@ class GroupSums:
         return self.events / self.weight
 
     @property
+    def statistic(self) -> Array:
+        """The signed root of each group's deviance.
+
+        It is infinite where nothing is left to chance and the predictions are off.
+        """
+        gap = self.observed - self.predicted
+        root = signed_root(np.clip(self.observed, 0.0, 1.0), self.predicted, self.trials)
+        off = np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0)
+        return np.where(self.chance > 0.0, root, off)
+
+    @property
     def trials(self) -> Array:
         """How many equal rows of the mean prediction would have the same variance by chance."""
         some, share = self.chance > 0.0, self.predicted
@@ -438,7 +447,7 @@ def signed_root(share: Array, expected: Array, trials: Array) -> Array:
 
 
 class RedrawnGroups(NamedTuple):
-    """What redrawing shows.
+    """What redrawn labels show.
 
     For each drawing the largest ``statistic`` of a group and the ``largest`` |difference|; for each
     group its ``mean`` |difference|.
@@ -484,7 +493,7 @@ def redraw_groups(
     return RedrawnGroups(np.concatenate(statistic), np.concatenate(largest), mean / replicates)
 
 
-def _drawn(
+def _redrawn_labels(
     rows: Rows, counted: bool, random: np.random.Generator, part: slice, size: int
 ) -> NDArray[Any]:
     """w·y* of some rows, in the smallest type that holds the sums of a block.
@@ -549,14 +558,14 @@ def code_columns(
     O(n log n) for each column.
     """
     kept = [CodedColumn("", np.zeros(len(p), dtype=np.uint8), (ALL_ROWS,))]
-    kept += [one for one in [_ranges(PREDICTION, p, rule)] if len(one.words) > 1]
+    kept += [one for one in [_code_ranges(PREDICTION, p, rule)] if len(one.words) > 1]
     constant, leaks, again, pooled = [], [], [], []
     seen = {one.codes.tobytes() for one in kept}
     for label, column in zip(table.labels, table.columns, strict=True):
-        coded, rare = _coded(title_of(label), column, rule)
+        coded, rare = _code_column(title_of(label), column, rule)
         if len(coded.words) < 2:
             constant.append(coded.name)
-        elif _tells(coded, positive):
+        elif _tells_label(coded, positive):
             leaks.append(coded.name)
         elif coded.codes.tobytes() in seen:
             again.append(coded.name)
@@ -570,15 +579,16 @@ def code_columns(
         (again, "left out, for they have the groups of another column: {}"),
         (pooled, "rare values were put together as one group: {}"),
     )
-    return kept, [words.format(_some(names)) for names, words in said if names]
+    return kept, [words.format(_first_names(names)) for names, words in said if names]
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
+    """A few columns by name, and how many more there are."""
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 
-def _tells(column: CodedColumn, positive: Flags) -> bool:
+def _tells_label(column: CodedColumn, positive: Flags) -> bool:
     """Whether every group has labels of one kind only, and both kinds came."""
     rows = np.bincount(column.codes)
     ones = np.bincount(column.codes, positive)
@@ -588,14 +598,14 @@ def _tells(column: CodedColumn, positive: Flags) -> bool:
 # --- one column -----------------------------------------------------------------------------------
 
 
-def _coded(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[CodedColumn, int]:
+def _code_column(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[CodedColumn, int]:
     """The column in groups, and how many of its values were rare."""
     present = ~column.missing
     if not column.nominal:
         values = column.values[present].astype(np.float64)
         # a look at some of them first
         if any(len(np.unique(some)) > FEW_VALUES for some in (values[:1000], values)):
-            return _with_missing(_ranges(name, values, rule), present), 0
+            return _with_missing(_code_ranges(name, values, rule), present), 0
     found, places = column.distinct()
     places = places[present]
     counts = np.bincount(places, minlength=len(found))
@@ -606,18 +616,18 @@ def _coded(name: str, column: AttributeColumn, rule: GroupRule) -> tuple[CodedCo
         order, rare = np.append(order, np.setdiff1d(np.arange(len(found)), order)), 0
     code = np.full(len(found), len(order), dtype=np.uint8)
     code[order] = np.arange(len(order))
-    names = segment_titles([_short(found[place]) for place in order])
+    names = segment_titles([_without_decimals(found[place]) for place in order])
     words = [f"{name} = {one}" for one in names]
     words += [f"{name}: {rare:,} rare values"] * (rare > 0)
     return _with_missing(CodedColumn(name, code[places], tuple(words)), present), rare
 
 
-def _short(value: Any) -> Any:
+def _without_decimals(value: Any) -> Any:
     """A whole number without its decimals: a column with gaps comes as fractions."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _ranges(name: str, values: Array, rule: GroupRule) -> CodedColumn:
+def _code_ranges(name: str, values: Array, rule: GroupRule) -> CodedColumn:
     """Numbers in ranges of as many rows each as ties allow."""
     n = len(values)
     count = max(min(rule.quantiles, n // rule.min_rows), 1)
@@ -638,14 +648,14 @@ def _range_words(name: str, ends: Sequence[tuple[float, float]]) -> list[str]:
     """
     words: list[str] = []
     for digits in DIGITS:
-        shown = [tuple(_number(end, digits) for end in pair) for pair in ends]
+        shown = [tuple(_range_end(end, digits) for end in pair) for pair in ends]
         words = [f"{name} {' to '.join(dict.fromkeys(pair))}" for pair in shown]
         if len(set(words)) == len(words):
             break
     return words
 
 
-def _number(value: float, digits: int) -> str:
+def _range_end(value: float, digits: int) -> str:
     """So many digits, and no power of ten for what people count: years, or amounts of money."""
     whole = abs(value) < 1e7 and (value == round(value) or abs(value) >= 10.0**digits)
     text = f"{value:.0f}" if whole else f"{value:.{digits}g}"
@@ -653,6 +663,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def _with_missing(column: CodedColumn, present: Flags) -> CodedColumn:
+    """The column of all rows, from that of the present ones: missing values are a group."""
     if present.all():
         return column
     codes = np.full(len(present), len(column.words), dtype=np.uint8)

@@ -16,7 +16,7 @@ from calibrant.data.frozen import read_only as frozen
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable, table_in_rows
 from calibrant.errors import shell_quoted
-from calibrant.metrics.chance import RowWeights, Span, area_interval, area_span, placed
+from calibrant.metrics.chance import RowWeights, Span, area_interval, cell_influence, wilson_area
 from calibrant.metrics.point_measures import area
 from calibrant.metrics.tables import class_sizes
 
@@ -233,20 +233,21 @@ def first_look(table: ScoreTable, weights: str = "importance") -> FirstLook:
     if not (table.total_positive and table.total_negative):
         return FirstLook("one class", None, None, None, ones, zeros)
     low, high = area_interval(table_in_rows(table, weights), LEVEL)
-    return FirstLook(_found(table, low, high), area(table), low, high, ones, zeros)
+    return FirstLook(_finding(table, low, high), area(table), low, high, ones, zeros)
 
 
-def _found(table: ScoreTable, low: float, high: float) -> Found:
+def _finding(table: ScoreTable, low: float, high: float) -> Found:
+    """What scores of two classes are, by the interval of their AUC."""
     if low > 0.5:
         return "something"
     if runs_wrong(low, high):
         return "wrong way"
-    if _differs(table):
+    if _shares_differ(table):
         return "no order"
     return "nothing" if worthless(low, high) else "not told"
 
 
-def _differs(table: ScoreTable) -> bool:
+def _shares_differ(table: ScoreTable) -> bool:
     """Whether bins of equal weight have different shares of positives, by Pearson's χ²."""
     size, rarest = table.effective_size, table.rarest
     count = int(min(BINS, size // BIN_ROWS, rarest // BIN_CASES))
@@ -356,7 +357,7 @@ class ClassLook(Look):
         """What is to be said first, in plain words; nothing where all is well."""
         names = names or ClassNames()
         if self.found == "swapped":
-            return self._swapped(names)
+            return self._swapped_in_words(names)
         first, *more = (names.named(column) for column in self.classes[:SHOWN] or (0,))
         found = "a class" if self.found == "wrong way" and not self.whole else self.found
         return _SAID_OF_CLASSES[found].format(
@@ -367,7 +368,7 @@ class ClassLook(Look):
             others=f" The same holds for {', '.join(more)}." if more else "",
         )
 
-    def _swapped(self, names: ClassNames) -> str:
+    def _swapped_in_words(self, names: ClassNames) -> str:
         pairs = zip(self.classes[:SHOWN], self.belongs, strict=False)
         said = ", ".join(f"{names.column(a)} goes with {names.named(b)}" for a, b in pairs)
         more = ", …" if len(self.classes) > SHOWN else ""
@@ -451,7 +452,7 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
 
 
 def rows_to_rank(matrix: ScoreMatrix) -> ScoreMatrix:
-    """Rows enough, in numbers that rank as probabilities do: logits as their logarithms."""
+    """The rows, or enough of them; logits as logarithms of probabilities, which rank alike."""
     most = max(MOST_SCORES // matrix.n_classes, LEAST_ROWS)
     if len(matrix) > most:
         matrix = matrix.take(np.arange(0, len(matrix), -(-len(matrix) // most)))
@@ -484,10 +485,10 @@ class SortedColumn:
         )
         return ScoreTable(frozen(self.scores[self.starts]), n0, n1, q0, q1)
 
-    def placed(self, positive: Flags) -> Array:
+    def auc_influence(self, positive: Flags) -> Array:
         """How far each row moves the AUC of the rows that count as positive."""
         table = self.table(positive)
-        return placed(table, self.cell, positive, area(table))
+        return cell_influence(table, self.cell, positive, area(table))
 
     def by_class(self, codes: Index, k: int) -> Array:
         """The AUC of this column for each class against the rest.
@@ -516,14 +517,15 @@ class ClassAreas:
         self.came = np.flatnonzero(matrix.class_weight > 0)
         self.areas: list[float] = []
         self.spans: list[Span] = []
-        self.moved = np.zeros(len(matrix))
+        self.influence = np.zeros(len(matrix))
         self.cross: list[Array] = []
         for number in self.came.tolist():
             column, own = SortedColumn(matrix, number, self.rows), matrix.codes == number
             table = column.table(own)
             self.areas.append(area(table))
             self.spans.append(area_interval(table, 1.0 - 2.0 * CHANCE / len(self.came)))
-            self.moved += placed(table, column.cell, own, self.areas[-1]) / len(self.came)
+            moves = cell_influence(table, column.cell, own, self.areas[-1])
+            self.influence += moves / len(self.came)
             if len(self.came) <= MOST_COMPARED:
                 self.cross.append(column.by_class(matrix.codes, matrix.n_classes)[self.came])
 
@@ -538,8 +540,8 @@ class ClassAreas:
         value = float(np.mean(self.areas))
         if self.size <= 1.0:
             return value, 0.0, 1.0
-        variance = self.rows.error(self.moved) ** 2
-        low, high = area_span(value, variance, self.size / 2, self.size / 2, LEVEL)
+        variance = self.rows.error(self.influence) ** 2
+        low, high = wilson_area(value, variance, self.size / 2, self.size / 2, LEVEL)
         return value, low, high
 
     def swapped(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -572,9 +574,8 @@ class ClassAreas:
         for one, column in cycle:
             own = self.matrix.codes == self.came[one]
             for place, sign in ((column, 1.0), (one, -1.0)):
-                moved += sign * SortedColumn(self.matrix, int(self.came[place]), self.rows).placed(
-                    own
-                )
+                swapped = SortedColumn(self.matrix, int(self.came[place]), self.rows)
+                moved += sign * swapped.auc_influence(own)
         # all cycles of so many of the classes, and all lengths
         count = math.lgamma(k + 1) - math.lgamma(k - m + 1) - math.log(m) + math.log(k - 1)
         z = -float(ndtri_exp(math.log(CHANCE) - count))

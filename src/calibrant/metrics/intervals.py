@@ -25,7 +25,7 @@ from calibrant.metrics.chance import (
     RowWeights,
     Span,
     area_interval,
-    area_span,
+    auc_influence,
     bin_sums,
     chance_of_tables,
     isotonic_curve,
@@ -33,14 +33,13 @@ from calibrant.metrics.chance import (
     mean_interval,
     moments,
     normal,
-    placements,
     row_moments,
     share_interval,
+    wilson_area,
 )
-from calibrant.metrics.point_measures import area, losses_of_rows
+from calibrant.metrics.point_measures import TableFacts, area, losses_of_rows
 from calibrant.metrics.smooth_curve import OfCurve, chance_of_curve
 from calibrant.metrics.tables import Bins, class_sizes, class_table, top_labels, top_table
-from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, offset_intercept
 
 #: the total weight and the effective number of rows may differ by this factor without a note
 WORTH_SAYING = 1.25
@@ -122,7 +121,7 @@ class TableIntervals(MeasureIntervals):
     """The intervals of a table of predictions of two classes.
 
     ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came,
-    and ``sample`` the table with its weights in units of rows.
+    and ``sample`` the table with its weights in units of rows, of which the ``facts`` are.
     ``redrawn`` are the measures whose intervals come from tables drawn again, ``of_curve`` those
     of curves drawn again.
     """
@@ -139,6 +138,7 @@ class TableIntervals(MeasureIntervals):
     ) -> None:
         self.table, self.ranked = table, ranked
         self.sample = table_in_rows(table, options.weights)
+        self.facts = TableFacts(self.sample, bins)
         super().__init__(values, self.sample.effective_size, bins, options)
         drawn = ", ".join((*redrawn, *of_curve))
         if not self.enough or not drawn:
@@ -161,16 +161,6 @@ class TableIntervals(MeasureIntervals):
         return moments(self.sample.scores, self.sample.columns, losses)
 
     @cached_property
-    def line(self) -> CoxLine:
-        """Cox's line, with the standard errors of its coefficients."""
-        return cox_line(self.sample)
-
-    @cached_property
-    def offset(self) -> Coefficient:
-        """The intercept at slope 1."""
-        return offset_intercept(self.sample)
-
-    @cached_property
     def binned(self) -> Binned:
         """The sums of each bin."""
         return bin_sums(self.sample, self.bins)
@@ -180,8 +170,8 @@ class TableIntervals(MeasureIntervals):
 
         Chance is taken off the lower end only: both ends are safe.
         """
-        b, half = self.binned, normal(self.level) * self.binned.together
-        return min(max(b.pure - half, 0.0), b.full), min(b.full + half, 1.0)
+        b, half = self.binned, normal(self.level) * self.binned.ece_error
+        return min(max(b.cautious_ece - half, 0.0), b.ece), min(b.ece + half, 1.0)
 
     def mce(self) -> Span:
         """The interval from the binomial limits of all bins."""
@@ -215,10 +205,10 @@ class RowPredictions:
         return np.asarray((self.p >= 0.5) == self.positive)
 
     @property
-    def moves_auc(self) -> Array:
+    def auc_influence(self) -> Array:
         """How far each row moves the AUC."""
         of = self.intervals
-        return placements(of.ranked, self.scores, self.positive, of.values["auc"])
+        return auc_influence(of.ranked, self.scores, self.positive, of.values["auc"])
 
     @cached_property
     def curve(self) -> Array:
@@ -260,10 +250,10 @@ class ClassIntervals(MeasureIntervals):
         return (self._losses[loss],)
 
     def _moments(self, loss: str) -> Moments:
-        return row_moments(self._losses[loss], self.rows, self._promised[loss])
+        return row_moments(self._losses[loss], self.rows, self._expected_variances[loss])
 
     @cached_property
-    def _promised(self) -> dict[str, float]:
+    def _expected_variances(self) -> dict[str, float]:
         """The variance of the mean log loss and of the mean square, if the predictions are right.
 
         Where rare events did not come, their absence must not look like certainty.
@@ -281,7 +271,7 @@ class ClassIntervals(MeasureIntervals):
         return dict(zip(("log", "brier"), least.tolist(), strict=True))
 
     @property
-    def moves_auc(self) -> Array:
+    def auc_influence(self) -> Array:
         """How far each row moves the mean AUC of the classes that came."""
         return self._over_classes[1]
 
@@ -298,7 +288,7 @@ class ClassIntervals(MeasureIntervals):
         classes count.
         """
         matrix, values = self.matrix, self.values
-        pull, moved, pure, bins = np.zeros(len(matrix)), np.zeros(len(matrix)), 0.0, []
+        of_error, of_auc, surely, bins = np.zeros(len(matrix)), np.zeros(len(matrix)), 0.0, []
         came = int((matrix.class_weight > 0).sum())
         k, z = matrix.n_classes, normal(self.level)
         for column in range(k):
@@ -306,22 +296,22 @@ class ClassIntervals(MeasureIntervals):
             p = matrix.scores[:, column].astype(np.float64) + 0.0
             binned = bin_sums(table_in_rows(table, self.options.weights), self.bins)
             bins.append((binned.size, binned.rate, binned.predicted))
-            pull += binned.pull(p, own) / k
-            pure += binned.pure / k
+            of_error += binned.influence(p, own) / k
+            surely += binned.cautious_ece / k
             if "auc" in values and 0 < table.total_positive < table.total:
-                moved += placements(table, p, own, area(table)) / came
+                of_auc += auc_influence(table, p, own, area(table)) / came
         found: dict[str, Span] = {}
         if "classwise_ece" in values:
-            half = z * self.rows.error(pull)
+            half = z * self.rows.error(of_error)
             high = min(values["classwise_ece"] + half, 1.0)
-            found["classwise_ece"] = (max(pure - half, 0.0), high)
+            found["classwise_ece"] = (max(surely - half, 0.0), high)
         size, rate, predicted = (np.concatenate(column) for column in zip(*bins, strict=True))
         found["classwise_mce"] = largest_gap_interval(size, rate, predicted, self.level)
         if "auc" in values:
-            variance = self.rows.error(moved) ** 2
+            variance = self.rows.error(of_auc) ** 2
             sizes = self.size / 2, self.size / 2
-            found["auc"] = area_span(values["auc"], variance, *sizes, self.level)
-        return found, moved
+            found["auc"] = wilson_area(values["auc"], variance, *sizes, self.level)
+        return found, of_auc
 
 
 def weight_note(data: ScoreTable | ScoreMatrix, weights: str) -> list[str]:
@@ -406,7 +396,7 @@ class ChangeIntervals:
     def auc(self) -> Span:
         """DeLong's interval for correlated areas; of several classes, for their mean."""
         new, old = self._sides
-        half = normal(self.level) * self.rows.error(new.moves_auc - old.moves_auc)
+        half = normal(self.level) * self.rows.error(new.auc_influence - old.auc_influence)
         change = new.intervals.values["auc"] - old.intervals.values["auc"]
         return _cut(change - half, change + half)
 
@@ -415,18 +405,18 @@ class ChangeIntervals:
     def ece(self) -> Span:
         """The interval from the gaps of the bins. Each end takes chance off one side only."""
         new, old = self.after.intervals.binned, self.before.intervals.binned
-        pulls = [s.intervals.binned.pull(s.p, s.positive) for s in (self.after, self.before)]
-        half = normal(self.level) * self.rows.error(pulls[0] - pulls[1])
-        return _cut(new.pure - old.full - half, new.full - old.pure + half)
+        moves = [s.intervals.binned.influence(s.p, s.positive) for s in (self.after, self.before)]
+        half = normal(self.level) * self.rows.error(moves[0] - moves[1])
+        return _cut(new.cautious_ece - old.ece - half, new.ece - old.cautious_ece + half)
 
-    def moved(self, name: str, pull: Callable[[RowPredictions], Array]) -> Span | None:
-        """Student's interval, as of a mean, for a measure that each row moves by w · ``pull`` / Σw.
+    def mean_change(self, name: str, influence: Callable[[RowPredictions], Array]) -> Span | None:
+        """Student's interval, as of a mean, for a measure that rows move by w · ``influence`` / Σw.
 
         None where the numbers get too large for floats.
         """
         change = self.after.intervals.values[name] - self.before.intervals.values[name]
         with np.errstate(over="ignore", invalid="ignore"):
-            found = row_moments(pull(self.after) - pull(self.before), self.rows)
+            found = row_moments(influence(self.after) - influence(self.before), self.rows)
         if not math.isfinite(found.error + found.skew):
             return None
         return mean_interval(found._replace(mean=change), self.level)
@@ -456,12 +446,12 @@ def _cut(low: float, high: float) -> Span:
     return max(low, -1.0), min(high, 1.0)
 
 
-def against_curve(side: RowPredictions) -> Array:
+def miscalibration_influence(side: RowPredictions) -> Array:
     """How far each row moves the distance of the predictions from the curve."""
     return (side.p - side.positive) ** 2 - (side.curve - side.positive) ** 2
 
 
-def curve_against_base(side: RowPredictions) -> Array:
+def discrimination_influence(side: RowPredictions) -> Array:
     """How far each row moves what the curve gains over the base rate."""
     table = side.intervals.table
     base = table.total_positive / table.total

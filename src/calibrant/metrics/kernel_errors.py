@@ -138,7 +138,7 @@ def skce(
     """
     random, bandwidth = read_generator(random_state), _read_bandwidth(bandwidth)
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    return _pairs(seen, weights, bandwidth, random).value()
+    return _pairs_of(seen, weights, bandwidth, random).value()
 
 
 @refuse_foreign_names
@@ -204,7 +204,7 @@ def skce_test(
     level = check_number("level", level, 0.0, 1.0)
     random, bandwidth = read_generator(random_state), _read_bandwidth(bandwidth)
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
-    pairs = _pairs(seen, weights, bandwidth, random)
+    pairs = _pairs_of(seen, weights, bandwidth, random)
     value, null = pairs.value(), pairs.redrawn(replicates, random)
     slack = ROUNDING * float(np.abs(null).max())
     return SKCETest(
@@ -218,15 +218,17 @@ def skce_test(
 
 
 def _read_bandwidth(bandwidth: Any) -> float | None:
+    """The bandwidth, which must be above 0; None where it is to be chosen."""
     return None if bandwidth is None else check_number("bandwidth", bandwidth, 0.0)
 
 
-def _pairs(
+def _pairs_of(
     seen: ScoreTable | LabelledMatrix,
     weights: str,
     bandwidth: float | None,
     random: np.random.Generator,
 ) -> Pairs:
+    """The pairs of rows of a table, or of a matrix."""
     if isinstance(seen, ScoreTable):
         return TablePairs(seen, weights, bandwidth)
     return MatrixPairs(seen.matrix, weights, bandwidth, random)
@@ -424,7 +426,8 @@ class TablePairs:
         self.table = table_for_test(table, weights)
         self.impossible = impossible(table)
         p = self.table.scores
-        self.bandwidth = _median(p[_evenly(len(p)), None]) if bandwidth is None else bandwidth
+        even = np.unique(np.linspace(0, len(p) - 1, min(len(p), SAMPLE)).round().astype(np.intp))
+        self.bandwidth = _median_gap(p[even, None]) if bandwidth is None else bandwidth
         with np.errstate(over="ignore"):
             self._decay = np.exp(-np.diff(p, prepend=p[0]) / self.bandwidth)
         total = self.table.total
@@ -440,7 +443,7 @@ class TablePairs:
         """The means for labels redrawn from the predictions."""
         rows = CellRows.of(self.table)
         drawn = redrawn_hits(rows, replicates, random)
-        return np.concatenate([self._means(*_sums(rows, *hits)) for hits in drawn])
+        return np.concatenate([self._means(*_label_sums(rows, *hits)) for hits in drawn])
 
     def _means(self, apart: Array, own: Array) -> Array:
         """The mean over pairs of rows, from Σw(y − p) and Σw²(y − p)² of each cell.
@@ -454,7 +457,9 @@ class TablePairs:
         return np.asarray(2.0 * (within + 2.0 * between) / self.pairs)
 
 
-def _sums(rows: CellRows, one: Flags, many: Index, hits: NDArray[np.int64]) -> tuple[Array, Array]:
+def _label_sums(
+    rows: CellRows, one: Flags, many: Index, hits: NDArray[np.int64]
+) -> tuple[Array, Array]:
     """Σw(y* − p) and Σw²(y* − p)² of each cell, from what `redrawn_hits` gives."""
     apart = rows.other * (one - rows.p)
     own = apart**2
@@ -478,7 +483,11 @@ class MatrixPairs:
         rows, self._weight = _row_weights(matrix, weights)
         own = matrix.scores[np.arange(len(matrix)), matrix.codes]
         self.impossible = bool((own == 0.0).any())
-        self.bandwidth = bandwidth or _median(self._distributions(_some(len(matrix), random)))
+        if bandwidth is None:
+            n = len(matrix)
+            some = np.arange(n) if n <= SAMPLE else random.choice(n, SAMPLE, replace=False)
+            bandwidth = _median_gap(self._distributions(some))
+        self.bandwidth = bandwidth
         self._blocks = [rows[part] for part in _blocks(len(rows), random)]
         parts = (self._weight[rows] for rows in self._blocks)
         self.pairs = sum(float(w.sum() ** 2 - w @ w) for w in parts)
@@ -488,28 +497,30 @@ class MatrixPairs:
         """The mean for the labels that came."""
         total = sum(
             block.sums(self.matrix.codes[rows, None].astype(np.int32))[0]
-            for rows, block in zip(self._blocks, self._each(), strict=True)
+            for rows, block in zip(self._blocks, self._row_blocks(), strict=True)
         )
         return float(total) / self.pairs
 
     def redrawn(self, replicates: int, random: Random) -> Array:
         """The means for labels redrawn from the predictions."""
         totals = np.zeros(replicates)
-        for block in self._each():
+        for block in self._row_blocks():
             sizes = batches(replicates, 4 * BLOCK // len(block.p))
             totals += np.concatenate([block.sums(block.draw(size, random)) for size in sizes])
         return totals / self.pairs
 
-    def _each(self) -> Iterator[_Block]:
+    def _row_blocks(self) -> Iterator[_RowBlock]:
+        """The blocks of rows, one at a time."""
         for rows in self._blocks:
-            yield _Block(self._distributions(rows), self._weight[rows], self.bandwidth)
+            yield _RowBlock(self._distributions(rows), self._weight[rows], self.bandwidth)
 
     def _distributions(self, rows: Index) -> Array:
+        """The probabilities of some rows, with the sum 1 in each."""
         p = self.matrix.scores[rows].astype(np.float64)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-class _Block:
+class _RowBlock:
     """Rows of which all pairs are taken."""
 
     def __init__(self, p: Array, weight: Array, bandwidth: float) -> None:
@@ -569,15 +580,7 @@ def _blocks(n: int, random: Random) -> list[Index]:
     return np.array_split(random.permutation(n), math.ceil(n / most))
 
 
-def _some(n: int, random: Random) -> Index:
-    return np.arange(n) if n <= SAMPLE else random.choice(n, SAMPLE, replace=False)
-
-
-def _evenly(n: int) -> Index:
-    return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(np.intp))
-
-
-def _median(p: Array) -> float:
+def _median_gap(p: Array) -> float:
     """The median total variation between distinct predictions; 1 where all are equal.
 
     One column stands for two classes.
@@ -587,6 +590,7 @@ def _median(p: Array) -> float:
 
 
 def _check_pairs(pairs: float, total: float) -> None:
+    """Refuse rows of which there is no pair: only one has weight."""
     if not pairs > 1e-9 * total**2:
         raise InputError(
             "skce compares pairs of rows, so there must be two rows with weight, but one came."

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -26,16 +25,16 @@ from calibrant.metrics.intervals import (
     MeasureIntervals,
     RowPredictions,
     TableIntervals,
-    against_curve,
-    curve_against_base,
+    discrimination_influence,
+    miscalibration_influence,
 )
 from calibrant.metrics.point_measures import (
     ClassFacts,
     TableFacts,
     area,
-    not_whole,
     one_class,
-    too_many,
+    why_not_whole,
+    why_too_many,
     window_error,
 )
 from calibrant.metrics.smooth_curve import CurveGaps, OfCurve
@@ -78,7 +77,7 @@ Found = float | ValueWithNote
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of predicted probabilities. A new measure is one more record in `registry`.
+    """A measure of predicted probabilities. A new measure is one more record in `RECORDS`.
 
     Attributes
     ----------
@@ -148,8 +147,8 @@ class Measure:
             return None
         return replace(self, needs_table="", **self.of_classes)
 
-    def found(self, facts: Any) -> ValueWithNote:
-        """The value, with what there is to say about it."""
+    def value_of(self, facts: Any) -> ValueWithNote:
+        """The value that these facts give, with what there is to say about it."""
         if self.of is None:
             raise ValueError(f"{self.name} is a measure of several classes")
         found = self.of(facts)
@@ -170,7 +169,7 @@ class Measure:
             return abs(value - self.target)
         return value if self.better == "smaller" else -value
 
-    def around(self, value: float, span: Span) -> Span:
+    def cut_span(self, value: float, span: Span) -> Span:
         """The interval cut to the range of the measure, and widened to hold the value itself."""
         low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
         return min(low, value), max(high, value)
@@ -214,12 +213,12 @@ class Measure:
         if math.isfinite(after - before):
             if not judged:
                 return "lower" if after < before else "higher"
-            moved = self._moved(change, sides)
+            moved = self._badness_change(change, sides)
             if moved is None or moved[0] <= 0.0 <= moved[1]:
                 return "unclear"
         return "better" if self.badness(after) < self.badness(before) else "worse"
 
-    def _moved(self, change: Span | None, sides: tuple[Span, Span] | None) -> Span | None:
+    def _badness_change(self, change: Span | None, sides: tuple[Span, Span] | None) -> Span | None:
         """The least and the largest change of the badness that the intervals allow.
 
         Where closer is better, that is over all pairs of values within both sides whose difference
@@ -277,7 +276,8 @@ def _observed_expected(facts: PredictionFacts) -> Found:
     return float(groups.positive.sum()) / expected
 
 
-def _ratio_pull(side: RowPredictions) -> Array:
+def _ratio_influence(side: RowPredictions) -> Array:
+    """How far each row moves observed/expected."""
     table = side.intervals.sample
     expected = float(table.weight @ table.scores)
     ratio = side.intervals.values["observed_expected"]
@@ -287,35 +287,7 @@ def _ratio_pull(side: RowPredictions) -> Array:
 # --- the line -----------------------------------------------------------------------------------
 
 
-Fit = Callable[[TableFacts | TableIntervals], Coefficient]
-
-
-def _of_fit(name: str, fit: Fit, facts: TableFacts) -> Found:
-    """A coefficient, with a note where some predictions have no log-odds: one for all of them."""
-    found = fit(facts)
-    if not math.isfinite(found.value):
-        return ValueWithNote(None, one_class(facts.table, name) or f"{name} {found.missing}")
-    if not facts.certain:
-        return found.value
-    share = 100.0 * facts.certain / facts.table.total
-    return ValueWithNote(
-        found.value,
-        f"calibration slope and intercepts leave out predictions of exactly 0 or 1, {share:.3g} % "
-        "of all, which have no log-odds",
-    )
-
-
-def _fit_interval(fit: Fit, intervals: TableIntervals) -> Span | None:
-    found = fit(intervals)
-    return found.interval(intervals.level) if math.isfinite(found.value) else None
-
-
-def _fit_change(name: str, fit: Fit, changes: ChangeIntervals) -> Span | None:
-    def pull(side: RowPredictions) -> Array:
-        return fit(side.intervals).pull(side.p, side.positive, side.intervals.sample.total)
-
-    both = (fit(side.intervals).value for side in (changes.after, changes.before))
-    return changes.moved(name, pull) if all(map(math.isfinite, both)) else None
+Fit = Callable[[TableFacts], Coefficient]
 
 
 def _fit_measure(
@@ -326,47 +298,57 @@ def _fit_measure(
     target: float = 0.0,
     groups: tuple[str, ...] = ("clinical",),
 ) -> Measure:
-    return Measure(
-        name,
-        label,
-        meaning,
-        "closer",
-        target=target,
-        range=(-math.inf, math.inf),
-        groups=groups,
-        of=partial(_of_fit, name, fit),
-        needs_table=FITTED,
-        interval=partial(_fit_interval, fit),
-        change=partial(_fit_change, name, fit),
-    )
+    """A measure that is a fitted coefficient, with its interval and that of its change.
+
+    The note on predictions without log-odds is the same for all such measures.
+    """
+
+    def value(facts: TableFacts) -> Found:
+        found, certain = fit(facts), facts.certain
+        if not math.isfinite(found.value):
+            return ValueWithNote(None, one_class(facts.table, name) or f"{name} {found.missing}")
+        if not certain:
+            return found.value
+        share = f"{100.0 * certain / facts.table.total:.3g} % of all"
+        return ValueWithNote(
+            found.value,
+            f"calibration slope and intercepts leave out predictions of exactly 0 or 1, {share}, "
+            "which have no log-odds",
+        )
+
+    def interval(intervals: TableIntervals) -> Span | None:
+        found = fit(intervals.facts)
+        return found.interval(intervals.level) if math.isfinite(found.value) else None
+
+    def change(changes: ChangeIntervals) -> Span | None:
+        both = (fit(side.intervals.facts).value for side in (changes.after, changes.before))
+        return changes.mean_change(name, influence) if all(map(math.isfinite, both)) else None
+
+    def influence(side: RowPredictions) -> Array:
+        of = side.intervals
+        return fit(of.facts).influence(side.p, side.positive, of.sample.total)
+
+    unlimited = (-math.inf, math.inf)
+    fields: dict[str, Any] = {"of": value, "interval": interval, "change": change}
+    fields |= {"target": target, "groups": groups, "range": unlimited, "needs_table": FITTED}
+    return Measure(name, label, meaning, "closer", **fields)
 
 
 # --- the smooth curve ---------------------------------------------------------------------------
 
 
-def _of_gaps(of: OfCurve, facts: TableFacts) -> float:
-    return float(of(facts.curve_gaps)[0])
-
-
 def _curve_measure(name: str, label: str, meaning: str, of: OfCurve) -> Measure:
+    """A measure of the distances from the smooth curve, whose interval is drawn."""
     return Measure(
         name,
         label,
         meaning,
         "smaller",
         groups=("clinical",),
-        of=partial(_of_gaps, of),
+        of=lambda facts: float(of(facts.curve_gaps)[0]),
         needs_table=FITTED,
         of_curve=of,
     )
-
-
-def _median(gaps: CurveGaps) -> Array:
-    return gaps.quantile(0.5)
-
-
-def _ninth_decile(gaps: CurveGaps) -> Array:
-    return gaps.quantile(0.9)
 
 
 # --- the records --------------------------------------------------------------------------------
@@ -382,7 +364,7 @@ CLINICAL = (
         groups=("standard", "clinical"),
         of=_observed_expected,
         interval=lambda intervals: ratio_interval(intervals.sample, intervals.level),
-        change=lambda changes: changes.moved("observed_expected", _ratio_pull),
+        change=lambda changes: changes.mean_change("observed_expected", _ratio_influence),
     ),
     _fit_measure(
         "calibration_slope",
@@ -406,8 +388,13 @@ CLINICAL = (
         attrgetter("offset"),
     ),
     _curve_measure("ici", "ICI", "mean |p − smooth calibration curve|", CurveGaps.mean),
-    _curve_measure("e50", "E50", "median of those distances", _median),
-    _curve_measure("e90", "E90", "the distance that 90 % of cases do not exceed", _ninth_decile),
+    _curve_measure("e50", "E50", "median of those distances", lambda gaps: gaps.quantile(0.5)),
+    _curve_measure(
+        "e90",
+        "E90",
+        "the distance that 90 % of cases do not exceed",
+        lambda gaps: gaps.quantile(0.9),
+    ),
     _curve_measure("emax", "Emax", "the largest of those distances", CurveGaps.largest),
 )
 
@@ -453,7 +440,7 @@ def _calbin(facts: PredictionFacts) -> Found:
     table = facts.table
     if table is None:
         raise ValueError("CalBin needs the table")
-    if reason := not_whole(table) or too_many(table.total):
+    if reason := why_not_whole(table) or why_too_many(table.total):
         return ValueWithNote(None, reason)
     return window_error(table)
 
@@ -461,11 +448,6 @@ def _calbin(facts: PredictionFacts) -> Found:
 def _class_calbin(facts: ClassFacts) -> Found:
     _, windows, reason = facts.columns
     return ValueWithNote(None, reason) if reason else float(np.mean(windows))
-
-
-def _discrimination(facts: PredictionFacts) -> float:
-    rate = facts.base_rate
-    return max(rate * (1.0 - rate) - facts.hull.refinement, 0.0)  # rounding
 
 
 # --- the records --------------------------------------------------------------------------------
@@ -617,7 +599,7 @@ RECORDS = (
         "mean squared distance from the frequency on the ROC hull",
         "smaller",
         of=lambda facts: facts.hull.calibration,
-        change=lambda changes: changes.curve("calibration_loss", against_curve),
+        change=lambda changes: changes.curve("calibration_loss", miscalibration_influence),
         of_redrawn=RedrawnTables.calibration_loss,
     ),
     Measure(
@@ -626,7 +608,7 @@ RECORDS = (
         "part of the Brier score that an increasing map could remove",
         "smaller",
         of=lambda facts: facts.hull.calibration + facts.hull.ordering,
-        change=lambda changes: changes.curve("miscalibration", against_curve),
+        change=lambda changes: changes.curve("miscalibration", miscalibration_influence),
         of_redrawn=RedrawnTables.miscalibration,
     ),
     Measure(
@@ -635,10 +617,12 @@ RECORDS = (
         "Brier score gained over the base rate if well calibrated",
         "larger",
         range=(0.0, 0.25),  # the Brier score of a base rate of ½
-        of=_discrimination,
+        of=lambda facts: max(
+            facts.base_rate * (1.0 - facts.base_rate) - facts.hull.refinement, 0.0
+        ),  # rounding
         # chance adds as much to it as to miscalibration
         change=lambda changes: changes.curve(
-            "discrimination", curve_against_base, "miscalibration"
+            "discrimination", discrimination_influence, "miscalibration"
         ),
         of_redrawn=RedrawnTables.discrimination,
     ),
@@ -707,7 +691,7 @@ def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[st
         if measure.needs_table and facts.table is None:
             notes.append(f"{name} was left out: {measure.needs_table}")
             continue
-        value, note = measure.found(facts)
+        value, note = measure.value_of(facts)
         if value is not None:
             values[name] = value
         if note and note not in notes:
@@ -745,7 +729,7 @@ class Measured(NamedTuple):
         return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
 
 
-def measured(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
+def measure_table(ranked: ScoreTable, bins: Bins, records: Records) -> Measured:
     """The measures of a table, in order.
 
     Percentages and margins are read as probabilities; of points only the order is measured.

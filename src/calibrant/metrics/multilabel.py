@@ -131,7 +131,11 @@ def multilabel_measures(
     bins = check_whole("bins", bins, 1)
     labels, known = _read_labels(Y)
     predictions = _read_matrix(P, labels.shape)
-    called = _names(Y, names, labels.shape[1])
+    k = labels.shape[1]
+    given = getattr(Y, "columns", range(k)) if names is None else names
+    called = tuple(str(name) for name in given)
+    if len(called) != k or isinstance(names, str):
+        raise InputError(f"names must be {k}, one for each column, but {names!r} came.")
     check_class_columns(P, called, "P")
     weight = read_weight(sample_weight, len(labels))
     if weight is not None and not weight.all():
@@ -150,9 +154,9 @@ def multilabel_measures(
     each, counts = [], np.zeros(CELLS, dtype=np.int64)
     for p, hit, w in columns():
         each.append(_LabelColumn.of(p, hit, w, bins))
-        counts += np.bincount(_cells(p), minlength=CELLS)
+        counts += np.bincount(_cell_numbers(p), minlength=CELLS)
     missing = tuple(float(count) for count in (~known).sum(axis=0))
-    return _result(called, LabelColumns(each, _pooled_area(columns, counts, each)), missing)
+    return _measures_of(called, LabelColumns(each, _pooled_area(columns, counts, each)), missing)
 
 
 class _LabelColumn(NamedTuple):
@@ -173,7 +177,7 @@ class _LabelColumn(NamedTuple):
             return cls({}, 0.0, 0.0, np.zeros(bins))
         table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
         facts = TableFacts(table, bins)
-        found = {name: measure.found(facts).value for name, measure in LABEL_MEASURES.items()}
+        found = {name: measure.value_of(facts).value for name, measure in LABEL_MEASURES.items()}
         values = {name: value for name, value in found.items() if value is not None}
         place = np.searchsorted(np.arange(1, bins) / bins, table.scores, side="right")
         gap = table.weight * table.scores - table.positive
@@ -202,7 +206,7 @@ class LabelColumns(NamedTuple):
         return float(np.abs(gaps).sum() / self.total)
 
 
-def _result(
+def _measures_of(
     names: tuple[str, ...], columns: LabelColumns, missing: tuple[float, ...]
 ) -> MultilabelMeasures:
     each = columns.each
@@ -224,6 +228,7 @@ def _result(
 
 
 def _notes(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
+    """Notes on columns without labels, with one class, or with an infinite log loss."""
     pairs = list(zip(names, each, strict=True))
     empty = [name for name, c in pairs if not c.values]
     single = [name for name, c in pairs if bool(c.positive) != bool(c.negative)]
@@ -243,7 +248,7 @@ def _notes(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
 # --- the AUC of all labels together -------------------------------------------------------------
 
 
-def _cells(p: Array) -> Index:
+def _cell_numbers(p: Array) -> Index:
     """Which of `CELLS` ranges of [0, 1] each probability is in; larger ones in later cells."""
     return (p.astype(np.float32).view(np.uint32) >> 16).astype(np.intp)
 
@@ -259,7 +264,7 @@ def _pooled_area(
     if not positive or not negative:
         return None
     won = below = 0.0
-    for first, stop in _ranges(counts):
+    for first, stop in _cell_ranges(counts):
         n1, n0 = _range_table(columns, first, stop)
         n1, n0 = n1 / positive, n0 / negative
         won += float(n1 @ (below + np.cumsum(n0) - n0 / 2))
@@ -267,7 +272,7 @@ def _pooled_area(
     return min(won, 1.0)  # rounding
 
 
-def _ranges(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _cell_ranges(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Runs of cells with at most `MOST_SORTED` predictions, or of one cell with more."""
     upto = np.append(0, np.cumsum(counts))
     first = 0
@@ -284,7 +289,7 @@ def _range_table(
     """The weight of positives and of negatives at each distinct prediction of a range."""
     parts = []
     for p, hit, weight in columns():
-        cell = _cells(p)
+        cell = _cell_numbers(p)
         inside = (cell >= first) & (cell < stop)
         each = np.ones(len(p)) if weight is None else weight
         parts.append((p[inside], hit[inside], each[inside]))
@@ -302,7 +307,7 @@ def _read_labels(Y: Any) -> tuple[Flags, Flags]:
         Y = np.ma.filled(Y.astype(np.float64), np.nan)
     array = np.asarray(Y.to_numpy() if hasattr(Y, "to_numpy") else Y)
     if array.dtype.kind == "O":
-        flat = (_number(value) for value in array.flat)
+        flat = (_label_as_number(value) for value in array.flat)
         array = np.fromiter(flat, dtype=np.float64, count=array.size).reshape(array.shape)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
         raise InputError(
@@ -321,7 +326,8 @@ def _read_labels(Y: Any) -> tuple[Flags, Flags]:
     return array == 1, known
 
 
-def _number(value: Any) -> float:
+def _label_as_number(value: Any) -> float:
+    """A label from a column of objects: a number, or NaN where it is not known."""
     if isinstance(value, (Real, np.bool_)):
         return float(value)
     if value is None or type(value).__name__ == "NAType":  # pandas.NA, without pandas
@@ -332,6 +338,7 @@ def _number(value: Any) -> float:
 
 
 def _read_matrix(P: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The probabilities, which must have the shape of the labels."""
     array = to_matrix(P, "P")
     if array.ndim != 2 or array.shape[1] != shape[1]:
         raise InputError(
@@ -342,11 +349,3 @@ def _read_matrix(P: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     for j in range(shape[1]):
         read_probabilities(array[:, j], name=f"column {j} of P")
     return array
-
-
-def _names(Y: Any, names: Any, k: int) -> tuple[str, ...]:
-    given = getattr(Y, "columns", range(k)) if names is None else names
-    called = tuple(str(name) for name in given)
-    if len(called) != k or isinstance(names, str):
-        raise InputError(f"names must be {k}, one for each column, but {names!r} came.")
-    return called

@@ -46,7 +46,7 @@ from calibrant.metrics.tables import (
     top_labels,
     top_table,
 )
-from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, offset_intercept, uncertain
+from calibrant.metrics.tests import Coefficient, CoxLine, cox_line, inner_cells, offset_intercept
 
 
 class ScoringRule(NamedTuple):
@@ -62,12 +62,14 @@ class ScoringRule(NamedTuple):
     change: Callable[[Array, Array, Array, Array], Array]
 
 
-def _kl(r: Array, p: Array) -> Array:
+def _kullback_leibler(r: Array, p: Array) -> Array:
+    """What p costs more than the true r by the log loss."""
     apart = xlogy(r, r) - xlogy(r, p) + xlog1py(1.0 - r, -r) - xlog1py(1.0 - r, -p)
     return np.where(r == p, 0.0, np.maximum(apart, 0.0))
 
 
 def _log_change(n0: Array, n1: Array, p: Array, q: Array) -> Array:
+    """The log loss of p less that of q, on so many negatives and positives."""
     q = np.clip(q, SMALLEST, LARGEST)  # a frequency may have been rounded to 0 or 1
     return np.asarray(xlogy(n1, q) - xlogy(n1, p) + xlog1py(n0, -q) - xlog1py(n0, -p))
 
@@ -79,7 +81,7 @@ RULES = {
         change=lambda n0, n1, p, q: (p - q) * (n0 * (p + q) - n1 * (2.0 - p - q)),
     ),
     "log": ScoringRule(
-        divergence=_kl,
+        divergence=_kullback_leibler,
         entropy=lambda r: -(xlogy(r, r) + xlog1py(1.0 - r, -r)),
         change=_log_change,
     ),
@@ -465,20 +467,20 @@ def calbin(
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
     errors = []
     for table in (seen,) if isinstance(seen, ScoreTable) else class_tables(seen.matrix):
-        if reason := not_whole(table):
+        if reason := why_not_whole(table):
             raise InputError(f"{reason}. Repeat rows, or use ece, which takes any weights.")
         errors.append(window_error(table, window))
     return float(np.mean(errors))
 
 
-def not_whole(table: ScoreTable) -> str:
+def why_not_whole(table: ScoreTable) -> str:
     """Why the table has no CalBin; empty if it has one."""
     if table.is_whole:
         return ""
     return "calbin needs whole weights (a window counts cases), but fractions came"
 
 
-def too_many(cases: float) -> str:
+def why_too_many(cases: float) -> str:
     """Why evaluate leaves CalBin out; empty if it does not."""
     if cases <= MOST_WINDOWS:
         return ""
@@ -490,7 +492,7 @@ def window_error(table: ScoreTable, window: int | None = None) -> float:
     ends = np.cumsum(table.weight.astype(np.int64))
     n = int(ends[-1])
     size = min(n, max(1, n // 10) if window is None else window)
-    sums = _Sums(table, ends)
+    sums = _WindowSums(table, ends)
     windows = n - size + 1
     total = 0.0
     for first in range(0, windows, CHUNK):
@@ -498,7 +500,7 @@ def window_error(table: ScoreTable, window: int | None = None) -> float:
     return max(total, 0.0) / windows  # rounding may go below 0
 
 
-class _Sums:
+class _WindowSums:
     """Cumulative sums over the cases, in the order of their predictions."""
 
     def __init__(self, table: ScoreTable, ends: NDArray[np.int64]) -> None:
@@ -511,8 +513,8 @@ class _Sums:
 
     def errors(self, first: int, stop: int, size: int) -> Array:
         """Mean |p − f| of the windows that start after ``first``, …, ``stop`` − 1 cases."""
-        p_start, y_start = self._upto(first, stop)
-        p_end, y_end = self._upto(first + size, stop + size)
+        p_start, y_start = self._sums_of_first(first, stop)
+        p_end, y_end = self._sums_of_first(first + size, stop + size)
         f = (y_end - y_start) / size
         # cases of a window with p below f come before this cell
         low, high = np.searchsorted(self.scores, (f.min(), f.max()))
@@ -524,7 +526,7 @@ class _Sums:
         middle = np.clip(crossing, start, end)
         return np.asarray((f * (2 * middle - start - end) - 2 * p_middle + p_start + p_end) / size)
 
-    def _upto(self, first: int, stop: int) -> tuple[Array, Array]:
+    def _sums_of_first(self, first: int, stop: int) -> tuple[Array, Array]:
         """Σp and Σ(frequency of the case's tie) over the first ``first``, …, ``stop`` − 1 cases."""
         low, high = np.searchsorted(self.before, (first, stop - 1), side="right") - 1
         borders = np.clip(np.append(self.before[low : high + 1], stop), first, stop)
@@ -877,10 +879,12 @@ class TableFacts:
 
     @property
     def root_of_square(self) -> float:
+        """√mean (y − p)²."""
         return math.sqrt(self.square)
 
     @cached_property
     def groups(self) -> Groups:
+        """The sums of each bin."""
         return group(self.table, self.bins)
 
     @cached_property
@@ -906,23 +910,27 @@ class TableFacts:
 
     @property
     def base_rate(self) -> float:
+        """The share of positives."""
         return self.table.total_positive / self.table.total
 
     @cached_property
     def line(self) -> CoxLine:
+        """Cox's line through the log-odds."""
         return cox_line(self.table)
 
     @cached_property
     def offset(self) -> Coefficient:
+        """The intercept at slope 1."""
         return offset_intercept(self.table)
 
     @cached_property
     def certain(self) -> float:
         """The weight of predictions of exactly 0 or 1."""
-        return uncertain(self.table)[1]
+        return inner_cells(self.table)[1]
 
     @cached_property
     def curve_gaps(self) -> CurveGaps:
+        """The distances of the predictions from the smooth curve."""
         return curve_gaps(self.table, smooth_curve(self.table))
 
 
@@ -946,7 +954,7 @@ class ClassFacts:
 
     def log_loss(self, clip: float | None = None) -> float:
         """Mean −ln p of the class that came; infinite where p is 0."""
-        return self._mean(losses_of_rows(self.matrix, "log", clip))
+        return self._weighted_mean(losses_of_rows(self.matrix, "log", clip))
 
     def why_infinite(self) -> str:
         """How many rows make the log loss infinite."""
@@ -961,7 +969,7 @@ class ClassFacts:
     @cached_property
     def square(self) -> float:
         """The mean over rows of Σ_j (y_j − p_j)²."""
-        return self._mean(losses_of_rows(self.matrix, "brier"))
+        return self._weighted_mean(losses_of_rows(self.matrix, "brier"))
 
     @property
     def root_of_square(self) -> float:
@@ -971,9 +979,10 @@ class ClassFacts:
     @property
     def share_correct(self) -> float:
         """The weight of rows whose largest probability is that of the class that came."""
-        return self._mean(top_labels(self.matrix)[0] == self.matrix.codes)
+        return self._weighted_mean(top_labels(self.matrix)[0] == self.matrix.codes)
 
-    def _mean(self, values: NDArray[Any]) -> float:
+    def _weighted_mean(self, values: NDArray[Any]) -> float:
+        """The mean of a value of each row."""
         weight = self.matrix.weight
         return float(values.mean() if weight is None else weight @ values / self.matrix.total)
 
@@ -992,10 +1001,10 @@ class ClassFacts:
         """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
         areas: list[float | None] = []
         windows: list[float] = []
-        reason = too_many(self.matrix.total * self.matrix.n_classes)
+        reason = why_too_many(self.matrix.total * self.matrix.n_classes)
         for table in class_tables(self.matrix):
             areas.append(None if one_class(table) else area(table))
-            reason = reason or not_whole(table)
+            reason = reason or why_not_whole(table)
             if not reason:
                 windows.append(window_error(table))
         return ClassColumns(areas, windows, reason)
@@ -1028,6 +1037,6 @@ def losses_of_rows(matrix: ScoreMatrix, loss: str, clip: float | None = None) ->
 
 
 def _own_probability(matrix: ScoreMatrix) -> Array:
-    """What each row gave to the class that came."""
+    """The probability of the class that came, for each row."""
     own = matrix.scores[np.arange(len(matrix)), matrix.codes]
     return np.asarray(own, dtype=np.float64)

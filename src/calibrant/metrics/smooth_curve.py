@@ -28,7 +28,7 @@ from calibrant.metrics.chance import (
 )
 from calibrant.metrics.redraws import BLOCK
 from calibrant.metrics.tables import raised, read_table, squares
-from calibrant.metrics.tests import uncertain
+from calibrant.metrics.tests import inner_cells
 from calibrant.result_tables import Readable
 from calibrant.solvers.logistic import fit_logistic
 
@@ -187,7 +187,7 @@ def smooth_curve(table: ScoreTable) -> SmoothCurve:
     where quantiles are tied, and where weights are so unequal that floats do not tell the
     coefficients.
     """
-    table, _ = uncertain(table)
+    table, _ = inner_cells(table)
     if not len(table):
         return SmoothCurve(np.array([]), np.array([np.nan]))
     if not table.total_positive or not table.total_negative:
@@ -279,11 +279,11 @@ def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> W
     cases = np.divide(n**2, q, out=np.ones_like(n), where=q > 0.0)
     cases = np.minimum(cases, MOST_CASES)  # of weight q/n each
     certain = np.maximum(np.rint(cases[~inner]), 1.0).astype(np.int64)
-    lean = _leaning(sample, inner, eta, knots)
+    deviations = _curve_deviations(sample, inner, eta, knots)
 
     def draw(count: int, random: np.random.Generator) -> CurveGaps:
         gaps = np.empty((count, len(p)))
-        moved = random.standard_normal((count, len(lean))) @ lean
+        moved = random.standard_normal((count, len(deviations))) @ deviations
         gaps[:, inner] = np.abs(p[inner] - sigmoid(eta + moved))
         seen = random.binomial(certain, rate[~inner], (count, len(certain))) / certain
         gaps[:, ~inner] = np.abs(p[~inner] - seen)
@@ -296,7 +296,7 @@ def curve_world(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> W
     return World(draw, CurveGaps(gap[None], n[None]), BLOCK // len(sample))
 
 
-def _leaning(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Array:
+def _curve_deviations(sample: ScoreTable, inner: Flags, eta: Array, knots: Array) -> Array:
     """How the curve moves at each cell with each of some independent standard normal numbers.
 
     The covariance of the coefficients is H⁻¹VH⁻¹, H = Σwq(1 − q)uuᵀ and V = Σw²q(1 − q)uuᵀ.

@@ -35,20 +35,10 @@ def read_predictions(
     y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
 ) -> ScoreTable | LabelledMatrix:
     """A table for two classes; a matrix and its labels where p has three columns or more."""
-    several, p = has_several(y, p)
+    several, p = has_several(y, p, pos_label)
     if not several:
         return read_table(y, p, sample_weight, pos_label, classes)
-    refuse_positive(pos_label)
     return read_classes(y, p, sample_weight, classes)
-
-
-def refuse_positive(pos_label: Any) -> None:
-    """Refuse pos_label where there are several classes: none of them is the positive one."""
-    if pos_label is not None:
-        raise InputError(
-            "pos_label must not be given beside a column for each of several classes, but "
-            f"{pos_label!r} came. Pass that class's column alone, and y == {pos_label!r}."
-        )
 
 
 def read_table(
@@ -70,16 +60,24 @@ def read_table(
     return y
 
 
-def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None) -> Rows:
-    """Labels, probabilities of the positive class and weights of the same rows."""
+def read_rows(
+    y: Any,
+    p: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    classes: Any = None,
+    *,
+    name: str = "p",
+    read: Callable[..., Array] = read_probabilities,
+) -> Rows:
+    """Labels, weights and probabilities of the positive class, or what ``read`` reads."""
     if p is None:
         raise InputError(
             "p must be given beside the labels y: the predicted probabilities, one per row. (Only "
             "a ScoreTable in place of y brings its own.)"
         )
     rows = read_labels(y, pos_label=pos_label, classes=classes)
-    clean = read_column(p, rows, classes)
-    check_lengths(y=len(rows.codes), p=len(clean))
+    clean = read_column(p, rows, classes, name=name, read=read)
     return replace(rows, scores=clean, weight=read_weight(sample_weight, len(clean)))
 
 
@@ -91,13 +89,15 @@ def read_column(
     name: str = "p",
     read: Callable[..., Array] = read_probabilities,
 ) -> Array:
-    """One number for each row: a probability of the positive class, or what ``read`` reads.
+    """A number for each row: the probability of the positive class, or what ``read`` reads.
 
     Two columns are those of both classes, in sorted order or in that of ``classes``.
     """
     known = list(labels.classes if classes is None else classes)
     column = 0 if known[0] == labels.pos_label else 1
-    return read(given, positive_column=column, name=name, classes=known)
+    numbers = read(given, positive_column=column, name=name, classes=known)
+    check_lengths(**{"y": len(labels.codes), name: len(numbers)})
+    return numbers
 
 
 def check_flag(name: str, value: Any) -> bool:
@@ -174,21 +174,26 @@ class LabelledMatrix(NamedTuple):
     labels: NDArray[Any]
 
 
-def has_several(y: Any, p: Any) -> tuple[bool, Any]:
+def has_several(y: Any, p: Any, pos_label: Any = None) -> tuple[bool, Any]:
     """Whether p has a column for each of three classes or more; and p itself.
 
-    It comes back as an array, but for a frame, whose names may be those of the classes.
+    It comes back as an array, but for a frame, whose names may be those of the classes. pos_label
+    is refused beside several classes: none of them is the positive one.
 
     >>> has_several([0, 1], [[0.2, 0.8], [0.4, 0.6]])[0], has_several([0], [[0.1, 0.2, 0.7]])[0]
     (False, True)
     """
-    if isinstance(y, ScoreMatrix):
-        return True, p
-    if p is None or isinstance(y, ScoreTable) or isinstance(p, ScoreTable):
-        return False, p
-    columns = to_matrix(p, "p")
-    named = columns.ndim == 2 and (hasattr(p, "columns") or hasattr(p, "column_names"))
-    return columns.ndim == 2 and columns.shape[1] > 2, p if named else columns
+    several = isinstance(y, ScoreMatrix)
+    if not (several or p is None or isinstance(y, ScoreTable) or isinstance(p, ScoreTable)):
+        columns = to_matrix(p, "p")
+        named = columns.ndim == 2 and (hasattr(p, "columns") or hasattr(p, "column_names"))
+        several, p = columns.ndim == 2 and columns.shape[1] > 2, p if named else columns
+    if several and pos_label is not None:
+        raise InputError(
+            "pos_label must not be given beside a column for each of several classes, but "
+            f"{pos_label!r} came. Pass that class's column alone, and y == {pos_label!r}."
+        )
+    return several, p
 
 
 def read_classes(
@@ -261,6 +266,7 @@ def read_raw_classes(
 
 
 def _as_distributions(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    """Scores in [0, 1] as they are, others through the softmax; and whether that was needed."""
     blocks = list(row_blocks(*raw.shape))
     if all(raw[rows].min() >= 0.0 and raw[rows].max() <= 1.0 for rows in blocks):
         return raw, False
@@ -275,7 +281,7 @@ def _as_distributions(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
 
 def class_rows(matrix: ScoreMatrix, column: int) -> Rows:
     """The rows of one class against the rest."""
-    return _rows(matrix, matrix.scores[:, column], matrix.codes == column)
+    return _binary_rows(matrix, matrix.scores[:, column], matrix.codes == column)
 
 
 def class_table(matrix: ScoreMatrix, column: int) -> ScoreTable:
@@ -291,7 +297,7 @@ def class_tables(matrix: ScoreMatrix) -> Iterator[ScoreTable]:
 def top_rows(matrix: ScoreMatrix) -> Rows:
     """The probability of each row's most probable class, and whether that class came."""
     top, confidence = top_labels(matrix)
-    return _rows(matrix, confidence, matrix.codes == top)
+    return _binary_rows(matrix, confidence, matrix.codes == top)
 
 
 def top_table(matrix: ScoreMatrix) -> ScoreTable:
@@ -310,7 +316,8 @@ def top_labels(matrix: ScoreMatrix) -> tuple[Index, Array]:
     return top, confidence
 
 
-def _rows(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> Rows:
+def _binary_rows(matrix: ScoreMatrix, p: NDArray[Any], hit: Flags) -> Rows:
+    """Rows of two classes, from a probability for each row and whether what it is of came."""
     clean = p.astype(np.float64) + 0.0  # −0.0 joins 0.0
     return Rows(clean, hit, matrix.weight, np.array([False, True]), True)
 
@@ -358,7 +365,7 @@ def group(
 ) -> Groups:
     """The sums of each bin, ties divided as ``ties`` says; ``"auto"`` divides none."""
     if binning == "mass" and not isinstance(bins, str):
-        return _by_mass(*_cells(seen, ties), bins)
+        return _mass_groups(*_ordered_cells(seen, ties), bins)
     table = as_table(seen)
     starts = group_starts(table, bins)
     columns = (table.weight, table.positive, table.weight * table.scores)
@@ -394,7 +401,7 @@ def class_groups(
     return [Groups(*columns[:, columns[0] > 0]) for columns in classes]
 
 
-def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
+def _mass_groups(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
     """Groups of equal mass: a cell that a border divides is divided in proportion."""
     mass = np.append(0.0, np.cumsum(weight))
     borders = mass_borders(mass[-1], whole, bins)
@@ -405,7 +412,7 @@ def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: i
     return Groups(*(sums[present] for sums in groups))
 
 
-def _cells(seen: ScoreTable | Rows, ties: str) -> Cells:
+def _ordered_cells(seen: ScoreTable | Rows, ties: str) -> Cells:
     """Cells in the order of their predictions, those of equal ones as ``ties`` says."""
     if ties == "rows" and isinstance(seen, Rows):  # in the order in which they came
         order = np.argsort(seen.scores, kind="stable")
@@ -501,12 +508,12 @@ def sweep_starts(table: ScoreTable) -> Index:
     """
     upto = np.cumsum(table.weight), np.cumsum(table.positive)
     cells = np.arange(len(table))
-    if _rises(*upto, cells):  # then any bins of whole cells rise
+    if _frequencies_rise(*upto, cells):  # then any bins of whole cells rise
         return equal_mass_starts(upto[0], MOST)
     found = cells[:1]
     for bins in range(2, MOST + 1):
         starts = equal_mass_starts(upto[0], bins)
-        if not _rises(*upto, starts):
+        if not _frequencies_rise(*upto, starts):
             break
         found = starts
     return found
@@ -522,7 +529,7 @@ def equal_mass_starts(mass: Array, bins: int) -> Index:
     return starts_at(inner, len(mass))
 
 
-def _rises(mass: Array, positive: Array, starts: Index) -> bool:
+def _frequencies_rise(mass: Array, positive: Array, starts: Index) -> bool:
     """Whether the frequency of positives never falls from a bin to the next."""
     ends = last_cells(starts, len(mass))
     n, hits = (np.diff(column[ends], prepend=0.0) for column in (mass, positive))
@@ -552,7 +559,7 @@ def raised(x: Array, power: int = 3) -> Array:
 
 
 def check_weights(weights: str) -> None:
-    """Refuse a reading of weights that does not exist."""
+    """Refuse words for ``weights=`` but "importance" and "counts"."""
     check_word("weights", weights, WEIGHTS)
 
 

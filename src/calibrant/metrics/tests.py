@@ -138,8 +138,9 @@ def cox(
     """
     check_number("level", level, 0.0, 1.0)
     given = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
-    table, left_out = uncertain(given)
-    statistic, df = _score_test(table)
+    table, left_out = inner_cells(given)
+    along = [float(residuals(table) @ each) for each in score_directions(table)]
+    statistic, df = float(sum(each * each for each in along)), len(along)  # each**2 may overflow
     p_value = float(chdtrc(df, statistic)) if df else 1.0
     if impossible(given):  # also where no other prediction is left to test
         statistic, p_value = math.inf, 0.0
@@ -162,19 +163,11 @@ def cox(
 
 
 def _observed_expected(table: ScoreTable, level: float) -> tuple[float, Span]:
+    """Positives that came for each that was expected, and the interval."""
     expected = float(table.weight @ table.scores)
     if expected > 0.0:
         return table.total_positive / expected, ratio_interval(table, level)
     return (math.inf if table.total_positive else math.nan), (0.0, math.inf)
-
-
-def _score_test(table: ScoreTable) -> tuple[float, int]:
-    """SᵀV⁻¹S of the residuals along 1 and the log-odds, and its degrees of freedom."""
-    if not len(table):
-        return 0.0, 0
-    directions = score_directions(table)
-    along = [float(residuals(table) @ each) for each in directions]
-    return sum(each * each for each in along), len(directions)  # each**2 may be an OverflowError
 
 
 def score_directions(table: ScoreTable) -> list[Array]:
@@ -200,7 +193,7 @@ def score_directions(table: ScoreTable) -> list[Array]:
 # --- the line and the intercept -----------------------------------------------------------------
 
 
-def uncertain(table: ScoreTable) -> tuple[ScoreTable, float]:
+def inner_cells(table: ScoreTable) -> tuple[ScoreTable, float]:
     """The table without predictions of exactly 0 or 1, which have no log-odds; their weight."""
     certain = (table.scores == 0.0) | (table.scores == 1.0)
     return take_cells(table, ~certain), float(table.weight[certain].sum())
@@ -209,13 +202,13 @@ def uncertain(table: ScoreTable) -> tuple[ScoreTable, float]:
 class Coefficient(NamedTuple):
     """A coefficient of a line through the log-odds, and its standard error.
 
-    ``pull`` says how far each row moves it, times a total weight, from p and who is positive.
+    ``influence`` says how far each row moves it, times a total weight, from p and who is positive.
     ``missing`` says why the value is not finite, if it is not.
     """
 
     value: float
     error: float = math.inf
-    pull: Callable[[Array, Flags, float], Array] = lambda p, positive, total: np.zeros(len(p))
+    influence: Callable[[Array, Flags, float], Array] = lambda p, positive, total: np.zeros(len(p))
     missing: str = ""
 
     def interval(self, level: float) -> Span:
@@ -239,8 +232,8 @@ def cox_line(table: ScoreTable) -> CoxLine:
     The slope is infinite where a threshold tells the classes apart. It is NaN where there is one
     class or one prediction, and where weights are so unequal that floats do not tell it.
     """
-    table, _ = uncertain(table)
-    slope = _no_slope(table)
+    table, _ = inner_cells(table)
+    slope = _slope_without_line(table)
     z = logit(table.scores)
     if slope is None:
         try:
@@ -267,8 +260,8 @@ def cox_line(table: ScoreTable) -> CoxLine:
     pulls = [(first + second * z) ** 2 for first, second in inverse]
     first, second = (math.sqrt(max(float(part @ pull) for part in parts)) for pull in pulls)
     return CoxLine(
-        Coefficient(a, first, partial(_line_pull, a, b, inverse[0])),
-        Coefficient(b, second, partial(_line_pull, a, b, inverse[1])),
+        Coefficient(a, first, partial(_line_moves, a, b, inverse[0])),
+        Coefficient(b, second, partial(_line_moves, a, b, inverse[1])),
     )
 
 
@@ -280,7 +273,7 @@ def _no_line(slope: float) -> CoxLine:
     return CoxLine(Coefficient(math.nan, missing=missing), Coefficient(slope, missing=missing))
 
 
-def _no_slope(table: ScoreTable) -> float | None:
+def _slope_without_line(table: ScoreTable) -> float | None:
     """What the slope is where no line can be fitted; None if one can."""
     if len(table) < 2 or not table.total_positive or not table.total_negative:
         return math.nan
@@ -290,7 +283,7 @@ def _no_slope(table: ScoreTable) -> float | None:
     return -math.inf if positive.max() <= negative.min() else None
 
 
-def _line_pull(
+def _line_moves(
     a: float, b: float, inverse: Array, p: Array, positive: Flags, total: float
 ) -> Array:
     """How far each row moves a coefficient of the line of intercept a and slope b.
@@ -305,19 +298,12 @@ def _line_pull(
     return np.where(inner, total * left * (first + second * z), 0.0)
 
 
-def _offset_pull(a: float, information: float, p: Array, positive: Flags, total: float) -> Array:
-    """How far each row moves the intercept at slope 1; ``information`` is Σw·q(1 − q)."""
-    inner = (p > 0.0) & (p < 1.0)
-    q = sigmoid(a + logit(np.where(inner, p, 0.5)))
-    return np.where(inner, total / information * (positive - q), 0.0)
-
-
 def offset_intercept(table: ScoreTable) -> Coefficient:
     """The intercept a of logit P(y) = a + logit p: what the log-odds lack on average.
 
     It is fitted to all predictions but 0 and 1, and infinite where there is one class. O(D) a step.
     """
-    table, _ = uncertain(table)
+    table, _ = inner_cells(table)
     if not table.total_positive or not table.total_negative:
         value = math.inf if table.total_positive else -math.inf
         missing = "needs both classes at predictions between 0 and 1"
@@ -340,7 +326,13 @@ def offset_intercept(table: ScoreTable) -> Coefficient:
     _, _, q0, q1 = table.columns
     promised, seen = squares(table) @ (q * rest), q0 @ q**2 + q1 @ rest**2
     error = math.sqrt(float(max(promised, seen))) / information
-    return Coefficient(a, error, partial(_offset_pull, a, information))
+
+    def influence(p: Array, positive: Flags, total: float) -> Array:
+        inner = (p > 0.0) & (p < 1.0)
+        q = sigmoid(a + logit(np.where(inner, p, 0.5)))
+        return np.where(inner, total / information * (positive - q), 0.0)
+
+    return Coefficient(a, error, influence)
 
 
 # --- observed by expected -----------------------------------------------------------------------
@@ -411,12 +403,12 @@ class ECCE(Readable):
     @property
     def range_statistic(self) -> float:
         """``range``/``sigma``: compared with the range of a Brownian motion (Kuiper)."""
-        return _ratio(self.range, self.sigma)
+        return _in_sigmas(self.range, self.sigma)
 
     @property
     def maximum_statistic(self) -> float:
         """``maximum``/``sigma``: compared with the maximum of one (Kolmogorov and Smirnov)."""
-        return _ratio(self.maximum, self.sigma)
+        return _in_sigmas(self.maximum, self.sigma)
 
     @property
     def p_value(self) -> float:
@@ -507,7 +499,7 @@ def ecce(
     if impossible(table):
         beyond = 0.0, 0.0
     elif redrawn is None:
-        beyond = range_beyond(_ratio(reach, sigma)), maximum_beyond(_ratio(top, sigma))
+        beyond = (range_beyond(_in_sigmas(reach, sigma)), maximum_beyond(_in_sigmas(top, sigma)))
     else:
         found = [_reaches(left) for left in redrawn_residuals(table, redrawn, random)]
         ranges, tops = (np.concatenate(each) for each in zip(*found, strict=True))
@@ -522,7 +514,8 @@ def _reaches(left: Array) -> tuple[Array, Array]:
     return high - low, np.maximum(high, -low)
 
 
-def _ratio(value: float, sigma: float) -> float:
+def _in_sigmas(value: float, sigma: float) -> float:
+    """The value divided by its standard deviation, which may be 0."""
     if sigma > 0.0:
         return value / sigma
     return math.inf if value > 0.0 else 0.0
@@ -668,7 +661,7 @@ def calibration_test(
     replicates = check_whole("replicates", replicates, 1)
     random = read_generator(random_state)
     given = read_table(y, p, sample_weight, pos_label)
-    return _tested(given, weights, replicates, random, EXACT)
+    return _three_tests(given, weights, replicates, random, EXACT)
 
 
 def chance_that_right(
@@ -682,10 +675,10 @@ def chance_that_right(
     if grouped or len(table) < 2 or (weights == "counts" and not table.is_whole):
         return None
     random = np.random.default_rng(seed)
-    return _tested(table, weights, FEW, random, FEW_DRAWS).p_value
+    return _three_tests(table, weights, FEW, random, FEW_DRAWS).p_value
 
 
-def _tested(
+def _three_tests(
     given: ScoreTable, weights: str, replicates: int, random: np.random.Generator, most_draws: int
 ) -> CalibrationTest:
     table = table_for_test(given, weights)
@@ -696,11 +689,11 @@ def _tested(
     if len(three.starts) < len(table):
         drawn = [redraw(CellRows.of(table), three.starts, replicates, random)]
     seen = np.concatenate([three.statistics(left) for left in (three.left(table), *drawn)])
-    each = np.column_stack([_ranked(column) for column in seen.T])
+    each = np.column_stack([_p_values(column) for column in seen.T])
     # from the middle of the steps, so that no p-value is 1
     together = (1.0 / np.tan(np.pi * (each - 0.5 / (replicates + 1)))).sum(axis=1)
     cox, spiegelhalter, grouped = each[0].tolist()
-    return CalibrationTest(float(_ranked(together)[0]), cox, spiegelhalter, grouped, replicates)
+    return CalibrationTest(float(_p_values(together)[0]), cox, spiegelhalter, grouped, replicates)
 
 
 class _Statistics(NamedTuple):
@@ -745,10 +738,10 @@ class _Statistics(NamedTuple):
         return np.asarray(np.minimum(found, LARGEST))
 
 
-def _ranked(values: Array) -> Array:
-    """The share of samples whose value is at least as large as that of each sample.
+def _p_values(values: Array) -> Array:
+    """The p-value of each sample among all: the share of values that are at least as large.
 
-    >>> _ranked(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
+    >>> _p_values(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
     [0.5, 1.0, 0.5, 0.75]
     """
     largest = float(np.abs(values).max(initial=0.0, where=np.isfinite(values)))
@@ -874,7 +867,12 @@ def hosmer_lemeshow(
     statistic = float(parts.sum())
     low, high = table.scores[groups.starts], table.scores[last_cells(groups.starts, len(table))]
     used = int(((high > 0) & (low < 1) | (parts > 0)).sum())
-    df = _degrees_of_freedom(used, fitted)
+    if fitted and used < 3:
+        raise InputError(
+            f"with fitted=True at least 3 groups with something to test are needed, but {used} "
+            "came. Ask for more bins, or use binning='mass'."
+        )
+    df = used - 2 if fitted else used
     if fitted or replicates is None:
         p_value = float(chdtrc(df, statistic)) if df else 1.0
         return HosmerLemeshow(statistic, df, p_value, used, bins - used)
@@ -910,17 +908,6 @@ class RiskGroups(NamedTuple):
         rounding = np.where(self.variance == 0.0, 1e-12 * self.weight, 0.0)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             return np.where(np.abs(residual) <= rounding, 0.0, residual**2 / self.variance)
-
-
-def _degrees_of_freedom(used: int, fitted: bool) -> int:
-    if not fitted:
-        return used
-    if used < 3:
-        raise InputError(
-            f"with fitted=True at least 3 groups with something to test are needed, but {used} "
-            "came. Ask for more bins, or use binning='mass'."
-        )
-    return used - 2
 
 
 @dataclass(frozen=True, repr=False)

@@ -127,7 +127,7 @@ def _spline_columns(z: Array, weight: Array, wanted: int) -> Array:
 
 def _mean_and_deviation(z: Array, weight: Array) -> tuple[float, float]:
     """Weighted mean and deviation; a deviation of 0 counts as 1."""
-    share = _shares(weight)
+    share = _as_shares(weight)
     mean = float(z @ share)
     deviation = float(np.sqrt((z - mean) ** 2 @ share))
     return mean, deviation or 1.0
@@ -155,10 +155,10 @@ def fit_change(cells: ComparedCells, columns: Array, start: ChangeFit | None = N
     if start is not None:
         theta[: len(start.theta)] = start.theta
     if not len(theta):
-        return _model_at(cells, columns, theta)
+        return _fit_at(cells, columns, theta)
 
     def at(theta: Array) -> _ChangePoint:
-        found, pull = _model_at(cells, columns, theta), PRIOR * theta
+        found, pull = _fit_at(cells, columns, theta), PRIOR * theta
         gradient = columns @ (cells.weight * found.p - cells.rows.positive) + pull
         return _ChangePoint(theta, found.loss + 0.5 * float(theta @ pull), gradient, found)
 
@@ -166,11 +166,11 @@ def fit_change(cells: ComparedCells, columns: Array, start: ChangeFit | None = N
         return newton_step(information_matrix(cells, columns, here.fit.p), here.gradient)
 
     total = float(cells.weight.sum())
-    return _model_at(cells, columns, descend(at, at(theta), step, total).required().theta)
+    return _fit_at(cells, columns, descend(at, at(theta), step, total).required().theta)
 
 
-def _model_at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
-    """The model with these coefficients."""
+def _fit_at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
+    """The probabilities and the loss of the model with these coefficients."""
     eta = cells.offset + theta @ columns
     positive, negative = cells.rows.positive, cells.rows.negative
     loss = positive @ np.logaddexp(0.0, -eta) + negative @ np.logaddexp(0.0, eta)
@@ -196,7 +196,7 @@ def change_terms(cells: ComparedCells, p: Array, count: int) -> list[Array]:
     """
     weight = cells.weight
     mean, deviation = information_mean_and_deviation(cells, p)
-    alike = _shares(weight * p) + _shares(weight * (1.0 - p))
+    alike = _as_shares(weight * p) + _as_shares(weight * (1.0 - p))
     _, at = np.unique(cells.rows.z, return_inverse=True)
     mass = np.bincount(at, alike) / 2.0
     below = 2.0 * np.cumsum(mass) - mass - 1.0
@@ -210,7 +210,7 @@ def information_mean_and_deviation(cells: ComparedCells, p: Array) -> tuple[floa
     return _mean_and_deviation(cells.rows.z, cells.information(p))
 
 
-def _shares(weight: Array) -> Array:
+def _as_shares(weight: Array) -> Array:
     """Weights divided by their sum."""
     return weight / max(float(weight.sum()), np.finfo(float).tiny)
 
@@ -227,7 +227,7 @@ def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -
     for step in steps:
         tested = step * cells.new
         after = fit_change(cells, np.concatenate((columns, tested)), before)
-        found = c_alpha(cells, before, after, columns, tested)
+        found = c_alpha_test(cells, before, after, columns, tested)
         if found is None:
             break
         columns, terms = np.concatenate((columns, tested)), np.concatenate((terms, tested))
@@ -239,7 +239,7 @@ def stepwise_tests(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -
     return outcomes
 
 
-def c_alpha(
+def c_alpha_test(
     cells: ComparedCells, before: ChangeFit, after: ChangeFit, columns: Array, tested: Array
 ) -> tuple[float, int, float] | None:
     """Statistic, degrees of freedom and p-value of the tested terms.
@@ -311,12 +311,12 @@ def remedies_of(
         variance = (own * alone.variance(here.p)) @ own.T
         optimism = np.trace(np.linalg.solve(information_matrix(alone, own, here.p), variance))
         saved = fits[0].loss - here.loss - float(optimism)
-        left = _remaining_distance(alone, columns, (here.p, fits[-1].p), best - known)
+        left = _distance_left(alone, columns, (here.p, fits[-1].p), best - known)
         found.append(Remedy(name, saved / total, left if here is not fits[-1] else 0.0))
     return tuple(found)
 
 
-def _remaining_distance(
+def _distance_left(
     cells: ComparedCells, columns: Array, pair: tuple[Array, Array], covariance: Array
 ) -> float:
     """The root mean square difference of two models' probabilities, without what chance adds."""

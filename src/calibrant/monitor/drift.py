@@ -175,9 +175,9 @@ def check_drift(
         raise ParameterError(f"scale must be {SCALES}, but {scale!r} came.")
     level, least = check_number("level", level, 0.0, 1.0), check_least(least)
     if isinstance(reference, ScoreTable):
-        found = _compared_tables(reference, new, calibrator, scale, weights)
+        found = _cells_of_two_tables(reference, new, calibrator, scale, weights)
     elif calibrator is None:
-        found = _compared_with_map(reference, new, scale, weights)
+        found = _cells_beside_map(reference, new, scale, weights)
     else:
         raise InputError(
             "calibrator= turns the scores of two tables into probabilities, but the reference is "
@@ -204,7 +204,7 @@ class _Compared(NamedTuple):
     distance: float | None = None
 
 
-def _compared_tables(
+def _cells_of_two_tables(
     reference: ScoreTable, new: ScoreTable, calibrator: Any, scale: str, weights: str
 ) -> _Compared:
     """The cells of two tables, of their scores or of the calibrator's probabilities."""
@@ -220,7 +220,7 @@ def _compared_tables(
         map_ = map_of_one_score(calibrator)
         _refuse_other_kind(calibrator, reference=reference, new=new)
         reference, new = reference.through(map_), new.through(map_)
-    by_logit, notes = _compares_logits(reference, new, scale)
+    by_logit, notes = _reads_logits(reference, new, scale)
     first, second, more = cells_in_common(reference, new, by_logit, weights)
     groups = (first, second)
     if not (any(g.negative.sum() for g in groups) and any(g.positive.sum() for g in groups)):
@@ -241,7 +241,7 @@ def _compared_tables(
     )
 
 
-def _compared_with_map(calibrator: Any, new: ScoreTable, scale: str, weights: str) -> _Compared:
+def _cells_beside_map(calibrator: Any, new: ScoreTable, scale: str, weights: str) -> _Compared:
     """The cells of a table, compared with what a calibrator says of them."""
     _refuse_raw_scale(scale)
     map_ = map_of_one_score(calibrator)
@@ -301,7 +301,7 @@ def _drift_of(found: _Compared, level: float, least: float) -> Drift:
         level_of_mean, slope = outcomes[1].model.theta[-2:].tolist()
         line = level_of_mean - slope * mean / deviation, slope / deviation
     return Drift(
-        recommendation=_recommended(tests, remedies, level, least),
+        recommendation=_recommendation(tests, remedies, level, least),
         p_value=-math.expm1(len(TESTS) * math.log1p(-smallest)) if smallest < 1.0 else 1.0,
         tests=tests,
         remedies=remedies,
@@ -321,11 +321,13 @@ def _drift_of(found: _Compared, level: float, least: float) -> Drift:
     )
 
 
-def _recommended(
+def _recommendation(
     tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], level: float, least: float
 ) -> str:
-    """The remedy for the highest step in which a change was found, or the first that leaves less
-    than ``least``."""
+    """What to do: the remedy for the highest step in which a change was found.
+
+    A smaller one is enough if it leaves less than ``least``.
+    """
     each = -math.expm1(math.log1p(-level) / len(TESTS))
     highest = max((at for at, test in enumerate(tests, start=1) if test.p_value <= each), default=0)
     for remedy in remedies[:highest]:
@@ -395,7 +397,7 @@ def _refuse_raw_scale(scale: str) -> None:
         )
 
 
-def _compares_logits(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, list[str]]:
+def _reads_logits(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, list[str]]:
     """Whether the logits of scores are compared, and a note where the tables look different."""
     inside = [table.looks_like_probabilities for table in (reference, new)]
     if scale == "logit" and not all(inside):

@@ -65,7 +65,7 @@ class MasterScale(PrintsAsTable, Frozen):
         boundaries: Any = None,
         names: Any = None,
     ) -> Self:
-        """A master scale.
+        """A master scale of so many grades, or with these boundaries.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from calibrant.array_types import Array
 from calibrant.data.documents import brief
-from calibrant.data.door import Rows, check_lengths, read_labels, read_scores, read_weight
+from calibrant.data.door import Rows, check_lengths, read_scores
 from calibrant.data.score_table import WEIGHTS, ScoreTable, rows_count_once
 from calibrant.data.segments import Key, refuse_several_columns, segment_codes, segment_key
 from calibrant.errors import InputError
@@ -37,7 +37,6 @@ from calibrant.metrics.chance import RisingBand
 from calibrant.metrics.tables import (
     check_number,
     check_weights,
-    read_column,
     read_rows,
     read_table,
     table_for_test,
@@ -153,7 +152,7 @@ class Monitor:
             self._state = replace(self._state, classes=known.classes, pos_label=known.pos_label)
         return map_
 
-    def _known_calibrator(self) -> Fitted:
+    def _required_calibrator(self) -> Fitted:
         """The calibrator; refused where the monitor has none."""
         if self._fitted is None:
             raise InputError(
@@ -171,8 +170,11 @@ class Monitor:
         self._reset_lock()
 
     def _reset_lock(self) -> None:
-        """Start without a lock. Each process makes one of its own: a forked process would wait for
-        ever for a thread that held the lock and that it does not have."""
+        """Start without a lock.
+
+        Each process makes one of its own. A forked process would wait for ever for a thread that
+        held the lock, since it does not have that thread.
+        """
         self._locks: dict[int, Any] = {}  # by the number of the process
         self._updater: tuple[int, int] | None = None  # the process and thread of an update
 
@@ -226,7 +228,7 @@ class Monitor:
             If anything is wrong with the rows, the monitor stays as it was.
         """
         with self._one_batch():
-            rows = self._read_batch(y, p, scores, sample_weight)
+            rows = self._read_rows_of_batch(y, p, scores, sample_weight)
             tables: dict[Key, ScoreTable] = {}
             self._check_segments(segments)
             if segments is not None:
@@ -307,7 +309,7 @@ class Monitor:
             if scores != (self._state.band is not None):
                 raise InputError("with old rows as the reference, tables hold scores: scores=True.")
             return table if scores else read_table(table, None, None, None)
-        map_ = self._known_calibrator().map
+        map_ = self._required_calibrator().map
         made = table.through(map_)
         if not table.error:
             return made
@@ -332,23 +334,19 @@ class Monitor:
         self._state = replace(self._state.after(batch), classes=classes, pos_label=pos_label)
         return self.reading
 
-    def _read_batch(self, y: Any, p: Any, scores: Any, sample_weight: Any) -> Rows:
-        """Checked rows with their probabilities; with their scores where old rows are the
-        reference."""
+    def _read_rows_of_batch(self, y: Any, p: Any, scores: Any, sample_weight: Any) -> Rows:
+        """The rows with their probabilities, or with scores where old rows are the reference."""
         if (p is None) == (scores is None):
             raise InputError("pass either the probabilities p, or scores=..., and not both.")
         state = self._state
+        labels = state.pos_label, state.classes
         if state.band is None:
             if p is None:
-                p = self._known_calibrator().calibrate(scores)
-            return read_rows(y, p, sample_weight, state.pos_label, state.classes)
+                p = self._required_calibrator().calibrate(scores)
+            return read_rows(y, p, sample_weight, *labels)
         if scores is None:
             raise InputError("with old rows as the reference, pass their kind of scores: scores=.")
-        found = read_labels(y, pos_label=state.pos_label, classes=state.classes)
-        clean = read_column(scores, found, name="scores", read=read_scores)
-        check_lengths(y=len(found.positive), scores=len(clean))
-        weight = read_weight(sample_weight, len(clean))
-        return Rows(clean, found.positive, weight, found.classes, found.pos_label)
+        return read_rows(y, scores, sample_weight, *labels, name="scores", read=read_scores)
 
     # --- answers --------------------------------------------------------------------------------
 
@@ -567,8 +565,7 @@ def reading_of_state(state: MonitorState) -> MonitorReading:
 
 
 def _stake_multiple(evidence: float) -> float:
-    """How many times its stake a bet is worth, from the logarithm of that; at most e⁷⁰⁰, still a
-    float."""
+    """How many times its stake a bet is worth, from the logarithm of that; e⁷⁰⁰ at most."""
     return math.exp(min(evidence, 700.0))
 
 
@@ -742,7 +739,7 @@ def _check_counts(state: MonitorState) -> None:
 
 
 def _read_evidence(given: Mapping[str, Any]) -> Evidence:
-    """The wealth of the alternatives; None stands for a wealth of 0."""
+    """The evidence in a document, where None stands for the logarithm of a wealth of 0."""
     wealth, best = (
         np.array([-np.inf if value is None else _read_number(value) for value in given[name]])
         for name in ("wealth", "best")
@@ -761,7 +758,7 @@ def _read_evidence(given: Mapping[str, Any]) -> Evidence:
 
 
 def _read_window(given: Mapping[str, Any]) -> Window:
-    """The sums of some batches."""
+    """A window in a document."""
     columns = [_read_numbers(given[name], 0.0) for name in SUMS]
     if any(len(column) != len(EDGES) + 1 for column in columns):
         raise ValueError("a window has another number of cells")
@@ -840,9 +837,8 @@ class Watched:
     centre: float
 
     @classmethod
-    def by(cls, p: Array) -> Watched:
-        """What to watch, by the first batch: tenths of its probabilities, and the mean of their
-        log-odds.
+    def of_first_batch(cls, p: Array) -> Watched:
+        """What to watch: tenths of the first batch's probabilities, and their mean log-odds.
 
         Probabilities are known before the labels, so they may decide what is bet on. If the batch
         has too few different probabilities, borders are fixed ones.
@@ -967,7 +963,7 @@ class MonitorState:
 
     @property
     def total(self) -> float:
-        """ln of all evidence of now: the mean of that about all rows and about segments."""
+        """ln of all evidence now: the mean of that about all rows and of that about segments."""
         if not self.by_segment:
             return self.evidence.total
         shares = [(one.share, one.evidence.total) for one in self.segments.values()]
@@ -1003,7 +999,7 @@ class MonitorState:
                 "twice. Pass rows that came since."
             )
         bounds = self.bounds(batch.table)
-        watched = self.watched or Watched.by(bounds.p)
+        watched = self.watched or Watched.of_first_batch(bounds.p)
         alternatives = watched.alternatives()
         impossible = bounds.impossible(batch.table.negative, batch.table.positive)
         before = self.evidence if self.batches else Evidence.none(len(alternatives.prior))

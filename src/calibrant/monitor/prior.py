@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
-from scipy.special import ndtri
 
 from calibrant.array_types import Array
 from calibrant.data.columns import to_matrix
@@ -26,6 +25,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.fitting.fitted import Fitted, refuse_models
 from calibrant.losses import LARGEST, logit, shift_odds, sigmoid
+from calibrant.metrics.chance import normal
+from calibrant.metrics.tables import check_number
 from calibrant.result_tables import PlainFields
 from calibrant.rules.base import Map, VectorMap
 
@@ -532,12 +533,12 @@ def estimate_rate(
     rate 0.125 (0.03719 to 0.2318 at 95 %) among rows of weight 100; 0.5 in training
     """
     train = float(check_rates(train_rate, "train_rate", ProbabilityKind()))
-    z = _normal_deviate(level)
+    z = normal(check_number("level", level, 0.0, 1.0))
     if not isinstance(p, ScoreTable):
         clean = read_probabilities(p)
-        weight = _weights(sample_weight, len(clean))
+        weight = _row_weights(sample_weight, len(clean))
         present = weight > 0.0
-        clean, weight, size = clean[present], weight[present], _effective_rows(weight)
+        clean, weight, size = clean[present], weight[present], _size_of_weights(weight)
     elif sample_weight is not None:
         raise InputError("sample_weight must not be given with a table, which has its own weights.")
     elif not p:
@@ -601,11 +602,11 @@ def estimate_rates(
     clean = read_distributions(p)
     n, k = clean.shape
     train = check_rates(train_rate, "train_rate", ProbabilityKind(k, distribution=True))
-    z = None if level is None else _normal_deviate(level)
-    weight = _weights(sample_weight, n)
+    z = None if level is None else normal(check_number("level", level, 0.0, 1.0))
+    weight = _row_weights(sample_weight, n)
     if (clean == clean[0]).all():
         _warn_of_equal_rows(str(clean[0].tolist()[:6]))
-    total, size = float(weight.sum()), _effective_rows(weight)
+    total, size = float(weight.sum()), _size_of_weights(weight)
     present = weight > 0.0
     classes = ClassLikelihood(clean[present] / train, weight[present] / total)
     rates, rounds = classes.most_likely(train / train.sum())
@@ -622,23 +623,16 @@ def estimate_rates(
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _weights(sample_weight: Any, n: int) -> Array:
+def _row_weights(sample_weight: Any, n: int) -> Array:
     """Checked weights; 1 for each row where none came."""
     weight = read_weight(sample_weight, n)
     return np.ones(n) if weight is None else weight
 
 
-def _effective_rows(weight: Array) -> float:
+def _size_of_weights(weight: Array) -> float:
     """How many rows of equal weight some weights are worth, (Σw)²/Σw²."""
     share = weight / weight.max()  # squares of tiny weights would vanish
     return float(share.sum() ** 2 / (share @ share))
-
-
-def _normal_deviate(level: float) -> float:
-    """The normal deviate z with the probability ``level`` between −z and z."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
-        raise ParameterError(f"level must be a number between 0 and 1, but {level!r} came.")
-    return float(ndtri((1.0 + level) / 2))
 
 
 def _warn_of_equal_rows(value: str) -> None:
@@ -791,7 +785,7 @@ def _shift_by_kept_rows(given: GivenShift, kind: ProbabilityKind) -> Shift:
             "rates of all labels. Pass train_rate and target_rate, a rate for each label."
         )
     sizes = (kind.columns,) if kind.columns else (0, 2)
-    share = _read_numbers(given.kept, "kept", sizes, kind, (SMALLEST_RATE, 1.0))
+    share = _read_rates(given.kept, "kept", sizes, kind, (SMALLEST_RATE, 1.0))
     factor = 1.0 / share if kind.columns else share
     if share.ndim and not kind.columns:  # of negatives and positives
         factor = share[0] / share[1]
@@ -807,7 +801,7 @@ def _shift_by_weight(given: GivenShift, kind: ProbabilityKind) -> Shift:
         )
     sizes = (0, kind.columns) if kind.columns else (0,)
     ends = 1.0 / LARGEST_WEIGHT, LARGEST_WEIGHT
-    weight = _read_numbers(given.positive_weight, "positive_weight", sizes, kind, ends)
+    weight = _read_rates(given.positive_weight, "positive_weight", sizes, kind, ends)
     factor = 1.0 / weight
     if kind.columns:
         factor = np.broadcast_to(factor, (kind.columns,))
@@ -843,7 +837,7 @@ def _shift_and_record(factor: Array, record: dict[str, Any], rate: Array | None)
 
 def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
     """Rates strictly between 0 and 1, as many as are needed; those of classes have the sum 1."""
-    rates = _read_numbers(value, name, (kind.columns,), kind, (SMALLEST_RATE, LARGEST_RATE))
+    rates = _read_rates(value, name, (kind.columns,), kind, (SMALLEST_RATE, LARGEST_RATE))
     if kind.distribution and abs(float(rates.sum()) - 1.0) > SUM_TOLERANCE:
         raise ParameterError(
             f"{name} must have the sum 1 over the {kind.columns} classes, but it is "
@@ -852,11 +846,13 @@ def check_rates(value: Any, name: str, kind: ProbabilityKind) -> Array:
     return rates
 
 
-def _read_numbers(
+def _read_rates(
     value: Any, name: str, sizes: tuple[int, ...], kind: ProbabilityKind, ends: tuple[float, float]
 ) -> Array:
-    """A number (size 0) or an array of one of the sizes, all between two ends; a mapping by label
-    is taken, too."""
+    """A number (size 0), or as many as one of the sizes says, all between two ends.
+
+    A mapping of labels to numbers is read in the order of the labels.
+    """
     labels = kind.labels
     if isinstance(value, Mapping):
         if labels is None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from calibrant.array_types import Array
 from calibrant.data.frozen import Frozen
-from calibrant.diagrams.curve import CORNER, Curve, window
+from calibrant.diagrams.curve import CORNER, Curve, probability_window
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.outputs import check_different_files, find_target, write_whole
@@ -112,7 +112,7 @@ def source_files(source: Any) -> list[str]:
 
 
 def check_texts(**texts: Any) -> None:
-    """Refuse words for the page that are no text."""
+    """Refuse titles and names for the page that are no text."""
     for name, value in texts.items():
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be a str, but {type(value).__name__} came.")
@@ -126,7 +126,7 @@ def check_output(output: Any, *sources: Any) -> None:
 
 
 def version_facts() -> dict[str, str]:
-    """What computed it."""
+    """The versions of what computed the page."""
     others = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
     return {
         "calibrant": __version__,
@@ -206,7 +206,7 @@ def explanation(text: str) -> Markup:
 
 
 def collapsed(title: str, content: Markup) -> Markup:
-    """What is shown when the reader asks for it."""
+    """A part of the page that is folded away until the reader opens it."""
     return element("details", element("summary", title), content)
 
 
@@ -330,7 +330,7 @@ def signed(value: float) -> str:
 
 
 def small_text(text: str) -> Markup:
-    """A text that stands back."""
+    """A text in small letters."""
     return element("small", text)
 
 
@@ -479,6 +479,7 @@ def small_chart(
 
 
 def curve_band(curve: Curve, place: PlotArea) -> Markup:
+    """The band of a curve: an area, or a line where there is one point; nothing without a band."""
     if curve.lower is None or curve.upper is None:
         return Markup()
     if len(curve) > 1:
@@ -649,7 +650,7 @@ def probability_axis(columns: Iterable[Array]) -> PageAxis:
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     if low >= 0.0 and CORNER < high <= 0.5:
         return linear_axis(0.0, next(end for end in (0.3, 0.4, 0.5) if high <= end))
-    return linear_axis(*window(low, high))
+    return linear_axis(*probability_window(low, high))
 
 
 def logit_axis(columns: Iterable[Array]) -> PageAxis:

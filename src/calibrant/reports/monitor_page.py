@@ -110,7 +110,8 @@ def _tiles(report: MonitorReport) -> Markup:
     )
 
 
-def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
+def _time_section(curve: MonitorCurve, counted_as: str) -> Markup:
+    """The shares of positives and the evidence, window by window."""
     charts = (
         ("Share of positives, expected and observed", _share_chart(curve, counted_as)),
         ("Evidence against the probabilities", _evidence_chart(curve)),
@@ -129,7 +130,7 @@ def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
     return page_section("time", "Over time", both, explanation(text))
 
 
-def _periods_markup(periods: Sequence[Period], counted_as: str) -> Markup:
+def _periods_section(periods: Sequence[Period], counted_as: str) -> Markup:
     several = any(period.changed for period in periods)
     axis = common_axis(period.curve for period in periods)
     figures, names = [], []
@@ -161,7 +162,8 @@ def _periods_markup(periods: Sequence[Period], counted_as: str) -> Markup:
     )
 
 
-def _segments(report: MonitorReport) -> Markup:
+def _segments_section(report: MonitorReport) -> Markup:
+    """The segments with most evidence, as a table; nothing without segments."""
     if not report.segments:
         return Markup()
     shown = report.segments[:MOST_SEGMENTS]
@@ -187,9 +189,9 @@ def _segments(report: MonitorReport) -> Markup:
     return page_section("segments", "Segments", page_table("Segments", columns), explanation(text))
 
 
-def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
+def _batches_section(curve: MonitorCurve, counted_as: str) -> Markup:
     """The newest windows, and all of them folded away."""
-    came, expected, low, high = _percents(curve)
+    came, expected, low, high = _shares_in_percent(curve)
     words = np.where(curve.came > curve.high, "above", "inside")
     words[curve.came < curve.low] = "below"
     columns = (
@@ -213,7 +215,7 @@ def _batch_names(curve: MonitorCurve) -> list[str]:
     return list(map(batch_words, curve.first.tolist(), curve.last.tolist()))
 
 
-def _percents(curve: MonitorCurve) -> list[list[str]]:
+def _shares_in_percent(curve: MonitorCurve) -> list[list[str]]:
     """What came, what was expected, and the two ends of its band, window by window."""
     columns = (curve.came, curve.expected, curve.low, curve.high)
     return [[shown_percent(share) for share in column.tolist()] for column in columns]
@@ -236,7 +238,7 @@ def _share_chart(curve: MonitorCurve, counted_as: str) -> Markup:
     edges = np.repeat(curve.edges, 2)[1:-1]
     lower, upper, mean = (np.repeat(c, 2) for c in (curve.low, curve.high, curve.expected))
     x, y = place.across(curve.middle), place.down(curve.came)
-    texts = (_batch_names(curve), curve.times, *_percents(curve), curve.weight.tolist())
+    texts = (_batch_names(curve), curve.times, *_shares_in_percent(curve), curve.weight.tolist())
     words = [
         (
             f"{name} ({time})" if time else name,
@@ -248,7 +250,7 @@ def _share_chart(curve: MonitorCurve, counted_as: str) -> Markup:
         for name, time, came, expected, low, high, weight in zip(*texts, strict=True)
     ]
     expected = (area_between(edges, lower, upper, place), line_through(edges, mean, place))
-    return _picture(
+    return _chart(
         "Share of positives in each window",
         place,
         "share of positives",
@@ -279,7 +281,7 @@ def _evidence_chart(curve: MonitorCurve) -> Markup:
     level = float(place.down(enough))
     flat = element("path", class_="alarm dashed", d=f"M{LEFT} {level:.1f}h{FIELD}")
     said = chart_text(LEFT + 6, level - 6, f"alarm at {curve.enough:,.4g}", "start")
-    return _picture(
+    return _chart(
         "Evidence against the probabilities",
         place,
         "evidence",
@@ -299,7 +301,8 @@ def batch_words(first: int, last: int) -> str:
     return f"batch {first:,}" if first == last else f"batches {first:,} to {last:,}"
 
 
-def _picture(name: str, place: PlotArea, left: str, *parts: Markup) -> Markup:
+def _chart(name: str, place: PlotArea, left: str, *parts: Markup) -> Markup:
+    """A picture with batches along its lower side, and ``left`` beside the upright axis."""
     below = chart_text(LEFT + FIELD / 2, HEIGHT - 6, "batch", "middle")
     return picture("chart", name, (WIDTH, HEIGHT), chart_frame(place, left), below, *parts)
 
@@ -401,7 +404,7 @@ def monitor_report(
         how=how,
         reading=reading,
         curve=curve,
-        periods=_periods(monitor.windows, curve.change),
+        periods=_periods_of(monitor.windows, curve.change),
         segments=tuple(sorted(monitor.segments, key=lambda one: -one.evidence / one.enough)),
         batches=monitor.batches,
         rows=monitor.rows,
@@ -416,7 +419,7 @@ def monitor_report(
 # --- periods --------------------------------------------------------------------------------------
 
 
-def _periods(windows: Sequence[Window], change: int | None) -> tuple[Period, ...]:
+def _periods_of(windows: Sequence[Window], change: int | None) -> tuple[Period, ...]:
     """A few stretches of windows; where there is a change, they end there and begin anew."""
     if change is None:
         parts = [(list(windows), 2 * PERIODS, False)]
@@ -568,10 +571,10 @@ class MonitorReport(PlainFields, PageValue):
         """The page: one file that needs no other and no network."""
         sections = (
             verdict_section(self.verdict, _tiles(self), self.how),
-            _over_time(self.curve, self.counted_as),
-            _periods_markup(self.periods, self.counted_as),
-            _segments(self),
-            _batches(self.curve, self.counted_as),
+            _time_section(self.curve, self.counted_as),
+            _periods_section(self.periods, self.counted_as),
+            _segments_section(self),
+            _batches_section(self.curve, self.counted_as),
             recipe_section("How to go on", self.recipes),
             fact_section(self.facts),
         )

@@ -261,7 +261,7 @@ TILES = 3
 
 
 def _series_numbers(methods: Sequence[Method]) -> list[int]:
-    """The look of each method: grey for the scores as they are, blue for the chosen one."""
+    """The number of each method's colour: 0 (grey) for the scores as they are, 1 for the chosen."""
     following = itertools.count(2)
     others = (1 if method.chosen else next(following) for method in methods[1:])
     return [0, *others]
@@ -290,6 +290,7 @@ def _tiles(report: Report) -> Markup:
 
 
 def _advice(report: Report) -> Markup:
+    """What deserves a look, as a list; nothing where there is no advice."""
     if not report.advice:
         return Markup()
     items = (element("li", line) for line in report.advice)
@@ -335,11 +336,13 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
 
 
 def _with_error(value: float, error: float | None) -> Markup:
+    """A value, and its standard error where there is one."""
     shown = shown_value(value)
     return join((shown,) if error is None else (shown, " ", small_text(f"± {short_value(error)}")))
 
 
 def _gain_cell(method: Method) -> str:
+    """The gain of a method and its interval, a dash for the scores as they are."""
     if method.gain is None:
         return "–"
     if method.gain_low is None or method.gain_high is None or not math.isfinite(method.gain):
@@ -352,6 +355,7 @@ def _gain_cell(method: Method) -> str:
 
 
 def _diagrams(report: Report, order: Sequence[int]) -> Markup:
+    """The reliability diagram of all methods on both kinds of axes, and the chosen map."""
     several = isinstance(report.evaluation, MulticlassEvaluation)
     across = "confidence of the top label" if several else "predicted probability"
     up = "how often it was right" if several else "how often the event happened"
@@ -385,12 +389,12 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
         f"(by weight), its band a {100 * report.level:g} % interval; below it, how "
         "predictions are spread."
     )
-    table = collapsed("The points in numbers", _points_table(methods))
+    table = collapsed("The points in numbers", _points_in_numbers(methods))
     both = element("div", *parts, class_="pair")
     return page_section("diagrams", "Before and after", both, explanation(text), table)
 
 
-def _points_table(methods: Sequence[Method]) -> Markup:
+def _points_in_numbers(methods: Sequence[Method]) -> Markup:
     """The points of the diagram in numbers, for those who do not see it."""
     points = [(m.name, m.curve, i) for m in methods for i in range(len(m.curve))]
     columns = (
@@ -410,6 +414,7 @@ def _points_table(methods: Sequence[Method]) -> Markup:
 
 
 def _between(low: float, high: float) -> str:
+    """Both ends of an interval, as cells of tables have them."""
     return f"{shown_value(float(low))} to {shown_value(float(high))}"
 
 
@@ -634,7 +639,7 @@ LETTERS = 52
 
 
 def worst_groups(found: Multicalibration) -> Multicalibration:
-    """The same with as many groups as a page holds."""
+    """The result with no more groups than a page holds."""
     return replace(found, groups=found.groups[:MOST_GROUPS])
 
 
@@ -704,11 +709,11 @@ def _group_picture(found: Multicalibration) -> Markup:
         "Observed minus predicted in the worst groups, with intervals",
         (GROUP_WIDTH, height + GROUP_AXIS),
         element("g", *parts, aria_hidden="true"),
-        *(_group_line(one, GROUP * i, place, found.level) for i, one in enumerate(groups)),
+        *(_group_with_interval(one, GROUP * i, place, found.level) for i, one in enumerate(groups)),
     )
 
 
-def _group_line(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
+def _group_with_interval(one: GroupError, top: float, place: PlotArea, level: float) -> Markup:
     """The name of a group, and its difference with the interval below."""
     number = 1 if one.wrong else 0
     low, at, high = place.across(np.array([one.low, one.difference, one.high]))
@@ -803,6 +808,7 @@ _LIKELY = "Calibrate these scores with {}, although the gain alone may be noise.
 def _verdict_to_keep(
     raw: Method, rest: tuple[Method, ...], level: float, where: str
 ) -> tuple[str, str]:
+    """The two sentences where the scores as they are stay, with what the best method had."""
     others = [m for m in rest if m.gain is not None]
     first = "Keep the scores as they are: no method improves on them beyond noise."
     if raw.name == ONE_RATE:
@@ -818,12 +824,14 @@ def _verdict_to_keep(
 
 
 def _change_in_words(old: float, new: float) -> str:
+    """Which way a log loss went, and from where to where."""
     if short_value(old) == short_value(new):
         return f"stayed at {short_value(new)}"
     return f"{'fell' if new < old else 'rose'} {from_to(old, new)}"
 
 
 def _gain_in_words(method: Method, level: float) -> str:
+    """By how much a method is better or worse, with the interval; nothing if that is not known."""
     if method.gain is None or method.gain_low is None or method.gain_high is None:
         return ""
     if not math.isfinite(method.gain):
@@ -837,6 +845,7 @@ def _gain_in_words(method: Method, level: float) -> str:
 
 
 def _ranking_in_words(raw: Method, chosen: Method) -> str:
+    """What became of the AUC."""
     if raw.auc is None or chosen.auc is None:
         return "the ranking cannot be judged"
     old = raw.auc - (raw.auc_change or 0.0)  # that of the scores, not of one rate for all rows
@@ -888,11 +897,11 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
     return (
         Recipe("Python", python, saved),
         Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
-        _sql(fitted, score, file, what),
+        _sql_recipe(fitted, score, file, what),
     )
 
 
-def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
+def _sql_recipe(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
     """The query where it is short, or why there is none, and the command that writes it."""
     writes = f"calibrant export {shell_quoted(file)} --to sql --score {shell_quoted(score)}"
     columns = fitted.map.n_segment_columns

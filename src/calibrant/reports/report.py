@@ -35,8 +35,8 @@ from calibrant.diagrams.curve import (
     cell_edges,
     histogram_of,
     map_curve,
+    probability_window,
     reliability_curve,
-    window,
 )
 from calibrant.errors import CalibrationWarning, InputError, ParameterError, shell_quoted
 from calibrant.fitting.base import Calibrator, count_columns, facts_of_matrix
@@ -192,10 +192,10 @@ def calibration_report(
         check_features(scores, features, several=several)
     if several:
         many = SeveralClasses.read(scores, y, sample_weight, classes, segments)
-        made = _report(many, contest_of(many, calibrator), segments, words, shown)
+        made = _report(many, judge_calibrators(many, calibrator), segments, words, shown)
     else:
         two = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
-        made = _report(two, contest_of(two, calibrator), segments, words, shown)
+        made = _report(two, judge_calibrators(two, calibrator), segments, words, shown)
         if features is not None and two.rows is not None:
             groups = groups_of(two.rows, features, made.fitted, made.level)
             made = replace(made, groups=groups)
@@ -236,16 +236,16 @@ def report_of(
     if isinstance(data, ScoreMatrix):
         several = SeveralClasses(data, np.asarray(calibrator.classes_))
         if automatic:
-            return _report(several, contest_behind(calibrator), None, words, shown)
+            return _report(several, contest_of_automatic(calibrator), None, words, shown)
         if held is not None and trials is not None:
             (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator")
             before, after = trials.values()
             judged = {BEFORE: before, name: replace(after, fitted=calibrator)}
-            return _report(several, outcome_of(several, judged, held), None, words, shown)
+            return _report(several, contest_of_trials(several, judged, held), None, words, shown)
     elif automatic:
         labels = tuple(plain(label) for label in calibrator.classes_)
         two = TwoClasses(data, labels, plain(calibrator.pos_label_))
-        return _report(two, contest_behind(calibrator), None, words, shown)
+        return _report(two, contest_of_automatic(calibrator), None, words, shown)
     raise InputError("a report needs an AutoCalibrator that is fitted and could be judged.")
 
 
@@ -299,6 +299,7 @@ def _check_codes(calibrator: Any) -> None:
 def _report(
     data: TwoOrMore, contest: Contest, segments: Any, words: PageWords, measures: list[str]
 ) -> Report:
+    """The report of a contest, with all that its page says."""
     methods, fitted = _methods(data, contest), contest.fitted
     evaluation = data.evaluation(contest, measures)
     headline, useless = data.headline(words.label_name)
@@ -439,13 +440,14 @@ class Contest:
         return "On rows it had not seen" if self.board.folds else "On these rows"
 
 
-def contest_of(data: TwoOrMore, calibrator: Any) -> Contest:
-    """Judge whatever came as ``calibrator``."""
+def judge_calibrators(data: TwoOrMore, calibrator: Any) -> Contest:
+    """The contest of what came as ``calibrator``: of an automatic choice, of calibrators that are
+    fitted here, or of maps and probabilities that were made before."""
     calibrator = AutoCalibrator() if calibrator is None else to_calibrators(calibrator)
     if isinstance(calibrator, AutoCalibrator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
-            return contest_behind(data.fit_automatic(clone(calibrator)))
+            return contest_of_automatic(data.fit_automatic(clone(calibrator)))
     if isinstance(calibrator, Fitted):
         calibrator = {calibrator.method or "calibrator": calibrator}
     to_fit = (*data.kinds, type)
@@ -455,7 +457,7 @@ def contest_of(data: TwoOrMore, calibrator: Any) -> Contest:
         named = named_methods(calibrator, kinds=data.kinds, word="calibrator")
         folds = data.folds()
         trials = {BEFORE: data.unchanged(folds), **data.fit_all(named, folds)}
-        return outcome_of(data, trials, folds)
+        return contest_of_trials(data, trials, folds)
     made = {str(name): one for name, one in calibrator.items()}
     if BEFORE in made:
         raise ParameterError(f"calibrator must not hold the name {BEFORE!r}: it is always there.")
@@ -468,16 +470,16 @@ def contest_of(data: TwoOrMore, calibrator: Any) -> Contest:
             )
     held = data.all_rows(apart=not all(isinstance(one, Fitted) for one in made.values()))
     trials = {name: held.trial(data.predicted(name, one, held)) for name, one in made.items()}
-    return outcome_of(data, {BEFORE: data.unchanged(held), **trials}, held, made)
+    return contest_of_trials(data, {BEFORE: data.unchanged(held), **trials}, held, made)
 
 
-def outcome_of(
+def contest_of_trials(
     data: TwoOrMore,
     trials: Mapping[str, Trial],
     held: HeldOutCells | HeldOutMatrix,
     made: Mapping[str, Any] | None = None,
 ) -> Contest:
-    """The choice among trials on the same rows, the first of them the scores as they are.
+    """The contest of trials on the same rows, the first of them the scores as they are.
 
     A single method beside these is taken whatever its figures. ``made`` are the methods that were
     made before, in place of calibrators that are fitted here.
@@ -504,7 +506,7 @@ def outcome_of(
     return Contest(board, predictions, fitted, calibrator, single, pairs)
 
 
-def contest_behind(auto: AutoCalibrator) -> Contest:
+def contest_of_automatic(auto: AutoCalibrator) -> Contest:
     """The contest that a fitted AutoCalibrator has held already."""
     if auto.leaderboard_ is None:
         raise InputError(TOO_FEW)
@@ -844,7 +846,7 @@ class TwoClasses(ReportData):
             return None
         low, high = float(self.table.scores[0]), float(self.table.scores[-1])
         if self.table.looks_like_probabilities:
-            low, high = window(low, high)
+            low, high = probability_window(low, high)
         elif low == high:
             return None
         return map_curve(fitted, lo=low, hi=high)
@@ -1006,7 +1008,7 @@ def fingerprint(*columns: NDArray[Any]) -> str:
 
 
 def map_facts(fitted: Fitted | None) -> dict[str, str]:
-    """What was fitted."""
+    """The method, its parameters and the map; nothing without a calibrator."""
     if fitted is None:
         return {}
     given = {k: v for k, v in fitted.params.items() if k not in ("pos_label", "classes")}

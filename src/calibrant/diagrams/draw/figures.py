@@ -373,6 +373,7 @@ class CurveDrawing:
 
     @property
     def first(self) -> Curve:
+        """The first curve: all have its kind, its level and its bands."""
         return self.panels[0].curves[0]
 
     @property

@@ -67,7 +67,7 @@ LONGEST = 30
 
 
 class _RankLayout:
-    """Where things stand, in inches from the upper left; x grows with the rank."""
+    """Where names, axis and bars of mean ranks stand, in inches from the upper left."""
 
     def __init__(self, critical: CriticalDifference) -> None:
         k = len(critical.names)
@@ -265,6 +265,7 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
 
 
 def _draw_rates(ax: Axes, curve: MonitorCurve) -> None:
+    """What came in each window, beside what was expected with its band."""
     low, high = (np.append(end, end[-1]) for end in (curve.low, curve.high))
     ax.fill_between(
         curve.edges, low, high, step="post", color=GREY, alpha=0.35, lw=0, label="95 % of windows"
@@ -280,6 +281,7 @@ def _draw_rates(ax: Axes, curve: MonitorCurve) -> None:
 
 
 def _draw_evidence(ax: Axes, curve: MonitorCurve) -> None:
+    """The evidence after each window, and the line at which the alarm is raised."""
     value, enough = curve.drawn_evidence, curve.enough
     ax.plot([curve.edges[0], *curve.last], [1.0, *value], color=BLUE, lw=1.1)
     ax.axhline(enough, color=VERMILION, lw=1.0, ls="--")

@@ -200,6 +200,7 @@ def _styles_of(
 
 
 def _refuse_beside(what: str, **given: Any) -> None:
+    """Refuse options that only a single prediction has."""
     for name, value in given.items():
         if value is not None:
             raise ParameterError(
@@ -544,6 +545,7 @@ def class_diagram(
 
 
 def _drawing_of(panels: Panels | Segments) -> CurveDrawing:
+    """What is drawn of panels, and how: a column for each prediction, class or segment."""
     if isinstance(panels, Segments):
         styles, curves = curve_styles(panels.predictions), panels.curves
         pairs = zip(panels.names, panels.panels, strict=True)
@@ -555,11 +557,6 @@ def _drawing_of(panels: Panels | Segments) -> CurveDrawing:
         triples = zip(panels.names, zip(*sides, strict=True), panels.lines, strict=True)
         columns = [PanelCurves(name, own, line) for name, own, line in triples]
     return CurveDrawing(tuple(columns), styles, frame_of(curves), SMALL_PANEL)
-
-
-def _without_formulas(name: str) -> str:
-    """A name in which dollar signs begin no formula."""
-    return name.replace("$", r"\$")
 
 
 # --- figures ------------------------------------------------------------------------------------
@@ -577,7 +574,7 @@ def _draw_panels_into(ax: Any, drawing: CurveDrawing, title: str | None) -> Figu
         )
     for panel, own in zip(drawing.panels, axes, strict=True):
         drawing.draw(own, panel)
-        own.set_title(_without_formulas(str(panel.name)), fontsize=SMALL, pad=3)
+        own.set_title(str(panel.name).replace("$", r"\$"), fontsize=SMALL, pad=3)  # no formula
         label_axes(own, x_words(drawing.first, drawing.frame, short=True), UP)
     band_key(axes[0], drawing.first)
     legend_inside(axes[0])
@@ -591,7 +588,7 @@ def _figure_of_panels(drawing: CurveDrawing, across: int, title: str | None) -> 
     """Panels in rows; words and numbers stand beside the first of each: all have the same axes."""
     panels, frame, size = drawing.panels, drawing.frame, drawing.size
     rows = -(-len(panels) // across)
-    names = [_without_formulas(textwrap.fill(str(panel.name), 22)) for panel in panels]
+    names = [textwrap.fill(str(panel.name), 22).replace("$", r"\$") for panel in panels]
     above = NAME * (1 + max(name.count("\n") for name in names))
     beside = min(across if across < 3 else 4, drawing.entries)
     below = BOTTOM + ROW * -(-drawing.entries // beside) + 0.06
